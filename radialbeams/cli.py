@@ -1,0 +1,247 @@
+"""The command line: parses, calls, prints. Standard output is data, standard error is talk.
+
+Nothing heavy is imported before a verb needs it, so that `--help` answers at once.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated, Any, NoReturn
+
+import typer
+
+app = typer.Typer(
+    help="Finds the turn of rotated images and turns them back.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+DataOption = Annotated[
+    Path | None,
+    typer.Option("--data", help="Folder that holds the data sets (else $RADIALBEAMS_DATA)."),
+]
+DevicesOption = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where the contact sheet goes.")] = Path(
+        "radialbeams-demo.png"
+    ),
+) -> None:
+    """Turns pictures inside the package, finds the turns, and writes a contact sheet."""
+    from radialbeams import demo as show
+
+    found = []
+    print(f"model {show.MODEL}\n{'picture':<10}{'turned':>9}{'found':>9}{'error':>9}")
+    for row in show.rows():
+        found.append(row)
+        print(f"{row.picture:<10}{row.turned:>8.1f}°{row.found:>8.1f}°{row.error:>8.1f}°")
+    sheet = _free_name(out)
+    show.contact_sheet(found).save(sheet)
+    print(f"contact sheet: {sheet}")
+
+
+@app.command()
+def models(json_: JsonOption = False) -> None:
+    """Lists the shipped models: data, measured errors, licence."""
+    from radialbeams import zoo
+
+    for name in zoo.names():
+        card = zoo.find(name).card
+        if json_:
+            print(json.dumps({"name": name, **card}, ensure_ascii=False))
+            continue
+        print(f"{name}: {card['summary']}")
+        for protocol, figures in card["metrics"].items():
+            print(
+                f"  {protocol}: mean {figures['mean']:.2f}°, median {figures['median']:.2f}°, "
+                f"within 10° {figures['within_10']:.1%}, paper-equivalent "
+                f"{figures['paper_equivalent']:.2f}° on {figures['n']} held-out views"
+            )
+        print(f"  works on: {card['works_on']}\n  fails on: {card['fails_on']}")
+        print(f"  {card['parameters']:,} parameters. {card['licence']}")
+
+
+@app.command()
+def train(
+    data: Annotated[str, typer.Argument(help="A folder of upright images, or a data set's name.")],
+    out: Annotated[Path, typer.Option("--out", "-o", help="The run's folder; resumed if begun.")],
+    recipe: Annotated[
+        Path | None, typer.Option(help="A recipe file; the other options go on top of it.")
+    ] = None,
+    root: DataOption = None,
+    size: Annotated[int | None, typer.Option(help="Image width W; else the data's own.")] = None,
+    channels: Annotated[int | None, typer.Option(help="3 for colour, 1 for gray.")] = None,
+    num_beams: Annotated[int | None, typer.Option(help="|B|, the paper's 32.")] = None,
+    beam_length: Annotated[int | None, typer.Option(help="D, the paper's W/2.")] = None,
+    epsilon: Annotated[int | None, typer.Option(help="ε: a beam is 2ε + 1 pixels wide.")] = None,
+    padding: Annotated[str | None, typer.Option(help="zeros or corner.")] = None,
+    group: Annotated[str | None, typer.Option(help="so2 or cyclic (C_|B|).")] = None,
+    draw: Annotated[str | None, typer.Option(help="Angles per view, or once per image.")] = None,
+    prior: Annotated[str | None, typer.Option(help="off, full or dynamic.")] = None,
+    batch: Annotated[int | None, typer.Option(help="The paper's 128.")] = None,
+    steps: Annotated[int | None, typer.Option(help="How many batches; 4096 if not said.")] = None,
+    learning_rate: Annotated[float | None, typer.Option(help="The paper's 1e-4.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Of the weights, the order, the angles.")] = None,
+    minutes: Annotated[float | None, typer.Option(help="Stop after so many minutes.")] = None,
+    devices: DevicesOption = "auto",
+    limit: Annotated[int | None, typer.Option(help="Use only so many of the images.")] = None,
+) -> None:
+    """Trains the paper's network; kill it and the same command goes on where it was."""
+    _need_torch("train")
+    from radialbeams.training.runs import complete, plan
+
+    changes = {
+        "padding": padding,
+        "group": group,
+        "draw": draw,
+        "prior": prior,
+        "batch": batch,
+        "steps": steps,
+        "learning_rate": learning_rate,
+        "seed": seed,
+    }
+    model_changes = {
+        "channels": channels,
+        "num_beams": num_beams,
+        "beam_length": beam_length,
+        "epsilon": epsilon,
+    }
+    planned = plan(data, recipe, _said(changes), _said(model_changes), size=size)
+    with _progress_bar(planned.steps) as show:
+        card = complete(
+            planned,
+            out,
+            root=root,
+            devices=devices,
+            minutes=minutes,
+            limit=limit,
+            on_progress=show,
+        )
+    print(json.dumps({"run": str(out), **card["metrics"][planned.protocol]}))
+
+
+@contextmanager
+def _progress_bar(steps: int) -> Iterator[Callable[[int, str], None]]:
+    """A bar with the time left on standard error; call it with the step and what goes on."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+    ) as bar:
+        task = bar.add_task("reading images", total=steps)
+        yield lambda step, text: bar.update(task, completed=step, description=text)
+
+
+@app.command()
+def evaluate(
+    model: Annotated[str, typer.Argument(help="A shipped model's name, or a run's folder.")],
+    data: Annotated[str, typer.Argument(help="A data set's name, or a folder.")],
+    protocol: Annotated[str, typer.Option(help="How the views are made: paper.")] = "paper",
+    split: Annotated[str, typer.Option(help="test, train or all.")] = "test",
+    group: Annotated[str | None, typer.Option(help="object or person: the mean of each.")] = None,
+    jpeg: Annotated[
+        int | None, typer.Option(help="Save each rotated image once as JPEG of this quality.")
+    ] = None,
+    seeds: Annotated[int, typer.Option(help="How many angles for each image.")] = 3,
+    limit: Annotated[int | None, typer.Option(help="Use only so many of the images.")] = None,
+    root: DataOption = None,
+    devices: DevicesOption = "auto",
+    json_: JsonOption = False,
+) -> None:
+    """Measures a model on held-out images, turned by angles uniform on the circle."""
+    _need_torch("evaluate")
+    from radialbeams import zoo
+    from radialbeams.training.runs import measure
+
+    result = measure(
+        zoo.find(model).stem,
+        data,
+        protocol=protocol,
+        split=split,
+        by_group=group is not None,
+        jpeg=jpeg,
+        seeds=seeds,
+        limit=limit,
+        root=root,
+        devices=devices,
+    )
+    if json_:
+        print(json.dumps({"model": model, **result}))
+        return
+    print(f"{model} on {data}, {split}, protocol {protocol}: {result['n']} views")
+    for name in ("mean", "median", "p95", "paper_equivalent"):
+        print(f"  {name.replace('_', '-'):<17}{result[name]:>8.2f}°")
+    for name in ("within_5", "within_10", "flips"):
+        print(f"  {name.replace('_', ' '):<17}{result[name]:>8.2%}")
+    for name, mean in result["groups"].items():
+        print(f"    {name:<30}{mean:>8.2f}°")
+
+
+@app.command()
+def export(
+    run: Annotated[str, typer.Argument(help="A run's folder, or a shipped model's name.")],
+    out: Annotated[Path, typer.Argument(help="The ONNX file to write, its card beside it.")],
+) -> None:
+    """Writes ONNX, if and only if it computes what torch computes."""
+    _need_torch("export")
+    from radialbeams import zoo
+    from radialbeams.training.runs import export_run
+
+    if out.exists():
+        raise ValueError(f"{out} exists already. Remove it or choose another name.")
+    difference = export_run(zoo.find(run).stem, out)
+    print(f"{out}: agrees with torch within {difference:.1e} at batches of 1, 7 and 128")
+
+
+def _need_torch(verb: str) -> None:
+    if find_spec("torch") is None or find_spec("safetensors") is None:
+        raise ValueError(
+            f"`radialbeams {verb}` needs torch, which the light install leaves out. "
+            'Install it with: pip install "radialbeams[train]"'
+        )
+
+
+def _said(options: dict[str, Any]) -> dict[str, Any]:
+    return {name: value for name, value in options.items() if value is not None}
+
+
+def _free_name(path: Path) -> Path:
+    """The path itself, or with a number behind it: nothing that is there is overwritten."""
+    number, free = 2, path
+    while free.exists():
+        free = path.with_name(f"{path.stem}-{number}{path.suffix}")
+        number += 1
+    return free
+
+
+def main(argv: list[str] | None = None) -> int:
+    """0 done, 1 failed with a sentence on standard error, 2 wrong usage."""
+    try:
+        app(argv, prog_name="radialbeams")
+    except SystemExit as leave:
+        return leave.code if isinstance(leave.code, int) else 1
+    except (ValueError, OSError) as error:
+        if os.environ.get("RADIALBEAMS_TRACEBACK"):
+            raise
+        print(f"radialbeams: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def run() -> NoReturn:
+    sys.exit(main())

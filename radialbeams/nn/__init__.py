@@ -1,0 +1,1 @@
+"""The network of the paper in torch, one file per box of its figure, in the order data flows."""

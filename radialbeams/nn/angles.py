@@ -1,0 +1,57 @@
+"""The circle: wrap, angle ↔ unit vector, the circle loss, circular errors.
+
+Convention: an angle is the turn that an image has undergone, in radians, counter-clockwise as
+displayed. A unit vector is (re, im) = (cos, sin) of it.
+"""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+
+TURN = 2 * math.pi
+
+
+def wrap(angles: Tensor) -> Tensor:
+    """The same angles in [−π, π), where the shortest way round can be read off."""
+    return _below(torch.remainder(angles + math.pi, TURN), TURN) - math.pi
+
+
+def to_unit(angles: Tensor) -> Tensor:
+    """(…) → (…, 2) as (re, im)."""
+    return torch.stack((torch.cos(angles), torch.sin(angles)), dim=-1)
+
+
+def from_unit(unit: Tensor) -> Tensor:
+    """(…, 2) → (…) in [0, 2π); the length does not matter."""
+    return _below(torch.remainder(torch.atan2(unit[..., 1], unit[..., 0]), TURN), TURN)
+
+
+def _below(values: Tensor, end: float) -> Tensor:
+    """A remainder of a tiny negative number rounds up to the end itself, which is the start."""
+    return torch.where(values >= end, torch.zeros_like(values), values)
+
+
+def circle_loss(angles: Tensor, unit: Tensor) -> Tensor:
+    """The paper's L_circle, not yet averaged: (…), (…, 2) → (…); within [0, 4] for unit vectors.
+
+    It is the squared chord between the two points of the circle, so 2 − 2·cos of their distance:
+    no seam at 0°, and as a function of the angle its Lipschitz constant is 2.
+    """
+    return (to_unit(angles) - unit).square().sum(dim=-1)
+
+
+def angular_error(predicted: Tensor, true: Tensor) -> Tensor:
+    """The shortest way round between two angles, in [0, π]."""
+    return wrap(predicted - true).abs()
+
+
+def paper_equivalent(errors: Tensor) -> Tensor:
+    """arccos(1 − mean(L_circle)/2): what the paper calls its error. It is not a mean of errors.
+
+    Flips weigh far more in it than in the mean: 1 % of 180° among perfect answers gives 11.5°.
+    """
+    mean_loss = (2 - 2 * torch.cos(errors)).mean()
+    return torch.arccos((1 - mean_loss / 2).clamp(-1, 1))

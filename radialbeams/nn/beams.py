@@ -1,0 +1,242 @@
+"""Radial beams: which pixels they read, computed once and applied as one gather; and the lemmas.
+
+Convention: beam 0 points to the upper left (135°), the others follow counter-clockwise in equal
+steps of 360°/|B|. Along a beam, sample 0 is nearest to the centre (W − 1)/2. Across it, row 0 is
+its clockwise edge. So a counter-clockwise quarter turn of the image rolls the beams by +|B|/4.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Literal
+
+import torch
+from torch import Tensor, nn
+
+Length = Literal["A", "B", "C"]
+
+# --- which pixels a beam reads ---------------------------------------------------------------
+
+
+def bresenham_pixels(num_beams: int, beam_length: int, epsilon: int, size: int) -> Tensor:
+    """The (x, y) pixel of every sample of every beam: (|B|, 2ε + 1, D, 2), integers.
+
+    The modified Bresenham line: one pixel per step along the longer axis, the nearest one across
+    it, and ε more to both sides. Every beam is drawn in the left quadrant (135° to 225°) and then
+    turned about the centre by whole quarter turns, in integers: where 4 divides |B| the quadrants
+    are copies of one another to the bit. Ties go to the counter-clockwise side, which is turned
+    along with everything else.
+    """
+    _check_beams(num_beams, beam_length, epsilon)
+    _check_reach(beam_length, size)
+    quadrant, within = _quadrants(num_beams)
+    # Even sizes have no centre pixel: their first sample lies half a pixel off the centre.
+    steps = torch.arange(beam_length, dtype=torch.float64) + (0.5 if size % 2 == 0 else 0.0)
+    centre = (size - 1) / 2
+    slope = torch.tan(within - math.pi / 4)  # rows per step to the left, from −1 up to +1
+    across = centre + slope[:, None] * steps  # (|B|, D)
+    # Counter-clockwise of "left" is down, so a tie rounds up; 1e-9 absorbs the rounding of tan.
+    nearest = torch.floor(across + 0.5 + 1e-9)
+    rows = nearest[:, None, :] + _sides(epsilon)[:, None]  # (|B|, 2ε + 1, D)
+    columns = (centre - steps).expand_as(rows)
+    offsets = torch.stack((columns - centre, rows - centre), dim=-1)
+    return torch.round(_quarter_turns(offsets, quadrant) + centre).long()
+
+
+def polar_positions(num_beams: int, beam_length: int, epsilon: int, size: int) -> Tensor:
+    """The (x, y) position of every sample on a polar grid: (|B|, 2ε + 1, D, 2), between pixels.
+
+    All beams are equally long here: sample d lies at (d + ½)/D of the radius that still keeps
+    its rows inside the image, and the rows lie one pixel apart across the beam.
+    """
+    _check_beams(num_beams, beam_length, epsilon)
+    centre = (size - 1) / 2
+    if centre <= epsilon:
+        raise ValueError(
+            f"Polar beams of thickness {2 * epsilon + 1} need images wider than {2 * epsilon + 1} "
+            f"pixels; got {size}. Use larger images or a smaller epsilon."
+        )
+    quadrant, within = _quadrants(num_beams)
+    radius = math.sqrt(centre**2 - epsilon**2)
+    radii = radius * (torch.arange(beam_length, dtype=torch.float64) + 0.5) / beam_length
+    angle = within + 3 * math.pi / 4
+    along = torch.stack((torch.cos(angle), -torch.sin(angle)), dim=-1)  # y points down
+    ccw = torch.stack((along[:, 1], -along[:, 0]), dim=-1)  # a quarter turn counter-clockwise
+    offsets = (
+        along[:, None, None, :] * radii[:, None]
+        + ccw[:, None, None, :] * _sides(epsilon)[:, None, None]
+    )
+    return _quarter_turns(offsets, quadrant) + centre
+
+
+def _quadrants(num_beams: int) -> tuple[Tensor, Tensor]:
+    """For each beam the whole quarter turns from the left quadrant, and the angle inside it.
+
+    In integers until the last step, so beams a quarter turn apart get the very same angle.
+    """
+    quarters = 4 * torch.arange(num_beams)
+    quadrant = quarters // num_beams
+    within = (quarters % num_beams).double() * (math.pi / 2) / num_beams
+    return quadrant, within
+
+
+def _quarter_turns(offsets: Tensor, quadrant: Tensor) -> Tensor:
+    """Turns (x, y) offsets from the centre counter-clockwise: (x, y) → (y, −x), y down."""
+    turned = offsets
+    for k in (1, 2, 3):
+        offsets = torch.stack((offsets[..., 1], -offsets[..., 0]), dim=-1)
+        turned = torch.where((quadrant == k)[:, None, None, None], offsets, turned)
+    return turned
+
+
+def _sides(epsilon: int) -> Tensor:
+    return torch.arange(-epsilon, epsilon + 1, dtype=torch.float64)
+
+
+# --- one gather ------------------------------------------------------------------------------
+
+
+class BresenhamBeams(nn.Module):
+    """(N, C, W, W) → (N, |B|, C, 2ε + 1, D): the pixels themselves, nothing interpolated.
+
+    A row that leaves the image (only the outer rows of the longest diagonal beams can) repeats
+    the border pixel, which turns with the image like everything else.
+    """
+
+    def __init__(self, num_beams: int, beam_length: int, epsilon: int, size: int) -> None:
+        super().__init__()
+        pixels = bresenham_pixels(num_beams, beam_length, epsilon, size).clamp(0, size - 1)
+        self.size = size
+        self.index: Tensor
+        # Geometry follows from the configuration, so it is no part of the weights.
+        self.register_buffer("index", pixels[..., 1] * size + pixels[..., 0], persistent=False)
+
+    def forward(self, images: Tensor) -> Tensor:
+        _check_size(images, self.size)
+        return _gather(images, self.index)  # (N, |B|, C, 2ε+1, D)
+
+
+class PolarBeams(nn.Module):
+    """(N, C, W, W) → (N, |B|, C, 2ε + 1, D): bilinear samples, all beams equally long."""
+
+    def __init__(self, num_beams: int, beam_length: int, epsilon: int, size: int) -> None:
+        super().__init__()
+        positions = polar_positions(num_beams, beam_length, epsilon, size)
+        index, weight = _bilinear(positions, size)
+        self.size = size
+        self.index: Tensor
+        self.weight: Tensor
+        self.register_buffer("index", index, persistent=False)
+        self.register_buffer("weight", weight.float(), persistent=False)
+
+    def forward(self, images: Tensor) -> Tensor:
+        _check_size(images, self.size)
+        corners = _gather(images, self.index)  # (N, 4, |B|, C, 2ε+1, D)
+        return (corners * self.weight.unsqueeze(-3)).sum(1)  # (N, |B|, C, 2ε+1, D)
+
+
+def _gather(images: Tensor, index: Tensor) -> Tensor:
+    """(N, C, W, W) at pixels (…, 2ε + 1, D) → (N, …, C, 2ε + 1, D), contiguous.
+
+    The channels are part of the index: the samples land where the encoder reads them, in half
+    the time of a gather per channel and a transpose.
+    """
+    planes = images.shape[-1] ** 2 * torch.arange(images.shape[1], device=images.device)
+    index = index.unsqueeze(-3) + planes[:, None, None]  # (…, C, 2ε+1, D)
+    samples = images.flatten(1).index_select(1, index.flatten())
+    return samples.reshape(images.shape[0], *index.shape)
+
+
+def _bilinear(positions: Tensor, size: int) -> tuple[Tensor, Tensor]:
+    """The four pixels around each position and their weights: (4, |B|, 2ε + 1, D) each."""
+    low = positions.floor().clamp(0, size - 2)
+    part = positions - low
+    index, weight = [], []
+    for dx, dy in ((0, 0), (1, 0), (0, 1), (1, 1)):
+        index.append((low[..., 1] + dy) * size + low[..., 0] + dx)
+        weight.append(
+            (part[..., 0] if dx else 1 - part[..., 0]) * (part[..., 1] if dy else 1 - part[..., 1])
+        )
+    return torch.stack(index).long(), torch.stack(weight)
+
+
+def _check_size(images: Tensor, size: int) -> None:
+    if images.ndim != 4 or images.shape[-2:] != (size, size):
+        raise ValueError(
+            f"These beams were laid out for images of shape (N, C, {size}, {size}); "
+            f"got {tuple(images.shape)}. Resize the images or build beams for their size."
+        )
+
+
+# --- the lemmas ------------------------------------------------------------------------------
+
+
+def margin(size: int) -> int:
+    """The paper's δ = ⌈W(√2 − 1)/2⌉: padded by it, a square loses no pixel at any rotation."""
+    return max(0, math.ceil(size * (math.sqrt(2) - 1) / 2))
+
+
+def named_length(length: Length, size: int) -> int:
+    """D for the paper's beam lengths: A sees no padding, B reaches the border, C the corners."""
+    table = {"A": size // 2 - margin(size), "B": size // 2, "C": size // 2 + margin(size)}
+    if length not in table:
+        raise ValueError(f"A beam length is named A, B or C; got {length!r}.")
+    return table[length]
+
+
+def upper_bound(beam_length: int, epsilon: int) -> float:
+    """8D/(2ε + 1): with more beams than this, some beam has no pixel of its own."""
+    return 8 * beam_length / (2 * epsilon + 1)
+
+
+def coverage(num_beams: int, beam_length: int, epsilon: int, *, as_printed: bool = False) -> float:
+    """The pixels that all beams together read, by the lemma; compare `count_pixels`.
+
+    `as_printed` keeps the paper's own formula for comparison: at 32 beams it is half of the
+    truth, and for thin beams it is negative.
+    """
+    _check_beams(num_beams, beam_length, epsilon)
+    if num_beams < 8:
+        raise ValueError(
+            "The coverage lemma cuts the square into one triangle per beam and holds for "
+            f"num_beams ≥ 8; got {num_beams}. Count the pixels with count_pixels instead."
+        )
+    # Differs from the paper: it prints tan(360°/|B|) where its own proof has a triangle of base
+    # 8D/|B| and height D, whose slope is 8/|B|.
+    slope = math.tan(2 * math.pi / num_beams) if as_printed else 8 / num_beams
+    triangle = 4 * beam_length**2 / num_beams
+    gap = 8 * beam_length / num_beams - (2 * epsilon + 1)
+    return num_beams * (triangle - gap**2 / (2 * slope))
+
+
+def overlap(num_beams: int, beam_length: int, epsilon: int, *, as_printed: bool = False) -> float:
+    """The samples that repeat a pixel some other sample has: all samples less the coverage."""
+    samples = num_beams * (2 * epsilon + 1) * beam_length
+    return samples - coverage(num_beams, beam_length, epsilon, as_printed=as_printed)
+
+
+def count_pixels(num_beams: int, beam_length: int, epsilon: int) -> tuple[int, int]:
+    """Coverage and overlap of Bresenham beams, counted pixel by pixel on an even grid."""
+    size = 2 * (beam_length + epsilon)
+    pixels = bresenham_pixels(num_beams, beam_length, epsilon, size).flatten(0, 2)
+    covered = len(torch.unique(pixels, dim=0))
+    return covered, len(pixels) - covered
+
+
+def _check_beams(num_beams: int, beam_length: int, epsilon: int) -> None:
+    for name, value, least in (
+        ("num_beams", num_beams, 1),
+        ("beam_length", beam_length, 1),
+        ("epsilon", epsilon, 0),
+    ):
+        if value < least:
+            raise ValueError(f"{name} must be at least {least}; got {value}.")
+
+
+def _check_reach(beam_length: int, size: int) -> None:
+    longest = (size + 1) // 2
+    if beam_length > longest:
+        raise ValueError(
+            f"beam_length must be at most {longest} for images of {size} × {size} pixels; got "
+            f"{beam_length}. Pad the images (by margin(W) for any rotation) or shorten the beams."
+        )

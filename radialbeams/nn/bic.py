@@ -1,0 +1,124 @@
+"""BIC: the paper's network, wired. Each part lives in a file of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal, get_args
+
+from torch import Tensor, nn
+
+from radialbeams.nn.beams import BresenhamBeams, PolarBeams, margin
+from radialbeams.nn.context import HUBS, Hub, WheelContext
+from radialbeams.nn.decoder import LSTMDecoder
+from radialbeams.nn.encoder import LEAK, SHORTEST_BEAM, BeamEncoder
+
+Sampler = Literal["bresenham", "polar"]
+
+
+@dataclass(frozen=True)
+class BICConfig:
+    """The paper's symbols by name; the defaults are its COIL-100 setting."""
+
+    view_size: int = 182  # W + 2δ: the side of the padded, rotated image that the model sees
+    channels: int = 3  # C
+    num_beams: int = 32  # |B|
+    beam_length: int = 64  # D
+    epsilon: int = 1  # ε: a beam is 2ε + 1 pixels wide
+    latent: int = 128  # L
+    sampler: Sampler = "bresenham"
+    context_layers: int = 3  # 0 leaves the wheel graph out
+    edge_factor: float = 0.5  # λ
+    hub: Hub = "mean"
+    lstm_layers: int = 3
+
+    def __post_init__(self) -> None:
+        _one_of("sampler", self.sampler, get_args(Sampler))
+        _one_of("hub", self.hub, HUBS)
+        for name, least in _LEAST.items():
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} must be at least {least}; got {getattr(self, name)}.")
+        if self.latent % 8:
+            raise ValueError(
+                f"latent must be a multiple of 8, since the first layer has L/8 maps; "
+                f"got {self.latent}. Use {max(8, round(self.latent / 8) * 8)}."
+            )
+        if not 0 < self.edge_factor <= 1:
+            raise ValueError(f"edge_factor λ must lie in (0, 1]; got {self.edge_factor}.")
+
+    @property
+    def thickness(self) -> int:
+        return 2 * self.epsilon + 1
+
+    @classmethod
+    def for_images(cls, size: int, **changes: Any) -> BICConfig:
+        """For W × W images under the paper's protocol: padded by δ, beams of D = W/2."""
+        return cls(**{"view_size": size + 2 * margin(size), "beam_length": size // 2, **changes})
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> BICConfig:
+        known = [field.name for field in fields(cls)]
+        unknown = sorted(set(values) - set(known))
+        if unknown:
+            raise ValueError(
+                f"Unknown in a model configuration: {', '.join(unknown)}. "
+                f"Known: {', '.join(known)}."
+            )
+        return cls(**values)
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+_LEAST = {
+    "channels": 1,
+    "num_beams": 3,
+    "beam_length": SHORTEST_BEAM,
+    "epsilon": 0,
+    "latent": 8,
+    "context_layers": 0,
+    "lstm_layers": 1,
+}
+
+
+def _one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
+    if value not in choices:
+        raise ValueError(f"{name} must be one of {', '.join(choices)}; got {value!r}.")
+
+
+class BIC(nn.Module):
+    """Views (N, C, S, S) in [0, 1] → unit vectors (N, 2) that point to the angle of each."""
+
+    def __init__(self, config: BICConfig) -> None:
+        super().__init__()
+        self.config = c = config
+        sampler = {"bresenham": BresenhamBeams, "polar": PolarBeams}[c.sampler]
+        self.beams = sampler(c.num_beams, c.beam_length, c.epsilon, c.view_size)
+        self.encoder = BeamEncoder(c.channels, c.beam_length, c.epsilon, c.latent)
+        self.context = (
+            WheelContext(c.num_beams, c.latent, c.context_layers, c.edge_factor, c.hub)
+            if c.context_layers
+            else nn.Identity()
+        )
+        self.decoder = LSTMDecoder(c.latent, c.lstm_layers)
+        self.apply(_initialise)
+
+    def embed(self, views: Tensor) -> Tensor:
+        """(N, C, S, S) → (N, |B|, L): what the decoder reads, and what the prior compares."""
+        beams = self.beams(views)  # (N, |B|, C, 2ε+1, D)
+        embeddings = self.encoder(beams)  # (N, |B|, L)
+        context: Tensor = self.context(embeddings)  # (N, |B|, L)
+        return context
+
+    def forward(self, views: Tensor) -> Tensor:
+        context = self.embed(views)  # (N, |B|, L)
+        unit: Tensor = self.decoder(context)  # (N, 2)
+        return unit
+
+
+def _initialise(module: nn.Module) -> None:
+    """He initialisation with biases at 0; the LSTM keeps torch's own, made for its gates."""
+    if isinstance(module, nn.Conv1d | nn.Conv2d | nn.Linear):
+        nn.init.kaiming_normal_(module.weight, a=LEAK, nonlinearity="leaky_relu")
+        if module.bias is not None:
+            nn.init.zeros_(module.bias)

@@ -1,0 +1,1 @@
+"""Everything that needs labels: data, views, the loop, the measure, the export."""

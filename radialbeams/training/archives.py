@@ -1,0 +1,90 @@
+"""Folders, zips and tars, read alike: which files are inside, and their bytes; nothing unpacked."""
+
+from __future__ import annotations
+
+import os
+import re
+import tarfile
+import zipfile
+import zlib
+from collections.abc import Callable, Container, Iterator
+from functools import partial
+from pathlib import Path, PurePosixPath
+
+Names = dict[str, str]  # path inside the data set, in natural order: path as its place spells it
+
+_SUFFIX = re.compile(r"\.(zip|tar|tar\.gz|tgz)$", re.IGNORECASE)
+_HIDDEN = re.compile(r"(^|/)(\.|__MACOSX/)")  # macOS puts copies of hidden files into archives
+_BROKEN = (OSError, EOFError, RuntimeError, tarfile.TarError, zipfile.BadZipFile, zlib.error)
+
+
+def is_place(path: Path) -> bool:
+    return path.is_dir() or _SUFFIX.search(path.name) is not None
+
+
+def folder_name(place: Path) -> str:
+    """What the folder is called, or would be if it were unpacked: `lfw` of `lfw.tar.gz`."""
+    name = os.path.basename(os.path.abspath(place))
+    return name if place.is_dir() else _SUFFIX.sub("", name)
+
+
+def file_names(place: Path) -> Names:
+    try:
+        spelt = {PurePosixPath(member).as_posix(): member for member, _ in _files(place)}
+    except _BROKEN as error:
+        raise ValueError(
+            f"expected a folder, or a whole zip, tar or tar.gz archive; came {place}, "
+            "which is not; download it again, or give a folder"
+        ) from error
+    return _in_order({path: name for path, name in spelt.items() if not _HIDDEN.search(path)})
+
+
+def without_top(names: Names) -> Names:
+    """Inside the folder that is often around everything."""
+    return _in_order({p.partition("/")[2]: name for p, name in names.items() if "/" in p})
+
+
+def read_files(place: Path, wanted: Container[str]) -> Iterator[tuple[str, bytes | Exception]]:
+    """In the order in which they are stored; in place of a damaged file comes what went wrong."""
+    for path, read in _files(place):
+        if path in wanted:
+            data: bytes | Exception
+            try:
+                data = read()
+            except _BROKEN as error:
+                data = error
+            yield path, data
+
+
+def read_file(place: Path, path: str) -> bytes:
+    data = dict(read_files(place, [path]))[path]
+    if isinstance(data, Exception):
+        raise ValueError(
+            f"expected whole files in {place}; came {path}: {data}; download it again"
+        ) from data
+    return data
+
+
+def _in_order(names: Names) -> Names:
+    def natural(path: str) -> tuple[str, str]:
+        return re.sub("[0-9]+", lambda digits: digits[0].zfill(12), path), path
+
+    return {path: names[path] for path in sorted(names, key=natural)}
+
+
+def _files(place: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:
+    """In the order in which they are stored: to go back in a tar.gz is to unpack it again."""
+    if place.is_dir():
+        for folder, _, names in os.walk(place):
+            for path in (Path(folder, name) for name in names):
+                if path.is_file():
+                    yield path.relative_to(place).as_posix(), path.read_bytes
+    elif zipfile.is_zipfile(place):
+        with zipfile.ZipFile(place) as archive:
+            files = (info for info in archive.infolist() if not info.is_dir())
+            yield from ((info.filename, partial(archive.read, info)) for info in files)
+    else:
+        with tarfile.open(place) as tar:
+            for member in tar:
+                if member.isfile() and (file := tar.extractfile(member)) is not None:
+                    yield member.name, file.read

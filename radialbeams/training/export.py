@@ -1,0 +1,91 @@
+"""Export to ONNX: a file appears only if it computes what torch computes."""
+
+from __future__ import annotations
+
+import logging
+import warnings
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from radialbeams.nn.bic import BIC
+from radialbeams.training.weights import write_whole
+
+PARITY_BATCHES = (1, 7, 128)
+PARITY_TOLERANCE = 1e-4
+
+
+class ParityError(ValueError):
+    """The exported file and torch disagree."""
+
+
+def export_onnx(model: BIC, path: Path, *, tolerance: float = PARITY_TOLERANCE) -> float:
+    """Input `views` (N, C, S, S) in [0, 1], output `unit` (N, 2); returns the largest difference.
+
+    Any batch size runs. Nothing is written when torch and ONNX Runtime differ by more than
+    `tolerance` at any of the batches 1, 7 and 128.
+    """
+    model = model.cpu().eval()
+    worst = 0.0
+
+    def write(partial: Path) -> None:
+        nonlocal worst
+        _write_graph(model, partial)
+        worst = parity(model, partial)
+        if not worst <= tolerance:  # also refuses NaN
+            raise ParityError(
+                f"Expected ONNX and torch to agree within {tolerance:g}; they differ by "
+                f"{worst:g}, so {path.name} was not written. Check the weights for NaN, or "
+                "report this with the versions of torch and onnxruntime."
+            )
+
+    write_whole(path, write)
+    return worst
+
+
+def _write_graph(model: BIC, path: Path) -> None:
+    # Batch 2: the exporter takes a size of 1 for a constant.
+    example = torch.zeros(2, *_view_shape(model))
+    exporter = logging.getLogger("torch.onnx")
+    level = exporter.level
+    exporter.setLevel(logging.ERROR)
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            torch.onnx.export(
+                model,
+                (example,),
+                str(path),
+                dynamo=True,
+                input_names=["views"],
+                output_names=["unit"],
+                dynamic_shapes={"views": {0: torch.export.Dim("batch")}},
+                external_data=False,
+                verbose=False,
+            )
+    finally:
+        exporter.setLevel(level)
+
+
+def parity(model: BIC, path: Path) -> float:
+    """The largest difference of any output between torch and the file, on noise."""
+    import onnxruntime
+
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    generator = torch.Generator().manual_seed(0)
+    worst = 0.0
+    for batch in PARITY_BATCHES:
+        views = torch.rand(batch, *_view_shape(model), generator=generator)
+        with torch.inference_mode():
+            expected = model(views).numpy()
+        (found,) = session.run(None, {"views": views.numpy()})
+        worst = max(worst, float(np.abs(found - expected).max()))
+        if np.isnan(found).any():
+            return float("nan")
+    return worst
+
+
+def _view_shape(model: BIC) -> tuple[int, int, int]:
+    config = model.config
+    return config.channels, config.view_size, config.view_size

@@ -1,0 +1,46 @@
+"""From one encoded file to a square of bytes: EXIF, odd modes, transparency, the resample."""
+
+from __future__ import annotations
+
+import io
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageOps
+
+
+def open_image(data: bytes, size: int) -> Image.Image:
+    """Turned as its EXIF says; a JPEG much larger than `size` is decoded small."""
+    image = Image.open(io.BytesIO(data))
+    image.draft(None, (2 * size, 2 * size))  # still twice too large, so the resample decides
+    ImageOps.exif_transpose(image, in_place=True)
+    return image
+
+
+def centred_square(image: Image.Image) -> Image.Image:
+    side = min(image.size)
+    left, top = (image.width - side) // 2, (image.height - side) // 2
+    return image.crop((left, top, left + side, top + side))
+
+
+def square_bytes(image: Image.Image, size: int, channels: int) -> NDArray[np.uint8]:
+    """(channels, size, size); resampled only if the centred square has another side."""
+    image = _rgb(centred_square(image))
+    if image.width != size:
+        image = image.resize((size, size), Image.Resampling.LANCZOS, reducing_gap=3.0)
+    if channels == 1:
+        return np.asarray(image.convert("L"))[None]
+    return np.asarray(image).transpose(2, 0, 1)
+
+
+def _rgb(image: Image.Image) -> Image.Image:
+    if image.mode == "F":
+        raise ValueError("pixels are floats of unknown range; save it with 8 or 16 bits")
+    if image.mode.startswith("I"):  # 16 bits, which Pillow's own conversion would clip to 8
+        values = np.asarray(image).clip(0, 65535).astype(np.uint32)
+        image = Image.fromarray(((values + 128) // 257).astype(np.uint8))
+    if image.has_transparency_data:
+        # On black: COIL-100's own background, and what a view shows outside of its disc.
+        image = image.convert("RGBA")
+        image = Image.alpha_composite(Image.new("RGBA", image.size, (0, 0, 0, 255)), image)
+    return image.convert("RGB")

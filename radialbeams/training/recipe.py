@@ -1,0 +1,72 @@
+"""A recipe: all that decides a run, as a file that can be repeated."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal, get_args
+
+from radialbeams.nn.bic import BICConfig
+from radialbeams.nn.prior import PRIOR_MODES, PriorMode
+from radialbeams.nn.rotation import PADDINGS, Padding
+from radialbeams.training.views import GROUPS, PROTOCOLS, Group, Protocol
+
+Draw = Literal["view", "image"]
+Schedule = Literal["constant", "one-cycle"]
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """All that decides a run. The defaults are the paper's."""
+
+    data: str
+    model: BICConfig
+    parent_size: int = 128  # W of the upright images that views are rendered from
+    protocol: Protocol = "paper"
+    split_by: str = "default"
+    padding: Padding = "zeros"
+    group: Group = "so2"  # which turns are drawn
+    draw: Draw = "view"  # anew for every view, or once per image as the authors' code did
+    prior: PriorMode = "off"
+    batch: int = 128
+    steps: int = 4096
+    learning_rate: float = 1e-4
+    schedule: Schedule = "constant"
+    weight_decay: float = 0.0
+    average: float = 0.0  # decay of the running average of the weights; 0 = off
+    clip: float = 0.0  # largest gradient norm; 0 = off
+    mirror: bool = False  # half of the upright images left to right
+    jitter: float = 0.0  # strength of random brightness and colour
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for name, choices in (
+            ("protocol", PROTOCOLS),
+            ("padding", PADDINGS),
+            ("group", GROUPS),
+            ("draw", get_args(Draw)),
+            ("prior", PRIOR_MODES),
+            ("schedule", get_args(Schedule)),
+        ):
+            if getattr(self, name) not in choices:
+                raise ValueError(
+                    f"{name} must be one of {', '.join(choices)}; got {getattr(self, name)!r}."
+                )
+        for name in ("batch", "steps"):
+            if getattr(self, name) < 1:
+                raise ValueError(f"{name} must be at least 1; got {getattr(self, name)}.")
+        if not 0 <= self.average < 1:
+            raise ValueError(f"average must lie in [0, 1); got {self.average}.")
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> Recipe:
+        known = [field.name for field in fields(cls)]
+        unknown = sorted(set(values) - set(known))
+        if unknown:
+            raise ValueError(
+                f"Unknown in a recipe: {', '.join(unknown)}. Known: {', '.join(known)}."
+            )
+        return cls(**{**values, "model": BICConfig.from_dict(values["model"])})
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)

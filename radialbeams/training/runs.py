@@ -1,0 +1,136 @@
+"""Whole jobs on runs: plan a recipe, train to the end, measure, export."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from radialbeams.nn.bic import BICConfig
+from radialbeams.training.data import FOLDER_SIZE, SOURCES, ImageSet, load
+from radialbeams.training.evaluate import evaluate, predict_with
+from radialbeams.training.export import export_onnx
+from radialbeams.training.fit import Fit, Progress
+from radialbeams.training.recipe import Recipe
+from radialbeams.training.views import PROTOCOLS, PaperViews
+from radialbeams.training.weights import load_model, pick_device, read_card, sha256, write_card
+
+Show = Callable[[int, str], None]
+
+
+def plan(
+    data: str,
+    file: Path | None,
+    changes: Mapping[str, Any],
+    model_changes: Mapping[str, Any],
+    *,
+    size: int | None = None,
+) -> Recipe:
+    """The recipe in the file, or the paper's for this data, with the changes on top."""
+    if file is None:
+        width = size or (SOURCES[data].size if data in SOURCES else FOLDER_SIZE)
+        model = BICConfig.for_images(width).to_dict()
+        values: dict[str, Any] = {"parent_size": width, "model": model}
+    elif size is not None:
+        raise ValueError("A recipe file fixes the size of the images; leave --size out.")
+    else:
+        values = json.loads(file.read_text(encoding="utf-8"))
+    model = {**values["model"], **model_changes}
+    return Recipe.from_dict({**values, **changes, "data": data, "model": model})
+
+
+def complete(
+    recipe: Recipe,
+    folder: Path,
+    *,
+    root: Path | None = None,
+    devices: str = "auto",
+    minutes: float | None = None,
+    limit: int | None = None,
+    on_progress: Show = lambda step, text: None,
+) -> dict[str, Any]:
+    """Trains (or goes on), exports ONNX, measures on the held-out split; returns the card."""
+    images = read_images(recipe, "train", root=root, limit=limit)
+    fit = Fit(recipe, images, folder, device=pick_device(devices), minutes=minutes)
+
+    def show(progress: Progress) -> None:
+        text = f"loss {progress.circle_loss:.4f}, {progress.views_per_second:,.0f} views/s"
+        on_progress(progress.step, text)
+
+    fit.run(show)
+    stem = folder / "model"
+    on_progress(fit.step, "exporting")
+    export_run(stem, folder / "model.onnx")
+    on_progress(fit.step, "measuring on the held-out split")
+    figures = measure(stem, recipe.data, root=root, devices=devices, limit=limit)
+    card = {**read_card(folder / "model.json"), "metrics": {recipe.protocol: figures}}
+    write_card(folder / "model.json", card)
+    return card
+
+
+def read_images(
+    recipe: Recipe, split: str, *, root: Path | None = None, limit: int | None = None
+) -> ImageSet:
+    return load(
+        recipe.data,
+        root=root,
+        split=split,
+        split_by=recipe.split_by,
+        size=recipe.parent_size,
+        channels=recipe.model.channels,
+        limit=limit,
+    )
+
+
+def measure(
+    stem: Path,
+    data: str,
+    *,
+    protocol: str = "paper",
+    split: str = "test",
+    by_group: bool = False,
+    jpeg: int | None = None,
+    seeds: int = 3,
+    limit: int | None = None,
+    root: Path | None = None,
+    devices: str = "auto",
+) -> dict[str, Any]:
+    """The figures of a model on one split, with the protocol beside them."""
+    if protocol not in PROTOCOLS:
+        raise ValueError(f"protocol must be one of {', '.join(PROTOCOLS)}; got {protocol!r}.")
+    model, card = load_model(stem)
+    training = card["training"]
+    images = load(
+        data,
+        root=root,
+        split=split,
+        # A model is tested on the split that it was not trained on.
+        split_by=training["split_by"] if data == training["data"] else "default",
+        size=training["parent_size"],
+        channels=model.config.channels,
+        limit=limit,
+    )
+    device = pick_device(devices)
+    result = evaluate(
+        partial(predict_with, model.to(device)),
+        images,
+        PaperViews(training["padding"]),
+        seeds=seeds,
+        jpeg=jpeg,
+        by_group=by_group,
+        device=device,
+    )
+    settings = {"data": data, "protocol": protocol, "split": split, "seeds": seeds, "jpeg": jpeg}
+    return {**settings, **result.to_dict()}
+
+
+def export_run(stem: Path, out: Path) -> float:
+    """Writes OUT.onnx and its card beside it; returns the largest difference from torch."""
+    model, card = load_model(stem)
+    difference = export_onnx(model, out)
+    card["parity"] = difference
+    card["sha256"]["onnx"] = sha256(out)
+    write_card(out.with_suffix(".json"), card)
+    return difference

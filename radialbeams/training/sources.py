@@ -1,0 +1,258 @@
+"""The data sets that have a name: where each comes from, its licence, and what its files mean.
+
+A reader gets the names of the files in a place and gives an entry per image with its key, which
+decides the split, and its group; it gives none if the place holds something else.
+"""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import io
+import pickle
+import re
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path, PurePosixPath
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from radialbeams.training.archives import Names, folder_name, read_file, without_top
+from radialbeams.training.pixels import centred_square, open_image
+
+IMAGES = r"(?i:png|jpe?g|webp|bmp|tiff?)"
+FASHION = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker",
+           "Bag", "Ankle boot")  # fmt: skip
+CIFAR = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One image that is known but not yet decoded."""
+
+    path: str  # as the folder or archive spells it
+    key: str
+    group: str
+    make: Callable[[], Image.Image] | None = None  # None: `path` is an image file
+    angle_degrees: float | None = None
+
+
+Reader = Callable[[Path, Names], list[Entry]]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A data set that has a name."""
+
+    official: str
+    licence: str
+    layout: str
+    size: int
+    places: tuple[str, ...]  # globs for its folder, or for the archive of that folder
+    read: Reader
+    installed: tuple[str, ...] = ()  # where a system package puts it
+
+
+# Files that are images.
+
+
+def read_folder(place: Path, names: Names) -> list[Entry]:
+    """Any folder of images: the key is the file's stem, the group its folder."""
+    images = {path: name for path, name in names.items() if re.search(rf"\.{IMAGES}$", path)}
+    # `photos.zip` with everything in `photos/` is the folder `photos`.
+    top = f"{folder_name(place)}/"
+    if place.is_file() and all(path.startswith(top) for path in images):
+        images = without_top(images)
+    paths = ((PurePosixPath(path), name) for path, name in images.items())
+    return [Entry(name, p.stem, p.parent.as_posix() if p.parent.name else "") for p, name in paths]
+
+
+def _coil100(place: Path, names: Names) -> list[Entry]:
+    entries: dict[str, Entry] = {}
+    for m, path in _matches(r"((obj(?:[1-9][0-9]?|100))__[0-9]+)\.(?:png|webp)", names):
+        entries.setdefault(m[1], Entry(path, m[1], m[2]))  # one of .png and .webp
+    return list(entries.values())
+
+
+def _lfw(place: Path, names: Names) -> list[Entry]:
+    return [Entry(path, m[1], m[1]) for m, path in _matches(r"([^/]+)/\1_[0-9]+\.jpg", names)]
+
+
+def _matches(pattern: str, names: Names) -> list[tuple[re.Match[str], str]]:
+    found = ((re.fullmatch(pattern, path), name) for path, name in names.items())
+    return [(match, name) for match, name in found if match]
+
+
+# Files that hold many images each.
+
+
+def _fashion_mnist(place: Path, names: Names) -> list[Entry]:
+    entries = []
+    for m, path in _matches(r"(train|t10k)-images-idx3-ubyte(\.gz)?", names):
+        images = _idx(read_file(place, path), 3, path)
+        groups = [""] * len(images)
+        for _, labels in _matches(rf"{m[1]}-labels-idx1-ubyte(\.gz)?", names)[:1]:
+            groups = _classes(_idx(read_file(place, labels), 1, labels), FASHION)
+        part = "train" if m[1] == "train" else "test"
+        entries += _from_arrays(path, part, images, groups)
+    return entries
+
+
+def _idx(data: bytes, dimensions: int, path: str) -> NDArray[np.uint8]:
+    data = gzip.decompress(data) if data[:2] == b"\x1f\x8b" else data
+    head = 4 + 4 * dimensions
+    shape = tuple(int(n) for n in np.frombuffer(data[4 : len(data[:head]) // 4 * 4], ">u4"))
+    if data[:4] != bytes([0, 0, 8, dimensions]) or len(data) - head != np.prod(shape):
+        raise ValueError(
+            f"expected an idx file of bytes with {dimensions} dimensions; "
+            f"came {path} of {len(data)} bytes; download it again"
+        )
+    return np.frombuffer(data, np.uint8, offset=head).reshape(shape)
+
+
+def _cifar10(place: Path, names: Names) -> list[Entry]:
+    entries = []
+    for m, path in _matches(r"(data_batch_[1-5]|test_batch)(\.bin)?", names):
+        read = _cifar_binary if m[2] else _cifar_pickle
+        pixels, labels = read(read_file(place, path), path)
+        images = pixels.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
+        entries += _from_arrays(path, m[1], images, _classes(labels, CIFAR))
+    found = _matches(rf"(train|test)/({'|'.join(CIFAR)})/([^/]+)\.{IMAGES}", names)
+    return entries or [Entry(path, "-".join(m.groups()), m[2]) for m, path in found]
+
+
+def _cifar_binary(data: bytes, path: str) -> tuple[NDArray[np.uint8], list[int]]:
+    if len(data) % 3073:
+        came = f"{path} of {len(data)} bytes"
+        raise ValueError(f"expected records of 3073 bytes; came {came}; download it again")
+    records = np.frombuffer(data, np.uint8).reshape(-1, 3073)
+    return records[:, 1:], records[:, 0].tolist()
+
+
+def _cifar_pickle(data: bytes, path: str) -> tuple[NDArray[np.uint8], list[int]]:
+    try:
+        batch = _CifarUnpickler(io.BytesIO(data), encoding="latin1").load()
+        pixels, labels = batch["data"], [int(n) for n in batch["labels"]]
+        if pixels.dtype != np.uint8 or pixels.shape != (len(labels), 3072):
+            raise ValueError(f"its array is {pixels.dtype} {pixels.shape}")
+    except Exception as error:  # a broken pickle can raise anything
+        raise ValueError(
+            f"expected a batch of CIFAR-10; came {path}, refused: {error}; "
+            f"get it from {SOURCES['cifar10'].official}"
+        ) from error
+    return pixels, labels
+
+
+class _CifarUnpickler(pickle.Unpickler):
+    """A pickle may call anything; CIFAR-10's files need these three names, so no other is found."""
+
+    def find_class(self, module: str, name: str) -> Any:
+        if (module, name) == ("numpy", "ndarray"):
+            return np.ndarray
+        if (module, name) == ("numpy", "dtype"):
+            return lambda kind, align, copy: np.dtype(kind, align=bool(align), copy=bool(copy))
+        if (module, name) == ("numpy.core.multiarray", "_reconstruct"):
+            return np.empty(0).__reduce__()[0]  # its home has moved between versions of numpy
+        raise pickle.UnpicklingError(f"it asks for {module}.{name}")
+
+
+def _classes(labels: Iterable[int], names: Sequence[str]) -> list[str]:
+    return [names[n] if 0 <= n < len(names) else "" for n in labels]
+
+
+def _from_arrays(
+    path: str, part: str, images: NDArray[np.uint8], groups: Sequence[str]
+) -> list[Entry]:
+    if len(images) != len(groups):
+        came = f"{len(images)} and {len(groups)} in {path}"
+        raise ValueError(f"expected as many labels as images; came {came}; download it again")
+    rows = enumerate(zip(images, groups, strict=True))
+    return [Entry(path, f"{part}-{i}", g, partial(Image.fromarray, x)) for i, (x, g) in rows]
+
+
+# SI-SCORE: turned objects, or the cut-outs and backgrounds that upright ones are made from.
+
+
+def _si_score(place: Path, names: Names) -> list[Entry]:
+    """The full set has no upright image: metadata.csv says how far each object was turned."""
+    if "metadata.csv" not in names:
+        return _si_score_samples(place, names)
+    table = csv.DictReader(io.StringIO(read_file(place, names["metadata.csv"]).decode()))
+    turns = {row["image_id"]: float(row["rotation"]) % 360 for row in table}
+    found = _matches(r"([^/]+)/([0-9]+)\.jpg", names)
+    return [Entry(p, m[2], m[1], None, turns[m[2]]) for m, p in found if m[2] in turns]
+
+
+def _si_score_samples(place: Path, names: Names) -> list[Entry]:
+    scenes = {}
+    for m, path in _matches(rf"background_samples/([^/]+)\.{IMAGES}", names):
+        scene = centred_square(open_image(read_file(place, path), 512)).convert("RGB")
+        scenes[m[1]] = scene.resize((512, 512), Image.Resampling.LANCZOS)
+    entries = []
+    for m, path in _matches(rf"foreground_samples/([^/]+)/([^/]+)\.{IMAGES}", names):
+        cutout = open_image(read_file(place, path), 512).convert("RGBA")
+        for name, scene in scenes.items():
+            make = partial(_compose, cutout, scene)
+            entries.append(Entry(path, f"{m[2]}-{name}", m[1], make))
+    return entries
+
+
+def _compose(cutout: Image.Image, scene: Image.Image) -> Image.Image:
+    """The cut-out upright in the middle, its longer side 0.6 of the scene's."""
+    scale = 0.6 * scene.width / max(cutout.size)
+    width, height = (round(n * scale) for n in cutout.size)
+    piece = cutout.resize((width, height), Image.Resampling.LANCZOS)
+    image = scene.copy()
+    image.paste(piece, ((scene.width - width) // 2, (scene.height - height) // 2), piece)
+    return image
+
+
+SOURCES = {
+    "coil100": Source(
+        official="https://cave.cs.columbia.edu/repository/COIL-100",
+        licence="research use",
+        layout="coil-100/obj{1..100}__{0,5,..,355}.png (or .webp), folder or archive",
+        size=128,
+        places=("coil-100*", "coil100*"),
+        read=_coil100,
+    ),
+    "lfw": Source(
+        official="http://vis-www.cs.umass.edu/lfw/",
+        licence="photos of real people, research use",
+        layout="lfw/Name/Name_0001.jpg, folder or archive",
+        size=250,
+        places=("lfw*",),
+        read=_lfw,
+    ),
+    "fashion-mnist": Source(
+        official="https://github.com/zalandoresearch/fashion-mnist",
+        licence="MIT",
+        layout="fashion-mnist/{train,t10k}-{images-idx3,labels-idx1}-ubyte[.gz], folder or archive",
+        size=28,
+        places=("fashion-mnist*", "fashion_mnist*", "FashionMNIST*"),
+        read=_fashion_mnist,
+        installed=("/usr/share/datasets/fashion-mnist",),  # Debian's dataset-fashion-mnist
+    ),
+    "cifar10": Source(
+        official="https://www.cs.toronto.edu/~kriz/cifar.html",
+        licence="no licence stated, research use",
+        layout="cifar-10-binary.tar.gz, cifar-10-python.tar.gz, or what is in them:"
+        " data_batch_1.bin (or data_batch_1), …, or train/CLASS/*.jpg",
+        size=32,
+        places=("cifar-10*", "cifar10*", "CIFAR-10*", "CIFAR10*"),
+        read=_cifar10,
+    ),
+    "si-score": Source(
+        official="https://github.com/google-research/si-score",
+        licence="Apache-2.0",
+        layout="rotation/CLASS/NUMBER.jpg with rotation/metadata.csv, or the samples"
+        " foreground_samples/CLASS/*.png and background_samples/*, folder or archive",
+        size=512,
+        places=("si-score*", "object_rotation*", "rotation*"),
+        read=_si_score,
+    ),
+}

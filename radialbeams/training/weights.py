@@ -1,0 +1,107 @@
+"""Weights on disk: safetensors beside a JSON card that says everything needed to use them.
+
+A card's stem is its name: `bic.coil100.json` describes `bic.coil100.safetensors` and, once
+exported, `bic.coil100.onnx`. Files appear whole or not at all.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from safetensors.torch import load_file, save_file
+from torch import Tensor
+
+from radialbeams.nn.bic import BIC, BICConfig
+
+
+class DamagedWeights(ValueError):
+    """The weights are not the ones that their card describes."""
+
+
+def write_whole(path: Path, write: Callable[[Path], object]) -> None:
+    """Lets `write` fill a file beside the target, then puts it there in one step."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        write(partial)
+        partial.chmod(0o666 & ~_umask())  # some writers leave the file to its owner alone
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def _umask() -> int:
+    mask = os.umask(0o022)
+    os.umask(mask)
+    return mask
+
+
+def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: dict[str, str]) -> None:
+    # safetensors wants memory of its own for each name, in one piece.
+    owned = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}
+    write_whole(path, lambda partial: save_file(owned, partial, metadata=metadata))
+
+
+def write_card(path: Path, card: Mapping[str, Any]) -> None:
+    text = json.dumps(card, indent=1, ensure_ascii=False) + "\n"
+    write_whole(path, lambda partial: partial.write_text(text, encoding="utf-8"))
+
+
+def read_card(path: Path) -> dict[str, Any]:
+    if not path.is_file():
+        raise FileNotFoundError(
+            f"Expected a model card at {path}; there is none. "
+            "Name a run folder that `radialbeams train` finished, or a shipped model."
+        )
+    card: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return card
+
+
+def save_model(stem: Path, model: BIC, card: Mapping[str, Any]) -> dict[str, Any]:
+    """Writes STEM.safetensors and STEM.json; returns the card with config and sha256 filled in."""
+    weights = stem.with_name(stem.name + ".safetensors")
+    write_tensors(weights, model.state_dict(), {"format": "radialbeams"})
+    full = {
+        **card,
+        "config": model.config.to_dict(),
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "sha256": {"safetensors": sha256(weights)},
+    }
+    write_card(stem.with_name(stem.name + ".json"), full)
+    return full
+
+
+def load_model(stem: Path) -> tuple[BIC, dict[str, Any]]:
+    """STEM.safetensors into a model, strictly: other names, shapes or bytes are an error."""
+    card = read_card(stem.with_name(stem.name + ".json"))
+    weights = stem.with_name(stem.name + ".safetensors")
+    if not weights.is_file():
+        raise FileNotFoundError(f"Expected weights at {weights}; there are none.")
+    if sha256(weights) != card["sha256"]["safetensors"]:
+        raise DamagedWeights(
+            f"{weights} does not have the sha256 that its card names, so it is damaged or was "
+            "exchanged. Copy the model again, weights and card together."
+        )
+    model = BIC(BICConfig.from_dict(card["config"]))
+    model.load_state_dict(load_file(weights), strict=True)
+    return model.eval(), card
+
+
+def sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def pick_device(name: str = "auto") -> torch.device:
+    if name == "auto":
+        return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    device = torch.device(name)
+    if device.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError("Asked for cuda, but torch sees no GPU here. Use --device cpu.")
+    return device
