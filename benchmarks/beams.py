@@ -83,7 +83,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--threads", type=int, help="for torch; its own choice if left out")
-    parser.add_argument("--loop", choices=("beams", "samples"), default="beams")
+    parser.add_argument("--loop", choices=("beams", "samples"), default="samples")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
     arguments = parser.parse_args(argv)
     if arguments.threads:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,16 +11,23 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from radialbeams import images, zoo
+from radialbeams.answers import Answer, read_posterior, read_unit
 
 BATCH = 64
 
 
 @dataclass(frozen=True)
 class Canonicalization:
-    """What was found: the turn that the input has undergone, and the input turned back."""
+    """What was found: the turn that the input has undergone, and the input turned back.
+
+    A model without a posterior (the paper's own network) has no confidence and no symmetry.
+    """
 
     image: Image.Image
     angle_degrees: float  # counter-clockwise, in [0, 360)
+    confidence: float | None  # chance that the angle is within 10°
+    symmetry: int | None  # 1 = one clear up, k = the same every 360°/k, 0 = no up
+    posterior: NDArray[np.float32] | None  # (|B|,): probability of each beam's direction
 
 
 class Canonicalizer:
@@ -40,19 +46,33 @@ class Canonicalizer:
             zoo.verified_onnx(found), options, providers=["CPUExecutionProvider"]
         )
 
-    def angles(self, pictures: Sequence[images.Source]) -> list[float]:
-        """Degrees in [0, 360) for each picture, in batches."""
-        found: list[float] = []
+    def answers(self, pictures: Sequence[images.Source]) -> list[Answer]:
+        """What the model says of each picture, in batches; nothing is turned."""
+        found: list[Answer] = []
         for start in range(0, len(pictures), BATCH):
             views = [self._view(picture) for picture in pictures[start : start + BATCH]]
-            (units,) = self._session.run(None, {"views": np.stack(views)})
-            found += [math.degrees(math.atan2(im, re)) % 360 for re, im in units.tolist()]
+            outputs = self._session.run(None, {"views": np.stack(views)})
+            if self.card["config"]["decoder"] == "ring":
+                logits, offsets = outputs
+                found += read_posterior(logits, offsets, self.card.get("temperature", 1.0))
+            else:
+                found += read_unit(outputs[0])
         return found
 
     def predict(self, picture: images.Source) -> Canonicalization:
         opened = images.open_rgb(picture)
-        (angle,) = self.angles([opened])
-        return Canonicalization(images.turn(opened, -angle), angle)
+        (found,) = self.answers([opened])
+        return Canonicalization(
+            images.turn(opened, -found.angle_degrees),
+            found.angle_degrees,
+            found.confidence,
+            found.symmetry,
+            found.posterior,
+        )
 
     def _view(self, picture: images.Source) -> NDArray[np.float32]:
-        return images.paper_view(images.open_rgb(picture), self.card["config"]["view_size"])
+        protocol, size = self.card["protocol"], self.card["config"]["view_size"]
+        opened = images.open_rgb(picture)
+        if protocol["name"] == "leakfree":
+            return images.leakfree_view(opened, protocol["parent_size"], size)
+        return images.paper_view(opened, size)

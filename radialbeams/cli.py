@@ -10,6 +10,7 @@ import os
 import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated, Any, NoReturn
@@ -22,6 +23,12 @@ app = typer.Typer(
     add_completion=False,
     pretty_exceptions_enable=False,
 )
+
+
+class Protocol(StrEnum):
+    leakfree = "leakfree"
+    paper = "paper"
+
 
 DataOption = Annotated[
     Path | None,
@@ -151,7 +158,9 @@ def _progress_bar(steps: int) -> Iterator[Callable[[int, str], None]]:
 def evaluate(
     model: Annotated[str, typer.Argument(help="A shipped model's name, or a run's folder.")],
     data: Annotated[str, typer.Argument(help="A data set's name, or a folder.")],
-    protocol: Annotated[str, typer.Option(help="How the views are made: paper.")] = "paper",
+    protocol: Annotated[
+        Protocol | None, typer.Option(help="How views are made; the model's own if not said.")
+    ] = None,
     split: Annotated[str, typer.Option(help="test, train or all.")] = "test",
     group: Annotated[str | None, typer.Option(help="object or person: the mean of each.")] = None,
     jpeg: Annotated[
@@ -171,7 +180,7 @@ def evaluate(
     result = measure(
         zoo.find(model).stem,
         data,
-        protocol=protocol,
+        protocol=None if protocol is None else protocol.value,
         split=split,
         by_group=group is not None,
         jpeg=jpeg,
@@ -183,7 +192,7 @@ def evaluate(
     if json_:
         print(json.dumps({"model": model, **result}))
         return
-    print(f"{model} on {data}, {split}, protocol {protocol}: {result['n']} views")
+    print(f"{model} on {data}, {split}, protocol {result['protocol']}: {result['n']} views")
     for name in ("mean", "median", "p95", "paper_equivalent"):
         print(f"  {name.replace('_', '-'):<17}{result[name]:>8.2f}°")
     for name in ("within_5", "within_10", "flips"):
@@ -235,7 +244,7 @@ def main(argv: list[str] | None = None) -> int:
         app(argv, prog_name="radialbeams")
     except SystemExit as leave:
         return leave.code if isinstance(leave.code, int) else 1
-    except (ValueError, OSError) as error:
+    except (ValueError, OSError, ArithmeticError) as error:
         if os.environ.get("RADIALBEAMS_TRACEBACK"):
             raise
         print(f"radialbeams: {error}", file=sys.stderr)

@@ -44,10 +44,17 @@ def test_the_defaults_are_the_coil100_setting_of_the_paper() -> None:
         "epsilon": 1,
         "latent": 128,
         "sampler": "bresenham",
+        "decoder": "lstm",
         "context_layers": 3,
         "edge_factor": 0.5,
         "hub": "mean",
         "lstm_layers": 3,
+        "ring_stem": 48,
+        "ring_stem_stride": 4,
+        "ring_stages": (64, 96),
+        "ring_depth": 1,
+        "ring_width": 128,
+        "ring_dilations": (1, 2, 4, 8),
     }
     assert BICConfig() == BICConfig.for_images(128)
     assert [BICConfig(epsilon=epsilon).thickness for epsilon in (0, 1, 2)] == [1, 3, 5]
@@ -69,7 +76,9 @@ def test_unknown_keys_are_refused_with_the_known_ones() -> None:
         BICConfig.from_dict({"latent": 64, "vectors": 3, "lines": 1})
     assert str(error.value) == (
         "Unknown in a model configuration: lines, vectors. Known: view_size, channels, num_beams, "
-        "beam_length, epsilon, latent, sampler, context_layers, edge_factor, hub, lstm_layers."
+        "beam_length, epsilon, latent, sampler, decoder, context_layers, edge_factor, hub, "
+        "lstm_layers, ring_stem, ring_stem_stride, ring_stages, ring_depth, ring_width, "
+        "ring_dilations."
     )
 
 

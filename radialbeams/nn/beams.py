@@ -185,7 +185,7 @@ def named_length(length: Length, size: int) -> int:
 
 
 def upper_bound(beam_length: int, epsilon: int) -> float:
-    """8D/(2ε + 1): with more beams than this, some beam has no pixel of its own."""
+    """8D/(2ε + 1): from here on the beams' outer ends fill the whole border between them."""
     return 8 * beam_length / (2 * epsilon + 1)
 
 

@@ -1,4 +1,4 @@
-"""BIC: the paper's network, wired. Each part lives in a file of its own."""
+"""BIC, wired: the paper's network, and the ring on the same beams. Each part has its own file."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from typing import Any, Literal, get_args
 
 from torch import Tensor, nn
 
+from radialbeams.nn.angles import from_unit
 from radialbeams.nn.beams import BresenhamBeams, PolarBeams, margin
 from radialbeams.nn.context import HUBS, Hub, WheelContext
 from radialbeams.nn.decoder import LSTMDecoder
 from radialbeams.nn.encoder import LEAK, SHORTEST_BEAM, BeamEncoder
+from radialbeams.nn.ring import Ring, answer, posterior
 
 Sampler = Literal["bresenham", "polar"]
+Decoder = Literal["lstm", "ring"]
 
 
 @dataclass(frozen=True)
@@ -27,13 +30,23 @@ class BICConfig:
     epsilon: int = 1  # ε: a beam is 2ε + 1 pixels wide
     latent: int = 128  # L
     sampler: Sampler = "bresenham"
+    decoder: Decoder = "lstm"
+    # The paper's decoder
     context_layers: int = 3  # 0 leaves the wheel graph out
     edge_factor: float = 0.5  # λ
     hub: Hub = "mean"
     lstm_layers: int = 3
+    # The ring
+    ring_stem: int = 48
+    ring_stem_stride: int = 4
+    ring_stages: tuple[int, ...] = (64, 96)
+    ring_depth: int = 1  # blocks a stage
+    ring_width: int = 128
+    ring_dilations: tuple[int, ...] = (1, 2, 4, 8)
 
     def __post_init__(self) -> None:
         _one_of("sampler", self.sampler, get_args(Sampler))
+        _one_of("decoder", self.decoder, get_args(Decoder))
         _one_of("hub", self.hub, HUBS)
         for name, least in _LEAST.items():
             if getattr(self, name) < least:
@@ -64,7 +77,11 @@ class BICConfig:
                 f"Unknown in a model configuration: {', '.join(unknown)}. "
                 f"Known: {', '.join(known)}."
             )
-        return cls(**values)
+        plain: dict[str, Any] = dict(values)
+        for name in ("ring_stages", "ring_dilations"):  # JSON knows no tuples
+            if name in plain:
+                plain[name] = tuple(plain[name])
+        return cls(**plain)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -86,14 +103,20 @@ def _one_of(name: str, value: str, choices: tuple[str, ...]) -> None:
         raise ValueError(f"{name} must be one of {', '.join(choices)}; got {value!r}.")
 
 
+def _sampler(c: BICConfig) -> BresenhamBeams | PolarBeams:
+    sampler = PolarBeams if c.sampler == "polar" else BresenhamBeams
+    return sampler(c.num_beams, c.beam_length, c.epsilon, c.view_size)
+
+
 class BIC(nn.Module):
-    """Views (N, C, S, S) in [0, 1] → unit vectors (N, 2) that point to the angle of each."""
+    """The paper's network: views (N, C, S, S) in [0, 1] → unit vectors (N, 2)."""
+
+    outputs = ("unit",)
 
     def __init__(self, config: BICConfig) -> None:
         super().__init__()
         self.config = c = config
-        sampler = {"bresenham": BresenhamBeams, "polar": PolarBeams}[c.sampler]
-        self.beams = sampler(c.num_beams, c.beam_length, c.epsilon, c.view_size)
+        self.beams = _sampler(c)
         self.encoder = BeamEncoder(c.channels, c.beam_length, c.epsilon, c.latent)
         self.context = (
             WheelContext(c.num_beams, c.latent, c.context_layers, c.edge_factor, c.hub)
@@ -114,6 +137,47 @@ class BIC(nn.Module):
         context = self.embed(views)  # (N, |B|, L)
         unit: Tensor = self.decoder(context)  # (N, 2)
         return unit
+
+    def angles(self, views: Tensor) -> Tensor:
+        """(N, C, S, S) → (N,) radians in [0, 2π)."""
+        return from_unit(self(views))
+
+
+class RingBIC(nn.Module):
+    """The ring on the same beams: views (N, C, S, S) → logits and offsets, (N, |B|) each."""
+
+    outputs = ("logits", "offsets")
+
+    def __init__(self, config: BICConfig) -> None:
+        super().__init__()
+        self.config = c = config
+        self.beams = _sampler(c)
+        self.ring = Ring(
+            c.channels * c.thickness,
+            c.beam_length,
+            stem=c.ring_stem,
+            stem_stride=c.ring_stem_stride,
+            stages=c.ring_stages,
+            depth=c.ring_depth,
+            width=c.ring_width,
+            dilations=c.ring_dilations,
+        )
+
+    def forward(self, views: Tensor) -> tuple[Tensor, Tensor]:
+        beams = self.beams(views)  # (N, |B|, C, 2ε+1, D)
+        logits, offsets = self.ring(beams)  # (N, |B|) each
+        return logits, offsets
+
+    def angles(self, views: Tensor) -> Tensor:
+        """(N, C, S, S) → (N,) radians in [0, 2π)."""
+        return answer(posterior(*self(views)))
+
+
+Network = BIC | RingBIC
+
+
+def build(config: BICConfig) -> Network:
+    return RingBIC(config) if config.decoder == "ring" else BIC(config)
 
 
 def _initialise(module: nn.Module) -> None:

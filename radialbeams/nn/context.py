@@ -15,8 +15,8 @@ from torch import Tensor, nn
 LEAK = 0.3
 
 Hub = Literal["mean", "sum", "dead"]
-# What the hub hears of the beams: their mean; their sum, as the text has it, which multiplies
-# activations by |B|·λ a layer; nothing, as in the authors' code, so that it stays 0.
+# What the hub hears of the beams: their mean; their sum, as the text has it, which is |B| times
+# as large and lets activations explode; nothing, as in the authors' code, so that it stays 0.
 HUBS: tuple[Hub, ...] = ("mean", "sum", "dead")
 
 

@@ -22,7 +22,8 @@ class Layer(NamedTuple):
     divisor: int
 
 
-# The paper's spatial encoders by beam length D, for images of 28, 32, 128 and 250 pixels.
+# The paper's spatial encoders by beam length D, for images of 28, 32, 128 and 250 pixels. The
+# strides of the last two do not divide evenly and never see the outermost 3 and 7 samples.
 SPATIAL_TABLES: dict[int, tuple[Layer, ...]] = {
     14: (Layer(4, 1, 4), Layer(4, 1, 2), Layer(4, 1, 2), Layer(3, 1, 1)),
     16: (Layer(4, 1, 4), Layer(4, 1, 2), Layer(4, 1, 2), Layer(4, 1, 1), Layer(2, 1, 1)),

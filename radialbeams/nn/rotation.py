@@ -1,4 +1,4 @@
-"""Rotate, pad: the one place that fixes centre, sign and interpolation.
+"""Rotate, pad, render: the one place that fixes centre, sign and interpolation.
 
 Convention, for every function here and everywhere else in the project:
 
@@ -39,11 +39,17 @@ def rotate(
     passes. Multiples of 90° are exact: they only move pixels.
     """
     _check_square(images)
-    turns = torch.as_tensor(angles, dtype=torch.float32).expand(len(images))
+    # Whole turns go in double precision: in single, 1001 quarter turns would not be exact.
+    turns = torch.remainder(torch.as_tensor(angles, dtype=torch.float64), 2 * math.pi).float()
+    if turns.ndim and len(turns) != len(images):
+        raise ValueError(
+            f"rotate expects one angle, or one for each of {len(images)} images; got {len(turns)}."
+        )
+    turns = turns.expand(len(images))
     fill = _fill(images, padding)
     out = F.grid_sample(
         images - fill,
-        _rotation_grid(turns.to(images.device), images.shape[-1], width).to(images.dtype),
+        _rotation_grid(turns.to(images.device), images.shape[-1], width),
         mode="bilinear",
         padding_mode="zeros",
         align_corners=True,
@@ -63,6 +69,82 @@ def _rotation_grid(angles: Tensor, size: int, width: int) -> Tensor:
     y, x = torch.meshgrid(offsets, offsets, indexing="ij")
     cos, sin = torch.cos(angles)[:, None, None], torch.sin(angles)[:, None, None]
     return torch.stack((x * cos - y * sin, x * sin + y * cos), dim=-1)
+
+
+# --- views that do not give the angle away ----------------------------------------------------
+
+# The disc that a view shows, as a share of the parent's half-width: the rest is reach for blur
+# and interpolation, so that nothing in the view ever depends on where the parent ends.
+REACH = 0.9
+# The largest view of a parent, as a share of its width: from here down the blur hides the grid.
+LARGEST_VIEW = 0.45
+
+
+def largest_view(parent_size: int) -> int:
+    return int(LARGEST_VIEW * parent_size)
+
+
+def blur_sigma(parent_size: int, view_size: int) -> float:
+    """In parent pixels: 1 for the largest view, in proportion for smaller ones."""
+    if view_size > largest_view(parent_size):
+        raise ValueError(
+            f"A leak-free view of a {parent_size} px parent has at most {largest_view(parent_size)}"
+            f" px; got {view_size}. Use larger parents or a smaller view."
+        )
+    return largest_view(parent_size) / view_size
+
+
+def gaussian_matrix(size: int, sigma: float) -> Tensor:
+    """(W, W): row i holds the weights of pixel i's neighbours; rows sum to 1 at the border too."""
+    index = torch.arange(size, dtype=torch.float64)
+    weights = torch.exp(-((index[:, None] - index) ** 2) / (2 * sigma**2))
+    weights[(index[:, None] - index).abs() > 4 * sigma] = 0
+    return (weights / weights.sum(1, keepdim=True)).float()
+
+
+def blur(parents: Tensor, kernel: Tensor) -> Tensor:
+    """Both axes at once as two matrix products: (N, C, W, W), (W, W) → (N, C, W, W)."""
+    return kernel @ parents @ kernel.mT
+
+
+def disc(size: int, device: torch.device | None = None) -> Tensor:
+    """(S, S) of 1 inside the largest circle of a view and 0 outside."""
+    offsets = torch.arange(size, device=device) - (size - 1) / 2
+    return ((offsets**2 + offsets[:, None] ** 2) <= (size / 2) ** 2).float()
+
+
+def render(
+    blurred: Tensor,
+    angles: Tensor,
+    view_size: int,
+    *,
+    zoom: Tensor | None = None,
+    shift: Tensor | None = None,
+) -> Tensor:
+    """Blurred parents (N, C, W, W) → turned views (N, C, S, S), in one bicubic resample.
+
+    The view spans REACH of the parent's width, the disc inside it is all that is shown, and
+    outside it is 0. `zoom` (N, 2) ≥ 1 enlarges columns and rows, `shift` (N, 2) moves the centre
+    by a share of the parent's half-width; the caller keeps the disc within REACH.
+    """
+    _check_square(blurred)
+    size = blurred.shape[-1]
+    step = REACH * size / view_size  # parent pixels from one view pixel to the next
+    offsets = torch.arange(view_size, device=blurred.device) - (view_size - 1) / 2
+    y, x = torch.meshgrid(offsets * step, offsets * step, indexing="ij")
+    cos, sin = torch.cos(angles)[:, None, None], torch.sin(angles)[:, None, None]
+    source = torch.stack((x * cos - y * sin, x * sin + y * cos), dim=-1)  # (N, S, S, 2)
+    if zoom is not None:
+        source = source / zoom[:, None, None, :]
+    if shift is not None:
+        source = source + shift[:, None, None, :] * (size / 2)
+    # With align_corners, ±1 are the centres of the outermost pixels.
+    grid = source / ((size - 1) / 2)
+    views = F.grid_sample(blurred, grid, mode="bicubic", padding_mode="border", align_corners=True)
+    return views * disc(view_size, blurred.device)
+
+
+# --- parts -----------------------------------------------------------------------------------
 
 
 def _exact_quarters(
@@ -103,4 +185,8 @@ def _check_square(images: Tensor) -> None:
         raise ValueError(
             "rotate expects square images of shape (N, C, W, W); "
             f"got {tuple(images.shape)}. Crop or pad them to a square first."
+        )
+    if images.dtype != torch.float32:
+        raise ValueError(
+            f"rotate expects float32 images; got {images.dtype}. Convert them, e.g. by x.float()."
         )

@@ -22,13 +22,13 @@ def main(argv: list[str]) -> int:
     parser.add_argument("recipe", type=Path)
     parser.add_argument("--data", type=Path, help="the folder that holds the data sets")
     parser.add_argument("--out", type=Path, required=True)
-    parser.add_argument("--device", default="auto")
+    parser.add_argument("--devices", default="auto")
     parser.add_argument("--steps", type=int, help="instead of the recipe's")
     arguments = parser.parse_args(argv)
     values = json.loads(arguments.recipe.read_text(encoding="utf-8"))
     recipe = Recipe.from_dict(values | ({"steps": arguments.steps} if arguments.steps else {}))
     images = read_images(recipe, "train", root=arguments.data)
-    fit = Fit(recipe, images, arguments.out, device=pick_device(arguments.device), log_every=200)
+    fit = Fit(recipe, images, arguments.out, device=pick_device(arguments.devices), log_every=200)
     fit.run(lambda progress: print(json.dumps(asdict(progress)), flush=True))
     return 0
 

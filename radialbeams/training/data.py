@@ -96,7 +96,7 @@ def load(
     limit: int | None = None,
     on_skip: Callable[[str, str], None] | None = None,
 ) -> ImageSet:
-    """`data` names a set in SOURCES, else it is a path; a `Path` is always a path.
+    """`data` names a set in SOURCES, or is `scenes`, else a path; a `Path` is always a path.
 
     A path to the folder or archive of a known set, such as `…/lfw` or `…/coil-100.zip`, is that
     set, so that its own keys decide the split and no person is in both halves.
@@ -119,7 +119,7 @@ def load(
         if number is not None and number < 1:
             raise ValueError(f"expected {field} of at least 1; came {number}; give more, or None")
 
-    found = _locate(data, root)
+    found = _scenes(size) if data == "scenes" else _locate(data, root)
     chosen = _of_split(found, split, split_by)
     if limit is not None and limit < len(chosen):
         chosen = [chosen[i * len(chosen) // limit] for i in range(limit)]
@@ -167,6 +167,14 @@ def _locate(data: str | Path, root: Path | None) -> _Found:
         f"expected png, jpg, webp, bmp or tif images; came {place}, which holds none; "
         "give a folder that has some"
     )
+
+
+def _scenes(size: int | None) -> _Found:
+    """Analytic scenes are in no place: each is evaluated at the size asked for."""
+    from radialbeams.training import scenes  # it makes image sets, so it cannot come first
+
+    entries = scenes.scene_entries(range(scenes.COUNT), size or scenes.SIZE)
+    return _Found("scenes", Path("scenes"), entries, scenes.SIZE)
 
 
 def _find(name: str, root: Path | None) -> _Found:

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import logging
+import math
 import warnings
 from pathlib import Path
 
 import numpy as np
 import torch
 
-from radialbeams.nn.bic import BIC
+from radialbeams.nn.bic import Network
 from radialbeams.training.weights import write_whole
 
 PARITY_BATCHES = (1, 7, 128)
@@ -20,11 +21,11 @@ class ParityError(ValueError):
     """The exported file and torch disagree."""
 
 
-def export_onnx(model: BIC, path: Path, *, tolerance: float = PARITY_TOLERANCE) -> float:
-    """Input `views` (N, C, S, S) in [0, 1], output `unit` (N, 2); returns the largest difference.
+def export_onnx(model: Network, path: Path, *, tolerance: float = PARITY_TOLERANCE) -> float:
+    """Input `views` (N, C, S, S) in [0, 1], outputs as the network names them.
 
-    Any batch size runs. Nothing is written when torch and ONNX Runtime differ by more than
-    `tolerance` at any of the batches 1, 7 and 128.
+    Returns the largest difference. Any batch size runs. Nothing is written when torch and ONNX
+    Runtime differ by more than `tolerance` at any of the batches 1, 7 and 128.
     """
     model = model.cpu().eval()
     worst = 0.0
@@ -44,7 +45,7 @@ def export_onnx(model: BIC, path: Path, *, tolerance: float = PARITY_TOLERANCE) 
     return worst
 
 
-def _write_graph(model: BIC, path: Path) -> None:
+def _write_graph(model: Network, path: Path) -> None:
     # Batch 2: the exporter takes a size of 1 for a constant.
     example = torch.zeros(2, *_view_shape(model))
     exporter = logging.getLogger("torch.onnx")
@@ -59,7 +60,7 @@ def _write_graph(model: BIC, path: Path) -> None:
                 str(path),
                 dynamo=True,
                 input_names=["views"],
-                output_names=["unit"],
+                output_names=list(model.outputs),
                 dynamic_shapes={"views": {0: torch.export.Dim("batch")}},
                 external_data=False,
                 verbose=False,
@@ -68,7 +69,7 @@ def _write_graph(model: BIC, path: Path) -> None:
         exporter.setLevel(level)
 
 
-def parity(model: BIC, path: Path) -> float:
+def parity(model: Network, path: Path) -> float:
     """The largest difference of any output between torch and the file, on noise."""
     import onnxruntime
 
@@ -78,14 +79,17 @@ def parity(model: BIC, path: Path) -> float:
     for batch in PARITY_BATCHES:
         views = torch.rand(batch, *_view_shape(model), generator=generator)
         with torch.inference_mode():
-            expected = model(views).numpy()
-        (found,) = session.run(None, {"views": views.numpy()})
-        worst = max(worst, float(np.abs(found - expected).max()))
-        if np.isnan(found).any():
-            return float("nan")
+            outputs = model(views)
+        expected = (outputs,) if isinstance(outputs, torch.Tensor) else outputs
+        for want, found in zip(expected, session.run(None, {"views": views.numpy()}), strict=True):
+            # A NaN must not hide behind max(), which may pass over it.
+            difference = float(np.abs(found - want.numpy()).max())
+            worst = difference if math.isnan(difference) else max(worst, difference)
+            if math.isnan(worst):
+                return worst
     return worst
 
 
-def _view_shape(model: BIC) -> tuple[int, int, int]:
+def _view_shape(model: Network) -> tuple[int, int, int]:
     config = model.config
     return config.channels, config.view_size, config.view_size

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, get_args
 
 from radialbeams.nn.bic import BICConfig
 from radialbeams.nn.prior import PRIOR_MODES, PriorMode
 from radialbeams.nn.rotation import PADDINGS, Padding
+from radialbeams.training.augment import Augmentation
 from radialbeams.training.views import GROUPS, PROTOCOLS, Group, Protocol
 
 Draw = Literal["view", "image"]
@@ -35,8 +36,7 @@ class Recipe:
     weight_decay: float = 0.0
     average: float = 0.0  # decay of the running average of the weights; 0 = off
     clip: float = 0.0  # largest gradient norm; 0 = off
-    mirror: bool = False  # half of the upright images left to right
-    jitter: float = 0.0  # strength of random brightness and colour
+    augmentation: Augmentation = field(default_factory=Augmentation)
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -52,21 +52,34 @@ class Recipe:
                 raise ValueError(
                     f"{name} must be one of {', '.join(choices)}; got {getattr(self, name)!r}."
                 )
-        for name in ("batch", "steps"):
-            if getattr(self, name) < 1:
-                raise ValueError(f"{name} must be at least 1; got {getattr(self, name)}.")
+        for name, least in (("batch", 1), ("steps", 1), ("seed", 0)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} must be at least {least}; got {getattr(self, name)}.")
         if not 0 <= self.average < 1:
             raise ValueError(f"average must lie in [0, 1); got {self.average}.")
+        if self.model.decoder == "ring" and self.prior != "off":
+            raise ValueError("The Toeplitz prior is for the paper's decoder; the ring needs none.")
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Recipe:
-        known = [field.name for field in fields(cls)]
-        unknown = sorted(set(values) - set(known))
-        if unknown:
-            raise ValueError(
-                f"Unknown in a recipe: {', '.join(unknown)}. Known: {', '.join(known)}."
-            )
-        return cls(**{**values, "model": BICConfig.from_dict(values["model"])})
+        _check_known("a recipe", values, cls)
+        for name in ("data", "model"):
+            if name not in values:
+                raise ValueError(f"A recipe names its {name}; this one does not.")
+        augmentation = values.get("augmentation", {})
+        _check_known("an augmentation", augmentation, Augmentation)
+        parts = {
+            "model": BICConfig.from_dict(values["model"]),
+            "augmentation": Augmentation(**augmentation),
+        }
+        return cls(**{**values, **parts})
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
+
+
+def _check_known(what: str, values: Mapping[str, Any], kind: type[Recipe | Augmentation]) -> None:
+    known = [entry.name for entry in fields(kind)]
+    unknown = sorted(set(values) - set(known))
+    if unknown:
+        raise ValueError(f"Unknown in {what}: {', '.join(unknown)}. Known: {', '.join(known)}.")

@@ -14,7 +14,7 @@ from radialbeams.training.evaluate import evaluate, predict_with
 from radialbeams.training.export import export_onnx
 from radialbeams.training.fit import Fit, Progress
 from radialbeams.training.recipe import Recipe
-from radialbeams.training.views import PROTOCOLS, PaperViews
+from radialbeams.training.views import Protocol, make_views
 from radialbeams.training.weights import load_model, pick_device, read_card, sha256, write_card
 
 Show = Callable[[int, str], None]
@@ -37,7 +37,7 @@ def plan(
         raise ValueError("A recipe file fixes the size of the images; leave --size out.")
     else:
         values = json.loads(file.read_text(encoding="utf-8"))
-    model = {**values["model"], **model_changes}
+    model = {**values.get("model", {}), **model_changes}
     return Recipe.from_dict({**values, **changes, "data": data, "model": model})
 
 
@@ -53,6 +53,7 @@ def complete(
 ) -> dict[str, Any]:
     """Trains (or goes on), exports ONNX, measures on the held-out split; returns the card."""
     images = read_images(recipe, "train", root=root, limit=limit)
+    held_out = read_images(recipe, "test", root=root, limit=limit)  # missing? say so now
     fit = Fit(recipe, images, folder, device=pick_device(devices), minutes=minutes)
 
     def show(progress: Progress) -> None:
@@ -61,10 +62,10 @@ def complete(
 
     fit.run(show)
     stem = folder / "model"
-    on_progress(fit.step, "exporting")
+    on_progress(fit.at.step, "exporting")
     export_run(stem, folder / "model.onnx")
-    on_progress(fit.step, "measuring on the held-out split")
-    figures = measure(stem, recipe.data, root=root, devices=devices, limit=limit)
+    on_progress(fit.at.step, "measuring on the held-out split")
+    figures = measure_on(stem, held_out, devices=devices)
     card = {**read_card(folder / "model.json"), "metrics": {recipe.protocol: figures}}
     write_card(folder / "model.json", card)
     return card
@@ -88,7 +89,7 @@ def measure(
     stem: Path,
     data: str,
     *,
-    protocol: str = "paper",
+    protocol: Protocol | None = None,
     split: str = "test",
     by_group: bool = False,
     jpeg: int | None = None,
@@ -98,10 +99,13 @@ def measure(
     devices: str = "auto",
 ) -> dict[str, Any]:
     """The figures of a model on one split, with the protocol beside them."""
-    if protocol not in PROTOCOLS:
-        raise ValueError(f"protocol must be one of {', '.join(PROTOCOLS)}; got {protocol!r}.")
-    model, card = load_model(stem)
+    card = read_card(stem.with_name(stem.name + ".json"))
     training = card["training"]
+    if protocol not in (None, training["protocol"]):
+        raise ValueError(
+            f"{card['name']} sees {training['protocol']} views and cannot be measured on "
+            f"{protocol} ones. Leave --protocol out, or train a model on such views."
+        )
     images = load(
         data,
         root=root,
@@ -109,20 +113,38 @@ def measure(
         # A model is tested on the split that it was not trained on.
         split_by=training["split_by"] if data == training["data"] else "default",
         size=training["parent_size"],
-        channels=model.config.channels,
+        channels=card["config"]["channels"],
         limit=limit,
     )
+    figures = measure_on(stem, images, by_group=by_group, jpeg=jpeg, seeds=seeds, devices=devices)
+    return {"data": data, "split": split, **figures}
+
+
+def measure_on(
+    stem: Path,
+    images: ImageSet,
+    *,
+    by_group: bool = False,
+    jpeg: int | None = None,
+    seeds: int = 3,
+    devices: str = "auto",
+) -> dict[str, Any]:
+    """The figures of a model on these images, under the protocol that it was trained for."""
+    model, card = load_model(stem)
+    training = card["training"]
     device = pick_device(devices)
     result = evaluate(
-        partial(predict_with, model.to(device)),
+        partial(predict_with, model.to(device), temperature=card.get("temperature", 1.0)),
         images,
-        PaperViews(training["padding"]),
+        make_views(
+            training["protocol"], padding=training["padding"], view_size=model.config.view_size
+        ),
         seeds=seeds,
         jpeg=jpeg,
         by_group=by_group,
         device=device,
     )
-    settings = {"data": data, "protocol": protocol, "split": split, "seeds": seeds, "jpeg": jpeg}
+    settings = {"protocol": training["protocol"], "seeds": seeds, "jpeg": jpeg}
     return {**settings, **result.to_dict()}
 
 

@@ -1,13 +1,16 @@
 """Views: what a model is shown, rendered from upright parents. A protocol says how.
 
 `paper`: pad by δ, rotate bilinearly at the same resolution. Its border and its interpolation
-give the angle away in part, so its figures are for comparison with the paper only.
+give the angle away, so its figures are for comparison with the paper only.
+
+`leakfree`: blur by one parent pixel, one bicubic resample to less than half the size, and only
+the disc that no rotation takes near the parent's border. `radialbeams leaks` measures both.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
+from functools import cache
 from typing import Literal
 
 import numpy as np
@@ -16,18 +19,27 @@ from torch import Tensor
 
 from radialbeams.nn.angles import TURN
 from radialbeams.nn.beams import margin
-from radialbeams.nn.rotation import Padding, pad, rotate
+from radialbeams.nn.rotation import (
+    Padding,
+    blur,
+    blur_sigma,
+    gaussian_matrix,
+    largest_view,
+    pad,
+    render,
+    rotate,
+)
 
-Protocol = Literal["paper"]
-PROTOCOLS: tuple[Protocol, ...] = ("paper",)
+Protocol = Literal["leakfree", "paper"]
+PROTOCOLS: tuple[Protocol, ...] = ("leakfree", "paper")
 
 Group = Literal["so2", "cyclic"]
 # Which turns are drawn: any angle, or only those of C_|B|, the steps between beams.
 GROUPS: tuple[Group, ...] = ("so2", "cyclic")
 
 # Each purpose draws from a stream of its own, so that adding one changes none of the others.
-Stream = Literal["angles", "order", "mirror", "jitter", "evaluation"]
-STREAMS: tuple[Stream, ...] = ("angles", "order", "mirror", "jitter", "evaluation")
+Stream = Literal["angles", "order", "augment", "evaluation", "noise"]
+STREAMS: tuple[Stream, ...] = ("angles", "order", "augment", "evaluation", "noise")
 
 
 def draws(stream: Stream, seed: int, epoch: int, shape: int | tuple[int, ...]) -> np.ndarray:
@@ -57,10 +69,18 @@ class PaperViews:
 
     padding: Padding = "zeros"
 
-    def size(self, parent: int) -> int:
-        return parent + 2 * margin(parent)
+    def size(self, parent_size: int) -> int:
+        return parent_size + 2 * margin(parent_size)
 
-    def render(self, parents: Tensor, angles: Tensor) -> Tensor:
+    def render(
+        self,
+        parents: Tensor,
+        angles: Tensor,
+        zoom: Tensor | None = None,
+        shift: Tensor | None = None,
+    ) -> Tensor:
+        if zoom is not None or shift is not None:
+            raise ValueError("The paper's protocol knows no zoom; use leakfree, or leave it 0.")
         return rotate(
             as_floats(parents), angles, width=margin(parents.shape[-1]), padding=self.padding
         )
@@ -70,17 +90,47 @@ class PaperViews:
         return pad(as_floats(parents), margin(parents.shape[-1]), self.padding)
 
 
+@dataclass(frozen=True)
+class LeakfreeViews:
+    """Bytes (N, C, W, W) and radians (N,) → views (N, C, S, S) in [0, 1]; a disc on black."""
+
+    view_size: int | None = None  # None: the largest that the protocol allows
+
+    def size(self, parent_size: int) -> int:
+        return self.view_size or largest_view(parent_size)
+
+    def render(
+        self,
+        parents: Tensor,
+        angles: Tensor,
+        zoom: Tensor | None = None,
+        shift: Tensor | None = None,
+    ) -> Tensor:
+        size = self.size(parents.shape[-1])
+        kernel = _blur_kernel(parents.shape[-1], size, parents.device)
+        blurred = blur(as_floats(parents), kernel)
+        return render(blurred, angles.to(parents.device), size, zoom=zoom, shift=shift)
+
+    def upright(self, parents: Tensor) -> Tensor:
+        """X₀ of a training pair, through the same resample as every other view."""
+        return self.render(parents, torch.zeros(parents.shape[0], device=parents.device))
+
+
+Views = PaperViews | LeakfreeViews
+
+
+def make_views(protocol: Protocol, *, padding: Padding = "zeros", view_size: int) -> Views:
+    if protocol == "paper":
+        return PaperViews(padding)
+    if protocol == "leakfree":
+        return LeakfreeViews(view_size)
+    raise ValueError(f"protocol must be one of {', '.join(PROTOCOLS)}; got {protocol!r}.")
+
+
+@cache
+def _blur_kernel(parent_size: int, view_size: int, device: torch.device) -> Tensor:
+    return gaussian_matrix(parent_size, blur_sigma(parent_size, view_size)).to(device)
+
+
 def as_floats(parents: Tensor) -> Tensor:
     return parents.float().div_(255) if parents.dtype == torch.uint8 else parents
-
-
-def mirror(parents: Tensor, which: Tensor) -> Tensor:
-    """Flips the chosen ones left to right; upright stays upright."""
-    return torch.where(which[:, None, None, None], parents.flip(-1), parents)
-
-
-def jitter(views: Tensor, strength: float, uniform: Tensor) -> Tensor:
-    """Brightness, and colour by channel, times up to e^±strength: (N, C, S, S), (N, 1 + C)."""
-    gains = ((2 * uniform - 1) * strength).exp()
-    channel = gains[:, 1 : 1 + views.shape[1]].pow(1 / math.sqrt(2))
-    return (views * (gains[:, :1] * channel)[:, :, None, None]).clamp_(0, 1)

@@ -17,7 +17,7 @@ import torch
 from safetensors.torch import load_file, save_file
 from torch import Tensor
 
-from radialbeams.nn.bic import BIC, BICConfig
+from radialbeams.nn.bic import BICConfig, Network, build
 
 
 class DamagedWeights(ValueError):
@@ -63,7 +63,7 @@ def read_card(path: Path) -> dict[str, Any]:
     return card
 
 
-def save_model(stem: Path, model: BIC, card: Mapping[str, Any]) -> dict[str, Any]:
+def save_model(stem: Path, model: Network, card: Mapping[str, Any]) -> dict[str, Any]:
     """Writes STEM.safetensors and STEM.json; returns the card with config and sha256 filled in."""
     weights = stem.with_name(stem.name + ".safetensors")
     write_tensors(weights, model.state_dict(), {"format": "radialbeams"})
@@ -77,7 +77,7 @@ def save_model(stem: Path, model: BIC, card: Mapping[str, Any]) -> dict[str, Any
     return full
 
 
-def load_model(stem: Path) -> tuple[BIC, dict[str, Any]]:
+def load_model(stem: Path) -> tuple[Network, dict[str, Any]]:
     """STEM.safetensors into a model, strictly: other names, shapes or bytes are an error."""
     card = read_card(stem.with_name(stem.name + ".json"))
     weights = stem.with_name(stem.name + ".safetensors")
@@ -88,8 +88,14 @@ def load_model(stem: Path) -> tuple[BIC, dict[str, Any]]:
             f"{weights} does not have the sha256 that its card names, so it is damaged or was "
             "exchanged. Copy the model again, weights and card together."
         )
-    model = BIC(BICConfig.from_dict(card["config"]))
-    model.load_state_dict(load_file(weights), strict=True)
+    model = build(BICConfig.from_dict(card["config"]))
+    try:
+        model.load_state_dict(load_file(weights), strict=True)
+    except RuntimeError as error:
+        raise DamagedWeights(
+            f"{weights} holds other tensors than the config on its card describes. "
+            "Copy the model again, weights and card together."
+        ) from error
     return model.eval(), card
 
 
@@ -103,5 +109,5 @@ def pick_device(name: str = "auto") -> torch.device:
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     device = torch.device(name)
     if device.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError("Asked for cuda, but torch sees no GPU here. Use --device cpu.")
+        raise ValueError("Asked for cuda, but torch sees no GPU here. Use --devices cpu.")
     return device

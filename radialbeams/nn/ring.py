@@ -1,0 +1,176 @@
+"""The ring: a network that commutes with rolls of the beams, and the posterior that it gives.
+
+A turn of the image by 360°/|B| rolls its beams by one. Every layer here treats all beams alike
+and joins them in a circle, so the output rolls along: the answer turns with the image by
+construction, and only the angle within one step is left to learn.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from radialbeams.nn.angles import TURN, circle_loss, to_unit, wrap
+
+WITHIN = math.radians(10)  # confidence is the posterior mass this close to the answer
+OFFSET_REACH = 1.5  # beam steps that a beam's offset can reach to either side
+OFFSET_WEIGHT = 50.0
+MOMENTS = 6  # the highest k-fold symmetry that is told apart
+
+
+class Posterior(NamedTuple):
+    """What the ring says of each view: (N, |B|) log-probabilities, and the angle of each beam."""
+
+    log_probabilities: Tensor
+    angles: Tensor  # radians: the beam's own angle and its offset
+
+
+def circular(features: Tensor, beams: int) -> Tensor:
+    """(N, C, |B|, D) with the last `beams` in front of the first, and the first behind the last."""
+    return torch.cat((features[:, :, -beams:], features, features[:, :, :beams]), dim=2)
+
+
+class RadialBlock(nn.Module):
+    """Two 3 × 3 convolutions with a way around: circular across beams, stride 2 along them."""
+
+    def __init__(self, channels: int, maps: int, stride: int) -> None:
+        super().__init__()
+        self.first = nn.Conv2d(channels, maps, 3, (1, stride), (0, 1), bias=False)
+        self.first_norm = nn.BatchNorm2d(maps)
+        self.second = nn.Conv2d(maps, maps, 3, 1, (0, 1), bias=False)
+        self.second_norm = nn.BatchNorm2d(maps)
+        same = channels == maps and stride == 1
+        self.around = (
+            nn.Identity()
+            if same
+            else nn.Sequential(
+                nn.AvgPool2d((1, stride), ceil_mode=True),
+                nn.Conv2d(channels, maps, 1, bias=False),
+                nn.BatchNorm2d(maps),
+            )
+        )
+
+    def forward(self, features: Tensor) -> Tensor:
+        hidden = F.gelu(self.first_norm(self.first(circular(features, 1))))
+        hidden = self.second_norm(self.second(circular(hidden, 1)))
+        return F.gelu(hidden + self.around(features))
+
+
+class RingBlock(nn.Module):
+    """A dilated circular convolution over the ring, then a 1 × 1, with a way around."""
+
+    def __init__(self, maps: int, dilation: int) -> None:
+        super().__init__()
+        self.dilation = dilation
+        self.wide = nn.Conv2d(maps, maps, (3, 1), dilation=(dilation, 1), bias=False)
+        self.wide_norm = nn.BatchNorm2d(maps)
+        self.mix = nn.Conv2d(maps, maps, 1, bias=False)
+        self.mix_norm = nn.BatchNorm2d(maps)
+
+    def forward(self, ring: Tensor) -> Tensor:
+        hidden = F.gelu(self.wide_norm(self.wide(circular(ring, self.dilation))))
+        return F.gelu(ring + self.mix_norm(self.mix(hidden)))
+
+
+class Ring(nn.Module):
+    """Beams (N, |B|, C, 2ε + 1, D) → logits and offsets, (N, |B|) each, offsets in beam steps."""
+
+    def __init__(
+        self,
+        channels: int,
+        beam_length: int,
+        stem: int,
+        stages: Sequence[int],
+        depth: int,
+        width: int,
+        dilations: Sequence[int],
+        stem_stride: int,
+    ) -> None:
+        super().__init__()
+        self.stem = nn.Conv2d(channels, stem, (3, stem_stride), (1, stem_stride), bias=False)
+        self.stem_norm = nn.BatchNorm2d(stem)
+        blocks: list[nn.Module] = []
+        length, maps = beam_length // stem_stride, stem
+        for stage in stages:
+            for block in range(depth):
+                blocks.append(RadialBlock(maps, stage, 2 if block == 0 else 1))
+                maps = stage
+            length = (length + 1) // 2
+        self.radial = nn.Sequential(*blocks)
+        self.collapse = nn.Conv2d(maps, width, (1, length), bias=False)
+        self.collapse_norm = nn.BatchNorm2d(width)
+        self.whole = nn.Linear(width, width)
+        self.ring = nn.Sequential(*(RingBlock(width, dilation) for dilation in dilations))
+        self.head = nn.Conv2d(width, 2, 1)
+
+    def forward(self, beams: Tensor) -> tuple[Tensor, Tensor]:
+        image = beams.flatten(2, 3).transpose(1, 2)  # (N, C·(2ε+1), |B|, D)
+        features = F.gelu(self.stem_norm(self.stem(circular(image, 1))))  # (N, stem, |B|, D/4)
+        features = self.radial(features)  # (N, maps, |B|, d)
+        ring = F.gelu(self.collapse_norm(self.collapse(features)))  # (N, width, |B|, 1)
+        whole = self.whole(ring.mean((2, 3)))  # (N, width): the same for every beam
+        ring = self.ring(ring + whole[:, :, None, None])  # (N, width, |B|, 1)
+        logits, offsets = self.head(ring).float().squeeze(3).unbind(1)  # (N, |B|) each
+        return logits, OFFSET_REACH * torch.tanh(offsets)
+
+
+# --- the posterior ---------------------------------------------------------------------------
+
+
+def posterior(logits: Tensor, offsets: Tensor, temperature: float = 1.0) -> Posterior:
+    """Two of (N, |B|) → log-probabilities and the angle that each beam stands for."""
+    beams = torch.arange(logits.shape[-1], device=logits.device)
+    angles = (beams + offsets) * (TURN / logits.shape[-1])
+    return Posterior((logits / temperature).log_softmax(-1), angles)
+
+
+def answer(found: Posterior) -> Tensor:
+    """(N,) radians in [0, 2π): the likeliest beam, moved by its offset."""
+    best = found.log_probabilities.argmax(-1, keepdim=True)
+    return torch.remainder(found.angles.gather(-1, best).squeeze(-1), TURN)
+
+
+def confidence(found: Posterior) -> Tensor:
+    """(N,) in [0, 1]: the posterior mass within ±10° of the answer."""
+    near = wrap(found.angles - answer(found)[:, None]).abs() <= WITHIN
+    return (found.log_probabilities.exp() * near).sum(-1)
+
+
+def symmetry(found: Posterior, threshold: float = 0.5) -> Tensor:
+    """(N,) integers: 1 = one clear up, k = the same every 360°/k, 0 = no up.
+
+    The k-th circular moment is the length of the mean of e^{ikθ}; a k-fold posterior has its
+    first strong one at k. The smallest strong k wins, and a flat posterior has none.
+    """
+    mass = found.log_probabilities.exp()
+    moments = torch.stack(
+        [
+            (mass[..., None] * to_unit(k * found.angles)).sum(-2).norm(dim=-1)
+            for k in range(1, MOMENTS + 1)
+        ],
+        dim=-1,
+    )  # (N, MOMENTS)
+    strong = moments >= threshold
+    return torch.where(strong.any(-1), strong.float().argmax(-1) + 1, 0)
+
+
+def ring_loss(angles: Tensor, logits: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
+    """Radians (N,) against logits and offsets: the loss to minimise, and the plain circle loss.
+
+    Cross-entropy against a von Mises target one beam step wide, the paper's circle loss of the
+    posterior's mean, and 1 − cos of what the beams near the truth answer.
+    """
+    found = posterior(logits, offsets)
+    step = TURN / logits.shape[-1]
+    beams = torch.arange(logits.shape[-1], device=logits.device) * step
+    target = (torch.cos(beams - angles[:, None]) / step**2).softmax(-1)
+    crossed = -(target * found.log_probabilities).sum(-1)
+    mean = (found.log_probabilities.exp()[..., None] * to_unit(found.angles)).sum(-2)
+    circle = circle_loss(angles, mean)
+    missed = (target * (1 - torch.cos(found.angles - angles[:, None]))).sum(-1)
+    return crossed + circle + OFFSET_WEIGHT * missed, circle_loss(angles, to_unit(answer(found)))

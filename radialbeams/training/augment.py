@@ -1,0 +1,98 @@
+"""What training views are put through so that a model does not rely on what files do not promise.
+
+Geometry goes into the one resample of the view and never brings the parent's border into sight.
+Every number comes from a table of uniforms, one row per image and epoch.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from radialbeams.nn.rotation import REACH
+
+COLUMNS = 24  # uniform numbers for one view; see the slices below
+
+
+@dataclass(frozen=True)
+class Augmentation:
+    """Strengths; 0 leaves a part out."""
+
+    mirror: bool = False  # half of the upright images left to right
+    zoom: float = 0.0  # up to 1 + zoom, and the centre moves as far as that leaves room
+    aspect: float = 0.0  # columns against rows, up to 1 + aspect
+    jitter: float = 0.0  # brightness, and colour by channel, times up to e^±jitter
+    gamma: float = 0.0  # exponent e^±gamma
+    gray: float = 0.0  # share of views without colour
+    blur: float = 0.0  # share of views blurred a little more
+    noise: float = 0.0  # standard deviation, up to
+    fill: float = 0.0  # share of views with a filled or black corner inside the disc
+
+    @property
+    def active(self) -> bool:
+        return self != Augmentation()
+
+    def mirrored(self, parents: Tensor, uniform: Tensor) -> Tensor:
+        """Flips the chosen ones left to right; upright stays upright."""
+        if not self.mirror:
+            return parents
+        return torch.where((uniform[:, 0] < 0.5)[:, None, None, None], parents.flip(-1), parents)
+
+    def geometry(self, uniform: Tensor) -> tuple[Tensor | None, Tensor | None]:
+        """(N, COLUMNS) → zoom (N, 2) ≥ 1 and shift (N, 2), with the disc still within REACH."""
+        if not (self.zoom or self.aspect):
+            return None, None
+        zoom = 1 + self.zoom * uniform[:, 1:2]
+        longer = 1 + self.aspect * uniform[:, 2:3]
+        axes = torch.where(
+            uniform[:, 3:4] < 0.5,
+            torch.cat((longer, torch.ones_like(longer)), 1),
+            torch.cat((torch.ones_like(longer), longer), 1),
+        )
+        room = REACH * (1 - 1 / zoom)
+        direction = 2 * math.pi * uniform[:, 4:5]
+        reach = room * uniform[:, 5:6].sqrt()
+        shift = torch.cat((reach * torch.cos(direction), reach * torch.sin(direction)), 1)
+        return zoom * axes, shift
+
+    def photometric(self, views: Tensor, uniform: Tensor, noise: Tensor | None) -> Tensor:
+        """Views (N, C, S, S) in [0, 1], again in [0, 1]; `noise` is standard normal, like them."""
+        channels = views.shape[1]
+        if self.fill:
+            views = self._filled(views, uniform)
+        if self.blur:
+            views = _softened(views, (uniform[:, 6] < self.blur) * uniform[:, 7])
+        if self.gray:
+            mean = views.mean(1, keepdim=True).expand_as(views)
+            views = torch.where((uniform[:, 8] < self.gray)[:, None, None, None], mean, views)
+        if self.gamma:
+            power = ((2 * uniform[:, 9] - 1) * self.gamma).exp()
+            views = views.clamp(1e-4, 1).pow(power[:, None, None, None])
+        if self.jitter:
+            gains = ((2 * uniform[:, 10 : 11 + channels] - 1) * self.jitter).exp()
+            views = views * (gains[:, :1] * gains[:, 1:].pow(math.sqrt(0.5)))[:, :, None, None]
+        if self.noise and noise is not None:
+            views = views + noise * (self.noise * uniform[:, 14])[:, None, None, None]
+        return views.clamp(0, 1)
+
+    def _filled(self, views: Tensor, uniform: Tensor) -> Tensor:
+        """Up to two corners cut off by lines at random places, so that none tells the angle."""
+        offsets = torch.linspace(-1, 1, views.shape[-1], device=views.device)
+        colour = torch.where((uniform[:, 15] < 0.5)[:, None], uniform[:, 16:19], 0.0)
+        colour = colour[:, : views.shape[1], None, None]
+        chosen = uniform[:, 19] < self.fill
+        for column in (20, 22):
+            angle = 2 * math.pi * uniform[:, column, None, None]
+            side = offsets * torch.cos(angle) + offsets[:, None] * torch.sin(angle)  # (N, S, S)
+            beyond = side > 0.55 + 0.5 * uniform[:, column + 1, None, None]
+            views = torch.where((beyond & chosen[:, None, None])[:, None], colour, views)
+        return views
+
+
+def _softened(views: Tensor, share: Tensor) -> Tensor:
+    """Each pixel mixed with the mean of its eight neighbours and itself."""
+    mean = torch.nn.functional.avg_pool2d(views, 3, 1, 1, count_include_pad=False)
+    return torch.lerp(views, mean, share[:, None, None, None])

@@ -1,0 +1,314 @@
+"""Analytic scenes: pictures with a clear up that are functions of the plane, not of pixels.
+
+A turned scene is the same function at turned coordinates, so nothing is ever resampled. That makes
+scenes ground truth for the renderer of views, and data where there are no files.
+
+Convention: x points right and y up, in half-widths of the image, from the pixel index (W − 1)/2.
+Angles are those of `radialbeams.nn.rotation`: radians, counter-clockwise as displayed.
+"""
+
+from __future__ import annotations
+
+import colorsys
+import math
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
+from itertools import product
+from typing import Literal, NamedTuple
+
+import numpy as np
+import torch
+from PIL import Image
+from torch import Tensor
+
+from radialbeams.nn.angles import TURN
+from radialbeams.nn.rotation import QUARTER_TOLERANCE
+from radialbeams.training.data import ImageSet
+from radialbeams.training.sources import Entry
+
+COUNT = 2000  # of the set that `load("scenes")` gives
+SIZE = 128
+WAVE_HEIGHT = 0.02
+
+Colour = tuple[float, float, float]
+Vector = tuple[float, float, float]
+
+
+class Part(NamedTuple):
+    """One piece to paint. A slab is a trapezoid whose upper edge is `top` as wide as its lower."""
+
+    shape: Literal["ball", "slab", "shadow"]
+    x: float  # of the centre
+    y: float
+    width: float  # half of it
+    height: float
+    colour: Colour = (0.0, 0.0, 0.0)
+    top: float = 1.0
+
+
+class Scene(NamedTuple):
+    kind: str  # of its main object
+    parts: list[Part]  # from back to front
+    horizon: float
+    above: Colour  # the sky at the horizon
+    below: Colour  # the ground there
+    slope: float  # brighter by this much for each half-width upwards
+    light: Vector  # unit vector to it, from above; z points to the viewer
+    waves: list[Vector]  # of the background: kx, ky, phase
+
+
+# --- from a seed to a scene --------------------------------------------------------------------
+
+
+class _Draws:
+    """Uniform numbers, one after the other, that follow from the seed alone."""
+
+    def __init__(self, seed: int) -> None:
+        generator = np.random.Generator(np.random.Philox(key=seed))
+        # Twice as many as the richest scene takes
+        self.numbers: Iterator[float] = iter(generator.random(256).tolist())
+
+    def __call__(self, low: float = 0.0, high: float = 1.0) -> float:
+        return low + (high - low) * next(self.numbers)
+
+    def colour(self, saturation: tuple[float, float], value: tuple[float, float]) -> Colour:
+        return colorsys.hsv_to_rgb(self(), self(*saturation), self(*value))
+
+    def vivid(self) -> Colour:
+        return self.colour((0.45, 0.9), (0.7, 0.95))
+
+
+def make_scene(seed: int) -> Scene:
+    if seed < 0:
+        raise ValueError(f"A scene's seed must be at least 0; got {seed}.")
+    draw = _Draws(seed)
+    horizon = draw(-0.3, 0.2)
+    kinds = [list(OBJECTS)[int(draw(0, len(OBJECTS)))] for _ in range(int(draw(2, 7)))]
+    objects = []
+    for index, kind in enumerate(kinds):
+        main = index == 0
+        depth = draw(0.2, 0.4) if main else draw(0.02, 0.6)  # below the horizon: nearer to us
+        x = draw(-0.2, 0.2) if main else math.copysign(draw(0.25, 1), draw(-1, 1))
+        scale = draw(0.38, 0.5) if main else draw(0.13, 0.2) + 0.2 * depth
+        objects.append((depth, OBJECTS[kind](draw, x, horizon - depth, scale)))
+    objects.sort(key=lambda entry: entry[0])
+    above, ground = draw.colour((0.1, 0.45), (0.72, 0.92)), draw.colour((0.2, 0.6), (0.35, 0.6))
+    studio = draw() < 0.25  # no horizon, only a gradient
+    side, lift = math.radians(draw(-10, 10)), draw(0.4, 0.8)
+    return Scene(
+        kind=kinds[0],
+        parts=[part for _, parts in objects for part in parts],
+        horizon=horizon,
+        above=above,
+        below=above if studio else ground,
+        slope=draw(0.2, 0.3) if studio else draw(0.05, 0.15),
+        light=(math.sin(side) * math.cos(lift), math.cos(side) * math.cos(lift), math.sin(lift)),
+        waves=[_wave(draw) for _ in range(3)] if draw() < 0.5 else [],
+    )
+
+
+def _wave(draw: _Draws) -> Vector:
+    """Runs in any direction alike, so that it says nothing of the angle."""
+    direction, frequency = draw(0, TURN), draw(3, 9)
+    return frequency * math.cos(direction), frequency * math.sin(direction), draw(0, TURN)
+
+
+# Each object stands at (x, foot) and is about 2·scale high.
+
+
+def _sphere(draw: _Draws, x: float, foot: float, scale: float) -> list[Part]:
+    width, height = scale * draw(0.7, 1), scale * draw(0.7, 1)
+    return [
+        Part("shadow", x, foot, 1.3 * width, 0.35 * height),
+        Part("ball", x, foot + height, width, height, draw.vivid()),
+    ]
+
+
+def _house(draw: _Draws, x: float, foot: float, scale: float) -> list[Part]:
+    width, wall, roof = scale * draw(0.55, 0.85), scale * draw(0.5, 0.65), scale * draw(0.25, 0.4)
+    front, door = draw.colour((0.1, 0.4), (0.75, 0.95)), draw.colour((0.4, 0.9), (0.2, 0.4))
+    side = width * math.copysign(1, draw(-1, 1))
+    return [
+        Part("shadow", x, foot, 1.4 * width, 0.3 * scale),
+        Part("slab", x, foot + wall, width, wall, front),
+        Part("slab", x, foot + 2 * wall + roof, 1.2 * width, roof, draw.vivid(), 0),
+        Part("slab", x + 0.45 * side, foot + 0.45 * wall, 0.2 * width, 0.45 * wall, door),
+        Part("slab", x - 0.4 * side, foot + 1.2 * wall, 0.28 * width, 0.28 * wall, door),
+    ]
+
+
+def _tree(draw: _Draws, x: float, foot: float, scale: float) -> list[Part]:
+    trunk, crown = scale * draw(0.35, 0.5), scale * draw(0.4, 0.6)
+    leaves = colorsys.hsv_to_rgb(draw(-0.05, 0.5) % 1, draw(0.4, 0.9), draw(0.5, 0.85))
+    stem = [
+        Part("shadow", x, foot, crown, 0.2 * scale),
+        Part(
+            "slab", x, foot + trunk, 0.14 * scale, trunk, draw.colour((0.4, 0.7), (0.25, 0.5)), 0.7
+        ),
+    ]
+    if draw() < 0.5:  # a lollipop
+        height = crown * draw(0.9, 1.3)
+        return [*stem, Part("ball", x, foot + 1.6 * trunk + height, crown, height, leaves)]
+    tiers = ((0.5, 1.0), (0.85, 0.8), (1.15, 0.55))  # a fir
+    return stem + [
+        Part("slab", x, foot + trunk + up * scale, wide * crown, 0.3 * scale, leaves, 0)
+        for up, wide in tiers
+    ]
+
+
+def _arrow(draw: _Draws, x: float, foot: float, scale: float) -> list[Part]:
+    shaft, head, width = scale * draw(0.5, 0.65), scale * draw(0.35, 0.5), scale * draw(0.14, 0.22)
+    colour = draw.vivid()
+    return [
+        Part("shadow", x, foot, 2.5 * width, 0.8 * width),
+        Part("slab", x, foot + shaft, width, shaft, colour),
+        Part("slab", x, foot + 2 * shaft + 0.7 * head, head, 0.7 * head, colour, 0),
+    ]
+
+
+def _snowman(draw: _Draws, x: float, foot: float, scale: float) -> list[Part]:
+    colour, hat, y = draw.colour((0, 0.25), (0.88, 1)), draw.vivid(), foot
+    parts = [Part("shadow", x, foot, 0.75 * scale, 0.2 * scale)]
+    for smallest in (0.45, 0.32, 0.22):
+        radius = scale * draw(smallest, 1.25 * smallest)
+        parts.append(Part("ball", x, y + radius, radius, radius, colour))
+        y += 1.7 * radius
+    brim = Part("slab", x, y + 0.05 * scale, 0.3 * scale, 0.05 * scale, hat)
+    return [*parts, brim, Part("slab", x, y + 0.2 * scale, 0.18 * scale, 0.15 * scale, hat, 0.9)]
+
+
+OBJECTS: dict[str, Callable[[_Draws, float, float, float], list[Part]]] = {
+    "sphere": _sphere,
+    "house": _house,
+    "tree": _tree,
+    "arrow": _arrow,
+    "snowman": _snowman,
+}
+
+
+# --- from a scene to pixels --------------------------------------------------------------------
+
+
+class _Canvas:
+    """The samples of one turned image: where each lies in the scene, and its colour so far."""
+
+    def __init__(self, samples: int, angle: float, softness: float) -> None:
+        self.cos, self.sin = math.cos(angle), math.sin(angle)
+        if min(abs(self.cos), abs(self.sin)) < QUARTER_TOLERANCE:  # then only pixels move
+            self.cos, self.sin = float(round(self.cos)), float(round(self.sin))
+        self.samples, self.softness = samples, softness
+        right = (torch.arange(samples) - (samples - 1) / 2) / (samples / 2)
+        up = -right[:, None]
+        # As a row and a column, so that a part adds up only those that it covers.
+        self.x = right * self.cos, up * self.sin
+        self.y = right * -self.sin, up * self.cos
+        self.colours = torch.empty(3, samples, samples)
+
+    def paint_background(self, scene: Scene) -> None:
+        x, y = self.x[0] + self.x[1], self.y[0] + self.y[1]
+        above, below = (torch.tensor(c)[:, None, None] for c in (scene.above, scene.below))
+        torch.lerp(below, above, self._coverage(scene.horizon - y), out=self.colours)
+        shade = y * scene.slope
+        for kx, ky, phase in scene.waves:
+            shade += WAVE_HEIGHT * torch.sin(kx * x + ky * y + phase)
+        self.colours += shade
+
+    def paint(self, part: Part, light: Vector) -> None:
+        columns = self._near(part.x * self.cos - part.y * self.sin, part)
+        rows = self._near(part.x * -self.sin - part.y * self.cos, part)
+        held = self.colours[:, rows, columns]
+        if not held.numel():
+            return
+        x = (self.x[0][columns] + (self.x[1][rows] - part.x)) / part.width  # in it from −1 to 1
+        y = (self.y[0][columns] + (self.y[1][rows] - part.y)) / part.height
+        colour = torch.tensor(part.colour)[:, None, None]
+        if part.shape == "shadow":
+            held *= 1 - 0.5 * (1 - x * x - y * y).clamp_(min=0).square_()
+        elif part.shape == "ball":
+            distance, lit, shine = _ball(x, y, part, light)
+            held.lerp_(colour * lit + shine, self._coverage(distance))
+        else:
+            held.lerp_(colour * (1 + 0.15 * y), self._coverage(_slab(x, y, part)))
+
+    def _near(self, middle: float, part: Part) -> slice:
+        """The rows or columns that the part may touch, however it is turned."""
+        reach = math.hypot(part.width, part.height) + self.softness
+        first, last = ((middle + side * reach + 1) * self.samples / 2 for side in (-1, 1))
+        return slice(max(0, int(first)), max(0, math.ceil(last)))
+
+    def _coverage(self, distance: Tensor) -> Tensor:
+        """Signed distance, negative inside → share in [0, 1]."""
+        return (0.5 - distance / self.softness).clamp_(0, 1)
+
+
+def _slab(x: Tensor, y: Tensor, part: Part) -> Tensor:
+    """Signed distance to the trapezoid."""
+    lean = (1 - part.top) / 2
+    steep = part.height / math.hypot(part.height, lean * part.width)
+    sides = (x.abs() - (1 - lean) + lean * y) * (part.width * steep)
+    return torch.maximum(sides, (y.abs() - 1) * part.height)
+
+
+def _ball(x: Tensor, y: Tensor, part: Part, light: Vector) -> tuple[Tensor, Tensor, Tensor]:
+    """Signed distance to the ellipse, and how much light it scatters and reflects there."""
+    squared = x * x + y * y
+    z = (1 - squared).clamp_(min=0).sqrt_()
+    facing = (light[0] * x + light[1] * y + light[2] * z).clamp_(min=0)
+    # Blinn's highlight: normal · (light + viewer), over the length of that sum.
+    shine = ((facing + z) / math.sqrt(2 + 2 * light[2])).pow(40)
+    # The shorter axis sets the scale, so that no edge is sharper than a pixel.
+    distance = (squared.sqrt_() - 1) * min(part.width, part.height)
+    return distance, 0.3 + 0.75 * facing, 0.5 * shine
+
+
+def render_scenes(
+    seeds: Sequence[int], size: int, angles: Tensor, *, supersample: int = 2
+) -> Tensor:
+    """Scenes turned by radians (N,) → (N, 3, size, size) in [0, 1].
+
+    Edges are one pixel soft, and each pixel is the mean of supersample² samples.
+    """
+    if len(angles) != len(seeds):
+        raise ValueError(
+            f"render_scenes expects one angle for each of {len(seeds)} scenes; got {len(angles)}."
+        )
+    images = torch.zeros(len(seeds), 3, size, size)
+    for image, seed, angle in zip(images, seeds, angles.tolist(), strict=True):
+        canvas, scene = _Canvas(size * supersample, angle, 2 / size), make_scene(seed)
+        canvas.paint_background(scene)
+        for part in scene.parts:
+            canvas.paint(part, scene.light)
+        samples = canvas.colours.clamp_(0, 1)
+        for row, column in product(range(supersample), repeat=2):
+            image += samples[:, row::supersample, column::supersample]
+    return images.div_(supersample**2)
+
+
+def scene_set(
+    count: int, *, size: int = SIZE, first_seed: int = 0, angles: Tensor | None = None
+) -> ImageSet:
+    """Upright, or turned by radians (N,); the group of a scene is the kind of its main object."""
+    turns = torch.zeros(count) if angles is None else angles
+    entries = scene_entries(range(first_seed, first_seed + count), size)
+    images = [_bytes(first_seed + i, size, turns[i : i + 1]) for i in range(count)]
+    keys, groups = tuple(e.key for e in entries), tuple(e.group for e in entries)
+    degrees = torch.rad2deg(turns.double()).remainder(360).tolist()
+    return ImageSet(
+        "scenes", torch.stack(images), keys, groups, None if angles is None else tuple(degrees)
+    )
+
+
+def scene_entries(seeds: Iterable[int], size: int) -> list[Entry]:
+    """Upright scenes that are known but not yet rendered; each will be, at this size."""
+    return [
+        Entry(f"scene{seed}", f"scene{seed}", make_scene(seed).kind, partial(_picture, seed, size))
+        for seed in seeds
+    ]
+
+
+def _picture(seed: int, size: int) -> Image.Image:
+    return Image.fromarray(_bytes(seed, size, torch.zeros(1)).permute(1, 2, 0).numpy())
+
+
+def _bytes(seed: int, size: int, angle: Tensor) -> Tensor:
+    return render_scenes([seed], size, angle)[0].mul_(255).round_().byte()

@@ -1,0 +1,150 @@
+"""One training step, and the same step captured as a CUDA graph.
+
+Small networks leave a GPU waiting for the CPU to launch their kernels. The whole step (render,
+forward, backward, update) has fixed shapes and asks the CPU nothing, so it is recorded once and
+replayed: one launch instead of hundreds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor
+
+from radialbeams.nn.angles import circle_loss
+from radialbeams.nn.bic import BIC, Network, RingBIC
+from radialbeams.nn.prior import ToeplitzPrior, loss_weights, prior_loss
+from radialbeams.nn.ring import ring_loss
+from radialbeams.training.recipe import Recipe
+from radialbeams.training.views import Views
+
+
+@dataclass(frozen=True)
+class Batch:
+    """The inputs of a step, on the device of the model."""
+
+    rows: Tensor  # (N,) of the parents
+    angles: Tensor  # (N,) radians
+    uniform: Tensor  # (N, COLUMNS) for the augmentation
+
+
+@dataclass(frozen=True)
+class Losses:
+    """What a step reports: the circle loss of the answers, and of the prior where there is one."""
+
+    circle: Tensor
+    prior: Tensor
+
+
+class Step:
+    """Parents, views, network and optimizer: call it with a batch and an epoch."""
+
+    def __init__(
+        self,
+        recipe: Recipe,
+        parents: Tensor,
+        views: Views,
+        model: Network,
+        optimizer: torch.optim.Optimizer,
+    ) -> None:
+        self.recipe = recipe
+        self.parents = parents  # bytes: four times as many fit as of floats
+        self.views = views
+        self.model = model
+        self.optimizer = optimizer
+        self.prior = ToeplitzPrior(recipe.model.num_beams).to(parents.device)
+        self.mixed = parents.device.type == "cuda"
+
+    def __call__(self, batch: Batch, epoch: int) -> Losses:
+        parents, views = self.render(batch)
+        with torch.autocast("cuda", torch.bfloat16, enabled=self.mixed, cache_enabled=False):
+            loss, losses = self._losses(parents, views, batch, epoch)
+        self.optimizer.zero_grad(set_to_none=True)
+        torch.autograd.backward(loss)
+        if self.recipe.clip:
+            torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.clip)
+        self.optimizer.step()
+        return losses
+
+    @torch.no_grad()
+    def render(self, batch: Batch) -> tuple[Tensor, Tensor]:
+        """The parents of the batch, and its views."""
+        augmentation = self.recipe.augmentation
+        parents = augmentation.mirrored(self.parents[batch.rows], batch.uniform)
+        zoom, shift = augmentation.geometry(batch.uniform)
+        views = self.views.render(parents, batch.angles, zoom, shift)
+        return parents, self._photometric(views, batch)
+
+    def _photometric(self, views: Tensor, batch: Batch) -> Tensor:
+        augmentation = self.recipe.augmentation
+        if not augmentation.active:
+            return views
+        noise = torch.randn_like(views) if augmentation.noise else None
+        return augmentation.photometric(views, batch.uniform, noise)
+
+    def _losses(
+        self, parents: Tensor, views: Tensor, batch: Batch, epoch: int
+    ) -> tuple[Tensor, Losses]:
+        if isinstance(self.model, RingBIC):
+            loss, circle = ring_loss(batch.angles, *self.model(views))
+            return loss.mean(), Losses(circle.mean().detach(), circle.new_zeros(()))
+        return self._paper_losses(self.model, parents, views, batch, epoch)
+
+    def _paper_losses(
+        self, model: BIC, parents: Tensor, views: Tensor, batch: Batch, epoch: int
+    ) -> tuple[Tensor, Losses]:
+        circle_weight, prior_weight = loss_weights(self.recipe.prior, epoch)
+        context = model.embed(views)
+        circle = circle_loss(batch.angles, model.decoder(context)).mean()
+        prior = circle.new_zeros(())
+        if prior_weight:
+            # The same light on both images of a pair: only the turn may tell them apart.
+            upright = self._photometric(self.views.upright(parents), batch)
+            prior = prior_loss(batch.angles, self.prior(model.embed(upright), context)).mean()
+        return circle_weight * circle + prior_weight * prior, Losses(
+            circle.detach(), prior.detach()
+        )
+
+
+class GraphedStep:
+    """A `Step` recorded on the first call and replayed afterwards."""
+
+    def __init__(self, step: Step, example: Batch) -> None:
+        self.step = step
+        self.static = Batch(*(value.clone() for value in vars(example).values()))
+        self.graph = torch.cuda.CUDAGraph()
+        self.losses: Losses | None = None
+
+    def __call__(self, batch: Batch, epoch: int) -> Losses:
+        for held, new in zip(vars(self.static).values(), vars(batch).values(), strict=True):
+            held.copy_(new)
+        if self.losses is None:
+            self.losses = self._record(epoch)
+        else:
+            self.graph.replay()
+        return self.losses
+
+    def _record(self, epoch: int) -> Losses:
+        """Runs the step once for real on a side stream, as capture demands, then records it."""
+        side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
+        side.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(side):
+            losses = self.step(self.static, epoch)
+        torch.cuda.current_stream().wait_stream(side)
+        self.step.optimizer.zero_grad(set_to_none=True)
+        with torch.cuda.graph(self.graph):
+            recorded = self.step(self.static, epoch)
+        # What capture returns is filled by the first replay only; this step's losses are real.
+        for held, real in zip(vars(recorded).values(), vars(losses).values(), strict=True):
+            held.copy_(real)
+        return recorded
+
+
+def make_step(step: Step, example: Batch) -> Callable[[Batch, int], Losses]:
+    """Captured where that is possible: on a GPU, for views that ask the CPU nothing."""
+    capturable = (
+        step.mixed and step.recipe.protocol == "leakfree" and step.recipe.prior != "dynamic"
+    )
+    return GraphedStep(step, example) if capturable else step

@@ -1,0 +1,92 @@
+"""What several test files share: easy pictures, the smallest model, one finished run."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from radialbeams.nn.bic import BIC, BICConfig
+from radialbeams.training.data import DataNotFound, ImageSet, load
+from radialbeams.training.runs import complete, plan
+
+SIZE = 28
+
+# Two threads on two busy cores make the smallest models a hundred times slower than one.
+torch.set_num_threads(1)
+
+
+def easy_images(count: int, seed: int = 0, size: int = SIZE) -> ImageSet:
+    """Noise under a bright upper half: no one can mistake the angle."""
+    rng = np.random.default_rng(seed)
+    pixels = rng.integers(0, 60, (count, 3, size, size), dtype=np.uint8)
+    pixels[:, :, : size // 2] += rng.integers(120, 190, (count, 1, 1, 1), dtype=np.uint8)
+    groups = tuple("even" if i % 2 == 0 else "odd" for i in range(count))
+    return ImageSet("easy", torch.from_numpy(pixels), tuple(map(str, range(count))), groups)
+
+
+@pytest.fixture(scope="session")
+def pictures() -> ImageSet:
+    return easy_images(40)
+
+
+@pytest.fixture(scope="session")
+def tiny_config() -> BICConfig:
+    return BICConfig.for_images(SIZE, num_beams=8, latent=16, lstm_layers=1)
+
+
+@pytest.fixture
+def tiny_model(tiny_config: BICConfig) -> BIC:
+    torch.manual_seed(0)
+    return BIC(tiny_config).eval()
+
+
+@pytest.fixture
+def one_thread() -> Iterator[None]:
+    """Sums come in the same order, so that results are equal to the bit."""
+    threads = torch.get_num_threads()
+    torch.set_num_threads(1)
+    yield
+    torch.set_num_threads(threads)
+
+
+@pytest.fixture(scope="session")
+def photo_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Upright pictures as files: what `radialbeams train FOLDER` is given."""
+    folder = tmp_path_factory.mktemp("photos")
+    for key, pixels in enumerate(easy_images(40).images):
+        Image.fromarray(pixels.permute(1, 2, 0).numpy()).save(folder / f"photo{key}.png")
+    return folder
+
+
+@pytest.fixture(scope="session")
+def finished_run(photo_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A run from start to end, the one ONNX export of all these tests included."""
+    folder = tmp_path_factory.mktemp("runs") / "tiny"
+    recipe = plan(
+        str(photo_folder),
+        None,
+        {"steps": 6, "batch": 8, "learning_rate": 1e-3},
+        {"num_beams": 8, "latent": 16, "lstm_layers": 1},
+        size=SIZE,
+    )
+    complete(recipe, folder, devices="cpu")
+    return folder
+
+
+@pytest.fixture
+def real() -> Callable[..., ImageSet]:
+    """Loads real data, or skips the test and says so."""
+
+    def load_or_skip(name: str, **options: object) -> ImageSet:
+        try:
+            return load(name, **options)  # type: ignore[arg-type]
+        except DataNotFound:
+            pytest.skip(f"RADIALBEAMS_DATA ({os.environ.get('RADIALBEAMS_DATA')}) has no {name}.")
+
+    return load_or_skip

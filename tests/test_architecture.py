@@ -1,0 +1,203 @@
+"""The arrows between the modules, and what may not be imported, printed or asserted where."""
+
+from __future__ import annotations
+
+import ast
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+PACKAGE = Path(__file__).parents[1] / "radialbeams"
+FILES = sorted(PACKAGE.rglob("*.py"))
+
+# Which parts of the package a part may import; a part may always import itself.
+ARROWS = {
+    "__init__": {"canonicalizer"},
+    "cli": {
+        "serving",
+        "batch",
+        "canonicalizer",
+        "demo",
+        "images",
+        "zoo",
+        "training",
+        "experiments",
+    },
+    "serving": {"canonicalizer", "images", "zoo"},
+    "batch": {"canonicalizer", "images", "zoo"},
+    "engines": {"batch", "canonicalizer", "images", "zoo"},
+    "demo": {"canonicalizer", "images"},
+    "canonicalizer": {"answers", "images", "zoo"},
+    "answers": set(),
+    "images": set(),
+    "zoo": set(),
+    "training": {"nn"},
+    "nn": set(),
+}
+LIGHT = {"__init__", "answers", "cli", "serving", "batch", "demo", "canonicalizer", "images", "zoo"}
+# Inside nn every part may use angles and bic wires the parts; nothing else goes sideways.
+MODULE_USES = {"angles", "bic", "rotation"}
+HEAVY = {"torch", "safetensors", "onnx", "onnxscript", "matplotlib"}
+# What one may do without on a machine that only trains.
+NOT_FOR_TRAINING = ("typer", "rich", "onnx", "onnxruntime", "onnxscript", "matplotlib")
+
+# Every departure from the paper, by file, and the test file that covers it.
+DEPARTURES = {
+    "nn/prior.py": (1, "test_prior.py"),
+    "nn/beams.py": (1, "test_beams.py"),
+    "nn/encoder.py": (2, "test_encoder.py"),
+    "nn/context.py": (1, "test_context.py"),
+}
+
+
+def imports(tree: ast.AST) -> Iterator[str]:
+    """Dotted names, also of imports inside functions; `from a import b` gives a.b."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            yield from (alias.name for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            if node.level:
+                raise ValueError("imports here are absolute")
+            yield from (f"{node.module}.{alias.name}" for alias in node.names)
+
+
+def parse(path: Path) -> ast.Module:
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
+def part(path: Path) -> str:
+    return path.relative_to(PACKAGE).parts[0].removesuffix(".py")
+
+
+def label(path: Path) -> str:
+    return path.relative_to(PACKAGE).as_posix()
+
+
+def parts_used(tree: ast.AST) -> set[str]:
+    own = [name.split(".") for name in imports(tree) if name.split(".")[0] == "radialbeams"]
+    return {names[1] if len(names) > 1 else "__init__" for names in own}
+
+
+def wrong_arrows(here: str, tree: ast.AST) -> set[str]:
+    return parts_used(tree) - ARROWS[here] - {here}
+
+
+def heavy_imports(tree: ast.AST) -> set[str]:
+    return {name.split(".")[0] for name in imports(tree)} & HEAVY
+
+
+# --- arrows ---
+
+
+@pytest.mark.parametrize("path", FILES, ids=label)
+def test_the_arrows_go_one_way(path: Path) -> None:
+    assert wrong_arrows(part(path), parse(path)) == set()
+
+
+@pytest.mark.parametrize(
+    ("here", "line", "wrong"),
+    [
+        ("images", "from radialbeams.canonicalizer import Canonicalizer", {"canonicalizer"}),
+        ("nn", "from radialbeams.training.views import draws", {"training"}),
+        ("training", "def f():\n    from radialbeams import zoo", {"zoo"}),
+        ("canonicalizer", "import radialbeams.nn.bic", {"nn"}),
+        ("demo", "from radialbeams import images", set()),
+    ],
+)
+def test_an_arrow_back_is_found(here: str, line: str, wrong: set[str]) -> None:
+    assert wrong_arrows(here, ast.parse(line)) == wrong
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "nn").glob("*.py")), ids=lambda path: path.stem)
+def test_the_parts_of_the_network_do_not_know_each_other(path: Path) -> None:
+    names = {
+        name.split(".")[2] for name in imports(parse(path)) if name.startswith("radialbeams.nn")
+    }
+    if path.stem == "bic":
+        assert "module" not in names
+    elif path.stem == "module":
+        assert names <= MODULE_USES
+    else:
+        assert names <= {"angles"}
+
+
+# --- the light side ---
+
+
+@pytest.mark.parametrize("path", [path for path in FILES if part(path) in LIGHT], ids=label)
+def test_the_light_side_imports_no_torch_not_even_late(path: Path) -> None:
+    assert heavy_imports(parse(path)) == set()
+
+
+def test_a_late_import_of_torch_is_found() -> None:
+    assert heavy_imports(ast.parse("def f():\n    from torch import nn")) == {"torch"}
+    assert heavy_imports(ast.parse("import safetensors.torch as st")) == {"safetensors"}
+
+
+LOADED = "import sys; print(sorted({'torch', 'onnxruntime', 'rich'} & set(sys.modules)))"
+
+
+def loaded_after(line: str) -> str:
+    command = [sys.executable, "-c", f"{line}; {LOADED}"]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+
+
+def test_importing_the_package_loads_no_torch() -> None:
+    modules = "radialbeams, radialbeams.images, radialbeams.zoo, radialbeams.demo, radialbeams.cli"
+    loaded = loaded_after(f"import {modules}")
+    assert "torch" not in loaded
+    assert "onnxruntime" not in loaded  # most of the time that a command takes to start
+
+
+def test_importing_torch_would_be_seen() -> None:
+    assert "torch" in loaded_after("import radialbeams; import radialbeams.nn.angles")
+
+
+def test_training_needs_none_of_the_command_lines_packages() -> None:
+    blocked = "; ".join(f"sys.modules[{name!r}] = None" for name in NOT_FOR_TRAINING)
+    modules = "radialbeams.training.fit, radialbeams.training.runs, radialbeams.training.__main__"
+    code = f"import sys; {blocked}; import {modules}"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (0, "")
+
+
+# --- what may not be written ---
+
+
+def called(tree: ast.AST) -> set[str]:
+    calls = (node.func for node in ast.walk(tree) if isinstance(node, ast.Call))
+    return {ast.unparse(function) for function in calls}
+
+
+@pytest.mark.parametrize("path", FILES, ids=label)
+def test_only_the_commands_print(path: Path) -> None:
+    if label(path) not in ("cli.py", "training/__main__.py"):
+        assert "print" not in called(parse(path))
+
+
+@pytest.mark.parametrize("path", FILES, ids=label)
+def test_nothing_is_asserted_and_nothing_unpickled(path: Path) -> None:
+    tree = parse(path)
+    assert not [node.lineno for node in ast.walk(tree) if isinstance(node, ast.Assert)]
+    unsafe = {"pickle.load", "pickle.loads", "torch.load", "eval", "exec", "pickle.Unpickler"}
+    assert called(tree) & unsafe == set()
+
+
+@pytest.mark.parametrize("path", FILES, ids=label)
+def test_nothing_is_swallowed(path: Path) -> None:
+    for node in ast.walk(parse(path)):
+        if isinstance(node, ast.ExceptHandler):
+            assert node.type is not None
+            assert not all(isinstance(line, ast.Pass) for line in node.body)
+
+
+def test_every_departure_from_the_paper_is_known_and_has_its_test() -> None:
+    found = {label(path): path.read_text().count("Differs from the paper") for path in FILES}
+    assert {name: count for name, count in found.items() if count} == {
+        name: count for name, (count, _) in DEPARTURES.items()
+    }
+    for _, test in DEPARTURES.values():
+        assert (Path(__file__).parent / test).is_file()

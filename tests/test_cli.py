@@ -1,0 +1,249 @@
+"""The command line: data on standard output, talk on standard error, 0, 1 or 2 at the end."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+from PIL import Image
+
+from radialbeams import zoo
+from radialbeams.cli import main
+from radialbeams.training.data import ImageSet
+
+VERBS = ("demo", "models", "train", "evaluate", "export")
+EVALUATION = {
+    "model", "data", "protocol", "split", "seeds", "n", "mean", "median", "p95",
+    "paper_equivalent", "within_5", "within_10", "flips", "groups",
+}  # fmt: skip
+
+Said = tuple[int, str, str]
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., Said]:
+    def run(*arguments: object) -> Said:
+        code = main([str(argument) for argument in arguments])
+        return code, *capsys.readouterr()
+
+    return run
+
+
+def refused(said: Said) -> str:
+    """Failed with one sentence on standard error, and nothing that a pipe would take for data."""
+    code, out, err = said
+    assert (code, out) == (1, "")
+    sentence = err.splitlines()[-1]
+    assert sentence.startswith("radialbeams: ")
+    assert "Traceback" not in err
+    return sentence
+
+
+def test_help_lists_the_verbs(run: Callable[..., Said]) -> None:
+    code, out, err = run("--help")
+    assert (code, err) == (0, "")
+    for verb in VERBS:
+        assert f" {verb} " in out
+
+
+@pytest.mark.parametrize("verb", VERBS)
+def test_every_verb_explains_itself(run: Callable[..., Said], verb: str) -> None:
+    code, out, _ = run(verb, "--help")
+    assert code == 0
+    assert f"radialbeams {verb}" in out
+
+
+@pytest.mark.parametrize("arguments", [("nonsense",), ("train",), ("evaluate", "bic.lfw"), ()])
+def test_wrong_usage_is_two(run: Callable[..., Said], arguments: tuple[str, ...]) -> None:
+    assert run(*arguments)[0] == 2
+
+
+# --- models, demo ---
+
+
+def test_models_prints_one_object_a_line(run: Callable[..., Said]) -> None:
+    code, out, err = run("models", "--json")
+    assert (code, err) == (0, "")
+    cards = [json.loads(line) for line in out.splitlines()]
+    assert [card["name"] for card in cards] == zoo.names()
+    for card in cards:
+        assert card.keys() >= {"data", "licence", "metrics"}
+
+
+def test_models_prints_data_errors_and_licence(run: Callable[..., Said]) -> None:
+    code, out, _ = run("models")
+    assert code == 0
+    for name in zoo.names():
+        assert name in out
+        assert zoo.find(name).card["licence"] in out
+    assert "paper-equivalent" in out and "median" in out
+
+
+def test_the_demo_writes_a_sheet_and_overwrites_none(
+    run: Callable[..., Said], tmp_path: Path
+) -> None:
+    code, out, err = run("demo", "-o", tmp_path / "sheet.png")
+    assert (code, err) == (0, "")
+    assert f"contact sheet: {tmp_path / 'sheet.png'}" in out
+    first = (tmp_path / "sheet.png").read_bytes()
+    (tmp_path / "sheet-2.png").write_text("mine")
+    assert run("demo", "--out", tmp_path / "sheet.png")[0] == 0
+    assert (tmp_path / "sheet.png").read_bytes() == first
+    assert (tmp_path / "sheet-2.png").read_text() == "mine"
+    assert Image.open(tmp_path / "sheet-3.png").size == Image.open(tmp_path / "sheet.png").size
+
+
+# --- evaluate ---
+
+
+def test_evaluate_prints_exactly_one_object(
+    run: Callable[..., Said], finished_run: Path, photo_folder: Path
+) -> None:
+    options = ("--protocol", "paper", "--split", "test", "--seeds", 2, "--devices", "cpu")
+    code, out, _ = run("evaluate", finished_run, photo_folder, *options, "--json")
+    assert code == 0
+    assert out.count("\n") == 1
+    figures = json.loads(out)
+    assert figures.keys() >= EVALUATION
+    assert (figures["protocol"], figures["split"], figures["seeds"]) == ("paper", "test", 2)
+    assert all(0 <= figures[name] <= 1 for name in ("within_5", "within_10", "flips"))
+    assert figures["groups"] == {}
+
+
+def test_evaluate_measures_a_shipped_model_on_real_images(
+    run: Callable[..., Said], real: Callable[..., ImageSet]
+) -> None:
+    real("coil100", split="test", limit=1)
+    options = ("--protocol", "paper", "--limit", 8, "--seeds", 1, "--group", "object")
+    code, out, _ = run("evaluate", "bic.coil100", "coil100", *options, "--json")
+    figures = json.loads(out)
+    assert (code, figures["model"], figures["n"]) == (0, "bic.coil100", 8)
+    assert figures["mean"] < 5
+    assert figures["groups"] and all(name.startswith("obj") for name in figures["groups"])
+
+
+def test_evaluate_prints_a_table_for_people(
+    run: Callable[..., Said], finished_run: Path, photo_folder: Path
+) -> None:
+    code, out, _ = run("evaluate", finished_run, photo_folder, "--seeds", 1, "--devices", "cpu")
+    assert code == 0
+    for name in ("mean", "median", "p95", "paper-equivalent", "within 5", "within 10", "flips"):
+        assert name in out
+
+
+# --- what is refused ---
+
+
+def test_an_unknown_model_is_refused_with_the_names(run: Callable[..., Said]) -> None:
+    sentence = refused(run("evaluate", "bic.nope", "coil100", "--json"))
+    assert "'bic.nope'" in sentence
+    assert all(name in sentence for name in zoo.names())
+
+
+def test_unknown_data_is_refused_with_the_names(run: Callable[..., Said]) -> None:
+    sentence = refused(run("evaluate", "bic.coil100", "nope", "--json"))
+    assert "'nope'" in sentence and "coil100" in sentence and "lfw" in sentence
+
+
+def test_data_that_is_not_there_is_refused_with_its_source(
+    run: Callable[..., Said], tmp_path: Path
+) -> None:
+    said = run("evaluate", "bic.coil100", "coil100", "--data", tmp_path, "--json")
+    assert "https://cave.cs.columbia.edu" in refused(said)
+
+
+def test_training_on_nothing_is_refused(run: Callable[..., Said], tmp_path: Path) -> None:
+    assert "nowhere" in refused(run("train", tmp_path / "nowhere", "--out", tmp_path / "run"))
+    assert not (tmp_path / "run").exists()
+
+
+def test_another_recipe_in_a_run_is_refused(
+    run: Callable[..., Said], finished_run: Path, photo_folder: Path
+) -> None:
+    said = run("train", photo_folder, "--out", finished_run, "--size", 28, "--seed", 5)
+    assert "holds a run with another recipe" in refused(said)
+
+
+def test_a_run_that_diverges_is_refused_with_a_sentence(
+    run: Callable[..., Said], photo_folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def diverge(*_: object, **__: object) -> None:
+        raise FloatingPointError("The loss is nan at step 4. Lower the learning rate.")
+
+    monkeypatch.setattr("radialbeams.training.runs.complete", diverge)
+    said = run("train", photo_folder, "--out", tmp_path / "run", "--size", 28)
+    assert "Lower the learning rate" in refused(said)
+
+
+def test_export_overwrites_nothing(
+    run: Callable[..., Said], finished_run: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "mine.onnx").write_text("mine")
+    assert "exists already" in refused(run("export", finished_run, tmp_path / "mine.onnx"))
+    assert (tmp_path / "mine.onnx").read_text() == "mine"
+
+
+def test_a_gpu_that_is_not_there_is_refused_with_the_right_option(
+    run: Callable[..., Said],
+    finished_run: Path,
+    photo_folder: Path,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    said = run("evaluate", finished_run, photo_folder, "--devices", "cuda")
+    assert "--devices cpu" in refused(said)
+
+
+# --- the light install ---
+
+# A machine on which torch was never installed.
+WITHOUT_TORCH = """
+import sys
+
+class Missing:
+    def find_spec(self, name, path=None, target=None):
+        if name.partition(".")[0] in ("torch", "safetensors", "onnx", "onnxscript"):
+            raise ModuleNotFoundError(f"No module named {name!r}", name=name)
+
+sys.meta_path.insert(0, Missing())
+import importlib.util
+found = importlib.util.find_spec
+importlib.util.find_spec = lambda name, package=None: (
+    None if name in ("torch", "safetensors") else found(name, package)
+)
+from radialbeams.cli import main
+codes = [main(line.split()) for line in sys.argv[1:]]
+assert "torch" not in sys.modules
+print(codes)
+"""
+
+
+def without_torch(*lines: str) -> tuple[list[int], str, str]:
+    command = [sys.executable, "-c", WITHOUT_TORCH, *lines]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    *out, codes = done.stdout.splitlines()
+    return json.loads(codes), "\n".join(out), done.stderr
+
+
+def test_without_torch_the_heavy_verbs_name_the_extra(tmp_path: Path) -> None:
+    codes, out, err = without_torch(
+        f"train nowhere --out {tmp_path}/run",
+        "evaluate bic.coil100 coil100 --json",
+        f"export bic.coil100 {tmp_path}/x.onnx",
+    )
+    assert (codes, out) == ([1, 1, 1], "")
+    for verb, sentence in zip(("train", "evaluate", "export"), err.splitlines(), strict=True):
+        assert sentence.startswith(f"radialbeams: `radialbeams {verb}` needs torch")
+        assert 'pip install "radialbeams[train]"' in sentence
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_torch_the_light_verbs_work(tmp_path: Path) -> None:
+    codes, out, err = without_torch("models --json", f"demo --out {tmp_path}/sheet.png", "--help")
+    assert (codes, err) == ([0, 0, 0], "")
+    assert (tmp_path / "sheet.png").is_file()
+    assert '"bic.coil100"' in out

@@ -1,0 +1,57 @@
+"""The demo: the pictures inside the package are turned back, and the sheet shows it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from radialbeams import demo
+
+
+@pytest.fixture(scope="module")
+def rows() -> list[demo.Row]:
+    return list(demo.rows())
+
+
+def test_every_picture_is_turned_by_every_turn(rows: list[demo.Row]) -> None:
+    pictures = sorted({row.picture for row in rows})
+    assert len(pictures) >= 2
+    assert [(row.picture, row.turned) for row in rows] == [
+        (picture, turned) for picture in pictures for turned in demo.TURNS
+    ]
+
+
+def test_the_turns_are_found(rows: list[demo.Row]) -> None:
+    errors = [row.error for row in rows]
+    assert np.mean(errors) <= 10
+    assert max(errors) < 30
+
+
+def test_an_error_goes_the_shortest_way_round(rows: list[demo.Row]) -> None:
+    blank = rows[0].before
+    assert demo.Row("x", 358, 3, blank, blank).error == 5
+    assert demo.Row("x", 3, 358, blank, blank).error == 5
+    assert demo.Row("x", 0, 180, blank, blank).error == 180
+
+
+def test_a_picture_keeps_its_canvas(rows: list[demo.Row]) -> None:
+    for row in rows:
+        assert row.after.size == row.before.size
+        assert np.asarray(row.before)[0, 0].max() == 0  # the corners turn in from outside
+
+
+def test_the_sheet_has_two_lines_a_picture(rows: list[demo.Row]) -> None:
+    sheet = demo.contact_sheet(rows)
+    assert sheet.mode == "RGB"
+    assert 600 < sheet.width < 2000 and 400 < sheet.height < 2000
+    assert sheet.width == demo.GAP + len(demo.TURNS) * (demo.TILE + demo.GAP)
+    shown = np.asarray(sheet).astype(int)
+    step = demo.TILE + demo.CAPTION + demo.GAP
+    for number, row in enumerate(rows):
+        line, column = divmod(number, len(demo.TURNS))
+        x = demo.GAP + column * (demo.TILE + demo.GAP)
+        for part, tile in enumerate((row.before, row.after)):
+            y = demo.GAP + (2 * line + part) * step
+            there = shown[y : y + demo.TILE, x : x + demo.TILE]
+            expected = np.asarray(tile.resize((demo.TILE, demo.TILE))).astype(int)
+            assert np.abs(there - expected).mean() < 5

@@ -1,0 +1,172 @@
+"""The shipped models: whole, described, and as good as the project promises."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import shutil
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnxruntime
+import pytest
+import torch
+
+from radialbeams import zoo
+from radialbeams.demo import PICTURES
+from radialbeams.images import open_rgb, paper_view
+from radialbeams.nn.bic import BICConfig
+from radialbeams.training.data import ImageSet
+from radialbeams.training.evaluate import evaluate, predict_with
+from radialbeams.training.recipe import Recipe
+from radialbeams.training.views import Views, make_views
+from radialbeams.training.weights import load_model
+
+NAMES = zoo.names()
+FIGURES = {"n", "mean", "median", "p95", "paper_equivalent", "within_5", "within_10", "flips"}
+
+
+def test_the_papers_two_models_are_shipped() -> None:
+    assert {"bic.coil100", "bic.lfw"} <= set(NAMES)
+    assert sorted(NAMES) == NAMES
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_card_says_all_that_is_needed_to_use_a_model(name: str) -> None:
+    card = zoo.find(name).card
+    assert card["name"] == name
+    assert BICConfig.from_dict(card["config"]).to_dict().items() >= card["config"].items()
+    assert card["training"]["split_by"] in ("default", "object")
+    assert card["protocol"]["name"] == card["training"]["protocol"]
+    assert card["data"]["name"] == card["training"]["data"]
+    assert card["parameters"] > 0
+    for text in ("summary", "licence", "works_on", "fails_on"):
+        assert len(card[text]) > 10
+    assert card["parity"] <= 1e-4
+    assert card["metrics"]
+    for figures in card["metrics"].values():
+        assert figures.keys() >= FIGURES
+        assert figures["n"] > 1000
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_card_names_its_files_by_their_bytes(name: str) -> None:
+    model = zoo.find(name)
+    for ending, sha256 in model.card["sha256"].items():
+        content = model.stem.with_name(f"{name}.{ending}").read_bytes()
+        assert hashlib.sha256(content).hexdigest() == sha256
+    assert model.card["sha256"].keys() == {"onnx", "safetensors"}
+
+
+def test_the_papers_models_reach_the_papers_errors() -> None:
+    coil100, lfw = (zoo.find(name).card["metrics"]["paper"] for name in ("bic.coil100", "bic.lfw"))
+    assert coil100["paper_equivalent"] <= 7
+    assert coil100["mean"] <= 5
+    assert lfw["paper_equivalent"] <= 12
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_card_was_trained_by_a_recipe_that_can_be_repeated(name: str) -> None:
+    done = {"steps_done", "seconds", "hardware"}
+    training = zoo.find(name).card["training"]
+    recipe = Recipe.from_dict({k: v for k, v in training.items() if k not in done})
+    assert training["steps_done"] == recipe.steps
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_onnx_file_computes_what_the_weights_compute(name: str) -> None:
+    model, card = load_model(zoo.find(name).stem)
+    picture = open_rgb(PICTURES / "coffee.webp")
+    turns = [picture.rotate(degrees) for degrees in (0, 50, 200)]
+    views = np.stack([paper_view(turned, card["config"]["view_size"]) for turned in turns])
+    session = onnxruntime.InferenceSession(zoo.verified_onnx(zoo.find(name)))
+    (found,) = session.run(None, {"views": views})
+    with torch.inference_mode():
+        expected = model(torch.from_numpy(views)).numpy()
+    assert np.abs(found - expected).max() <= 1e-4
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-4)
+
+
+def views_of(card: dict[str, Any]) -> Views:
+    padding, size = card["protocol"]["padding"], card["config"]["view_size"]
+    return make_views(card["protocol"]["name"], padding=padding, view_size=size)
+
+
+def test_held_out_images_of_coil100_are_turned_back(real: Callable[..., ImageSet]) -> None:
+    images = real("coil100", split="test", limit=64)
+    model, card = load_model(zoo.find("bic.coil100").stem)
+    views = views_of(card)
+    found = evaluate(partial(predict_with, model), images, views, seeds=1)
+    assert found.n == 64
+    assert found.mean <= 5
+    assert found.paper_equivalent <= 7
+
+
+def test_held_out_faces_are_turned_back(real: Callable[..., ImageSet]) -> None:
+    images = real("lfw", split="test", limit=16)
+    model, card = load_model(zoo.find("bic.lfw").stem)
+    assert evaluate(partial(predict_with, model), images, views_of(card), seeds=1).mean <= 8
+
+
+# --- what is refused ---
+
+
+@pytest.fixture
+def copied(tmp_path: Path) -> Path:
+    for ending in ("json", "onnx"):
+        shutil.copy(zoo.FOLDER / f"bic.coil100.{ending}", tmp_path / f"bic.mine.{ending}")
+    return tmp_path / "bic.mine.onnx"
+
+
+def test_a_path_is_a_path(copied: Path) -> None:
+    model = zoo.find(copied)
+    assert model.onnx == copied
+    assert model.card == zoo.find("bic.coil100").card
+    assert zoo.verified_onnx(model) == copied.read_bytes()
+
+
+def test_an_unknown_name_is_refused_with_the_names() -> None:
+    with pytest.raises(zoo.ModelNotFound) as refused:
+        zoo.find("bic.imagenet")
+    assert "'bic.imagenet'" in str(refused.value)
+    for name in NAMES:
+        assert name in str(refused.value)
+
+
+def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(zoo.ModelNotFound, match=r"Expected a model card at .*model\.json; there"):
+        zoo.find(tmp_path)
+
+
+def test_a_model_without_onnx_says_how_to_make_it(copied: Path) -> None:
+    copied.unlink()
+    with pytest.raises(
+        zoo.ModelNotFound, match=r"there is none\. Make it with `radialbeams export"
+    ):
+        zoo.verified_onnx(zoo.find(copied))
+
+
+def test_a_damaged_onnx_file_is_refused(copied: Path) -> None:
+    content = bytearray(copied.read_bytes())
+    content[1000] ^= 1
+    copied.write_bytes(content)
+    with pytest.raises(zoo.DamagedModel, match=r"has sha256 .*its card says .*: it is damaged or"):
+        zoo.verified_onnx(zoo.find(copied))
+
+
+def test_a_card_that_names_no_onnx_vouches_for_none(copied: Path) -> None:
+    card = copied.with_suffix(".json")
+    values = json.loads(card.read_text(encoding="utf-8"))
+    del values["sha256"]
+    card.write_text(json.dumps(values), encoding="utf-8")
+    with pytest.raises(zoo.DamagedModel):
+        zoo.verified_onnx(zoo.find(copied))
+
+
+def test_a_damaged_card_is_refused(copied: Path) -> None:
+    copied.with_suffix(".json").write_text("{half")
+    with pytest.raises(zoo.DamagedModel, match=r"bic\.mine\.json is not a model card"):
+        zoo.find(copied)
