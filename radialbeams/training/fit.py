@@ -48,7 +48,12 @@ class Progress:
 
 
 class Fit:
-    """One run in one folder. Make it, call `run()`; make it again there and it goes on."""
+    """One run in one folder. Make it, call `run()`; make it again there and it goes on.
+
+    Experiments that train something else override `build` and `step_type`.
+    """
+
+    step_type = Step
 
     def __init__(
         self,
@@ -77,7 +82,7 @@ class Fit:
         )
         self._check_images()
         torch.manual_seed(recipe.seed)
-        self.model = build(recipe.model).to(device)
+        self.model = self.build().to(device)
         if device.type == "cuda":
             # The layout in which half-precision convolutions are fast.
             self.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -102,7 +107,7 @@ class Fit:
     def run(self, on_progress: Callable[[Progress], None] | None = None) -> dict[str, Any]:
         """Trains to the end, writes weights and card, and returns the card."""
         self.model.train()
-        step = Step(
+        step = self.step_type(
             self.recipe, self.images.images.to(self.device), self.views, self.model, self.optimizer
         )
         run_step: Callable[[Batch, int], Losses] | None = None
@@ -194,9 +199,12 @@ class Fit:
 
     # --- what is measured and kept ---
 
+    def build(self) -> Network:
+        return build(self.recipe.model)
+
     def averaged(self) -> Network:
         """The model to keep: the running average where the recipe asks for one."""
-        model = build(self.recipe.model).to(self.device)
+        model = self.build().to(self.device)
         model.load_state_dict(self.average if self.recipe.average else self.model.state_dict())
         return model.eval()
 

@@ -66,6 +66,7 @@ def complete(
     export_run(stem, folder / "model.onnx")
     on_progress(fit.at.step, "measuring on the held-out split")
     figures = measure_on(stem, held_out, devices=devices)
+    figures = {"data": recipe.data, "split": "test", **figures}
     card = {**read_card(folder / "model.json"), "metrics": {recipe.protocol: figures}}
     write_card(folder / "model.json", card)
     return card
@@ -106,16 +107,18 @@ def measure(
             f"{card['name']} sees {training['protocol']} views and cannot be measured on "
             f"{protocol} ones. Leave --protocol out, or train a model on such views."
         )
-    images = load(
+    read = partial(
+        load,
         data,
         root=root,
         split=split,
-        # A model is tested on the split that it was not trained on.
-        split_by=training["split_by"] if data == training["data"] else "default",
         size=training["parent_size"],
         channels=card["config"]["channels"],
         limit=limit,
     )
+    images = read()
+    if images.name == card["data"]["name"] and training["split_by"] != "default":
+        images = read(split_by=training["split_by"])  # the split that it was not trained on
     figures = measure_on(stem, images, by_group=by_group, jpeg=jpeg, seeds=seeds, devices=devices)
     return {"data": data, "split": split, **figures}
 

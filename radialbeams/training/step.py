@@ -11,14 +11,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from radialbeams.nn.angles import circle_loss
-from radialbeams.nn.bic import BIC, Network, RingBIC
+from radialbeams.nn.bic import BIC
 from radialbeams.nn.prior import ToeplitzPrior, loss_weights, prior_loss
 from radialbeams.nn.ring import ring_loss
 from radialbeams.training.recipe import Recipe
-from radialbeams.training.views import Views
+from radialbeams.training.views import PaperViews, Views
+
+ROOM_GPU, ROOM_CPU = 16 * 2**30, 2 * 2**30  # bytes that prepared parents may take
 
 
 @dataclass(frozen=True)
@@ -46,12 +48,12 @@ class Step:
         recipe: Recipe,
         parents: Tensor,
         views: Views,
-        model: Network,
+        model: nn.Module,
         optimizer: torch.optim.Optimizer,
     ) -> None:
         self.recipe = recipe
-        self.parents = parents  # bytes: four times as many fit as of floats
         self.views = views
+        self.prepared = _prepared(parents, views)
         self.model = model
         self.optimizer = optimizer
         self.prior = ToeplitzPrior(recipe.model.num_beams).to(parents.device)
@@ -60,7 +62,7 @@ class Step:
     def __call__(self, batch: Batch, epoch: int) -> Losses:
         parents, views = self.render(batch)
         with torch.autocast("cuda", torch.bfloat16, enabled=self.mixed, cache_enabled=False):
-            loss, losses = self._losses(parents, views, batch, epoch)
+            loss, losses = self.losses(parents, views, batch, epoch)
         self.optimizer.zero_grad(set_to_none=True)
         torch.autograd.backward(loss)
         if self.recipe.clip:
@@ -70,11 +72,13 @@ class Step:
 
     @torch.no_grad()
     def render(self, batch: Batch) -> tuple[Tensor, Tensor]:
-        """The parents of the batch, and its views."""
+        """The prepared parents of the batch, and its views."""
         augmentation = self.recipe.augmentation
-        parents = augmentation.mirrored(self.parents[batch.rows], batch.uniform)
+        parents = augmentation.mirrored(self.prepared[batch.rows], batch.uniform)
+        if parents.dtype == torch.uint8:
+            parents = self.views.prepare(parents)
         zoom, shift = augmentation.geometry(batch.uniform)
-        views = self.views.render(parents, batch.angles, zoom, shift)
+        views = self.views.turn(parents, batch.angles, zoom, shift)
         return parents, self._photometric(views, batch)
 
     def _photometric(self, views: Tensor, batch: Batch) -> Tensor:
@@ -84,13 +88,14 @@ class Step:
         noise = torch.randn_like(views) if augmentation.noise else None
         return augmentation.photometric(views, batch.uniform, noise)
 
-    def _losses(
+    def losses(
         self, parents: Tensor, views: Tensor, batch: Batch, epoch: int
     ) -> tuple[Tensor, Losses]:
-        if isinstance(self.model, RingBIC):
-            loss, circle = ring_loss(batch.angles, *self.model(views))
-            return loss.mean(), Losses(circle.mean().detach(), circle.new_zeros(()))
-        return self._paper_losses(self.model, parents, views, batch, epoch)
+        """What is minimised, and what is reported."""
+        if isinstance(self.model, BIC):
+            return self._paper_losses(self.model, parents, views, batch, epoch)
+        loss, circle = ring_loss(batch.angles, *self.model(views))
+        return loss.mean(), Losses(circle.mean().detach(), circle.new_zeros(()))
 
     def _paper_losses(
         self, model: BIC, parents: Tensor, views: Tensor, batch: Batch, epoch: int
@@ -101,11 +106,21 @@ class Step:
         prior = circle.new_zeros(())
         if prior_weight:
             # The same light on both images of a pair: only the turn may tell them apart.
-            upright = self._photometric(self.views.upright(parents), batch)
+            zoom, shift = self.recipe.augmentation.geometry(batch.uniform)
+            still = torch.zeros_like(batch.angles)
+            upright = self._photometric(self.views.turn(parents, still, zoom, shift), batch)
             prior = prior_loss(batch.angles, self.prior(model.embed(upright), context)).mean()
         return circle_weight * circle + prior_weight * prior, Losses(
             circle.detach(), prior.detach()
         )
+
+
+def _prepared(parents: Tensor, views: Views) -> Tensor:
+    """Blurred once and for all where that fits, since floats take four times the room of bytes."""
+    room = ROOM_GPU if parents.device.type == "cuda" else ROOM_CPU
+    if isinstance(views, PaperViews) or 4 * parents.numel() > room:
+        return parents
+    return torch.cat([views.prepare(part) for part in torch.split(parents, 256)])
 
 
 class GraphedStep:

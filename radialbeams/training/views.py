@@ -72,18 +72,23 @@ class PaperViews:
     def size(self, parent_size: int) -> int:
         return parent_size + 2 * margin(parent_size)
 
-    def render(
+    def render(self, parents: Tensor, angles: Tensor) -> Tensor:
+        return self.turn(self.prepare(parents), angles)
+
+    def prepare(self, parents: Tensor) -> Tensor:
+        return as_floats(parents)
+
+    def turn(
         self,
-        parents: Tensor,
+        prepared: Tensor,
         angles: Tensor,
         zoom: Tensor | None = None,
         shift: Tensor | None = None,
     ) -> Tensor:
         if zoom is not None or shift is not None:
             raise ValueError("The paper's protocol knows no zoom; use leakfree, or leave it 0.")
-        return rotate(
-            as_floats(parents), angles, width=margin(parents.shape[-1]), padding=self.padding
-        )
+        width = margin(prepared.shape[-1])
+        return rotate(prepared, angles, width=width, padding=self.padding)
 
     def upright(self, parents: Tensor) -> Tensor:
         """X₀ of a training pair: the same canvas, nothing resampled."""
@@ -99,17 +104,23 @@ class LeakfreeViews:
     def size(self, parent_size: int) -> int:
         return self.view_size or largest_view(parent_size)
 
-    def render(
+    def render(self, parents: Tensor, angles: Tensor) -> Tensor:
+        return self.turn(self.prepare(parents), angles)
+
+    def prepare(self, parents: Tensor) -> Tensor:
+        """Bytes → blurred floats: the part that does not depend on the angle."""
+        width = parents.shape[-1]
+        return blur(as_floats(parents), _blur_kernel(width, self.size(width), parents.device))
+
+    def turn(
         self,
-        parents: Tensor,
+        prepared: Tensor,
         angles: Tensor,
         zoom: Tensor | None = None,
         shift: Tensor | None = None,
     ) -> Tensor:
-        size = self.size(parents.shape[-1])
-        kernel = _blur_kernel(parents.shape[-1], size, parents.device)
-        blurred = blur(as_floats(parents), kernel)
-        return render(blurred, angles.to(parents.device), size, zoom=zoom, shift=shift)
+        size = self.size(prepared.shape[-1])
+        return render(prepared, angles.to(prepared.device), size, zoom=zoom, shift=shift)
 
     def upright(self, parents: Tensor) -> Tensor:
         """X₀ of a training pair, through the same resample as every other view."""

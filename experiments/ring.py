@@ -1,0 +1,224 @@
+"""The ring against other networks on the same views, and against variants of itself.
+
+    python experiments/ring.py side-by-side --data DIR --out results/ring
+    python experiments/ring.py ablation --data DIR --out results/ring
+
+One JSON file a run. A run whose file is there already is left out, so a table can be killed and
+continued, and several processes can share it. The ablation is measured on a part of the training
+split that it does not train on (sha256 % 5 == 1), so that no choice is made on test images.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import os
+import tempfile
+import time
+from functools import partial
+from pathlib import Path
+from typing import Any, cast
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from radialbeams.nn.angles import circle_loss, from_unit, to_unit
+from radialbeams.nn.bic import Network
+from radialbeams.training.data import ImageSet
+from radialbeams.training.evaluate import evaluate, predict_with
+from radialbeams.training.fit import Fit
+from radialbeams.training.recipe import Recipe
+from radialbeams.training.runs import read_images
+from radialbeams.training.step import Batch, Losses, Step
+from radialbeams.training.weights import pick_device
+
+RECIPE = json.loads(
+    (Path(__file__).parent.parent / "recipes" / "ring.coil100.json").read_text(encoding="utf-8")
+)
+STEPS = 2500
+SEEDS = 3
+Changes = dict[str, Any]
+
+SIDE_BY_SIDE: dict[str, Changes] = {
+    "ring": {},
+    "bic": {
+        "model": {
+            "decoder": "lstm",
+            "sampler": "bresenham",
+            "num_beams": 32,
+            "beam_length": 29,
+            "epsilon": 1,
+        },
+        "learning_rate": 1e-3,
+    },
+    "resnet18-vector": {"network": "vector", "learning_rate": 1e-3},
+    "resnet18-360": {"network": "360", "learning_rate": 1e-3},
+}
+
+ABLATION: dict[str, Changes] = {
+    "as shipped": {},
+    "32 beams": {"model": {"num_beams": 32}},
+    "64 beams": {"model": {"num_beams": 64}},
+    "16 radii": {"model": {"beam_length": 16}},
+    "56 radii": {"model": {"beam_length": 56}},
+    "half width": {"model": {"ring_stem": 24, "ring_stages": (32, 48), "ring_width": 64}},
+    "no ring blocks": {"model": {"ring_dilations": ()}},
+    "Bresenham beams": {"model": {"sampler": "bresenham", "beam_length": 28}},
+    "no augmentation": {"augmentation": {}},
+    "strong augmentation": {
+        "augmentation": {"mirror": True, "zoom": 0.3, "aspect": 0.2, "jitter": 0.4, "noise": 0.04}
+    },
+    "no weight averaging": {"average": 0.0},
+    "constant rate": {"schedule": "constant", "learning_rate": 1e-3},
+    "three times the steps": {"steps": 3 * STEPS},
+}
+
+
+class ResNet18(nn.Module):
+    """The usual one: 7 × 7 stem, four stages of two basic blocks, a linear head."""
+
+    def __init__(self, outputs: int) -> None:
+        super().__init__()
+        layers: list[nn.Module] = [
+            nn.Conv2d(3, 64, 7, 2, 3, bias=False),
+            nn.BatchNorm2d(64),
+            nn.ReLU(),
+            nn.MaxPool2d(3, 2, 1),
+        ]
+        channels = 64
+        for maps, stride in ((64, 1), (128, 2), (256, 2), (512, 2)):
+            layers += [BasicBlock(channels, maps, stride), BasicBlock(maps, maps, 1)]
+            channels = maps
+        self.body = nn.Sequential(*layers, nn.AdaptiveAvgPool2d(1), nn.Flatten())
+        self.head = nn.Linear(512, outputs)
+
+    def forward(self, views: Tensor) -> Tensor:
+        found: Tensor = self.head(self.body(views)).float()
+        return found
+
+    def angles(self, views: Tensor) -> Tensor:
+        found = self(views)
+        if found.shape[1] == 2:
+            return from_unit(found)
+        return torch.deg2rad(found.argmax(1).float() + 0.5)
+
+
+class BasicBlock(nn.Module):
+    def __init__(self, channels: int, maps: int, stride: int) -> None:
+        super().__init__()
+        self.body = nn.Sequential(
+            nn.Conv2d(channels, maps, 3, stride, 1, bias=False),
+            nn.BatchNorm2d(maps),
+            nn.ReLU(),
+            nn.Conv2d(maps, maps, 3, 1, 1, bias=False),
+            nn.BatchNorm2d(maps),
+        )
+        same = channels == maps and stride == 1
+        self.around = (
+            nn.Identity()
+            if same
+            else nn.Sequential(
+                nn.Conv2d(channels, maps, 1, stride, bias=False), nn.BatchNorm2d(maps)
+            )
+        )
+
+    def forward(self, features: Tensor) -> Tensor:
+        return F.relu(self.body(features) + self.around(features))
+
+
+class ResNetStep(Step):
+    def losses(
+        self, parents: Tensor, views: Tensor, batch: Batch, epoch: int
+    ) -> tuple[Tensor, Losses]:
+        found = self.model(views)
+        if found.shape[1] == 2:
+            circle = circle_loss(batch.angles, F.normalize(found, dim=1)).mean()
+            return circle, Losses(circle.detach(), circle.new_zeros(()))
+        classes = torch.rad2deg(batch.angles).long().clamp(0, 359)
+        loss = F.cross_entropy(found, classes)
+        answers = torch.deg2rad(found.argmax(1).float() + 0.5)
+        circle = circle_loss(batch.angles, to_unit(answers)).mean()
+        return loss, Losses(circle.detach(), circle.new_zeros(()))
+
+
+class ResNetFit(Fit):
+    step_type = ResNetStep
+    outputs = 2
+
+    def build(self) -> Network:
+        return cast(Network, ResNet18(self.outputs))
+
+    def _finish(self) -> dict[str, Any]:
+        return {}
+
+
+class ResNet360Fit(ResNetFit):
+    outputs = 360
+
+
+FITS = {None: Fit, "vector": ResNetFit, "360": ResNet360Fit}
+
+
+def run(changes: Changes, images: ImageSet, held_out: ImageSet, device: torch.device) -> Changes:
+    values = {**RECIPE, "steps": STEPS, **changes}
+    kind = values.pop("network", None)
+    values["model"] = {**RECIPE["model"], **changes.get("model", {})}
+    started = time.monotonic()
+    with tempfile.TemporaryDirectory() as folder:
+        fit = FITS[kind](Recipe.from_dict(values), images, Path(folder), device=device)
+        fit.run()
+        seconds = time.monotonic() - started
+        model = fit.averaged()
+        result = evaluate(
+            partial(predict_with, model), held_out, fit.views, seeds=SEEDS, device=device
+        )
+    return {
+        "parameters": sum(p.numel() for p in model.parameters()),
+        "training_seconds": round(seconds, 1),
+        **{k: v for k, v in result.to_dict().items() if k not in ("groups", "risk_coverage")},
+        "changes": changes,
+        "steps": values["steps"],
+        "batch": values["batch"],
+        "seeds": SEEDS,
+        "hardware": device.type,
+    }
+
+
+def in_validation(key: str) -> bool:
+    return int(hashlib.sha256(key.encode()).hexdigest(), 16) % 5 == 1
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("table", choices=("side-by-side", "ablation"))
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--limit", type=int, help="images, for a quick look")
+    arguments = parser.parse_args()
+    device = pick_device()
+    recipe = Recipe.from_dict(RECIPE)
+    images = read_images(recipe, "train", root=arguments.data, limit=arguments.limit)
+    if arguments.table == "ablation":
+        table, split = ABLATION, "validation, a fifth of the training split"
+        inside = [i for i, key in enumerate(images.keys) if in_validation(key)]
+        outside = [i for i, key in enumerate(images.keys) if not in_validation(key)]
+        images, held_out = images.select(outside), images.select(inside)
+    else:
+        table, split = SIDE_BY_SIDE, "test"
+        held_out = read_images(recipe, "test", root=arguments.data, limit=arguments.limit)
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    for name, changes in table.items():
+        path = arguments.out / f"{arguments.table}-{name.replace(' ', '-')}.json"
+        try:
+            os.close(os.open(path.with_suffix(".claimed"), os.O_CREAT | os.O_EXCL))
+        except FileExistsError:
+            continue
+        result = {"name": name, "split": split, **run(changes, images, held_out, device)}
+        path.write_text(json.dumps(result, indent=1) + "\n")
+        print(name, round(result["mean"], 3), round(result["median"], 3), flush=True)
+
+
+if __name__ == "__main__":
+    main()
