@@ -30,6 +30,11 @@ class Protocol(StrEnum):
     paper = "paper"
 
 
+# What `leaks` can be asked for; the names are those of radialbeams.training.leaks.
+Rendering = StrEnum("Rendering", ["leakfree", "paper", "bilinear"])
+Noise = StrEnum("Noise", ["white", "pink", "blurred", "jpeg75", "jpeg85", "jpeg95"])
+Canary = StrEnum("Canary", ["ring", "cnn"])
+
 DataOption = Annotated[
     Path | None,
     typer.Option("--data", help="Folder that holds the data sets (else $RADIALBEAMS_DATA)."),
@@ -199,6 +204,41 @@ def evaluate(
         print(f"  {name.replace('_', ' '):<17}{result[name]:>8.2%}")
     for name, mean in result["groups"].items():
         print(f"    {name:<30}{mean:>8.2f}°")
+
+
+@app.command()
+def leaks(
+    protocol: Annotated[
+        Rendering | None,
+        typer.Option(help="How views are made; leakfree, and with --quick a control, if not said."),
+    ] = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Minutes on a CPU; small views.")] = False,
+    noise: Annotated[
+        list[Noise] | None, typer.Option(help="Repeatable; white, pink and blurred if not said.")
+    ] = None,
+    canary: Annotated[Canary | None, typer.Option(help="Which network; both if not said.")] = None,
+    views: Annotated[int | None, typer.Option(min=1, help="How many to train on.")] = None,
+    devices: DevicesOption = "auto",
+    json_: JsonOption = False,
+) -> None:
+    """Asks a network for the angle of rotated noise: all that it can read is a leak."""
+    _need_torch("leaks")
+    from radialbeams.training import leaks as canaries
+    from radialbeams.training.weights import pick_device
+
+    device, found = pick_device(devices), []
+    effort = canaries.QUICK if quick else canaries.FULL
+    if views is not None:
+        effort = {**effort, "views": views}
+    if not json_:
+        print(f"{'protocol':<10}{'canary':<8}{'noise':<9}{'ρ₄':<25}{'ρ₁':<25}{'views':>7}")
+    for combination in canaries.grid(protocol, canary, noise or (), quick=quick):
+        with _progress_bar(effort["views"]) as show:
+            leak = canaries.measure_leak(*combination, **effort, device=device, on_progress=show)
+        found.append(leak)
+        print(json.dumps(leak.record()) if json_ else leak.row(), flush=True)
+    if not json_:
+        print(canaries.verdict(found))
 
 
 @app.command()

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from PIL import Image
 from torch import Tensor
 
+from radialbeams.nn import rotation
 from radialbeams.nn.rotation import PADDINGS, Padding, pad, rotate
 
 paddings = pytest.mark.parametrize("padding", PADDINGS)
@@ -218,3 +219,41 @@ def test_an_unknown_padding_is_refused_with_the_known_ones() -> None:
         rotate(torch.zeros(1, 1, 4, 4), 0.1, padding="reflect")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=text):
         pad(torch.zeros(1, 1, 4, 4), 1, "reflect")  # type: ignore[arg-type]
+
+
+# --- leak-free views --------------------------------------------------------------------------
+
+
+def test_the_largest_view_is_under_half_of_the_parent() -> None:
+    assert [rotation.largest_view(size) for size in (128, 250, 64)] == [57, 112, 28]
+
+
+def test_a_view_that_is_too_large_is_refused() -> None:
+    with pytest.raises(ValueError, match="at most 57 px; got 58"):
+        rotation.blur_sigma(128, 58)
+
+
+def test_the_blur_grows_as_the_view_shrinks() -> None:
+    assert rotation.blur_sigma(128, 57) == 1.0
+    assert rotation.blur_sigma(128, 19) == 3.0
+
+
+def test_the_blur_keeps_constants_up_to_the_border() -> None:
+    kernel = rotation.gaussian_matrix(20, 1.0)
+    image = torch.full((1, 1, 20, 20), 0.7)
+    torch.testing.assert_close(rotation.blur(image, kernel), image)
+
+
+@pytest.mark.parametrize("size", [28, 57])
+def test_convention_a_view_turns_counter_clockwise(size: int) -> None:
+    parents = torch.rand(2, 3, 128, 128)
+    quarter = torch.full((2,), math.pi / 2)
+    upright = rotation.render(parents, torch.zeros(2), size)
+    turned = rotation.render(parents, quarter, size)
+    torch.testing.assert_close(turned, torch.rot90(upright, 1, (-2, -1)), atol=1e-4, rtol=0)
+
+
+def test_nothing_is_shown_outside_of_the_disc() -> None:
+    view = rotation.render(torch.ones(1, 1, 128, 128), torch.tensor([0.3]), 57)
+    torch.testing.assert_close(view[0, 0], rotation.disc(57))
+    assert view[0, 0, 0, 0] == 0 and view[0, 0, 28, 28] == 1

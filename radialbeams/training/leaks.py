@@ -1,0 +1,360 @@
+"""The canary: a network that is asked for the angle of views with no content at all.
+
+Noise has no "up". Whatever a trained network reads off rotated noise, it reads off the rotation
+itself: interpolation, borders, block grids. ρ_k = mean cos k(prediction − truth) is 0 at chance;
+ρ₄ near 1 means that the angle modulo 90° is known, ρ₁ near 1 that all of it is.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import asdict, dataclass
+from typing import Literal, TypedDict
+
+import numpy as np
+import torch
+from torch import Tensor, nn
+
+from radialbeams.nn.angles import circle_loss, to_unit
+from radialbeams.nn.bic import BICConfig, RingBIC
+from radialbeams.nn.ring import answer, posterior, ring_loss
+from radialbeams.nn.rotation import blur, disc, gaussian_matrix, rotate
+from radialbeams.training.evaluate import through_jpeg
+from radialbeams.training.views import LeakfreeViews, PaperViews
+
+Rendering = Literal["leakfree", "paper", "bilinear"]
+# `bilinear` is the paper's rotation without its border: the same resolution, only the disc.
+RENDERINGS: tuple[Rendering, ...] = ("leakfree", "paper", "bilinear")
+Render = Callable[[Tensor, Tensor], Tensor]
+
+Noise = Literal["white", "pink", "blurred", "jpeg75", "jpeg85", "jpeg95"]
+NOISES: tuple[Noise, ...] = ("white", "pink", "blurred")
+# Reported without a bar: the block grid is content that turns with the picture.
+JPEG_NOISES: tuple[Noise, ...] = ("jpeg75", "jpeg85", "jpeg95")
+
+Canary = Literal["ring", "cnn"]
+CANARIES: tuple[Canary, ...] = ("ring", "cnn")
+
+BEAMS = 64
+PARENT = 128
+BANK = 4096  # JPEG is saved on the CPU, so its noise is drawn from a store
+
+CHANCE = 0.05  # |ρ| of nothing read: with 4,096 test views chance has a standard deviation of 0.011
+ALERT = 0.5  # ρ₄ that a canary must reach on the control, or it would have missed a leak
+
+
+class Effort(TypedDict):
+    """How long a canary is trained, and on what."""
+
+    views: int
+    parent: int
+    batch: int
+    small: bool
+    fourfold: float
+
+
+# As measured on a GPU in results/leaks.
+FULL: Effort = {"views": 600_000, "parent": 128, "batch": 512, "small": False, "fourfold": 5.0}
+# Minutes on two CPU cores instead of a GPU, and still able to fail: bilinear views reach ρ₄ > 0.6.
+QUICK: Effort = {"views": 20_000, "parent": 64, "batch": 32, "small": True, "fourfold": 5.0}
+
+
+@dataclass(frozen=True)
+class Leak:
+    """What one canary read off one kind of noise."""
+
+    rendering: str
+    canary: str
+    noise: str
+    views: int  # seen in training
+    test_views: int
+    rho4: float
+    rho4_low: float  # 95 % bootstrap interval
+    rho4_high: float
+    rho1: float
+    rho1_low: float
+    rho1_high: float
+
+    def record(self) -> dict[str, str | int | float]:
+        """What `radialbeams leaks --json` prints."""
+        fields = asdict(self)
+        return {"protocol": fields.pop("rendering"), **fields}
+
+    def row(self) -> str:
+        """What it prints without: each ρ with its interval."""
+        rho4 = f"{self.rho4:+.3f} [{self.rho4_low:+.3f}, {self.rho4_high:+.3f}]"
+        rho1 = f"{self.rho1:+.3f} [{self.rho1_low:+.3f}, {self.rho1_high:+.3f}]"
+        names = f"{self.rendering:<10}{self.canary:<8}{self.noise:<9}"
+        return f"{names}{rho4:<25}{rho1:<25}{self.views:>7}"
+
+
+class PlainCNN(nn.Module):
+    """Cartesian and not equivariant: what polar sampling might hide, this one can still see."""
+
+    def __init__(self, channels: int, width: int) -> None:
+        super().__init__()
+        layers: list[nn.Module] = []
+        for maps, stride in ((width, 1), (2 * width, 2), (2 * width, 1), (4 * width, 2)):
+            layers += [nn.Conv2d(channels, maps, 3, stride, 1, bias=False), nn.BatchNorm2d(maps)]
+            layers += [nn.ReLU()]
+            channels = maps
+        self.features = nn.Sequential(*layers)
+        # Position matters to a border, so the map is pooled coarsely and not to a point.
+        self.head = nn.Sequential(
+            nn.AdaptiveAvgPool2d(4),
+            nn.Flatten(),
+            nn.Linear(64 * width, 256),
+            nn.BatchNorm1d(256),  # without it this layer falls silent on views without a leak
+            nn.ReLU(),
+            nn.Linear(256, 2 * BEAMS),
+        )
+
+    def forward(self, views: Tensor) -> tuple[Tensor, Tensor]:
+        logits, offsets = self.head(self.features(views)).float().chunk(2, dim=-1)
+        return logits, torch.tanh(offsets)
+
+
+def make_canary(kind: Canary, view_size: int, *, small: bool) -> nn.Module:
+    if kind == "cnn":
+        return PlainCNN(3, 12 if small else 32)
+    config = BICConfig(
+        view_size=view_size,
+        num_beams=BEAMS,
+        beam_length=32,
+        epsilon=0,
+        sampler="polar",
+        decoder="ring",
+        ring_stem=24 if small else 48,
+        ring_stages=(32, 48) if small else (64, 96),
+        ring_width=64 if small else 128,
+    )
+    return RingBIC(config)
+
+
+def make_noise(kind: Noise, count: int, generator: torch.Generator, parent: int = PARENT) -> Tensor:
+    """(count, 3, parent, parent) bytes on the generator's device, with no direction in them."""
+    device = generator.device
+    white = torch.rand(count, 3, parent, parent, generator=generator, device=device)
+    if kind == "pink":
+        white = _normalised(_pink(white))
+    elif kind == "blurred":
+        white = _normalised(blur(white, gaussian_matrix(parent, 2.0).to(device)))
+    elif kind.startswith("jpeg"):
+        white = through_jpeg(_normalised(_pink(white)), int(kind.removeprefix("jpeg")))
+    return (white * 255).round().byte()
+
+
+def _pink(white: Tensor) -> Tensor:
+    """Power 1/f²: as smooth as photographs are on average, and the same in every direction."""
+    size = white.shape[-1]
+    frequency = torch.fft.fftfreq(size, device=white.device)
+    radius = (frequency[:, None] ** 2 + frequency**2).sqrt().clamp(min=1 / size)
+    spectrum: Tensor = torch.fft.fft2(white - 0.5) / radius
+    noise: Tensor = torch.fft.ifft2(spectrum).real
+    return noise
+
+
+def _normalised(noise: Tensor) -> Tensor:
+    """Mean ½ and two standard deviations to either end."""
+    spread = noise.std((2, 3), keepdim=True)
+    return ((noise - noise.mean((2, 3), keepdim=True)) / (4 * spread) + 0.5).clamp(0, 1)
+
+
+def renderer(
+    rendering: Rendering | Render, parent: int = PARENT, device: torch.device | None = None
+) -> tuple[Render, int]:
+    """How views are made of noise, and the side of those views."""
+    if callable(rendering):
+        return rendering, _view_size(rendering, parent, device)
+    if rendering == "leakfree":
+        views = LeakfreeViews()
+        return views.render, views.size(parent)
+    if rendering == "paper":
+        return PaperViews().render, PaperViews().size(parent)
+    if rendering == "bilinear":
+        return _same_resolution, parent
+    raise ValueError(f"protocol must be one of {', '.join(RENDERINGS)}; got {rendering!r}.")
+
+
+def _view_size(render: Render, parent: int, device: torch.device | None) -> int:
+    black = torch.zeros(2, 3, parent, parent, dtype=torch.uint8, device=device)
+    views = render(black, torch.zeros(2, device=device))
+    shape = tuple(views.shape)
+    if (
+        len(shape) != 4
+        or shape[:2] != (2, 3)
+        or shape[2] != shape[3]
+        or not views.is_floating_point()
+    ):
+        raise ValueError(
+            "render must turn bytes (N, 3, W, W) and radians (N,) into square float views "
+            f"(N, 3, S, S) in [0, 1]; from (2, 3, {parent}, {parent}) it made {shape} of "
+            f"{views.dtype}. Convert or crop them before they are returned."
+        )
+    return shape[3]
+
+
+def _same_resolution(parents: Tensor, angles: Tensor) -> Tensor:
+    return rotate(parents.float() / 255, angles) * disc(parents.shape[-1], parents.device)
+
+
+def measure_leak(
+    rendering: Rendering | Render,
+    canary: Canary,
+    noise: Noise,
+    *,
+    views: int = FULL["views"],
+    parent: int = FULL["parent"],
+    batch: int = FULL["batch"],
+    small: bool = FULL["small"],
+    fourfold: float = FULL["fourfold"],
+    test_views: int = 4096,
+    learning_rate: float = 3e-3,
+    seed: int = 0,
+    device: torch.device,
+    on_progress: Callable[[int, str], None] | None = None,
+) -> Leak:
+    """Trains one canary on fresh noise and measures it on noise that it has not seen.
+
+    `rendering` is one of RENDERINGS, or a pipeline of your own: a function of bytes (N, 3, W, W)
+    and radians (N,), counter-clockwise, that returns float views (N, 3, S, S) in [0, 1] on the
+    same device. The report calls it by its name.
+
+        def mine(parents, angles):
+            turned = [rotate(image, a) for image, a in zip(parents, angles.rad2deg().tolist())]
+            return torch.stack(turned).float() / 255
+        leak = measure_leak(mine, "cnn", "white", device=torch.device("cpu"), **QUICK)
+        print(leak.rendering, leak.rho4)  # 0 is chance, 1 gives the angle away modulo 90°
+
+    `fourfold` weighs a second loss, for the angle modulo 90° alone: a square grid gives away no
+    more than that. A canary asked for it learns from thousands of views; without it, 12,000
+    bilinear views of 64 px taught the small CNN nothing.
+    """
+    name = _name(rendering)
+    torch.manual_seed(seed)
+    generator = torch.Generator(device).manual_seed(seed + 1)
+    render, view_size = renderer(rendering, parent, device)
+    model = make_canary(canary, view_size, small=small).to(device)
+    steps = max(1, math.ceil(views / batch))
+    optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate, weight_decay=0.01)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, learning_rate, steps, pct_start=0.1)
+    draw = _source(noise, parent, generator)
+    for step in range(steps):
+        seen, angles = _views(draw, render, batch, generator)
+        with torch.autocast("cuda", torch.bfloat16, enabled=device.type == "cuda"):
+            logits, offsets = model(seen)
+            loss = ring_loss(angles, logits, offsets)[0].mean()
+            if fourfold:
+                loss = loss + fourfold * _fourfold_loss(angles, logits, offsets).mean()
+        optimizer.zero_grad(set_to_none=True)
+        torch.autograd.backward(loss)
+        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+        optimizer.step()
+        schedule.step()
+        if on_progress is not None:
+            on_progress((step + 1) * batch, f"{name} {canary} {noise}")
+    unseen = _source(noise, parent, torch.Generator(device).manual_seed(seed + 2))
+    errors = _errors(model.eval(), unseen, render, test_views, batch, generator)
+    rho4, rho1 = rho(errors, 4), rho(errors, 1)
+    return Leak(name, canary, noise, steps * batch, len(errors), *rho4, *rho1)
+
+
+def _name(rendering: Rendering | Render) -> str:
+    if isinstance(rendering, str):
+        return rendering
+    return str(getattr(rendering, "__name__", type(rendering).__name__))
+
+
+def _fourfold_loss(angles: Tensor, logits: Tensor, offsets: Tensor) -> Tensor:
+    """The circle loss of four times the angle, against the posterior's fourth moment."""
+    found = posterior(logits, offsets)
+    mass = found.log_probabilities.exp()[..., None]
+    return circle_loss(4 * angles, (mass * to_unit(4 * found.angles)).sum(-2))
+
+
+def _source(noise: Noise, parent: int, generator: torch.Generator) -> Callable[[int], Tensor]:
+    if not noise.startswith("jpeg"):
+        return lambda count: make_noise(noise, count, generator, parent)
+    bank = torch.cat([make_noise(noise, 256, generator, parent) for _ in range(BANK // 256)])
+
+    def draw(count: int) -> Tensor:
+        rows = torch.randint(len(bank), (count,), generator=generator, device=bank.device)
+        return bank[rows]
+
+    return draw
+
+
+@torch.no_grad()
+def _views(
+    draw: Callable[[int], Tensor],
+    render: Render,
+    count: int,
+    generator: torch.Generator,
+) -> tuple[Tensor, Tensor]:
+    angles = torch.rand(count, generator=generator, device=generator.device) * (2 * math.pi)
+    return render(draw(count), angles), angles
+
+
+@torch.no_grad()
+def _errors(
+    model: nn.Module,
+    draw: Callable[[int], Tensor],
+    render: Render,
+    count: int,
+    batch: int,
+    generator: torch.Generator,
+) -> np.ndarray:
+    errors = []
+    for _ in range(math.ceil(count / batch)):
+        seen, angles = _views(draw, render, batch, generator)
+        errors.append(answer(posterior(*model(seen))) - angles)
+    return torch.cat(errors).double().cpu().numpy()
+
+
+def rho(errors: np.ndarray, k: int, *, samples: int = 1000) -> tuple[float, float, float]:
+    """ρ_k and its 95 % bootstrap interval over the test views."""
+    cosines = np.cos(k * errors)
+    rows = np.random.default_rng(0).integers(len(cosines), size=(samples, len(cosines)))
+    low, high = np.quantile(cosines[rows].mean(1), (0.025, 0.975))
+    return float(cosines.mean()), float(low), float(high)
+
+
+# --- what `radialbeams leaks` runs and says ----------------------------------------------------
+
+
+def grid(
+    rendering: str | None, canary: str | None, noises: Sequence[str], *, quick: bool
+) -> list[tuple[Rendering, Canary, Noise]]:
+    """What is measured when only so much was said. A quick run brings its control along."""
+    control = quick and rendering is None
+    return [
+        (one, network, kind)
+        for one in RENDERINGS
+        for kind in (*NOISES, *JPEG_NOISES)
+        for network in CANARIES
+        if one == (rendering or "leakfree") or (control and one == "bilinear")
+        if kind in (noises or (NOISES[:1] if quick else NOISES))
+        if network == (canary or network)
+    ]
+
+
+def verdict(leaks: Sequence[Leak]) -> str:
+    """What the figures mean, a sentence for each way of making views."""
+    sentences = []
+    for rendering in dict.fromkeys(leak.rendering for leak in leaks):
+        ours = [leak for leak in leaks if leak.rendering == rendering]
+        worst = max(max(abs(leak.rho4), abs(leak.rho1)) for leak in ours)
+        if rendering == "bilinear" and min(leak.rho4 for leak in ours) < ALERT:
+            sentences.append(
+                f"bilinear: a canary read less than ρ₄ = {ALERT} off views that are known to leak, "
+                "so it was trained too briefly to clear any others. Use more --views."
+            )
+        elif worst > CHANCE:
+            sentences.append(f"{rendering}: the views give the angle away, |ρ| up to {worst:.2f}.")
+        else:
+            sentences.append(
+                f"{rendering}: nothing of the angle was read, |ρ| ≤ {worst:.2f} "
+                f"(chance stays under {CHANCE})."
+            )
+    return "\n".join(sentences)

@@ -1,0 +1,251 @@
+"""The results page: up to date, and right about files that do not exist yet."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import sys
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[1]
+REGENERATE = "Run `python experiments/page.py` and commit what it wrote."
+
+
+def load_page() -> ModuleType:
+    spec = importlib.util.spec_from_file_location("page", ROOT / "experiments" / "page.py")
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["page"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+page = load_page()
+
+FIGURES = {
+    "n": 300,
+    "mean": 2.0,
+    "mean_low": 1.9,
+    "mean_high": 2.1,
+    "median": 1.25,
+    "p95": 6.5,
+    "paper_equivalent": 3.5,
+    "within_5": 0.9,
+    "within_10": 0.975,
+    "flips": 0.005,
+    "seeds": 5,
+    "jpeg": None,
+}
+CURVE = [{"coverage": c / 10, "mean": 0.2 * c, "within_10": 1 - c / 400} for c in range(10, 0, -1)]
+
+
+def write(path: Path, record: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(record), encoding="utf-8")
+
+
+def card(name: str = "ring.coil100", split_by: str = "object", **extra: Any) -> dict[str, Any]:
+    figures = {**FIGURES, "risk_coverage": CURVE, "calibration_error": 0.03}
+    metrics = {
+        "leakfree": {**figures, "groups": {f"obj{i}": float(i) for i in range(81, 101)}},
+        "leakfree_jpeg_90": {**figures, "mean": 2.5, "jpeg": 90},
+    }
+    data = {"name": "coil100", "split_by": split_by}
+    return {"name": name, "parameters": 540_000, "data": data, "metrics": metrics, **extra}
+
+
+def run(name: str, mean: float, **extra: Any) -> dict[str, Any]:
+    around = {"mean": mean, "mean_low": mean - 0.1, "mean_high": mean + 0.1}
+    effort = {"steps": 2500, "batch": 512, "seeds": 3, "hardware": "cuda", "training_seconds": 36.4}
+    return {"name": name, "split": "test", "parameters": 7, **FIGURES, **effort, **around, **extra}
+
+
+def leak(rendering: str, canary: str, noise: str, rho4: float) -> dict[str, Any]:
+    values = {f"rho4{end}": rho4 + d for end, d in (("", 0), ("_low", -0.02), ("_high", 0.02))}
+    values |= {"rho1": -0.01, "rho1_low": -0.03, "rho1_high": 0.01}
+    names = {"rendering": rendering, "canary": canary, "noise": noise}
+    return {**names, "views": 600_064, "test_views": 4096, **values}
+
+
+def titles(text: str) -> list[str]:
+    return [line.removeprefix("## ") for line in text.splitlines() if line.startswith("## ")]
+
+
+def row(text: str, *starts: str) -> str:
+    return next(line for line in text.splitlines() if line.startswith("| " + " | ".join(starts)))
+
+
+# --- what is committed -------------------------------------------------------------------------
+
+
+def test_the_results_page_is_up_to_date() -> None:
+    committed = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    assert committed == page.results_page(), REGENERATE
+
+
+def test_the_table_of_leaks_is_up_to_date() -> None:
+    committed = (ROOT / "docs" / "leaks.md").read_text(encoding="utf-8")
+    leaks = page.read(ROOT / "results" / "leaks", "*.json")
+    assert committed == page.with_leak_table(committed, leaks), REGENERATE
+
+
+@pytest.mark.parametrize("name", ["results.md", "leaks.md"])
+def test_every_picture_that_is_shown_exists(name: str) -> None:
+    text = (ROOT / "docs" / name).read_text(encoding="utf-8")
+    pictures = page.re.findall(r"\]\(([\w-]+\.(?:png|svg|md))\)", text)
+    assert pictures
+    assert [p for p in pictures if not (ROOT / "docs" / p).is_file()] == [], REGENERATE
+
+
+# --- sections ----------------------------------------------------------------------------------
+
+
+def test_without_files_there_are_no_sections(tmp_path: Path) -> None:
+    assert titles(page.results_page(tmp_path)) == []
+
+
+def test_a_section_appears_when_its_files_do(tmp_path: Path) -> None:
+    write(tmp_path / "results/ring/ablation-as-shipped.json", run("as shipped", 1.0))
+    assert titles(page.results_page(tmp_path)) == ["Ablation of the ring"]
+    write(tmp_path / "results/ring/side-by-side-ring.json", run("ring", 1.0))
+    write(tmp_path / "results/leaks/a.json", leak("leakfree", "ring", "white", 0.0))
+    write(tmp_path / "radialbeams/zoo/ring.json", card(cost={"ms": 1.66, "deep": {"mb": 3}}))
+    assert titles(page.results_page(tmp_path)) == [
+        "The shipped models",
+        "Beside the paper",
+        "After one JPEG save",
+        "Risk and coverage",
+        "By object or person",
+        "Cost",
+        "Side by side on the same views",
+        "Ablation of the ring",
+        "Leaks",
+    ]
+
+
+def test_the_page_is_the_same_every_time(tmp_path: Path) -> None:
+    for name in ("b", "a"):
+        write(tmp_path / f"radialbeams/zoo/{name}.json", card(name))
+    assert page.results_page(tmp_path) == page.results_page(tmp_path)
+    assert page.results_page(tmp_path).index("`a`") < page.results_page(tmp_path).index("`b`")
+
+
+def test_every_table_names_its_command_and_its_meaning(tmp_path: Path) -> None:
+    write(tmp_path / "results/ring/ablation-as-shipped.json", run("as shipped", 1.0))
+    write(tmp_path / "results/ring/side-by-side-ring.json", run("ring", 1.0))
+    write(tmp_path / "results/leaks/a.json", leak("leakfree", "ring", "white", 0.0))
+    write(tmp_path / "radialbeams/zoo/ring.json", card(cost={"ms": 1.66}, end_to_end={"ms": 3}))
+    for text in page.results_page(tmp_path).split("\n## ")[1:]:
+        assert "rinted by" in text and "What it means: " in text and "| --- |" in text
+
+
+# --- cards -------------------------------------------------------------------------------------
+
+
+def test_a_model_has_its_protocol_and_its_split_beside_its_figures() -> None:
+    (text,) = page.models_section(page.measured([card()]))
+    assert row(text, "`ring.coil100`") == (
+        "| `ring.coil100` | COIL-100, objects 81–100, unseen | leakfree | 540,000 | 300 "
+        "| 2.00° [1.90, 2.10] | 1.25° | 6.50° | 3.50° | 90.0 % | 97.5 % | 0.50 % |"
+    )
+
+
+def test_missing_figures_are_dashes() -> None:
+    bare = {"name": "ring", "data": "photos", "metrics": {"leakfree": {"mean": 3.0}, "note": "no"}}
+    (text,) = page.models_section(page.measured([bare, {"name": "nothing"}]))
+    assert row(text, "`ring`").startswith(
+        "| `ring` | photos, held out | leakfree | – | – | 3.00° |"
+    )
+    assert "nothing" not in text
+    assert list(page.jpeg_section(page.measured([bare]))) == []
+    assert list(page.risk_section(page.measured([bare]))) == []
+
+
+def test_a_model_measured_on_other_data_says_so() -> None:
+    other = card()
+    other["metrics"] = {"leakfree_lfw": {**FIGURES, "data": "lfw", "protocol": "leakfree"}}
+    (text,) = page.models_section(page.measured([other]))
+    assert row(text, "`ring.coil100`", "LFW", "leakfree", "540,000")
+
+
+def test_the_papers_claim_stands_in_the_column_of_its_own_measure() -> None:
+    (text,) = page.paper_section(page.measured([card()]))
+    claim = "| the paper's claim | paper, as printed | – | 13.0° | – | – | – | – |"
+    assert row(text, "the paper's claim") == claim
+    assert "training images included | 1,500 | 9.5° | 7.26° | 5.73° | 44 % | 75 % |" in text
+    assert "leakfree; objects 81–100, unseen | 300 | 3.5° | 2.00° | 1.25° | 90.0 %" in text
+    assert "| LFW" not in text  # no model of ours to stand beside it
+
+
+def test_jpeg_stands_beside_the_figure_without() -> None:
+    (text,) = page.jpeg_section(page.measured([card()]))
+    assert "leakfree | q90 | 2.00° | 2.50° | 1.25° | 1.25° | 97.5 % | 97.5 % |" in text
+    assert "becomes 1.25 times" in text
+
+
+def test_risk_is_read_at_three_coverages() -> None:
+    (text,) = page.risk_section(page.measured([card()]))
+    assert "2.00° | 97.5 % | 1.60° | 98.0 % | 1.00° | 98.8 % | 3.0 % |" in text
+
+
+def test_objects_are_named_and_people_are_not() -> None:
+    people = card("ring.lfw")
+    people["data"] = {"name": "lfw"}
+    people["metrics"]["leakfree"]["groups"] = {"Somebody": 9.0, "Else": 1.0}
+    (text,) = page.groups_section(page.measured([card(), people]))
+    assert "obj100 100.00°, obj99 99.00°, obj98 98.00°" in text
+    assert "Somebody" not in text and "| 9.00° |" in row(text, "`ring.lfw`")
+
+
+# --- results -----------------------------------------------------------------------------------
+
+
+def test_side_by_side_is_ranked_by_the_mean() -> None:
+    (text,) = page.side_by_side_section([run("bic", 3.0), run("ring", 1.0), run("resnet", 4.0)])
+    assert text.index("| ring |") < text.index("| bic |") < text.index("| resnet |")
+    assert "the others have 3.0 to 4.0 times as much" in text
+    assert "2,500 steps of 512 views, 3 angles for each test image, one GPU" in text
+
+
+def test_ablation_starts_with_the_recipe_and_keeps_negative_results() -> None:
+    runs = [run("as shipped", 1.0), run("worse one", 2.0), run("same", 1.1), run("better", 0.5)]
+    (text,) = page.ablation_section(runs)
+    order = [text.index(f"| {name} |") for name in ("as shipped", "better", "same", "worse one")]
+    assert order == sorted(order)
+    assert "| −0.50° |" in row(text, "better") and row(text, "better").endswith("| better |")
+    assert row(text, "same").endswith("| no clear difference |")
+    assert "of 3 changes, 1 better (better); 1 worse (worse one)" in text
+    assert "negative result" in text
+
+
+def test_leaks_are_in_order_with_a_true_minus() -> None:
+    leaks = [leak("leakfree", "ring", "white", -0.012), leak("bilinear", "cnn", "white", 0.97)]
+    (text,) = page.leaks_section(leaks)
+    assert text.index("| bilinear") < text.index("| leak-free")
+    assert "−0.012 [−0.032, +0.008]" in text and "standard deviation of 0.011" in text
+    assert "equal figures" not in text
+
+
+def test_canaries_that_gave_one_answer_are_called_out() -> None:
+    leaks = [leak("leakfree", "cnn", noise, -0.01) for noise in ("white", "pink")]
+    assert "(leakfree cnn on white, leakfree cnn on pink)" in page.leaks_mean(leaks)
+
+
+def test_leaks_md_without_its_marks_is_refused() -> None:
+    with pytest.raises(ValueError, match="Expected '<!-- this table"):
+        page.with_leak_table("# Leaks", [])
+
+
+# --- pictures ----------------------------------------------------------------------------------
+
+
+def test_the_curves_are_drawn_where_cards_have_them(tmp_path: Path) -> None:
+    page.draw_risk_coverage(page.measured([{"name": "bic", "metrics": {}}]), tmp_path)
+    assert list(tmp_path.iterdir()) == []
+    page.draw_risk_coverage(page.measured([card()]), tmp_path)
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["risk-coverage.png", "risk-coverage.svg"]

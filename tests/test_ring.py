@@ -1,0 +1,167 @@
+"""The ring commutes with rolls of the beams, and its posterior is read the same way everywhere."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+import torch
+
+from radialbeams.answers import read_posterior
+from radialbeams.nn.angles import TURN, angular_error, wrap
+from radialbeams.nn.bic import BICConfig, RingBIC
+from radialbeams.nn.ring import (
+    OFFSET_REACH,
+    Posterior,
+    Ring,
+    answer,
+    confidence,
+    posterior,
+    ring_loss,
+    symmetry,
+)
+
+
+def small_config(**changes: object) -> BICConfig:
+    settings = {"view_size": 28, "sampler": "polar", "decoder": "ring", "num_beams": 16}
+    settings |= {"beam_length": 16, "epsilon": 0, "ring_stem": 8, "ring_stages": (8, 12)}
+    return BICConfig(**{**settings, "ring_width": 16, **changes})  # type: ignore[arg-type]
+
+
+@pytest.fixture
+def ring() -> RingBIC:
+    """Random weights, and running statistics that are not those of a fresh network."""
+    torch.manual_seed(0)
+    model = RingBIC(small_config())
+    for module in model.modules():
+        if isinstance(module, torch.nn.BatchNorm2d):
+            module.momentum = None  # the plain mean of what it sees
+    for _ in range(3):
+        model(torch.rand(8, 3, 28, 28))
+    return model.eval()
+
+
+@pytest.mark.parametrize("shift", [1, 5, 15])
+@pytest.mark.parametrize("training", [False, True])
+def test_a_roll_of_the_beams_rolls_the_posterior(ring: RingBIC, shift: int, training: bool) -> None:
+    ring.train(training)
+    beams = torch.rand(4, 16, 3, 1, 16)
+    logits, offsets = ring.ring(beams)
+    rolled_logits, rolled_offsets = ring.ring(beams.roll(shift, 1))
+    torch.testing.assert_close(rolled_logits, logits.roll(shift, 1), atol=2e-6, rtol=1e-5)
+    torch.testing.assert_close(rolled_offsets, offsets.roll(shift, 1), atol=2e-6, rtol=1e-5)
+    assert not torch.allclose(rolled_logits, logits, atol=1e-3)
+
+
+def test_padding_that_is_not_circular_would_be_noticed(
+    ring: RingBIC, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def zeros(features: torch.Tensor, beams: int) -> torch.Tensor:
+        return torch.nn.functional.pad(features, (0, 0, beams, beams))
+
+    monkeypatch.setattr("radialbeams.nn.ring.circular", zeros)
+    beams = torch.rand(4, 16, 3, 1, 16)
+    logits, rolled = ring.ring(beams)[0], ring.ring(beams.roll(1, 1))[0]
+    assert (rolled - logits.roll(1, 1)).abs().max() > 1e-3
+
+
+@pytest.mark.parametrize("sampler", ["polar", "bresenham"])
+def test_a_quarter_turn_of_the_view_turns_the_answer_by_90_degrees(sampler: str) -> None:
+    torch.manual_seed(1)
+    model = RingBIC(small_config(sampler=sampler, beam_length=14)).eval()
+    views = torch.rand(8, 3, 28, 28)
+    turned = model.angles(torch.rot90(views, 1, (-2, -1)))
+    assert wrap(turned - model.angles(views) - math.pi / 2).abs().max() < 1e-4
+
+
+def test_offsets_stay_within_their_reach(ring: RingBIC) -> None:
+    _, offsets = ring(1000 * torch.randn(4, 3, 28, 28))
+    assert offsets.abs().max() <= OFFSET_REACH
+
+
+@pytest.mark.parametrize("length", [4, 16, 31, 32, 56])
+@pytest.mark.parametrize("stages", [(8,), (8, 12), (8, 12, 16)])
+def test_any_length_of_beams_collapses_to_one_answer_each(
+    length: int, stages: tuple[int, ...]
+) -> None:
+    ring = Ring(3, length, 8, stages, 1, 16, (1, 2), 4)
+    logits, offsets = ring(torch.rand(2, 12, 3, 1, length))
+    assert logits.shape == offsets.shape == (2, 12)
+
+
+def peaked(*degrees: float, beams: int = 72, width: float = 5.0) -> Posterior:
+    """Equal bumps at these angles."""
+    angles = torch.arange(beams) * TURN / beams
+    bumps = [
+        torch.exp(
+            -((torch.rad2deg(angular_error(angles, torch.tensor(math.radians(d)))) / width) ** 2)
+        )
+        for d in degrees
+    ]
+    mass = torch.stack(bumps).sum(0)
+    return Posterior((mass / mass.sum() + 1e-12).log()[None], angles[None])
+
+
+@pytest.mark.parametrize("k", [1, 2, 3, 4, 5, 6])
+def test_symmetry_is_the_number_of_equal_peaks(k: int) -> None:
+    found = peaked(*(17.0 + 360 * i / k for i in range(k)))
+    assert symmetry(found).tolist() == [k]
+
+
+def test_a_plain_disc_has_no_up() -> None:
+    flat = posterior(torch.zeros(1, 48), torch.zeros(1, 48))
+    assert symmetry(flat).tolist() == [0]
+    assert confidence(flat).item() == pytest.approx(3 / 48)
+
+
+def test_confidence_is_the_mass_near_the_answer() -> None:
+    assert confidence(peaked(100)).item() > 0.98
+    assert confidence(peaked(100, 280)).item() == pytest.approx(0.5, abs=0.02)
+
+
+def test_a_higher_temperature_is_less_sure() -> None:
+    logits, offsets = torch.randn(5, 32) * 4, torch.zeros(5, 32)
+    cold, warm = (confidence(posterior(logits, offsets, t)) for t in (1.0, 3.0))
+    assert (warm < cold).all()
+
+
+def test_convention_the_answer_is_the_best_beam_and_its_offset() -> None:
+    logits = torch.zeros(1, 8)
+    logits[0, 2] = 5.0
+    offsets = torch.full((1, 8), 0.5)
+    assert math.degrees(answer(posterior(logits, offsets)).item()) == pytest.approx(112.5)
+    logits[0, 0] = 9.0
+    assert math.degrees(answer(posterior(logits, -offsets)).item()) == pytest.approx(337.5)
+
+
+def test_numpy_reads_the_posterior_as_torch_does() -> None:
+    generator = torch.Generator().manual_seed(0)
+    logits = torch.randn(50, 48, generator=generator) * 3
+    offsets = torch.randn(50, 48, generator=generator)
+    found = posterior(logits, offsets, 1.7)
+    answers = read_posterior(logits.numpy(), offsets.numpy(), 1.7)
+    degrees = torch.rad2deg(answer(found)).numpy()
+    np.testing.assert_allclose([a.angle_degrees for a in answers], degrees, atol=1e-3)
+    np.testing.assert_allclose([a.confidence for a in answers], confidence(found), atol=1e-5)
+    assert [a.symmetry for a in answers] == symmetry(found).tolist()
+
+
+def test_the_loss_is_least_at_the_truth() -> None:
+    truth = torch.tensor([0.0, 1.0, 3.0, 6.2])
+    beams = torch.arange(48) * TURN / 48
+    steps = wrap(truth[:, None] - beams) * 48 / TURN
+    logits = torch.cos(beams - truth[:, None]) / (TURN / 48) ** 2
+    offsets = steps.clamp(-1.5, 1.5)
+    best, circle = ring_loss(truth, logits, offsets)
+    assert circle.max() < 1e-6
+    for turn in (0.1, 0.5, 3.0):
+        worse, _ = ring_loss(truth + turn, logits, offsets)
+        assert (worse > best + 0.01).all()
+
+
+def test_every_weight_of_the_ring_learns(ring: RingBIC) -> None:
+    ring.train()
+    loss, _ = ring_loss(torch.rand(8) * 6, *ring(torch.rand(8, 3, 28, 28)))
+    loss.mean().backward()
+    assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in ring.parameters())
