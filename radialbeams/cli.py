@@ -53,10 +53,13 @@ def demo(
     from radialbeams import demo as show
 
     found = []
-    print(f"model {show.MODEL}\n{'picture':<10}{'turned':>9}{'found':>9}{'error':>9}")
+    print(f"{'picture':<11}{'model':<22}{'turned':>8}{'found':>9}{'error':>8}{'confidence':>12}")
     for row in show.rows():
         found.append(row)
-        print(f"{row.picture:<10}{row.turned:>8.1f}°{row.found:>8.1f}°{row.error:>8.1f}°")
+        print(
+            f"{row.picture:<11}{row.model:<22}{row.turned:>7.1f}°{row.found:>8.1f}°"
+            f"{row.error:>7.1f}°{row.confidence:>12.0%}"
+        )
     sheet = _free_name(out)
     show.contact_sheet(found).save(sheet)
     print(f"contact sheet: {sheet}")

@@ -12,7 +12,8 @@ from radialbeams.canonicalizer import Canonicalizer
 from radialbeams.images import open_rgb
 
 PICTURES = Path(__file__).parent / "pictures"
-MODEL = "bic.coil100"  # the one that knows most about these two pictures
+# Each picture with the model that knows its kind, and the colour that its corners are filled with.
+SHOWN = {"astronaut": ("ring.lfw", "black"), "horse": ("ring.coil100-objects", "white")}
 TURNS = (40, 95, 160, 215, 290, 335)
 TILE, GAP, CAPTION = 144, 8, 20
 INK, PAPER, ACCENT = "#1b1f24", "#ffffff", "#c2410c"
@@ -23,8 +24,10 @@ class Row:
     """One turned picture: how far it was turned, and how far the model says."""
 
     picture: str
+    model: str
     turned: float
     found: float
+    confidence: float
     before: Image.Image
     after: Image.Image
 
@@ -34,21 +37,21 @@ class Row:
 
 
 def rows() -> Iterator[Row]:
-    canonicalizer = Canonicalizer(MODEL)
-    for path in sorted(PICTURES.glob("*.webp")):
-        canvas = _on_canvas(open_rgb(path))
+    for name, (model, fill) in SHOWN.items():
+        canonicalizer = Canonicalizer(model)
+        picture = open_rgb(PICTURES / f"{name}.webp")
         for angle in TURNS:
-            before = canvas.rotate(angle, Image.Resampling.BICUBIC)
-            result = canonicalizer.predict(before)
-            yield Row(path.stem, angle, result.angle_degrees, before, result.image)
-
-
-def _on_canvas(picture: Image.Image) -> Image.Image:
-    """Wide enough that no corner is lost at any turn, as in the paper."""
-    side = round(picture.width * 2**0.5)
-    canvas = Image.new("RGB", (side, side))
-    canvas.paste(picture, ((side - picture.width) // 2, (side - picture.height) // 2))
-    return canvas
+            before = picture.rotate(angle, Image.Resampling.BICUBIC, fillcolor=fill)
+            found = canonicalizer.predict(before)
+            yield Row(
+                name,
+                model,
+                angle,
+                found.angle_degrees,
+                found.confidence or 0.0,
+                before,
+                found.image,
+            )
 
 
 def contact_sheet(found: list[Row]) -> Image.Image:
@@ -67,6 +70,7 @@ def contact_sheet(found: list[Row]) -> Image.Image:
             (row.after, f"found {row.found:.1f}°", ACCENT),
         ):
             sheet.paste(tile.resize((TILE, TILE), Image.Resampling.LANCZOS), (x, y))
+            pen.rectangle((x, y, x + TILE - 1, y + TILE - 1), outline="#d0d7de")
             pen.text((x + TILE / 2, y + TILE + 3), text, fill=colour, anchor="ma", font_size=14)
             y += TILE + CAPTION + GAP
     return sheet

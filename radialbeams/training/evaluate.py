@@ -165,23 +165,26 @@ def _measured(
 ) -> Evaluation:
     errors = torch.empty_like(angles)
     confidences = torch.full_like(angles, math.nan)
-    for seed, turns in enumerate(angles):
-        for start in range(0, len(images), batch):
-            part = slice(start, start + batch)
-            rendered = _rendered(views, images.images[part].to(device), turns[part], jpeg)
+    for start in range(0, len(images), batch):
+        part = slice(start, start + batch)
+        parents = images.images[part].to(device)
+        prepared = views.prepare(parents)  # once for all turns of an image
+        for seed, turns in enumerate(angles[:, part]):
+            if jpeg is None:
+                rendered = views.turn(prepared, turns)
+            else:
+                rendered = _resaved_views(views, parents, turns, jpeg)
             found = predict(rendered)
             if isinstance(found, tuple):
                 found, confidences[seed, part] = found[0], found[1].cpu().float()
-            errors[seed, part] = angular_error(found.cpu().float(), turns[part])
-            if on_batch is not None:
-                on_batch(seed * len(images) + min(part.stop, len(images)), angles.numel())
+            errors[seed, part] = angular_error(found.cpu().float(), turns)
+        if on_batch is not None:
+            on_batch(min(part.stop, len(images)) * len(angles), angles.numel())
     sure = None if confidences.isnan().any() else confidences
     return summarise(errors, images.groups if by_group else (), sure)
 
 
-def _rendered(views: Views, parents: Tensor, angles: Tensor, jpeg: int | None) -> Tensor:
-    if jpeg is None:
-        return views.render(parents, angles)
+def _resaved_views(views: Views, parents: Tensor, angles: Tensor, jpeg: int) -> Tensor:
     if isinstance(views, PaperViews):  # its view is the rotated parent itself
         return through_jpeg(views.render(parents, angles), jpeg)
     return views.upright(through_jpeg(rotate(as_floats(parents), angles), jpeg))

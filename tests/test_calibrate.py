@@ -1,0 +1,66 @@
+"""One temperature makes confidence mean what it says."""
+
+from __future__ import annotations
+
+import torch
+
+from radialbeams.nn.angles import TURN
+from radialbeams.nn.bic import BICConfig, RingBIC
+from radialbeams.training.calibrate import TEMPERATURES, fit_temperature, halves
+from radialbeams.training.data import ImageSet
+from radialbeams.training.evaluate import expected_calibration_error
+from radialbeams.training.views import LeakfreeViews, draw_angles
+
+BEAMS = 36
+
+
+class Overconfident(RingBIC):
+    """Right about `share` of the time, by logits that are `times` too large for that."""
+
+    def __init__(self, share: float, times: float) -> None:
+        super().__init__(
+            BICConfig(view_size=28, sampler="polar", decoder="ring", epsilon=0, beam_length=16)
+        )
+        self.share, self.times, self.shown = share, times, 0
+
+    def forward(self, views: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        count = len(views)
+        angles = draw_angles("evaluation", 1000, 0, 600)[self.shown : self.shown + count]
+        right = torch.arange(self.shown, self.shown + count) % 100 < 100 * self.share
+        self.shown = (self.shown + count) % 600
+        beams = torch.round(angles / TURN * BEAMS).long() % BEAMS
+        beams = torch.where(right, beams, (beams + BEAMS // 2) % BEAMS)
+        logits = torch.zeros(count, BEAMS)
+        # At temperature `times` the best beam and its two neighbours hold `share` of the mass.
+        odds = self.share / (1 - self.share) * (BEAMS - 3) / 3
+        for step in (-1, 0, 1):
+            height = torch.log(torch.tensor(odds)) * self.times + (0.01 if step == 0 else 0)
+            logits[torch.arange(count), (beams + step) % BEAMS] = height
+        offset = (angles / TURN * BEAMS - torch.round(angles / TURN * BEAMS))[:, None]
+        return logits, offset.expand(-1, BEAMS)
+
+
+def test_the_temperature_undoes_overconfidence() -> None:
+    images = ImageSet(
+        "x", torch.zeros(600, 3, 64, 64, dtype=torch.uint8), ("k",) * 600, ("",) * 600
+    )
+    model = Overconfident(0.8, 2.5).eval()
+    found = fit_temperature(model, images, LeakfreeViews(28), seeds=1)
+    assert abs(found - 2.5) < 0.2
+
+
+def test_no_temperature_sharpens() -> None:
+    assert TEMPERATURES.min() == 1
+
+
+def test_the_error_of_calibration_is_the_gap() -> None:
+    right = torch.tensor([True] * 7 + [False] * 3)
+    assert expected_calibration_error(right, torch.full((10,), 0.7), bins=1) < 1e-7
+    assert abs(expected_calibration_error(right, torch.full((10,), 0.9), bins=1) - 0.2) < 1e-6
+
+
+def test_halves_share_no_key() -> None:
+    keys = ("a", "b", "a", "c")
+    images = ImageSet("x", torch.zeros(4, 1, 2, 2, dtype=torch.uint8), keys, ("",) * 4)
+    first, second = halves(images, lambda key: key == "a")
+    assert first.keys == ("a", "a") and second.keys == ("b", "c")

@@ -1,0 +1,66 @@
+"""The README runs: its snippet prints what it says, and its figures stand on the cards."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import pytest
+
+from radialbeams import zoo
+
+ROOT = Path(__file__).parent.parent
+README = (ROOT / "README.md").read_text(encoding="utf-8")
+
+
+def test_the_snippet_prints_what_stands_below_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    pairs = re.findall(r"```python\n(.*?)```\s+```text\n(.*?)```", README, re.DOTALL)
+    assert pairs
+    for code, expected in pairs:
+        said = io.StringIO()
+        with contextlib.redirect_stdout(said):
+            exec(code, {})
+        assert said.getvalue() == expected
+    assert (tmp_path / "upright.png").is_file()
+
+
+def rows() -> list[list[str]]:
+    lines = [line for line in README.splitlines() if re.match(r"\| `(bic|ring)\.", line)]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def test_every_shipped_model_has_its_row() -> None:
+    assert sorted(row[0].strip("`") for row in rows()) == zoo.names()
+
+
+@pytest.mark.parametrize("row", rows(), ids=lambda row: row[0])
+def test_the_figures_are_those_of_the_card(row: list[str]) -> None:
+    card = zoo.find(row[0].strip("`")).card
+    protocol = card["protocol"]["name"]
+    figures, jpeg = card["metrics"][protocol], card["metrics"][f"{protocol}_jpeg_90"]
+    assert row[2:] == [
+        protocol,
+        f"{figures['mean']:.2f}°",
+        f"{figures['median']:.2f}°",
+        f"{figures['within_10']:.1%}",
+        f"{figures['flips']:.2%}",
+        f"{figures['paper_equivalent']:.2f}°",
+        f"{jpeg['mean']:.2f}°",
+        f"{card['end_to_end']['mean']:.2f}°",
+    ]
+
+
+def test_the_pictures_and_pages_it_names_are_there() -> None:
+    for target in re.findall(r"\]\(([^)#]+)\)", README):
+        assert (ROOT / target).is_file(), target
+
+
+def test_its_commands_are_the_makefiles() -> None:
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    for target in re.findall(r"^make (\w+)", README, re.MULTILINE):
+        assert re.search(rf"^{target}:", makefile, re.MULTILINE)

@@ -1,0 +1,68 @@
+"""The leak-free view is made twice, in torch for training and in numpy for files: they agree."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from PIL import Image
+
+from radialbeams import images as light
+from radialbeams import zoo
+from radialbeams.canonicalizer import Canonicalizer
+from radialbeams.nn import rotation
+from radialbeams.training.data import DataNotFound, ImageSet, load
+from radialbeams.training.evaluate import predict_with
+from radialbeams.training.scenes import scene_set
+from radialbeams.training.views import LeakfreeViews
+from radialbeams.training.weights import load_model
+
+
+def real_or_scenes(name: str) -> ImageSet:
+    try:
+        return load(name, split="test", limit=16)
+    except DataNotFound:
+        return scene_set(16, size=250 if name == "lfw" else 128)
+
+
+def as_pictures(images: ImageSet) -> list[Image.Image]:
+    return [Image.fromarray(pixels.permute(1, 2, 0).numpy()) for pixels in images.images]
+
+
+def test_both_know_the_same_numbers() -> None:
+    assert (light.REACH, light.LARGEST_VIEW) == (rotation.REACH, rotation.LARGEST_VIEW)
+
+
+@pytest.mark.parametrize(("name", "view"), [("coil100", 57), ("coil100", 40), ("lfw", 112)])
+def test_both_make_the_same_view(name: str, view: int) -> None:
+    images = real_or_scenes(name)
+    parent = images.images.shape[-1]
+    trained = LeakfreeViews(view).upright(images.images).numpy()
+    used = np.stack([light.leakfree_view(p, parent, view) for p in as_pictures(images)])
+    assert np.abs(trained - used).mean() <= 1e-5  # asked for: 1/255
+    assert np.abs(trained - used).max() <= 1e-4
+
+
+@pytest.mark.parametrize("name", ["ring.coil100", "ring.lfw"])
+def test_a_trained_model_gives_the_same_answer_on_both(name: str) -> None:
+    model, card = load_model(zoo.find(name).stem)
+    images = real_or_scenes(card["data"]["name"])
+    views = LeakfreeViews(card["config"]["view_size"]).upright(images.images)
+    found = predict_with(model, views, card["temperature"])
+    assert isinstance(found, tuple)
+    answers = Canonicalizer(name, threads=1).answers(as_pictures(images))
+    degrees = np.array([answer.angle_degrees for answer in answers])
+    apart = np.abs((degrees - torch.rad2deg(found[0]).numpy() + 180) % 360 - 180)
+    assert apart.max() <= 0.1
+    sure = np.array([answer.confidence for answer in answers])
+    np.testing.assert_allclose(sure, found[1].numpy(), atol=1e-3)
+
+
+def test_a_large_file_is_seen_as_its_small_parent_is(tmp_path: Path) -> None:
+    """From 1,000 px the view is that of the picture at the parent's size."""
+    large = scene_set(1, size=1000).images[0].permute(1, 2, 0).numpy()
+    small = Image.fromarray(large).resize((128, 128), Image.Resampling.LANCZOS)
+    seen = light.leakfree_view(Image.fromarray(large), 128, 57)
+    assert np.abs(seen - light.leakfree_view(small, 128, 57)).mean() < 1 / 255
