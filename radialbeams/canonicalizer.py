@@ -59,11 +59,12 @@ class Canonicalizer:
                 found += read_unit(outputs[0])
         return found
 
-    def predict(self, picture: images.Source) -> Canonicalization:
+    def predict(self, picture: images.Source, *, fill: str = "black") -> Canonicalization:
+        """The turn of one picture, and the picture turned back; `fill` is for its corners."""
         opened = images.open_rgb(picture)
         (found,) = self.answers([opened])
         return Canonicalization(
-            images.turn(opened, -found.angle_degrees),
+            images.turn(opened, -found.angle_degrees, fill),
             found.angle_degrees,
             found.confidence,
             found.symmetry,

@@ -42,7 +42,7 @@ def rows() -> Iterator[Row]:
         picture = open_rgb(PICTURES / f"{name}.webp")
         for angle in TURNS:
             before = picture.rotate(angle, Image.Resampling.BICUBIC, fillcolor=fill)
-            found = canonicalizer.predict(before)
+            found = canonicalizer.predict(before, fill=fill)
             yield Row(
                 name,
                 model,

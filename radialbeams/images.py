@@ -98,9 +98,9 @@ def _bicubic_weight(distance: NDArray[np.float64]) -> NDArray[np.float64]:
     return np.where(d <= 1, near, np.where(d < 2, far, 0.0))
 
 
-def turn(picture: Image.Image, degrees: float) -> Image.Image:
+def turn(picture: Image.Image, degrees: float, fill: str = "black") -> Image.Image:
     """The picture turned counter-clockwise on its own canvas, once; quarter turns move pixels."""
     quarter = _QUARTERS.get(round(degrees) % 360) if degrees == round(degrees) else None
     if quarter is not None and (quarter == _QUARTERS[180] or picture.width == picture.height):
         return picture.transpose(quarter)
-    return picture.rotate(degrees, Image.Resampling.BICUBIC)
+    return picture.rotate(degrees, Image.Resampling.BICUBIC, fillcolor=fill)
