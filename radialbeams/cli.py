@@ -174,6 +174,9 @@ def evaluate(
     jpeg: Annotated[
         int | None, typer.Option(help="Save each rotated image once as JPEG of this quality.")
     ] = None,
+    quarters: Annotated[
+        bool, typer.Option("--quarters", help="Also at multiples of 90° and 1° beside them.")
+    ] = False,
     seeds: Annotated[int, typer.Option(help="How many angles for each image.")] = 3,
     limit: Annotated[int | None, typer.Option(help="Use only so many of the images.")] = None,
     root: DataOption = None,
@@ -192,6 +195,7 @@ def evaluate(
         split=split,
         by_group=group is not None,
         jpeg=jpeg,
+        quarters=quarters,
         seeds=seeds,
         limit=limit,
         root=root,
@@ -203,6 +207,9 @@ def evaluate(
     print(f"{model} on {data}, {split}, protocol {result['protocol']}: {result['n']} views")
     for name in ("mean", "median", "p95", "paper_equivalent"):
         print(f"  {name.replace('_', '-'):<17}{result[name]:>8.2f}°")
+    for name in ("quarter", "quarter_plus_1"):
+        if name in result:
+            print(f"  {name.replace('_', ' '):<17}{result[name]:>8.2f}°")
     for name in ("within_5", "within_10", "flips"):
         print(f"  {name.replace('_', ' '):<17}{result[name]:>8.2%}")
     for name, mean in result["groups"].items():

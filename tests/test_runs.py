@@ -67,6 +67,7 @@ def test_a_run_leaves_weights_onnx_card_and_metrics(finished_run: Path) -> None:
         "model.safetensors",
         "model.onnx",
         "model.json",
+        "report.html",
     }
     card = json.loads((finished_run / "model.json").read_text(encoding="utf-8"))
     for ending in ("safetensors", "onnx"):

@@ -10,12 +10,20 @@ from typing import Any
 
 from radialbeams.nn.bic import BICConfig
 from radialbeams.training.data import FOLDER_SIZE, SOURCES, ImageSet, load
-from radialbeams.training.evaluate import evaluate, predict_with
+from radialbeams.training.evaluate import evaluate, predict_with, quarter_turns
 from radialbeams.training.export import export_onnx
 from radialbeams.training.fit import Fit, Progress
 from radialbeams.training.recipe import Recipe
-from radialbeams.training.views import Protocol, make_views
-from radialbeams.training.weights import load_model, pick_device, read_card, sha256, write_card
+from radialbeams.training.report import write_report
+from radialbeams.training.views import Protocol, Views, make_views
+from radialbeams.training.weights import (
+    load_model,
+    pick_device,
+    read_card,
+    sha256,
+    write_card,
+    write_whole,
+)
 
 Show = Callable[[int, str], None]
 
@@ -51,7 +59,7 @@ def complete(
     limit: int | None = None,
     on_progress: Show = lambda step, text: None,
 ) -> dict[str, Any]:
-    """Trains (or goes on), exports ONNX, measures on the held-out split; returns the card."""
+    """Trains (or goes on), exports, measures on the held-out split, reports; returns the card."""
     images = read_images(recipe, "train", root=root, limit=limit)
     held_out = read_images(recipe, "test", root=root, limit=limit)  # missing? say so now
     fit = Fit(recipe, images, folder, device=pick_device(devices), minutes=minutes)
@@ -69,6 +77,8 @@ def complete(
     figures = {"data": recipe.data, "split": "test", **figures}
     card = {**read_card(folder / "model.json"), "metrics": {recipe.protocol: figures}}
     write_card(folder / "model.json", card)
+    lines = [json.loads(line) for line in (folder / "metrics.jsonl").open(encoding="utf-8")]
+    write_whole(folder / "report.html", lambda partial: write_report(partial, card, lines))
     return card
 
 
@@ -94,6 +104,7 @@ def measure(
     split: str = "test",
     by_group: bool = False,
     jpeg: int | None = None,
+    quarters: bool = False,
     seeds: int = 3,
     limit: int | None = None,
     root: Path | None = None,
@@ -120,6 +131,9 @@ def measure(
     if images.name == card["data"]["name"] and training["split_by"] != "default":
         images = read(split_by=training["split_by"])  # the split that it was not trained on
     figures = measure_on(stem, images, by_group=by_group, jpeg=jpeg, seeds=seeds, devices=devices)
+    if quarters:
+        model, _ = load_model(stem)
+        figures |= quarter_turns(partial(predict_with, model), images, _views(card))
     return {"data": data, "split": split, **figures}
 
 
@@ -134,21 +148,27 @@ def measure_on(
 ) -> dict[str, Any]:
     """The figures of a model on these images, under the protocol that it was trained for."""
     model, card = load_model(stem)
-    training = card["training"]
     device = pick_device(devices)
     result = evaluate(
         partial(predict_with, model.to(device), temperature=card.get("temperature", 1.0)),
         images,
-        make_views(
-            training["protocol"], padding=training["padding"], view_size=model.config.view_size
-        ),
+        _views(card),
         seeds=seeds,
         jpeg=jpeg,
         by_group=by_group,
         device=device,
     )
-    settings = {"protocol": training["protocol"], "seeds": seeds, "jpeg": jpeg}
+    settings = {"protocol": card["training"]["protocol"], "seeds": seeds, "jpeg": jpeg}
     return {**settings, **result.to_dict()}
+
+
+def _views(card: Mapping[str, Any]) -> Views:
+    training = card["training"]
+    return make_views(
+        training["protocol"],
+        padding=training["padding"],
+        view_size=card["config"]["view_size"],
+    )
 
 
 def export_run(stem: Path, out: Path) -> float:
