@@ -55,7 +55,7 @@ def main() -> None:
 
 
 def _claim(path: Path) -> bool:
-    """True for the one process that comes first."""
+    """True for the one process that comes first; a killed run's claim has to be removed."""
     try:
         os.close(os.open(path.with_suffix(".claimed"), os.O_CREAT | os.O_EXCL))
     except FileExistsError:

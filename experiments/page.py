@@ -194,7 +194,7 @@ def models_section(entries: Sequence[Measured]) -> Iterator[str]:
     yield section(
         "The shipped models",
         "Printed by `python experiments/publish.py RUN NAME`, which measures a finished run and "
-        "writes the model's card. `radialbeams evaluate NAME DATA --protocol PROTOCOL --seeds 5 "
+        "writes the model's card. `radialbeams evaluate NAME DATA --protocol PROTOCOL --seeds N "
         "--json` measures a row again.",
         table(head.split("|"), rows, left=3),
         "What it means: rows of different protocols do not compare. A `paper` view gives part of "
@@ -290,7 +290,7 @@ def jpeg_section(entries: Sequence[Measured]) -> Iterator[str]:
         yield section(
             "After one JPEG save",
             "Printed by `python experiments/publish.py RUN NAME`; again by `radialbeams evaluate "
-            "NAME DATA --protocol PROTOCOL --jpeg 90 --seeds 5 --json`.",
+            "NAME DATA --protocol PROTOCOL --jpeg 90 --seeds N --json`.",
             table(head.split("|"), rows, left=4),
             "The rotated parent is saved once as JPEG (4:2:0) before the view is made; a `paper` "
             "view is the rotated parent itself. *After* is the figure with that save.",
@@ -623,7 +623,8 @@ def results_page(root: Path = ROOT) -> str:
             cards,
             "end_to_end",
             "End to end",
-            "files go through the whole command, so these figures hold for what users run.",
+            "held-out originals turned by Pillow with a random fill, saved as JPEG and put "
+            "through `Canonicalizer`: what users get. Errors in degrees, shares as fractions.",
         ),
         *side_by_side_section(read(ring, "side-by-side-*.json")),
         *ablation_section(read(ring, "ablation-*.json")),

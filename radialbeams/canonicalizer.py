@@ -73,7 +73,12 @@ class Canonicalizer:
 
     def _view(self, picture: images.Source) -> NDArray[np.float32]:
         protocol, size = self.card["protocol"], self.card["config"]["view_size"]
+        channels = self.card["config"]["channels"]
         opened = images.open_rgb(picture)
+        if channels == 1:
+            opened = opened.convert("L").convert("RGB")
         if protocol["name"] == "leakfree":
-            return images.leakfree_view(opened, protocol["parent_size"], size)
-        return images.paper_view(opened, size)
+            view = images.leakfree_view(opened, protocol["parent_size"], size)
+        else:
+            view = images.paper_view(opened, size)
+        return view[:channels]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from enum import StrEnum
@@ -28,6 +29,16 @@ app = typer.Typer(
 class Protocol(StrEnum):
     leakfree = "leakfree"
     paper = "paper"
+
+
+class Decoder(StrEnum):
+    lstm = "lstm"
+    ring = "ring"
+
+
+class Group(StrEnum):
+    object = "object"
+    person = "person"
 
 
 # What `leaks` can be asked for; the names are those of radialbeams.training.leaks.
@@ -94,13 +105,16 @@ def train(
         Path | None, typer.Option(help="A recipe file; the other options go on top of it.")
     ] = None,
     root: DataOption = None,
+    decoder: Annotated[
+        Decoder, typer.Option(help="lstm: the paper's network and views; ring: leak-free views.")
+    ] = Decoder.lstm,
     size: Annotated[int | None, typer.Option(help="Image width W; else the data's own.")] = None,
     channels: Annotated[int | None, typer.Option(help="3 for colour, 1 for gray.")] = None,
     num_beams: Annotated[int | None, typer.Option(help="|B|, the paper's 32.")] = None,
     beam_length: Annotated[int | None, typer.Option(help="D, the paper's W/2.")] = None,
     epsilon: Annotated[int | None, typer.Option(help="ε: a beam is 2ε + 1 pixels wide.")] = None,
     padding: Annotated[str | None, typer.Option(help="zeros or corner.")] = None,
-    group: Annotated[str | None, typer.Option(help="so2 or cyclic (C_|B|).")] = None,
+    turns: Annotated[str | None, typer.Option(help="so2 or cyclic (C_|B|).")] = None,
     draw: Annotated[str | None, typer.Option(help="Angles per view, or once per image.")] = None,
     prior: Annotated[str | None, typer.Option(help="off, full or dynamic.")] = None,
     batch: Annotated[int | None, typer.Option(help="The paper's 128.")] = None,
@@ -111,13 +125,13 @@ def train(
     devices: DevicesOption = "auto",
     limit: Annotated[int | None, typer.Option(help="Use only so many of the images.")] = None,
 ) -> None:
-    """Trains the paper's network; kill it and the same command goes on where it was."""
+    """Trains the paper's network or the ring; killed, the same command goes on where it was."""
     _need_torch("train")
     from radialbeams.training.runs import complete, plan
 
     changes = {
         "padding": padding,
-        "group": group,
+        "group": turns,
         "draw": draw,
         "prior": prior,
         "batch": batch,
@@ -131,7 +145,9 @@ def train(
         "beam_length": beam_length,
         "epsilon": epsilon,
     }
-    planned = plan(data, recipe, _said(changes), _said(model_changes), size=size)
+    planned = plan(
+        data, recipe, _said(changes), _said(model_changes), decoder=decoder.value, size=size
+    )
     with _progress_bar(planned.steps) as show:
         card = complete(
             planned,
@@ -170,9 +186,10 @@ def evaluate(
         Protocol | None, typer.Option(help="How views are made; the model's own if not said.")
     ] = None,
     split: Annotated[str, typer.Option(help="test, train or all.")] = "test",
-    group: Annotated[str | None, typer.Option(help="object or person: the mean of each.")] = None,
+    group: Annotated[Group | None, typer.Option(help="The mean of each of these.")] = None,
     jpeg: Annotated[
-        int | None, typer.Option(help="Save each rotated image once as JPEG of this quality.")
+        int | None,
+        typer.Option(min=1, max=100, help="Save each rotated image once as JPEG of this quality."),
     ] = None,
     quarters: Annotated[
         bool, typer.Option("--quarters", help="Also at multiples of 90° and 1° beside them.")
@@ -303,4 +320,6 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def run() -> NoReturn:
+    # A warning is for people: the sentence, without the line of code that gave it.
+    warnings.showwarning = lambda message, *_: print(f"radialbeams: {message}", file=sys.stderr)
     sys.exit(main())

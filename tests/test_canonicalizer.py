@@ -133,3 +133,11 @@ def test_a_run_of_ones_own_can_be_used(finished_run: Path, turned: list[Image.Im
 def test_an_unknown_model_is_refused_with_the_names() -> None:
     with pytest.raises(zoo.ModelNotFound, match=r"got 'nope'\. Shipped models: bic\.coil100"):
         Canonicalizer("nope")
+
+
+def test_a_gray_model_sees_one_channel(turned: list[Image.Image]) -> None:
+    gray = Canonicalizer.__new__(Canonicalizer)
+    for name, size in (("paper", 182), ("leakfree", 57)):
+        protocol = {"name": name, "parent_size": 128}
+        gray.card = {"protocol": protocol, "config": {"view_size": size, "channels": 1}}
+        assert gray._view(turned[1]).shape == (1, size, size)

@@ -247,3 +247,19 @@ def test_without_torch_the_light_verbs_work(tmp_path: Path) -> None:
     assert (codes, err) == ([0, 0, 0], "")
     assert (tmp_path / "sheet.png").is_file()
     assert '"bic.coil100"' in out
+
+
+@pytest.mark.parametrize(
+    "options", [("--group", "colour"), ("--jpeg", "900"), ("--protocol", "mine")]
+)
+def test_an_option_that_means_nothing_is_wrong_usage(
+    run: Callable[..., Said], finished_run: Path, photo_folder: Path, options: tuple[str, str]
+) -> None:
+    assert run("evaluate", finished_run, photo_folder, *options)[0] == 2
+
+
+def test_a_device_that_does_not_exist_is_refused_with_those_that_do(
+    run: Callable[..., Said], finished_run: Path, photo_folder: Path
+) -> None:
+    said = run("evaluate", finished_run, photo_folder, "--devices", "tpu")
+    assert "auto, cpu or cuda; got 'tpu'" in refused(said)

@@ -592,3 +592,12 @@ def test_real_fashion_mnist(real: Callable[..., ImageSet]) -> None:
     images = real("fashion-mnist", limit=100)
     assert images.images.shape == (100, 3, 28, 28)
     assert len(set(images.groups)) == 10
+
+
+def test_images_that_are_already_turned_are_no_parents() -> None:
+    images = torch.zeros(2, 3, 8, 8, dtype=torch.uint8)
+    turned = ImageSet("si-score", images, ("a", "b"), ("", ""), (1.0, 21.0))
+    with pytest.raises(ValueError, match="already turned"):
+        turned.upright()
+    upright = ImageSet("mine", images, ("a", "b"), ("", ""))
+    assert upright.upright() is upright

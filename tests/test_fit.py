@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from conftest import easy_images
+from conftest import SIZE, easy_images
 
 from radialbeams.nn.bic import BICConfig
 from radialbeams.training.augment import Augmentation
@@ -354,3 +354,17 @@ def test_the_card_says_what_was_done(recipe: Recipe, pictures: ImageSet, tmp_pat
     assert card["data"] == {"name": "easy", "training_images": 40}
     assert card["training"].items() >= recipe.to_dict().items()
     assert (card["protocol"]["name"], card["protocol"]["parent_size"]) == ("paper", 28)
+
+
+def test_a_run_that_is_interrupted_has_saved_all_its_steps(
+    tmp_path: Path, pictures: ImageSet, tiny_config: BICConfig
+) -> None:
+    def interrupt(progress: object) -> None:
+        signal.raise_signal(signal.SIGINT)
+
+    recipe = Recipe("easy", tiny_config, parent_size=SIZE, batch=8, steps=30)
+    fit = Fit(recipe, pictures, tmp_path, device=torch.device("cpu"), log_every=3)
+    with pytest.raises(KeyboardInterrupt):
+        fit.run(interrupt)
+    again = Fit(recipe, pictures, tmp_path, device=torch.device("cpu"), log_every=3)
+    assert again.at.step == 3

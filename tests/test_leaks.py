@@ -16,22 +16,19 @@ from radialbeams.nn.rotation import largest_view, rotate
 from radialbeams.training.leaks import (
     CANARIES,
     FULL,
-    JPEG_NOISES,
-    NOISES,
     QUICK,
     RENDERINGS,
     Canary,
     Effort,
     Leak,
-    Noise,
     grid,
     make_canary,
-    make_noise,
     measure_leak,
     renderer,
     rho,
     verdict,
 )
+from radialbeams.training.noise import JPEG_NOISES, NOISES, Noise, NoiseSource
 from radialbeams.training.views import PaperViews
 
 RESULTS = Path(__file__).parents[1] / "results" / "leaks"
@@ -72,6 +69,18 @@ def test_answers_45_degrees_off_have_rho4_minus_1() -> None:
 
 
 # --- noise -------------------------------------------------------------------------------------
+
+
+def make_noise(kind: Noise, count: int, generator: torch.Generator, parent: int = 128) -> Tensor:
+    return NoiseSource(kind, parent, generator)(count)
+
+
+def test_the_edges_of_a_parent_do_not_know_of_each_other() -> None:
+    """Noise shaped on the parent itself would be periodic with it, and a canary would read that."""
+    pink = make_noise("pink", 256, torch.Generator().manual_seed(0), parent=64).float() - 127.5
+    apart = (pink[..., 0] * pink[..., -1]).mean() / pink.square().mean()
+    beside = (pink[..., 0] * pink[..., 1]).mean() / pink.square().mean()
+    assert beside > 0.6 and apart < 0.2
 
 
 @pytest.mark.parametrize("kind", (*NOISES, *JPEG_NOISES))

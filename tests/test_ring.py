@@ -131,7 +131,9 @@ def test_convention_the_answer_is_the_best_beam_and_its_offset() -> None:
     logits[0, 2] = 5.0
     offsets = torch.full((1, 8), 0.5)
     assert math.degrees(answer(posterior(logits, offsets)).item()) == pytest.approx(112.5)
+    tiny = torch.full((1, 8), -1e-9)
     logits[0, 0] = 9.0
+    assert answer(posterior(logits, tiny)).item() < TURN  # and not 2π itself
     assert math.degrees(answer(posterior(logits, -offsets)).item()) == pytest.approx(337.5)
 
 

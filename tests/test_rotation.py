@@ -208,7 +208,7 @@ def test_rotate_refuses_what_is_no_batch_of_squares(shape: tuple[int, ...]) -> N
     with pytest.raises(ValueError, match="square images of shape") as error:
         rotate(torch.zeros(shape), 0.1)
     assert str(error.value) == (
-        f"rotate expects square images of shape (N, C, W, W); got {shape}. "
+        f"Expected square images of shape (N, C, W, W); got {shape}. "
         "Crop or pad them to a square first."
     )
 

@@ -26,7 +26,12 @@ def to_unit(angles: Tensor) -> Tensor:
 
 def from_unit(unit: Tensor) -> Tensor:
     """(…, 2) → (…) in [0, 2π); the length does not matter."""
-    return _below(torch.remainder(torch.atan2(unit[..., 1], unit[..., 0]), TURN), TURN)
+    return positive(torch.atan2(unit[..., 1], unit[..., 0]))
+
+
+def positive(angles: Tensor) -> Tensor:
+    """The same angles in [0, 2π)."""
+    return _below(torch.remainder(angles, TURN), TURN)
 
 
 def _below(values: Tensor, end: float) -> Tensor:

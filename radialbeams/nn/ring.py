@@ -15,7 +15,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from radialbeams.nn.angles import TURN, circle_loss, to_unit, wrap
+from radialbeams.nn.angles import TURN, circle_loss, positive, to_unit, wrap
 
 WITHIN = math.radians(10)  # confidence is the posterior mass this close to the answer
 OFFSET_REACH = 1.5  # beam steps that a beam's offset can reach to either side
@@ -36,7 +36,7 @@ def circular(features: Tensor, beams: int) -> Tensor:
 
 
 class RadialBlock(nn.Module):
-    """Two 3 × 3 convolutions with a way around: circular across beams, stride 2 along them."""
+    """Two 3 × 3 convolutions with a way around: circular across beams, strided along them."""
 
     def __init__(self, channels: int, maps: int, stride: int) -> None:
         super().__init__()
@@ -110,7 +110,7 @@ class Ring(nn.Module):
 
     def forward(self, beams: Tensor) -> tuple[Tensor, Tensor]:
         image = beams.flatten(2, 3).transpose(1, 2)  # (N, C·(2ε+1), |B|, D)
-        features = F.gelu(self.stem_norm(self.stem(circular(image, 1))))  # (N, stem, |B|, D/4)
+        features = F.gelu(self.stem_norm(self.stem(circular(image, 1))))  # (N, stem, |B|, D/stride)
         features = self.radial(features)  # (N, maps, |B|, d)
         ring = F.gelu(self.collapse_norm(self.collapse(features)))  # (N, width, |B|, 1)
         whole = self.whole(ring.mean((2, 3)))  # (N, width): the same for every beam
@@ -132,7 +132,7 @@ def posterior(logits: Tensor, offsets: Tensor, temperature: float = 1.0) -> Post
 def answer(found: Posterior) -> Tensor:
     """(N,) radians in [0, 2π): the likeliest beam, moved by its offset."""
     best = found.log_probabilities.argmax(-1, keepdim=True)
-    return torch.remainder(found.angles.gather(-1, best).squeeze(-1), TURN)
+    return positive(found.angles.gather(-1, best).squeeze(-1))
 
 
 def confidence(found: Posterior) -> Tensor:

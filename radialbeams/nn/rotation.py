@@ -183,10 +183,10 @@ def _fill(images: Tensor, padding: Padding) -> Tensor:
 def _check_square(images: Tensor) -> None:
     if images.ndim != 4 or images.shape[-1] != images.shape[-2]:
         raise ValueError(
-            "rotate expects square images of shape (N, C, W, W); "
+            "Expected square images of shape (N, C, W, W); "
             f"got {tuple(images.shape)}. Crop or pad them to a square first."
         )
     if images.dtype != torch.float32:
         raise ValueError(
-            f"rotate expects float32 images; got {images.dtype}. Convert them, e.g. by x.float()."
+            f"Expected float32 images; got {images.dtype}. Convert them, e.g. by x.float()."
         )

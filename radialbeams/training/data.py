@@ -20,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, UnidentifiedImageError
 
 from radialbeams.training.archives import (
     file_names,
@@ -65,6 +65,15 @@ class ImageSet:
 
     def __len__(self) -> int:
         return len(self.keys)
+
+    def upright(self) -> ImageSet:
+        """Itself, or an error where the images come already turned."""
+        if self.angles_degrees is not None:
+            raise ValueError(
+                f"{self.name} holds images that are already turned, and views are rendered from "
+                "upright ones. Use the set's upright images (for SI-SCORE: its samples)."
+            )
+        return self
 
     def select(self, indices: Sequence[int]) -> ImageSet:
         """The images are copied, in the order asked for."""
@@ -247,7 +256,8 @@ def _decode(
             out[row] = square_bytes(make(), size, channels)
             problems.pop(row, None)
         except Exception as error:  # decoders raise anything on a broken file; each is reported
-            problems[row] = f"{type(error).__name__}: {error}"
+            unknown = isinstance(error, UnidentifiedImageError)  # names a buffer, not the file
+            problems[row] = "not an image" if unknown else f"{type(error).__name__}: {error}"
 
     def jobs() -> Iterator[tuple[int, Callable[[], Image.Image]]]:
         yield from ((row, e.make) for row, e in enumerate(entries) if e.make)

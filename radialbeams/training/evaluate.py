@@ -134,6 +134,7 @@ def evaluate(
     With `jpeg`, each rotated parent is saved once as JPEG of that quality before its view is
     made: a model that reads the angle off interpolation loses it there.
     """
+    images.upright()
     if seeds < 1:
         raise ValueError(f"seeds must be at least 1; got {seeds}.")
     angles = torch.stack([draw_angles("evaluation", seed, 0, len(images)) for seed in range(seeds)])

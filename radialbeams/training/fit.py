@@ -9,8 +9,11 @@ from __future__ import annotations
 
 import json
 import math
+import signal
+import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import partial
 from pathlib import Path
@@ -47,6 +50,20 @@ class Progress:
     seconds_left: float
 
 
+@contextmanager
+def _interrupt_noted() -> Iterator[Callable[[], bool]]:
+    """Ctrl-C waits for the end of the step: half of one is nothing that could be saved."""
+    asked = threading.Event()
+    if threading.current_thread() is not threading.main_thread():
+        yield asked.is_set  # only the main thread is ever interrupted
+        return
+    before = signal.signal(signal.SIGINT, lambda *_: asked.set())
+    try:
+        yield asked.is_set
+    finally:
+        signal.signal(signal.SIGINT, before)
+
+
 class Fit:
     """One run in one folder. Make it, call `run()`; make it again there and it goes on.
 
@@ -65,17 +82,17 @@ class Fit:
         minutes: float | None = None,
         held_out: ImageSet | None = None,
         validate_every: int = 0,
-        log_every: int = 50,
-        save_seconds: float = 30.0,
+        log_every: int | None = None,
+        save_seconds: float = 15.0,
     ) -> None:
         self.recipe = recipe
-        self.images = images
+        self.images = images.upright()
         self.folder = folder
         self.device = device
         self.minutes = minutes
         self.held_out = held_out
         self.validate_every = validate_every
-        self.log_every = log_every
+        self.log_every = log_every or max(1, min(50, recipe.steps // 40))
         self.save_seconds = save_seconds
         self.views = make_views(
             recipe.protocol, padding=recipe.padding, view_size=recipe.model.view_size
@@ -106,6 +123,16 @@ class Fit:
 
     def run(self, on_progress: Callable[[Progress], None] | None = None) -> dict[str, Any]:
         """Trains to the end, writes weights and card, and returns the card."""
+        with _interrupt_noted() as interrupted:
+            self._train(on_progress, interrupted)
+        self.save()
+        if interrupted():
+            raise KeyboardInterrupt
+        return self._finish()
+
+    def _train(
+        self, on_progress: Callable[[Progress], None] | None, interrupted: Callable[[], bool]
+    ) -> None:
         self.model.train()
         step = self.step_type(
             self.recipe, self.images.images.to(self.device), self.views, self.model, self.optimizer
@@ -114,7 +141,7 @@ class Fit:
         started, before = time.monotonic(), self.at.seconds
         logged, saved = Position(self.at.step, before), before
         for epoch, batch in self._batches():
-            if self._done() >= 1:
+            if self._done() >= 1 or interrupted():
                 break
             run_step = run_step or make_step(step, batch)
             self._set_learning_rate()
@@ -123,8 +150,8 @@ class Fit:
             self.at.step += 1
             if self.at.step % AVERAGE_EVERY == 0 or self.at.step == self.recipe.steps:
                 self._update_average()
+            self.at.seconds = before + time.monotonic() - started
             if self.at.step % self.log_every == 0 or self.at.step == self.recipe.steps:
-                self.at.seconds = before + time.monotonic() - started
                 progress = self._progress(epoch, losses, logged)
                 logged = Position(self.at.step, self.at.seconds)
                 self._log(asdict(progress))
@@ -135,8 +162,6 @@ class Fit:
             if self.at.seconds - saved >= self.save_seconds:
                 self.save()
                 saved = self.at.seconds
-        self.save()
-        return self._finish()
 
     def _batches(self) -> Iterator[tuple[int, Batch]]:
         """(epoch from 1, batch), from the present step on, without end."""

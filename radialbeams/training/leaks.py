@@ -19,8 +19,8 @@ from torch import Tensor, nn
 from radialbeams.nn.angles import circle_loss, to_unit
 from radialbeams.nn.bic import BICConfig, RingBIC
 from radialbeams.nn.ring import answer, posterior, ring_loss
-from radialbeams.nn.rotation import blur, disc, gaussian_matrix, rotate
-from radialbeams.training.evaluate import through_jpeg
+from radialbeams.nn.rotation import disc, rotate
+from radialbeams.training.noise import JPEG_NOISES, NOISES, Noise, NoiseSource
 from radialbeams.training.views import LeakfreeViews, PaperViews
 
 Rendering = Literal["leakfree", "paper", "bilinear"]
@@ -28,17 +28,11 @@ Rendering = Literal["leakfree", "paper", "bilinear"]
 RENDERINGS: tuple[Rendering, ...] = ("leakfree", "paper", "bilinear")
 Render = Callable[[Tensor, Tensor], Tensor]
 
-Noise = Literal["white", "pink", "blurred", "jpeg75", "jpeg85", "jpeg95"]
-NOISES: tuple[Noise, ...] = ("white", "pink", "blurred")
-# Reported without a bar: the block grid is content that turns with the picture.
-JPEG_NOISES: tuple[Noise, ...] = ("jpeg75", "jpeg85", "jpeg95")
-
 Canary = Literal["ring", "cnn"]
 CANARIES: tuple[Canary, ...] = ("ring", "cnn")
 
 BEAMS = 64
 PARENT = 128
-BANK = 4096  # JPEG is saved on the CPU, so its noise is drawn from a store
 
 CHANCE = 0.05  # |ρ| of nothing read: with 4,096 test views chance has a standard deviation of 0.011
 ALERT = 0.5  # ρ₄ that a canary must reach on the control, or it would have missed a leak
@@ -132,35 +126,6 @@ def make_canary(kind: Canary, view_size: int, *, small: bool) -> nn.Module:
     return RingBIC(config)
 
 
-def make_noise(kind: Noise, count: int, generator: torch.Generator, parent: int = PARENT) -> Tensor:
-    """(count, 3, parent, parent) bytes on the generator's device, with no direction in them."""
-    device = generator.device
-    white = torch.rand(count, 3, parent, parent, generator=generator, device=device)
-    if kind == "pink":
-        white = _normalised(_pink(white))
-    elif kind == "blurred":
-        white = _normalised(blur(white, gaussian_matrix(parent, 2.0).to(device)))
-    elif kind.startswith("jpeg"):
-        white = through_jpeg(_normalised(_pink(white)), int(kind.removeprefix("jpeg")))
-    return (white * 255).round().byte()
-
-
-def _pink(white: Tensor) -> Tensor:
-    """Power 1/f²: as smooth as photographs are on average, and the same in every direction."""
-    size = white.shape[-1]
-    frequency = torch.fft.fftfreq(size, device=white.device)
-    radius = (frequency[:, None] ** 2 + frequency**2).sqrt().clamp(min=1 / size)
-    spectrum: Tensor = torch.fft.fft2(white - 0.5) / radius
-    noise: Tensor = torch.fft.ifft2(spectrum).real
-    return noise
-
-
-def _normalised(noise: Tensor) -> Tensor:
-    """Mean ½ and two standard deviations to either end."""
-    spread = noise.std((2, 3), keepdim=True)
-    return ((noise - noise.mean((2, 3), keepdim=True)) / (4 * spread) + 0.5).clamp(0, 1)
-
-
 def renderer(
     rendering: Rendering | Render, parent: int = PARENT, device: torch.device | None = None
 ) -> tuple[Render, int]:
@@ -239,7 +204,7 @@ def measure_leak(
     steps = max(1, math.ceil(views / batch))
     optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate, weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, learning_rate, steps, pct_start=0.1)
-    draw = _source(noise, parent, generator)
+    draw = NoiseSource(noise, parent, generator)
     for step in range(steps):
         seen, angles = _views(draw, render, batch, generator)
         with torch.autocast("cuda", torch.bfloat16, enabled=device.type == "cuda"):
@@ -254,7 +219,7 @@ def measure_leak(
         schedule.step()
         if on_progress is not None:
             on_progress((step + 1) * batch, f"{name} {canary} {noise}")
-    unseen = _source(noise, parent, torch.Generator(device).manual_seed(seed + 2))
+    unseen = NoiseSource(noise, parent, torch.Generator(device).manual_seed(seed + 2))
     errors = _errors(model.eval(), unseen, render, test_views, batch, generator)
     rho4, rho1 = rho(errors, 4), rho(errors, 1)
     return Leak(name, canary, noise, steps * batch, len(errors), *rho4, *rho1)
@@ -271,18 +236,6 @@ def _fourfold_loss(angles: Tensor, logits: Tensor, offsets: Tensor) -> Tensor:
     found = posterior(logits, offsets)
     mass = found.log_probabilities.exp()[..., None]
     return circle_loss(4 * angles, (mass * to_unit(4 * found.angles)).sum(-2))
-
-
-def _source(noise: Noise, parent: int, generator: torch.Generator) -> Callable[[int], Tensor]:
-    if not noise.startswith("jpeg"):
-        return lambda count: make_noise(noise, count, generator, parent)
-    bank = torch.cat([make_noise(noise, 256, generator, parent) for _ in range(BANK // 256)])
-
-    def draw(count: int) -> Tensor:
-        rows = torch.randint(len(bank), (count,), generator=generator, device=bank.device)
-        return bank[rows]
-
-    return draw
 
 
 @torch.no_grad()

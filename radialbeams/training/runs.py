@@ -8,7 +8,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from radialbeams.nn.bic import BICConfig
+from radialbeams.nn.bic import BICConfig, Decoder
+from radialbeams.nn.rotation import largest_view
 from radialbeams.training.data import FOLDER_SIZE, SOURCES, ImageSet, load
 from radialbeams.training.evaluate import evaluate, predict_with, quarter_turns
 from radialbeams.training.export import export_onnx
@@ -27,6 +28,24 @@ from radialbeams.training.weights import (
 
 Show = Callable[[int, str], None]
 
+# What the ring is trained with where no recipe says otherwise.
+RING: dict[str, Any] = {
+    "protocol": "leakfree",
+    "model": {
+        "decoder": "ring",
+        "sampler": "polar",
+        "num_beams": 48,
+        "beam_length": 32,
+        "epsilon": 0,
+    },
+    "learning_rate": 3e-3,
+    "schedule": "one-cycle",
+    "weight_decay": 0.05,
+    "average": 0.998,
+    "clip": 1.0,
+    "augmentation": {"zoom": 0.15, "jitter": 0.2, "noise": 0.02},
+}
+
 
 def plan(
     data: str,
@@ -34,13 +53,18 @@ def plan(
     changes: Mapping[str, Any],
     model_changes: Mapping[str, Any],
     *,
+    decoder: Decoder = "lstm",
     size: int | None = None,
 ) -> Recipe:
-    """The recipe in the file, or the paper's for this data, with the changes on top."""
+    """The recipe in the file, or the decoder's own for this data, with the changes on top."""
+    values: dict[str, Any]
     if file is None:
         width = size or (SOURCES[data].size if data in SOURCES else FOLDER_SIZE)
-        model = BICConfig.for_images(width).to_dict()
-        values: dict[str, Any] = {"parent_size": width, "model": model}
+        if decoder == "ring":
+            values = {**RING, "parent_size": width}
+            values["model"] = {**RING["model"], "view_size": largest_view(width)}
+        else:
+            values = {"parent_size": width, "model": BICConfig.for_images(width).to_dict()}
     elif size is not None:
         raise ValueError("A recipe file fixes the size of the images; leave --size out.")
     else:
@@ -132,8 +156,9 @@ def measure(
         images = read(split_by=training["split_by"])  # the split that it was not trained on
     figures = measure_on(stem, images, by_group=by_group, jpeg=jpeg, seeds=seeds, devices=devices)
     if quarters:
-        model, _ = load_model(stem)
-        figures |= quarter_turns(partial(predict_with, model), images, _views(card))
+        device = pick_device(devices)
+        model = load_model(stem)[0].to(device)
+        figures |= quarter_turns(partial(predict_with, model), images, _views(card), device=device)
     return {"data": data, "split": split, **figures}
 
 

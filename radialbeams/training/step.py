@@ -17,8 +17,9 @@ from radialbeams.nn.angles import circle_loss
 from radialbeams.nn.bic import BIC
 from radialbeams.nn.prior import ToeplitzPrior, loss_weights, prior_loss
 from radialbeams.nn.ring import ring_loss
+from radialbeams.nn.rotation import disc
 from radialbeams.training.recipe import Recipe
-from radialbeams.training.views import PaperViews, Views
+from radialbeams.training.views import LeakfreeViews, PaperViews, Views
 
 ROOM_GPU, ROOM_CPU = 16 * 2**30, 2 * 2**30  # bytes that prepared parents may take
 
@@ -86,7 +87,10 @@ class Step:
         if not augmentation.active:
             return views
         noise = torch.randn_like(views) if augmentation.noise else None
-        return augmentation.photometric(views, batch.uniform, noise)
+        views = augmentation.photometric(views, batch.uniform, noise)
+        if isinstance(self.views, LeakfreeViews):  # outside of the disc nothing ever changes
+            views = views * disc(views.shape[-1], views.device)
+        return views
 
     def losses(
         self, parents: Tensor, views: Tensor, batch: Batch, epoch: int

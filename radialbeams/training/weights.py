@@ -82,7 +82,10 @@ def load_model(stem: Path) -> tuple[Network, dict[str, Any]]:
     card = read_card(stem.with_name(stem.name + ".json"))
     weights = stem.with_name(stem.name + ".safetensors")
     if not weights.is_file():
-        raise FileNotFoundError(f"Expected weights at {weights}; there are none.")
+        raise FileNotFoundError(
+            f"Expected weights at {weights}; there are none. An exported ONNX file goes without "
+            "them: name the run's folder instead."
+        )
     if sha256(weights) != card["sha256"]["safetensors"]:
         raise DamagedWeights(
             f"{weights} does not have the sha256 that its card names, so it is damaged or was "
@@ -107,6 +110,8 @@ def sha256(path: Path) -> str:
 def pick_device(name: str = "auto") -> torch.device:
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
+    if name.partition(":")[0] not in ("cpu", "cuda"):
+        raise ValueError(f"A device is auto, cpu or cuda; got {name!r}.")
     device = torch.device(name)
     if device.type == "cuda" and not torch.cuda.is_available():
         raise ValueError("Asked for cuda, but torch sees no GPU here. Use --devices cpu.")
