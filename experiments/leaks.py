@@ -1,6 +1,9 @@
 """The full canary grid: every protocol, network and noise, one JSON file each.
 
     python experiments/leaks.py --out results/leaks [--only leakfree] [--views 600000]
+    python experiments/leaks.py --out results/leaks --small --batch 64     # hours on a CPU
+
+`--small` takes the smaller networks and parents of `radialbeams leaks --quick`.
 
 Needs torch alone. A combination whose file is there already is left out, so the grid can be
 killed and continued, and several processes can share it.
@@ -15,7 +18,8 @@ import time
 from dataclasses import asdict
 from pathlib import Path
 
-from radialbeams.training.leaks import CANARIES, JPEG_NOISES, NOISES, measure_leak
+from radialbeams.training.leaks import CANARIES, FULL, QUICK, measure_leak
+from radialbeams.training.noise import JPEG_NOISES, NOISES
 from radialbeams.training.weights import pick_device
 
 GRID = [
@@ -32,24 +36,24 @@ def main() -> None:
     parser.add_argument("--only", help="one protocol: leakfree, bilinear or paper")
     parser.add_argument("--views", type=int, default=600_000)
     parser.add_argument("--batch", type=int, default=512)
+    parser.add_argument("--canary", help="ring or cnn")
+    parser.add_argument("--small", action="store_true")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     device = pick_device()
     for rendering, canary, noise in GRID:
-        path = arguments.out / f"{rendering}-{canary}-{noise}.json"
-        if arguments.only not in (None, rendering) or not _claim(path):
+        suffix = "-small" if arguments.small else ""
+        path = arguments.out / f"{rendering}-{canary}-{noise}{suffix}.json"
+        if arguments.only not in (None, rendering) or arguments.canary not in (None, canary):
+            continue
+        if not _claim(path):
             continue
         started = time.monotonic()
-        leak = measure_leak(
-            rendering,
-            canary,
-            noise,
-            views=arguments.views,
-            batch=arguments.batch,
-            learning_rate=3e-3,
-            device=device,
-        )
+        settings = {**(QUICK if arguments.small else FULL)}
+        settings |= {"views": arguments.views, "batch": arguments.batch}
+        leak = measure_leak(rendering, canary, noise, **settings, device=device)
         result = {**asdict(leak), "seconds": round(time.monotonic() - started, 1)}
+        result |= {name: settings[name] for name in ("parent", "small", "fourfold")}
         path.write_text(json.dumps({**result, "hardware": device.type}, indent=1) + "\n")
         print(json.dumps(result), flush=True)
 

@@ -538,8 +538,10 @@ def leak_table(leaks: Sequence[Record]) -> str:
             leak["canary"],
             rho(leak, "rho4"),
             rho(leak, "rho1"),
+            f"{leak['parent']} px",
             count(leak["views"]),
             count(leak["test_views"]),
+            _hardware(leak),
         ]
         for leak in sorted(
             leaks,
@@ -550,7 +552,7 @@ def leak_table(leaks: Sequence[Record]) -> str:
             ),
         )
     ]
-    head = "views are made by|noise|canary|ρ₄ [95 %]|ρ₁ [95 %]|training views|test views"
+    head = "views are made by|noise|canary|ρ₄ [95 %]|ρ₁ [95 %]|parents|training views|test views|on"
     return table(head.split("|"), rows, left=3)
 
 
@@ -558,7 +560,7 @@ def leaks_section(leaks: Sequence[Record]) -> Iterator[str]:
     if leaks:
         yield section(
             "Leaks",
-            "Printed by `python experiments/leaks.py --out results/leaks` on a GPU.",
+            "Printed by `python experiments/leaks.py --out results/leaks`; CPU rows: `--small`.",
             leak_table(leaks),
             f"{leaks_mean(leaks)} [How to read this](leaks.md).",
         )

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from radialbeams.nn.rotation import REACH, disc
-from radialbeams.training.augment import COLUMNS, Augmentation
+from radialbeams.training.augment import COLUMNS, FILLED, Augmentation
 from radialbeams.training.views import LeakfreeViews
 
 STRONG = Augmentation(
@@ -84,6 +84,6 @@ def test_fill_reaches_into_the_disc_of_the_share_asked_for(channels: int) -> Non
     views = torch.full((1000, channels, 41, 41), 0.5)
     filled = Augmentation(fill=0.4).photometric(views, uniform(1000), None)
     changed = ((filled != views) & (disc(41) > 0)).flatten(1).any(1)
-    chosen = uniform(1000)[:, 19] < 0.4
+    chosen = uniform(1000)[:, FILLED] < 0.4
     assert not changed[~chosen].any()
     assert changed[chosen].float().mean() > 0.9

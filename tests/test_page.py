@@ -68,7 +68,8 @@ def leak(rendering: str, canary: str, noise: str, rho4: float) -> dict[str, Any]
     values = {f"rho4{end}": rho4 + d for end, d in (("", 0), ("_low", -0.02), ("_high", 0.02))}
     values |= {"rho1": -0.01, "rho1_low": -0.03, "rho1_high": 0.01}
     names = {"rendering": rendering, "canary": canary, "noise": noise}
-    return {**names, "views": 600_064, "test_views": 4096, **values}
+    settings = {"views": 600_064, "test_views": 4096, "parent": 128, "hardware": "cuda"}
+    return {**names, **settings, **values}
 
 
 def titles(text: str) -> list[str]:

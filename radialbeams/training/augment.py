@@ -14,7 +14,14 @@ from torch import Tensor
 
 from radialbeams.nn.rotation import REACH
 
-COLUMNS = 24  # uniform numbers for one view; see the slices below
+# Which uniform number of a view decides what.
+MIRRORED, ZOOMED, LONGER, AXIS, DIRECTION, REACHED, BLURRED, SOFTNESS, GRAYED, GAMMA = range(10)
+GAINS = 10  # brightness, then one for each of three channels
+NOISY, COLOURED = 14, 15
+COLOUR = 16  # three of them
+FILLED = 19
+CORNERS = (20, 22)  # direction and distance of each
+COLUMNS = 24
 
 
 @dataclass(frozen=True)
@@ -39,22 +46,24 @@ class Augmentation:
         """Flips the chosen ones left to right; upright stays upright."""
         if not self.mirror:
             return parents
-        return torch.where((uniform[:, 0] < 0.5)[:, None, None, None], parents.flip(-1), parents)
+        return torch.where(
+            (uniform[:, MIRRORED] < 0.5)[:, None, None, None], parents.flip(-1), parents
+        )
 
     def geometry(self, uniform: Tensor) -> tuple[Tensor | None, Tensor | None]:
         """(N, COLUMNS) → zoom (N, 2) ≥ 1 and shift (N, 2), with the disc still within REACH."""
         if not (self.zoom or self.aspect):
             return None, None
-        zoom = 1 + self.zoom * uniform[:, 1:2]
-        longer = 1 + self.aspect * uniform[:, 2:3]
+        zoom = 1 + self.zoom * uniform[:, ZOOMED, None]
+        longer = 1 + self.aspect * uniform[:, LONGER, None]
         axes = torch.where(
-            uniform[:, 3:4] < 0.5,
+            uniform[:, AXIS, None] < 0.5,
             torch.cat((longer, torch.ones_like(longer)), 1),
             torch.cat((torch.ones_like(longer), longer), 1),
         )
         room = REACH * (1 - 1 / zoom)
-        direction = 2 * math.pi * uniform[:, 4:5]
-        reach = room * uniform[:, 5:6].sqrt()
+        direction = 2 * math.pi * uniform[:, DIRECTION, None]
+        reach = room * uniform[:, REACHED, None].sqrt()
         shift = torch.cat((reach * torch.cos(direction), reach * torch.sin(direction)), 1)
         return zoom * axes, shift
 
@@ -64,30 +73,32 @@ class Augmentation:
         if self.fill:
             views = self._filled(views, uniform)
         if self.blur:
-            views = _softened(views, (uniform[:, 6] < self.blur) * uniform[:, 7])
+            views = _softened(views, (uniform[:, BLURRED] < self.blur) * uniform[:, SOFTNESS])
         if self.gray:
             mean = views.mean(1, keepdim=True).expand_as(views)
-            views = torch.where((uniform[:, 8] < self.gray)[:, None, None, None], mean, views)
+            views = torch.where((uniform[:, GRAYED] < self.gray)[:, None, None, None], mean, views)
         if self.gamma:
-            power = ((2 * uniform[:, 9] - 1) * self.gamma).exp()
+            power = ((2 * uniform[:, GAMMA] - 1) * self.gamma).exp()
             views = views.clamp(1e-4, 1).pow(power[:, None, None, None])
         if self.jitter:
-            gains = ((2 * uniform[:, 10 : 11 + channels] - 1) * self.jitter).exp()
+            gains = ((2 * uniform[:, GAINS : GAINS + 1 + channels] - 1) * self.jitter).exp()
             views = views * (gains[:, :1] * gains[:, 1:].pow(math.sqrt(0.5)))[:, :, None, None]
         if self.noise and noise is not None:
-            views = views + noise * (self.noise * uniform[:, 14])[:, None, None, None]
+            views = views + noise * (self.noise * uniform[:, NOISY])[:, None, None, None]
         return views.clamp(0, 1)
 
     def _filled(self, views: Tensor, uniform: Tensor) -> Tensor:
         """Up to two corners cut off by lines at random places, so that none tells the angle."""
         offsets = torch.linspace(-1, 1, views.shape[-1], device=views.device)
-        colour = torch.where((uniform[:, 15] < 0.5)[:, None], uniform[:, 16:19], 0.0)
+        colour = torch.where(
+            (uniform[:, COLOURED] < 0.5)[:, None], uniform[:, COLOUR : COLOUR + 3], 0.0
+        )
         colour = colour[:, : views.shape[1], None, None]
-        chosen = uniform[:, 19] < self.fill
-        for column in (20, 22):
-            angle = 2 * math.pi * uniform[:, column, None, None]
+        chosen = uniform[:, FILLED] < self.fill
+        for corner in CORNERS:
+            angle = 2 * math.pi * uniform[:, corner, None, None]
             side = offsets * torch.cos(angle) + offsets[:, None] * torch.sin(angle)  # (N, S, S)
-            beyond = side > 0.55 + 0.5 * uniform[:, column + 1, None, None]
+            beyond = side > 0.55 + 0.5 * uniform[:, corner + 1, None, None]
             views = torch.where((beyond & chosen[:, None, None])[:, None], colour, views)
         return views
 

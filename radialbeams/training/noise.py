@@ -2,8 +2,8 @@
 
 "Without a direction" is harder than it looks. Noise that is shaped on the parent's own square is
 periodic with it, is cut at its border and is centred by its own mean, and each of these points
-along the axes: a canary reads it (ρ₄ near 0.5 for pink noise) and the view is innocent. So all
-shaped noise is made on canvases eight times as wide, and parents are windows at random places.
+along the axes: a canary that is awake reads it, and the view is innocent. So all shaped noise is
+made on canvases eight times as wide, and parents are windows at random places.
 """
 
 from __future__ import annotations
