@@ -381,6 +381,22 @@ def cost_section(cards: Sequence[Record], key: str, title: str, means: str) -> I
         )
 
 
+def least_sure_section(cards: Sequence[Record]) -> Iterator[str]:
+    rows = [
+        [f"`{card['name']}`", row["object"], percent(row["confidence"]), degrees(row["mean"])]
+        for card in cards
+        for row in card.get("least_confident", ())
+    ]
+    if rows:
+        yield section(
+            "Least sure",
+            "Printed by `python experiments/publish.py RUN NAME`, which writes it to the card.",
+            table(["model", "object", "mean confidence", "mean error"], rows, left=2),
+            "What it means: the ten objects of COIL-100 of whose angle a model is least sure, with "
+            "how far off it is there.",
+        )
+
+
 def _scalars(values: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
     if not isinstance(values, dict):
         yield prefix or "value", values
@@ -615,6 +631,7 @@ def results_page(root: Path = ROOT) -> str:
         *jpeg_section(entries),
         *risk_section(entries),
         *groups_section(entries),
+        *least_sure_section(cards),
         *cost_section(
             cards,
             "cost",

@@ -21,7 +21,7 @@ from end_to_end import end_to_end
 
 from radialbeams import zoo
 from radialbeams.nn.bic import RingBIC
-from radialbeams.training.calibrate import fit_temperature, halves
+from radialbeams.training.calibrate import calibrate, halves
 from radialbeams.training.data import ImageSet
 from radialbeams.training.evaluate import evaluate, predict_with
 from radialbeams.training.recipe import Recipe
@@ -100,14 +100,14 @@ def main() -> None:
 
 
 def calibrated(model: RingBIC, recipe: Recipe, images: ImageSet) -> dict[str, Any]:
-    """The temperature from one half of the keys; from the other its error and who is least sure."""
+    """Calibration from one half of the keys; from the other its error and who is least sure."""
     views = make_views(recipe.protocol, view_size=recipe.model.view_size)
     first, second = halves(images, _first_half)
-    temperature = fit_temperature(model, first, views, seeds=2)
-    predict = partial(predict_with, model, temperature=temperature)
+    calibration = calibrate(model, first, views, seeds=2)
+    predict = partial(predict_with, model, **calibration)
     result = evaluate(predict, second, views, seeds=2)
-    calibration = {"expected_calibration_error": result.calibration_error, "n": result.n}
-    found: dict[str, Any] = {"temperature": temperature, "calibration": _rounded(calibration)}
+    measured = {"expected_error": result.calibration_error, "n": result.n}
+    found: dict[str, Any] = {"calibration": calibration, "calibrated": _rounded(measured)}
     if recipe.data == "coil100":
         found["least_confident"] = least_confident(predict, images, recipe)
     return found

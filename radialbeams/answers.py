@@ -33,21 +33,36 @@ def read_unit(unit: Floats) -> list[Answer]:
     return [Answer(_in_circle(value)) for value in degrees]
 
 
-def read_posterior(logits: Floats, offsets: Floats, temperature: float) -> list[Answer]:
-    """Two of (N, |B|): logits, and what each beam adds to its own direction in beam steps."""
+def read_posterior(
+    logits: Floats, offsets: Floats, temperature: float = 1.0, spread: float = 0.0
+) -> list[Answer]:
+    """Two of (N, |B|): logits, and what each beam adds to its own direction in beam steps.
+
+    `temperature` and `spread` (degrees) are a card's calibration: how much too sure the logits
+    are, and how far a beam's own answer may be off.
+    """
     beams = logits.shape[1]
     angles = (np.arange(beams) + offsets) * (360 / beams)  # (N, |B|) degrees
     scaled = logits.astype(np.float64) / temperature
     mass = np.exp(scaled - scaled.max(1, keepdims=True))
     mass /= mass.sum(1, keepdims=True)
     best = np.take_along_axis(angles, mass.argmax(1)[:, None], 1)  # (N, 1)
-    near = np.abs((angles - best + 180) % 360 - 180) <= WITHIN
-    confidences = (mass * near).sum(1)
+    away = np.abs((angles - best + 180) % 360 - 180)
+    confidences = (mass * _near(away, spread)).sum(1)
     symmetries = _symmetry(mass, angles)
     return [
         Answer(_in_circle(b), float(c), int(k), m.astype(np.float32))
         for b, c, k, m in zip(best[:, 0], confidences, symmetries, mass, strict=True)
     ]
+
+
+def _near(away: NDArray[np.float64], spread: float) -> NDArray[np.float64]:
+    """The share of each beam that lies within ±10°: all or nothing, or of a logistic bump."""
+    if not spread:
+        return (away <= WITHIN).astype(np.float64)
+    below, above = ((edge - away) / spread for edge in (WITHIN, -WITHIN))
+    share: NDArray[np.float64] = 1 / (1 + np.exp(-below)) - 1 / (1 + np.exp(-above))
+    return share
 
 
 def _in_circle(degrees: float) -> float:

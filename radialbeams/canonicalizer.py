@@ -54,7 +54,7 @@ class Canonicalizer:
             outputs = self._session.run(None, {"views": np.stack(views)})
             if self.card["config"]["decoder"] == "ring":
                 logits, offsets = outputs
-                found += read_posterior(logits, offsets, self.card.get("temperature", 1.0))
+                found += read_posterior(logits, offsets, **self.card.get("calibration", {}))
             else:
                 found += read_unit(outputs[0])
         return found

@@ -1,4 +1,4 @@
-"""One temperature makes confidence mean what it says."""
+"""Two numbers make confidence mean what it says."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import torch
 
 from radialbeams.nn.angles import TURN
 from radialbeams.nn.bic import BICConfig, RingBIC
-from radialbeams.training.calibrate import TEMPERATURES, fit_temperature, halves
+from radialbeams.training.calibrate import SPREADS, TEMPERATURES, calibrate, halves
 from radialbeams.training.data import ImageSet
 from radialbeams.training.evaluate import expected_calibration_error
 from radialbeams.training.views import LeakfreeViews, draw_angles
@@ -45,12 +45,13 @@ def test_the_temperature_undoes_overconfidence() -> None:
         "x", torch.zeros(600, 3, 64, 64, dtype=torch.uint8), ("k",) * 600, ("",) * 600
     )
     model = Overconfident(0.8, 2.5).eval()
-    found = fit_temperature(model, images, LeakfreeViews(28), seeds=1)
-    assert abs(found - 2.5) < 0.2
+    found = calibrate(model, images, LeakfreeViews(28), seeds=1)
+    assert abs(found["temperature"] - 2.5) < 0.2
+    assert found["spread"] in SPREADS
 
 
 def test_no_temperature_sharpens() -> None:
-    assert TEMPERATURES.min() == 1
+    assert min(TEMPERATURES) == 1
 
 
 def test_the_error_of_calibration_is_the_gap() -> None:

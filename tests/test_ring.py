@@ -120,6 +120,12 @@ def test_confidence_is_the_mass_near_the_answer() -> None:
     assert confidence(peaked(100, 280)).item() == pytest.approx(0.5, abs=0.02)
 
 
+def test_a_spread_takes_from_a_sharp_peak_what_may_be_off() -> None:
+    sharp = peaked(100, width=1.0)
+    assert confidence(sharp, math.radians(4)).item() == pytest.approx(0.848, abs=0.01)
+    assert confidence(sharp, math.radians(0.1)).item() == pytest.approx(1, abs=0.01)
+
+
 def test_a_higher_temperature_is_less_sure() -> None:
     logits, offsets = torch.randn(5, 32) * 4, torch.zeros(5, 32)
     cold, warm = (confidence(posterior(logits, offsets, t)) for t in (1.0, 3.0))
@@ -143,6 +149,9 @@ def test_numpy_reads_the_posterior_as_torch_does() -> None:
     offsets = torch.randn(50, 48, generator=generator)
     found = posterior(logits, offsets, 1.7)
     answers = read_posterior(logits.numpy(), offsets.numpy(), 1.7)
+    blurred = read_posterior(logits.numpy(), offsets.numpy(), 1.7, 3.0)
+    expected = confidence(found, math.radians(3.0))
+    np.testing.assert_allclose([a.confidence for a in blurred], expected, atol=1e-5)
     degrees = torch.rad2deg(answer(found)).numpy()
     np.testing.assert_allclose([a.angle_degrees for a in answers], degrees, atol=1e-3)
     np.testing.assert_allclose([a.confidence for a in answers], confidence(found), atol=1e-5)

@@ -50,7 +50,7 @@ def test_a_trained_model_gives_the_same_answer_on_both(name: str) -> None:
     model, card = load_model(zoo.find(name).stem)
     images = real_or_scenes(card["data"]["name"])
     views = LeakfreeViews(card["config"]["view_size"]).upright(images.images)
-    found = predict_with(model, views, card["temperature"])
+    found = predict_with(model, views, **card["calibration"])
     assert isinstance(found, tuple)
     answers = Canonicalizer(name, threads=1).answers(as_pictures(images))
     degrees = np.array([answer.angle_degrees for answer in answers])

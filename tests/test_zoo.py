@@ -79,6 +79,7 @@ def test_the_rings_keep_their_bars() -> None:
         assert figures["mean"] <= mean
         assert median is None or figures["median"] <= median
         assert jpeg["mean"] <= 1.15 * figures["mean"]
+        assert max(figures["calibration_error"], card["calibrated"]["expected_error"]) <= 0.05
     coil100, lfw = (zoo.find(f"ring.{d}").card["metrics"]["leakfree"] for d in ("coil100", "lfw"))
     assert coil100["within_5"] >= 0.998 and coil100["flips"] <= 0.0005
     assert lfw["within_10"] >= 0.91 and lfw["flips"] <= 0.003

@@ -135,9 +135,17 @@ def answer(found: Posterior) -> Tensor:
     return positive(found.angles.gather(-1, best).squeeze(-1))
 
 
-def confidence(found: Posterior) -> Tensor:
-    """(N,) in [0, 1]: the posterior mass within ±10° of the answer."""
-    near = wrap(found.angles - answer(found)[:, None]).abs() <= WITHIN
+def confidence(found: Posterior, spread: float = 0.0) -> Tensor:
+    """(N,) in [0, 1]: the posterior mass within ±10° of the answer.
+
+    `spread`, in radians, is how far a beam's own answer may be off: each beam is then not a point
+    but a logistic bump of that width. On objects that a model has not seen it matters.
+    """
+    away = wrap(found.angles - answer(found)[:, None]).abs()
+    if spread:
+        near = torch.sigmoid((WITHIN - away) / spread) - torch.sigmoid((-WITHIN - away) / spread)
+    else:
+        near = (away <= WITHIN).float()
     return (found.log_probabilities.exp() * near).sum(-1)
 
 

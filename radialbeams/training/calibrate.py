@@ -1,7 +1,12 @@
-"""Calibration: one temperature, so that a confidence of 0.9 is right nine times in ten."""
+"""Calibration: two numbers, so that a confidence of 0.9 is right nine times in ten.
+
+The temperature says how much too sure the logits are; the spread, in degrees, how far a beam's own
+answer may be off.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import torch
@@ -15,21 +20,29 @@ from radialbeams.training.views import Views, draw_angles
 
 # From 1 up: below it, a model that is nearly always right would call itself certain of everything
 # and could no longer tell which pictures it is least sure of.
-TEMPERATURES = torch.logspace(0, 0.7, 57)  # to 5
+TEMPERATURES = torch.logspace(0, 0.7, 29).tolist()  # to 5
+SPREADS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0)
 SEED = 1000  # of angles that no evaluation draws
 
 
 @torch.inference_mode()
-def fit_temperature(model: RingBIC, images: ImageSet, views: Views, *, seeds: int = 3) -> float:
-    """The temperature whose confidences best foretell which answers are within 10°.
+def calibrate(
+    model: RingBIC, images: ImageSet, views: Views, *, seeds: int = 3
+) -> dict[str, float]:
+    """Temperature and spread whose confidences best foretell which answers are within 10°.
 
     By the log-loss, which is least where the confidences are the true chances. The images must
     be held out, and others than those on which calibration is then measured.
     """
     logits, offsets, angles = _outputs(model, images, views, seeds)
     right = angular_error(answer(posterior(logits, offsets)), angles) <= WITHIN
-    losses = torch.stack([_log_loss(logits, offsets, right, t.item()) for t in TEMPERATURES])
-    return round(TEMPERATURES[losses.argmin()].item(), 4)
+    losses = {
+        (temperature, spread): _log_loss(logits, offsets, right, temperature, spread)
+        for temperature in TEMPERATURES
+        for spread in SPREADS
+    }
+    temperature, spread = min(losses, key=lambda pair: losses[pair])
+    return {"temperature": round(temperature, 4), "spread": spread}
 
 
 def _outputs(
@@ -47,9 +60,12 @@ def _outputs(
     return logits, offsets, torch.cat(drawn)
 
 
-def _log_loss(logits: Tensor, offsets: Tensor, right: Tensor, temperature: float) -> Tensor:
-    sure = confidence(posterior(logits, offsets, temperature)).clamp(1e-6, 1 - 1e-6)
-    return -torch.where(right, sure.log(), (1 - sure).log()).mean()
+def _log_loss(
+    logits: Tensor, offsets: Tensor, right: Tensor, temperature: float, spread: float
+) -> float:
+    sure = confidence(posterior(logits, offsets, temperature), math.radians(spread))
+    sure = sure.clamp(1e-6, 1 - 1e-6)
+    return -torch.where(right, sure.log(), (1 - sure).log()).mean().item()
 
 
 def halves(images: ImageSet, in_first: Callable[[str], bool]) -> tuple[ImageSet, ImageSet]:

@@ -193,14 +193,17 @@ def _resaved_views(views: Views, parents: Tensor, angles: Tensor, jpeg: int) -> 
 
 @torch.inference_mode()
 def predict_with(
-    model: Network, views: Tensor, temperature: float = 1.0
+    model: Network, views: Tensor, temperature: float = 1.0, spread: float = 0.0
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """The torch model as a `Predict`, after `functools.partial(predict_with, model)`."""
+    """The torch model as a `Predict`, after `functools.partial(predict_with, model)`.
+
+    `temperature` and `spread` (degrees) are the calibration on a model's card.
+    """
     if not isinstance(model, RingBIC):
         return model.angles(views)
     logits, offsets = model(views)
     found = posterior(logits, offsets, temperature)
-    return answer(found), confidence(found)
+    return answer(found), confidence(found, math.radians(spread))
 
 
 def through_jpeg(views: Tensor, quality: int) -> Tensor:

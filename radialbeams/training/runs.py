@@ -175,7 +175,7 @@ def measure_on(
     model, card = load_model(stem)
     device = pick_device(devices)
     result = evaluate(
-        partial(predict_with, model.to(device), temperature=card.get("temperature", 1.0)),
+        partial(predict_with, model.to(device), **card.get("calibration", {})),
         images,
         _views(card),
         seeds=seeds,
