@@ -318,7 +318,8 @@ def risk_section(entries: Sequence[Measured]) -> Iterator[str]:
         for coverage in (1.0, 0.8, 0.5):
             point = _at(entry.figures["risk_coverage"], coverage)
             cells += [degrees(point.get("mean")), percent(point.get("within_10"))]
-        rows.append([*cells, percent(entry.figures.get("calibration_error"))])
+        # Of the half of the held-out keys that the calibration was not fitted on.
+        rows.append([*cells, percent(entry.card.get("calibrated", {}).get("expected_error"))])
     yield section(
         "Risk and coverage",
         "Printed by `python experiments/publish.py RUN NAME`; drawn by "
@@ -329,7 +330,8 @@ def risk_section(entries: Sequence[Measured]) -> Iterator[str]:
         "What it means: views are ranked by the model's own confidence and the least sure are "
         "left out. Where the error falls towards the left of the picture, the confidence knows "
         "which answers to trust. The calibration error is the mean gap between the confidence and "
-        "the share of answers within 10°, over ten bins of equal size.",
+        "the share of answers within 10°, over ten bins of equal size, on the half of the held-out "
+        "keys on which the confidence was not calibrated.",
     )
 
 

@@ -29,17 +29,6 @@ def no_data_around(monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureReque
         monkeypatch.delenv("RADIALBEAMS_DATA", raising=False)
 
 
-@pytest.fixture
-def real() -> Callable[..., ImageSet]:
-    def load_or_skip(name: str, **options: object) -> ImageSet:
-        try:
-            return load(name, **options)  # type: ignore[arg-type]
-        except DataNotFound:
-            pytest.skip(f"RADIALBEAMS_DATA ({os.environ.get('RADIALBEAMS_DATA')}) has no {name}")
-
-    return load_or_skip
-
-
 def encode(image: Image.Image | np.ndarray, kind: str = "png", **options: object) -> bytes:
     image = Image.fromarray(image) if isinstance(image, np.ndarray) else image
     buffer = io.BytesIO()

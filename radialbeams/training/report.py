@@ -54,8 +54,8 @@ def _table(protocol: str, figures: dict[str, Any]) -> str:
     rows = [("protocol", protocol), ("views", f"{figures['n']:,}")]
     for name in ("mean", "median", "p95", "paper_equivalent"):
         rows.append((name.replace("_", "-"), f"{figures[name]:.2f}°"))
-    for name in ("within_5", "within_10", "flips"):
-        rows.append((name.replace("_", " "), f"{figures[name]:.1%}"))
+    for name, text in (("within_5", "within 5°"), ("within_10", "within 10°"), ("flips", "flips")):
+        rows.append((text, f"{figures[name]:.1%}"))
     cells = "".join(f"<tr><th>{name}</th><td>{html.escape(text)}</td></tr>" for name, text in rows)
     return f"<table>{cells}</table>"
 
@@ -76,9 +76,10 @@ def _curve(points: Sequence[tuple[int, float]]) -> str:
     for power in range(low, high + 1):
         _, y = place(0, power)
         degrees = math.degrees(math.acos(max(-1.0, 1 - 10.0**power / 2)))
+        label = f"{degrees:.0f}" if degrees >= 10 else f"{degrees:.2g}"
         marks.append(
             f'<line x1="{LEFT}" x2="{WIDTH - 8}" y1="{y:.1f}" y2="{y:.1f}" stroke="#d0d7de"/>'
-            f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{degrees:.2g}°</text>'
+            f'<text x="{LEFT - 8}" y="{y + 4:.1f}" text-anchor="end">{label}°</text>'
         )
     path = " ".join(
         "{:.1f},{:.1f}".format(*place(step, log))
