@@ -59,6 +59,7 @@ SIDE_BY_SIDE: dict[str, Changes] = {
 
 ABLATION: dict[str, Changes] = {
     "as shipped": {},
+    "three times the steps": {"steps": 3 * STEPS},  # first, since it takes longest
     "32 beams": {"model": {"num_beams": 32}},
     "64 beams": {"model": {"num_beams": 64}},
     "16 radii": {"model": {"beam_length": 16}},
@@ -70,9 +71,13 @@ ABLATION: dict[str, Changes] = {
     "strong augmentation": {
         "augmentation": {"mirror": True, "zoom": 0.3, "aspect": 0.2, "jitter": 0.4, "noise": 0.04}
     },
+    "no circle loss": {"loss": {"circle": 0.0}},
+    "circle loss ten times": {"loss": {"circle": 10.0}},
+    "no loss of offsets": {"loss": {"offset": 0.0}},
+    "target half as wide": {"loss": {"width": 0.5}},
+    "target twice as wide": {"loss": {"width": 2.0}},
     "no weight averaging": {"average": 0.0},
     "constant rate": {"schedule": "constant", "learning_rate": 1e-3},
-    "three times the steps": {"steps": 3 * STEPS},
 }
 
 

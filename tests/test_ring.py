@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,6 +16,7 @@ from radialbeams.nn.ring import (
     OFFSET_REACH,
     Posterior,
     Ring,
+    RingLoss,
     answer,
     confidence,
     posterior,
@@ -29,11 +31,14 @@ def small_config(**changes: object) -> BICConfig:
     return BICConfig(**{**settings, "ring_width": 16, **changes})  # type: ignore[arg-type]
 
 
-@pytest.fixture
-def ring() -> RingBIC:
+@pytest.fixture(params=[0, 2], ids=["convolutions", "attention"])
+def ring(request: pytest.FixtureRequest) -> RingBIC:
     """Random weights, and running statistics that are not those of a fresh network."""
     torch.manual_seed(0)
-    model = RingBIC(small_config())
+    model = RingBIC(small_config(ring_attention=request.param))
+    for name, weight in model.named_parameters():
+        if name.endswith("apart"):
+            torch.nn.init.normal_(weight)
     for module in model.modules():
         if isinstance(module, torch.nn.BatchNorm2d):
             module.momentum = None  # the plain mean of what it sees
@@ -176,3 +181,33 @@ def test_every_weight_of_the_ring_learns(ring: RingBIC) -> None:
     loss, _ = ring_loss(torch.rand(8) * 6, *ring(torch.rand(8, 3, 28, 28)))
     loss.mean().backward()
     assert all(p.grad is not None and p.grad.abs().sum() > 0 for p in ring.parameters())
+
+
+def test_each_part_of_the_loss_has_its_weight() -> None:
+    torch.manual_seed(3)
+    truth, logits, offsets = torch.rand(6) * 6, torch.randn(6, 24), torch.rand(6, 24)
+    alone = RingLoss(circle=0, offset=0)
+    crossed = ring_loss(truth, logits, offsets, alone)[0]
+    circle = ring_loss(truth, logits, offsets, replace(alone, circle=1))[0] - crossed
+    missed = ring_loss(truth, logits, offsets, replace(alone, offset=1))[0] - crossed
+    whole = ring_loss(truth, logits, offsets, RingLoss(circle=3, offset=7))[0]
+    torch.testing.assert_close(whole, crossed + 3 * circle + 7 * missed)
+    assert (circle > 0).all() and (missed > 0).all()
+
+
+def test_a_wide_target_asks_for_a_wide_posterior() -> None:
+    truth, offsets = torch.tensor([1.0]), torch.zeros(1, 36)
+    beams = torch.arange(36) * TURN / 36
+    sharp, soft = ((torch.cos(beams - 1.0) / (w * TURN / 36) ** 2)[None] for w in (1, 3))
+
+    def loss(logits: torch.Tensor, width: float) -> float:
+        parts = RingLoss(width=width, circle=0, offset=0)
+        return ring_loss(truth, logits, offsets, parts)[0].item()
+
+    assert loss(sharp, 1) < loss(soft, 1)
+    assert loss(soft, 3) < loss(sharp, 3)
+
+
+def test_a_target_without_width_is_refused() -> None:
+    with pytest.raises(ValueError, match="width of a target must be above 0; got 0"):
+        RingLoss(width=0)

@@ -43,6 +43,7 @@ class BICConfig:
     ring_depth: int = 1  # blocks a stage
     ring_width: int = 128
     ring_dilations: tuple[int, ...] = (1, 2, 4, 8)
+    ring_attention: int = 0  # blocks of attention after the dilated ones
 
     def __post_init__(self) -> None:
         _one_of("sampler", self.sampler, get_args(Sampler))
@@ -161,6 +162,8 @@ class RingBIC(nn.Module):
             depth=c.ring_depth,
             width=c.ring_width,
             dilations=c.ring_dilations,
+            num_beams=c.num_beams,
+            attention=c.ring_attention,
         )
 
     def forward(self, views: Tensor) -> tuple[Tensor, Tensor]:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import torch
@@ -19,7 +20,7 @@ from radialbeams.nn.angles import TURN, circle_loss, positive, to_unit, wrap
 
 WITHIN = math.radians(10)  # confidence is the posterior mass this close to the answer
 OFFSET_REACH = 1.5  # beam steps that a beam's offset can reach to either side
-OFFSET_WEIGHT = 50.0
+HEADS = 8  # of attention
 MOMENTS = 6  # the highest k-fold symmetry that is told apart
 
 
@@ -77,6 +78,41 @@ class RingBlock(nn.Module):
         return F.gelu(ring + self.mix_norm(self.mix(hidden)))
 
 
+class RingAttention(nn.Module):
+    """Every beam listens to every other: by what they hold, and by how far apart they are.
+
+    Distances are counted around the circle, so this too commutes with rolls of the beams.
+    """
+
+    def __init__(self, maps: int, num_beams: int, heads: int = HEADS) -> None:
+        super().__init__()
+        self.heads = heads
+        self.norm = nn.BatchNorm2d(maps)
+        self.ask = nn.Conv2d(maps, 3 * maps, 1)
+        self.tell = nn.Conv2d(maps, maps, 1)
+        self.mix = nn.Sequential(
+            nn.BatchNorm2d(maps),
+            nn.Conv2d(maps, 2 * maps, 1),
+            nn.GELU(),
+            nn.Conv2d(2 * maps, maps, 1),
+        )
+        self.apart = nn.Parameter(torch.zeros(heads, num_beams))  # (heads, distance)
+        beams = torch.arange(num_beams)
+        self.distance: Tensor
+        self.register_buffer("distance", (beams[:, None] - beams) % num_beams, persistent=False)
+
+    def forward(self, ring: Tensor) -> Tensor:
+        asked = self.ask(self.norm(ring)).squeeze(3)  # (N, 3·C, |B|)
+        query, key, value = (
+            part.unflatten(1, (self.heads, -1)).transpose(2, 3) for part in asked.chunk(3, dim=1)
+        )  # (N, heads, |B|, C/heads) each
+        bias = self.apart[:, self.distance].to(query.dtype)  # (heads, |B|, |B|)
+        heard = F.scaled_dot_product_attention(query, key, value, attn_mask=bias[None])
+        ring = ring + self.tell(heard.transpose(2, 3).flatten(1, 2)[..., None])
+        mixed: Tensor = self.mix(ring)
+        return ring + mixed
+
+
 class Ring(nn.Module):
     """Beams (N, |B|, C, 2ε + 1, D) → logits and offsets, (N, |B|) each, offsets in beam steps."""
 
@@ -90,6 +126,8 @@ class Ring(nn.Module):
         width: int,
         dilations: Sequence[int],
         stem_stride: int,
+        num_beams: int = 0,
+        attention: int = 0,
     ) -> None:
         super().__init__()
         self.stem = nn.Conv2d(channels, stem, (3, stem_stride), (1, stem_stride), bias=False)
@@ -105,7 +143,10 @@ class Ring(nn.Module):
         self.collapse = nn.Conv2d(maps, width, (1, length), bias=False)
         self.collapse_norm = nn.BatchNorm2d(width)
         self.whole = nn.Linear(width, width)
-        self.ring = nn.Sequential(*(RingBlock(width, dilation) for dilation in dilations))
+        self.ring = nn.Sequential(
+            *(RingBlock(width, dilation) for dilation in dilations),
+            *(RingAttention(width, num_beams) for _ in range(attention)),
+        )
         self.head = nn.Conv2d(width, 2, 1)
 
     def forward(self, beams: Tensor) -> tuple[Tensor, Tensor]:
@@ -167,18 +208,37 @@ def symmetry(found: Posterior, threshold: float = 0.5) -> Tensor:
     return torch.where(strong.any(-1), strong.float().argmax(-1) + 1, 0)
 
 
-def ring_loss(angles: Tensor, logits: Tensor, offsets: Tensor) -> tuple[Tensor, Tensor]:
+@dataclass(frozen=True)
+class RingLoss:
+    """What the ring is trained with: a target, and the weights of what stands beside it."""
+
+    width: float = 1.0  # of the target's bump, in beam steps
+    circle: float = 1.0  # the paper's loss of the posterior's mean
+    offset: float = 50.0  # 1 − cos of what the beams near the truth answer
+
+    def __post_init__(self) -> None:
+        if self.width <= 0:
+            raise ValueError(f"The width of a target must be above 0; got {self.width}.")
+
+
+PARTS = RingLoss()
+
+
+def ring_loss(
+    angles: Tensor, logits: Tensor, offsets: Tensor, parts: RingLoss = PARTS
+) -> tuple[Tensor, Tensor]:
     """Radians (N,) against logits and offsets: the loss to minimise, and the plain circle loss.
 
-    Cross-entropy against a von Mises target one beam step wide, the paper's circle loss of the
-    posterior's mean, and 1 − cos of what the beams near the truth answer.
+    Cross-entropy against a von Mises target, the paper's circle loss of the posterior's mean, and
+    1 − cos of what the beams near the truth answer.
     """
     found = posterior(logits, offsets)
     step = TURN / logits.shape[-1]
     beams = torch.arange(logits.shape[-1], device=logits.device) * step
-    target = (torch.cos(beams - angles[:, None]) / step**2).softmax(-1)
+    target = (torch.cos(beams - angles[:, None]) / (parts.width * step) ** 2).softmax(-1)
     crossed = -(target * found.log_probabilities).sum(-1)
     mean = (found.log_probabilities.exp()[..., None] * to_unit(found.angles)).sum(-2)
     circle = circle_loss(angles, mean)
     missed = (target * (1 - torch.cos(found.angles - angles[:, None]))).sum(-1)
-    return crossed + circle + OFFSET_WEIGHT * missed, circle_loss(angles, to_unit(answer(found)))
+    loss = crossed + parts.circle * circle + parts.offset * missed
+    return loss, circle_loss(angles, to_unit(answer(found)))

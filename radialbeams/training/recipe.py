@@ -8,6 +8,7 @@ from typing import Any, Literal, get_args
 
 from radialbeams.nn.bic import BICConfig
 from radialbeams.nn.prior import PRIOR_MODES, PriorMode
+from radialbeams.nn.ring import RingLoss
 from radialbeams.nn.rotation import PADDINGS, Padding
 from radialbeams.training.augment import Augmentation
 from radialbeams.training.views import GROUPS, PROTOCOLS, Group, Protocol
@@ -29,6 +30,7 @@ class Recipe:
     group: Group = "so2"  # which turns are drawn
     draw: Draw = "view"  # anew for every view, or once per image as the authors' code did
     prior: PriorMode = "off"
+    loss: RingLoss = field(default_factory=RingLoss)  # of the ring; the paper's has no parts
     batch: int = 128
     steps: int = 4096
     learning_rate: float = 1e-4
@@ -66,11 +68,13 @@ class Recipe:
         for name in ("data", "model"):
             if name not in values:
                 raise ValueError(f"A recipe names its {name}; this one does not.")
-        augmentation = values.get("augmentation", {})
+        augmentation, loss = values.get("augmentation", {}), values.get("loss", {})
         _check_known("an augmentation", augmentation, Augmentation)
+        _check_known("a loss", loss, RingLoss)
         parts = {
             "model": BICConfig.from_dict(values["model"]),
             "augmentation": Augmentation(**augmentation),
+            "loss": RingLoss(**loss),
         }
         return cls(**{**values, **parts})
 
@@ -78,7 +82,9 @@ class Recipe:
         return asdict(self)
 
 
-def _check_known(what: str, values: Mapping[str, Any], kind: type[Recipe | Augmentation]) -> None:
+def _check_known(
+    what: str, values: Mapping[str, Any], kind: type[Recipe | Augmentation | RingLoss]
+) -> None:
     known = [entry.name for entry in fields(kind)]
     unknown = sorted(set(values) - set(known))
     if unknown:

@@ -21,7 +21,7 @@ from radialbeams.nn.rotation import disc
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.views import LeakfreeViews, PaperViews, Views
 
-ROOM_GPU, ROOM_CPU = 16 * 2**30, 2 * 2**30  # bytes that prepared parents may take
+ROOM_GPU, ROOM_CPU = 64 * 2**30, 2 * 2**30  # bytes that prepared parents may take
 
 
 @dataclass(frozen=True)
@@ -98,7 +98,8 @@ class Step:
         """What is minimised, and what is reported."""
         if isinstance(self.model, BIC):
             return self._paper_losses(self.model, parents, views, batch, epoch)
-        loss, circle = ring_loss(batch.angles, *self.model(views))
+        logits, offsets = self.model(views)
+        loss, circle = ring_loss(batch.angles, logits, offsets, self.recipe.loss)
         return loss.mean(), Losses(circle.mean().detach(), circle.new_zeros(()))
 
     def _paper_losses(
@@ -124,7 +125,10 @@ def _prepared(parents: Tensor, views: Views) -> Tensor:
     room = ROOM_GPU if parents.device.type == "cuda" else ROOM_CPU
     if isinstance(views, PaperViews) or 4 * parents.numel() > room:
         return parents
-    return torch.cat([views.prepare(part) for part in torch.split(parents, 256)])
+    prepared = torch.empty(parents.shape, device=parents.device)
+    for start in range(0, len(parents), 256):
+        prepared[start : start + 256] = views.prepare(parents[start : start + 256])
+    return prepared
 
 
 class GraphedStep:
