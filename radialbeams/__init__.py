@@ -1,6 +1,6 @@
 """radialbeams turns rotated images upright."""
 
-from radialbeams.canonicalizer import Canonicalization, Canonicalizer
+from radialbeams.canonicalizer import Canonicalization, Canonicalizer, canonicalize
 
-__all__ = ["Canonicalization", "Canonicalizer", "__version__"]
+__all__ = ["Canonicalization", "Canonicalizer", "__version__", "canonicalize"]
 __version__ = "0.1.0"

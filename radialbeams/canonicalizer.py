@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from io import BytesIO
 from pathlib import Path
+from typing import Any, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +15,7 @@ from PIL import Image
 
 from radialbeams import images, zoo
 from radialbeams.answers import Answer, read_posterior, read_unit
+from radialbeams.images import Corners, Source
 
 BATCH = 64
 
@@ -23,62 +27,154 @@ class Canonicalization:
     A model without a posterior (the paper's own network) has no confidence and no symmetry.
     """
 
-    image: Image.Image
-    angle_degrees: float  # counter-clockwise, in [0, 360)
+    # Of the type that came in: a Pillow image, an array, or bytes of the same format. A file
+    # comes back as BytesIO and a path as a Pillow image, so that nothing is overwritten.
+    image: Any
+    angle_degrees: float  # counter-clockwise, in [0, 360), to a hundredth
     confidence: float | None  # chance that the angle is within 10°
     symmetry: int | None  # 1 = one clear up, k = the same every 360°/k, 0 = no up
     posterior: NDArray[np.float32] | None  # (|B|,): probability of each beam's direction
 
 
 class Canonicalizer:
-    """A model, loaded once, that any number of pictures can be put through."""
+    """A model, loaded once, that any number of pictures and threads can be put through.
 
-    def __init__(self, model: str | Path, *, threads: int = 0) -> None:
-        # Only here: it is most of the import time, and `--help` needs none of it.
-        import onnxruntime
+    `refine` looks at each picture so many times, turned by fractions of the angle between two
+    beams, and averages the answers.
+    """
 
+    def __init__(
+        self, model: str | Path = zoo.DEFAULT, *, threads: int = 0, refine: int = 1
+    ) -> None:
+        if refine < 1:
+            raise ValueError(f"refine counts views and is at least 1; got {refine}.")
         found = zoo.find(model)
-        self.card = found.card
-        options = onnxruntime.SessionOptions()
-        options.intra_op_num_threads = threads  # 0 lets the runtime choose
-        options.log_severity_level = 3
-        self._session = onnxruntime.InferenceSession(
-            zoo.verified_onnx(found), options, providers=["CPUExecutionProvider"]
-        )
+        self.name, self.card, self.refine = found.name, found.card, refine
+        self._session = _session(found, threads)
 
-    def answers(self, pictures: Sequence[images.Source]) -> list[Answer]:
+    @property
+    def parent_size(self) -> int:
+        """The side of the square that a view is made from, in pixels."""
+        size: int = self.card["protocol"].get("parent_size", self.card["config"]["view_size"])
+        return size
+
+    @overload
+    def predict(
+        self,
+        image: Source,
+        *,
+        corners: Corners = "expand",
+        fill: str | None = None,
+        first_frame: bool = False,
+    ) -> Canonicalization: ...
+
+    @overload
+    def predict(
+        self,
+        image: list[Any],
+        *,
+        corners: Corners = "expand",
+        fill: str | None = None,
+        first_frame: bool = False,
+    ) -> list[Canonicalization]: ...
+
+    def predict(
+        self,
+        image: Source | list[Any],
+        *,
+        corners: Corners = "expand",
+        fill: str | None = None,
+        first_frame: bool = False,
+    ) -> Canonicalization | list[Canonicalization]:
+        """The turn of a picture, and the picture turned back; a list of them for a list.
+
+        `corners` and `fill` say what becomes of the corners, as in `images.turn`.
+        """
+        sources = [_kept(one) for one in (image if isinstance(image, list) else [image])]
+        answers = self.answers(sources, first_frame=first_frame)
+        found = []
+        for source, answer in zip(sources, answers, strict=True):
+            angle = round(answer.angle_degrees, 2) % 360
+            turned = _turned(source, -angle, corners, fill, first_frame)
+            found.append(
+                Canonicalization(
+                    turned, angle, answer.confidence, answer.symmetry, answer.posterior
+                )
+            )
+        return found if isinstance(image, list) else found[0]
+
+    def answers(self, sources: Sequence[Source], *, first_frame: bool = False) -> list[Answer]:
         """What the model says of each picture, in batches; nothing is turned."""
         found: list[Answer] = []
-        for start in range(0, len(pictures), BATCH):
-            views = [self._view(picture) for picture in pictures[start : start + BATCH]]
-            outputs = self._session.run(None, {"views": np.stack(views)})
-            if self.card["config"]["decoder"] == "ring":
-                logits, offsets = outputs
-                found += read_posterior(logits, offsets, **self.card.get("calibration", {}))
-            else:
-                found += read_unit(outputs[0])
+        for start in range(0, len(sources), BATCH):
+            batch = sources[start : start + BATCH]
+            views = [self.view(source, first_frame=first_frame) for source in batch]
+            found += self.answers_from_views(np.stack(views))
         return found
 
-    def predict(self, picture: images.Source, *, fill: str = "black") -> Canonicalization:
-        """The turn of one picture, and the picture turned back; `fill` is for its corners."""
-        opened = images.open_rgb(picture)
-        (found,) = self.answers([opened])
-        return Canonicalization(
-            images.turn(opened, -found.angle_degrees, fill),
-            found.angle_degrees,
-            found.confidence,
-            found.symmetry,
-            found.posterior,
-        )
+    def view(self, source: Source, *, first_frame: bool = False) -> NDArray[np.float32]:
+        """What the model sees of a picture: (C, S, S), or (k, C, S, S) with `refine` = k."""
+        config = self.card["config"]
+        small = images.read_small(source, self.parent_size, first_frame=first_frame)
+        return images.view(small, self.card["protocol"], config["view_size"], config["channels"])
 
-    def _view(self, picture: images.Source) -> NDArray[np.float32]:
-        protocol, size = self.card["protocol"], self.card["config"]["view_size"]
-        channels = self.card["config"]["channels"]
-        opened = images.open_rgb(picture)
-        if channels == 1:
-            opened = opened.convert("L").convert("RGB")
-        if protocol["name"] == "leakfree":
-            view = images.leakfree_view(opened, protocol["parent_size"], size)
-        else:
-            view = images.paper_view(opened, size)
-        return view[:channels]
+    def answers_from_views(self, views: NDArray[np.float32]) -> list[Answer]:
+        """One answer for each view in (N, C, S, S), or for each k of them in (N, k, C, S, S)."""
+        outputs = self._session.run(None, {"views": views})
+        if self.card["config"]["decoder"] == "ring":
+            logits, offsets = outputs
+            return read_posterior(logits, offsets, **self.card.get("calibration", {}))
+        return read_unit(outputs[0])
+
+
+def canonicalize(
+    image: Source,
+    model: str | Path = zoo.DEFAULT,
+    *,
+    corners: Corners = "expand",
+    fill: str | None = None,
+    first_frame: bool = False,
+    refine: int = 1,
+) -> Canonicalization:
+    """The turn of one picture, and the picture turned back, of the type that it came in.
+
+    The model is loaded by the first call and kept for the next ones.
+    """
+    loaded = _loaded(str(model), refine)
+    return loaded.predict(image, corners=corners, fill=fill, first_frame=first_frame)
+
+
+@lru_cache(maxsize=8)
+def _loaded(model: str, refine: int) -> Canonicalizer:
+    return Canonicalizer(model, refine=refine)
+
+
+def _session(model: zoo.Model, threads: int) -> Any:
+    # Only here: it is most of the import time, and `--help` needs none of it.
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads  # 0 lets the runtime choose
+    options.log_severity_level = 3
+    return onnxruntime.InferenceSession(
+        zoo.verified_onnx(model), options, providers=["CPUExecutionProvider"]
+    )
+
+
+def _kept(source: Any) -> Any:
+    """A file is read here, since it can be read only once; its bytes stand for it."""
+    return BytesIO(source.read()) if hasattr(source, "read") else source
+
+
+def _turned(
+    source: Any, degrees: float, corners: Corners, fill: str | None, first_frame: bool
+) -> Any:
+    if isinstance(source, np.ndarray):
+        return images.turn(source, degrees, corners=corners, fill=fill)
+    content = source.getvalue() if isinstance(source, BytesIO) else source
+    picture = images.read(content, first_frame=first_frame)
+    turned = images.turn(picture, degrees, corners=corners, fill=fill)
+    if isinstance(source, str | Path | Image.Image):
+        return turned.image
+    data = images.encode(turned)
+    return data if isinstance(source, bytes) else BytesIO(data)

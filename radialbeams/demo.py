@@ -9,7 +9,7 @@ from pathlib import Path
 from PIL import Image, ImageDraw
 
 from radialbeams.canonicalizer import Canonicalizer
-from radialbeams.images import open_rgb
+from radialbeams.images import read
 
 PICTURES = Path(__file__).parent / "pictures"
 # Each picture with the model that knows its kind, and the colour that its corners are filled with.
@@ -39,10 +39,10 @@ class Row:
 def rows() -> Iterator[Row]:
     for name, (model, fill) in SHOWN.items():
         canonicalizer = Canonicalizer(model)
-        picture = open_rgb(PICTURES / f"{name}.webp")
+        picture = read(PICTURES / f"{name}.webp").image
         for angle in TURNS:
             before = picture.rotate(angle, Image.Resampling.BICUBIC, fillcolor=fill)
-            found = canonicalizer.predict(before, fill=fill)
+            found = canonicalizer.predict(before, corners="same", fill=fill)
             yield Row(
                 name,
                 model,

@@ -10,7 +10,12 @@ import radialbeams
 
 
 def test_the_public_names_are_these() -> None:
-    assert sorted(radialbeams.__all__) == ["Canonicalization", "Canonicalizer", "__version__"]
+    assert sorted(radialbeams.__all__) == [
+        "Canonicalization",
+        "Canonicalizer",
+        "__version__",
+        "canonicalize",
+    ]
 
 
 @pytest.mark.parametrize("name", radialbeams.__all__)

@@ -9,9 +9,9 @@ import pytest
 import torch
 from PIL import Image
 
-from radialbeams import images as light
 from radialbeams import zoo
 from radialbeams.canonicalizer import Canonicalizer
+from radialbeams.images import views as light
 from radialbeams.nn import rotation
 from radialbeams.training.data import DataNotFound, ImageSet, load
 from radialbeams.training.evaluate import predict_with

@@ -17,7 +17,8 @@ import torch
 
 from radialbeams import zoo
 from radialbeams.demo import PICTURES
-from radialbeams.images import open_rgb, paper_view
+from radialbeams.images import read
+from radialbeams.images.views import paper_view
 from radialbeams.nn.bic import BICConfig
 from radialbeams.training.data import ImageSet
 from radialbeams.training.evaluate import evaluate, predict_with
@@ -98,7 +99,7 @@ def test_a_card_was_trained_by_a_recipe_that_can_be_repeated(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_onnx_file_computes_what_the_weights_compute(name: str) -> None:
     model, card = load_model(zoo.find(name).stem)
-    picture = open_rgb(PICTURES / "astronaut.webp")
+    picture = read(PICTURES / "astronaut.webp").image
     turns = [picture.rotate(degrees) for degrees in (0, 50, 200)]
     views = np.stack([paper_view(turned, card["config"]["view_size"]) for turned in turns])
     session = onnxruntime.InferenceSession(zoo.verified_onnx(zoo.find(name)))

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent
+DEFAULT = "ring.coil100-objects"  # the one place that says which model is used if none is named
 
 
 class ModelNotFound(ValueError):

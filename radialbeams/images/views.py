@@ -1,39 +1,36 @@
-"""Pictures in, views for a model, the picture turned back.
+"""What a model sees of a picture: its square view. numpy only.
 
-Convention: angles here are degrees, counter-clockwise as displayed, like everywhere at the edges.
+Convention: a view's `turn` is degrees, counter-clockwise as displayed, about its middle.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from functools import cache
-from pathlib import Path
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageOps
+from PIL import Image
 
-Source = str | Path | Image.Image
-
-_QUARTERS = {
-    90: Image.Transpose.ROTATE_90,
-    180: Image.Transpose.ROTATE_180,
-    270: Image.Transpose.ROTATE_270,
-}
+Floats = NDArray[np.float32]
 
 
-def open_rgb(source: Source) -> Image.Image:
-    """A picture as it is meant to be seen: EXIF orientation applied, alpha laid on black."""
-    picture = source if isinstance(source, Image.Image) else Image.open(source)
-    picture = ImageOps.exif_transpose(picture)
-    if picture.mode == "F":
-        raise ValueError("Its pixels are floats of unknown range; save it with 8 or 16 bits.")
-    if picture.mode.startswith("I"):  # 16 bits, which Pillow's own conversion would clip to 8
-        values = np.asarray(picture).clip(0, 65535).astype(np.uint32)
-        picture = Image.fromarray(((values + 128) // 257).astype(np.uint8))
-    if picture.has_transparency_data:
-        clear = picture.convert("RGBA")
-        picture = Image.alpha_composite(Image.new("RGBA", clear.size, "black"), clear)
-    return picture.convert("RGB")
+def view(
+    picture: Image.Image,
+    protocol: Mapping[str, Any],
+    view_size: int,
+    channels: int,
+    turn: float = 0.0,
+) -> Floats:
+    """(C, S, S) in [0, 1] of an RGB picture, made as the model's card says."""
+    if channels == 1:
+        picture = picture.convert("L").convert("RGB")
+    if protocol["name"] == "leakfree":
+        made = leakfree_view(picture, protocol["parent_size"], view_size)
+    else:
+        made = paper_view(picture, view_size)
+    return made[:channels]
 
 
 def centre_square(picture: Image.Image) -> Image.Image:
@@ -96,11 +93,3 @@ def _bicubic_weight(distance: NDArray[np.float64]) -> NDArray[np.float64]:
     near = (a + 2) * d**3 - (a + 3) * d**2 + 1
     far = a * (d**3 - 5 * d**2 + 8 * d - 4)
     return np.where(d <= 1, near, np.where(d < 2, far, 0.0))
-
-
-def turn(picture: Image.Image, degrees: float, fill: str = "black") -> Image.Image:
-    """The picture turned counter-clockwise on its own canvas, once; quarter turns move pixels."""
-    quarter = _QUARTERS.get(round(degrees) % 360) if degrees == round(degrees) else None
-    if quarter is not None and (quarter == _QUARTERS[180] or picture.width == picture.height):
-        return picture.transpose(quarter)
-    return picture.rotate(degrees, Image.Resampling.BICUBIC, fillcolor=fill)

@@ -1,0 +1,25 @@
+"""Pictures: read as they are meant to be seen, shown to a model, turned, and written back.
+
+Convention: angles here are degrees, counter-clockwise as displayed, like everywhere at the edges.
+"""
+
+from radialbeams.images.orientation import set_orientation
+from radialbeams.images.picture import ImageError, Picture, Source
+from radialbeams.images.reading import MAX_PIXELS, read, read_small
+from radialbeams.images.turning import Corners, turn
+from radialbeams.images.views import view
+from radialbeams.images.writing import encode
+
+__all__ = [
+    "MAX_PIXELS",
+    "Corners",
+    "ImageError",
+    "Picture",
+    "Source",
+    "encode",
+    "read",
+    "read_small",
+    "set_orientation",
+    "turn",
+    "view",
+]

@@ -1,0 +1,135 @@
+"""EXIF's orientation: read, reset, and set without touching a pixel of a JPEG.
+
+Convention: the tag's value says how the stored picture has to be moved to be seen upright, as in
+TRANSPOSES; a quarter turn is counter-clockwise as displayed.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from io import BytesIO
+
+from PIL import Image
+
+from radialbeams.images.picture import ImageError
+
+ORIENTATION = 0x0112
+TRANSPOSES = {
+    2: Image.Transpose.FLIP_LEFT_RIGHT,
+    3: Image.Transpose.ROTATE_180,
+    4: Image.Transpose.FLIP_TOP_BOTTOM,
+    5: Image.Transpose.TRANSPOSE,
+    6: Image.Transpose.ROTATE_270,
+    7: Image.Transpose.TRANSVERSE,
+    8: Image.Transpose.ROTATE_90,
+}
+# What one more quarter turn makes of a value, again and again: as taken, and mirrored.
+CYCLES = ((1, 8, 3, 6), (2, 5, 4, 7))
+_HEADER = b"Exif\0\0"
+_APP0, _APP1, _START_OF_SCAN = 0xE0, 0xE1, 0xDA
+
+
+def orientation_of(image: Image.Image) -> int:
+    """1 … 8; a tag that cannot be read counts as none, since the pixels may still be good."""
+    try:
+        value = image.getexif().get(ORIENTATION, 1)
+    except Exception:
+        return 1
+    return value if value in TRANSPOSES else 1
+
+
+def turned(orientation: int, quarter_turns: int) -> int:
+    """The value that shows what `orientation` shows, turned by so many quarters."""
+    cycle = CYCLES[0] if orientation in CYCLES[0] else CYCLES[1]
+    return cycle[(cycle.index(orientation) + quarter_turns) % 4]
+
+
+def reset(exif: bytes) -> bytes | None:
+    """The same EXIF for a picture that is upright; None if it cannot be read."""
+    try:
+        return _with_value(exif, 1)
+    except (struct.error, ValueError, IndexError):
+        return None
+
+
+def set_orientation(data: bytes, quarter_turns: int) -> bytes:
+    """A JPEG that is displayed turned by so many quarters; its pixels' bytes stay as they are."""
+    segments = list(_segments(data))
+    places = [(start, end) for kind, start, end in segments if _is_exif(data, kind, start)]
+    if places:
+        start, end = places[0]
+        exif = data[start + 4 : end]
+    else:
+        # JFIF, where there is one, stays first.
+        start = end = next((end for kind, _, end in segments if kind == _APP0), 2)
+        exif = b""
+    value = turned(_stored(data), quarter_turns)
+    try:
+        exif = _with_value(exif, value)
+    except (struct.error, ValueError, IndexError):
+        exif = _only(value)
+    segment = b"\xff\xe1" + struct.pack(">H", len(exif) + 2) + exif
+    return data[:start] + segment + data[end:]
+
+
+def _stored(data: bytes) -> int:
+    try:
+        with Image.open(BytesIO(data), formats=("JPEG",)) as image:
+            return orientation_of(image)
+    except Exception as error:
+        raise ImageError("It is damaged or cut short. Get a fresh copy.") from error
+
+
+def _is_exif(data: bytes, kind: int, start: int) -> bool:
+    return kind == _APP1 and data[start + 4 : start + 10] == _HEADER
+
+
+def _segments(data: bytes) -> Iterator[tuple[int, int, int]]:
+    """(kind, start, end) of each segment in front of the pixels, its marker included."""
+    if data[:2] != b"\xff\xd8":
+        raise ImageError("Only a JPEG can be turned by its EXIF tag alone; this is none.")
+    at = 2
+    while at + 4 <= len(data) and data[at] == 0xFF and data[at + 1] != _START_OF_SCAN:
+        if data[at + 1] == 0xFF:  # a filling byte
+            at += 1
+            continue
+        end = at + 2 + int.from_bytes(data[at + 2 : at + 4], "big")
+        yield data[at + 1], at, end
+        at = end
+
+
+def _with_value(exif: bytes, value: int) -> bytes:
+    """Changed in place, because a camera's own notes point at bytes by their number."""
+    if exif[:6] != _HEADER:
+        return _only(value)
+    order = {b"II*\0": "<", b"MM\0*": ">"}.get(exif[6:10])
+    if order is None:
+        raise ValueError("no TIFF header")
+    (directory,) = struct.unpack_from(order + "I", exif, 10)
+    at = 6 + directory
+    (count,) = struct.unpack_from(order + "H", exif, at)
+    patched = bytearray(exif)
+    # The next directory describes a thumbnail, which would show the picture as it was.
+    struct.pack_into(order + "I", patched, at + 2 + 12 * count, 0)
+    for entry in range(at + 2, at + 2 + 12 * count, 12):
+        if struct.unpack_from(order + "H", exif, entry)[0] == ORIENTATION:
+            struct.pack_into(order + "HHIHH", patched, entry, ORIENTATION, 3, 1, value, 0)
+            return bytes(patched)
+    return _added(bytes(patched), value)
+
+
+def _added(exif: bytes, value: int) -> bytes:
+    """A directory without the tag has no room for it, so Pillow writes it anew."""
+    if value == 1:
+        return exif
+    rewritten = Image.Exif()
+    rewritten.load(exif)
+    rewritten[ORIENTATION] = value
+    return rewritten.tobytes()
+
+
+def _only(value: int) -> bytes:
+    exif = Image.Exif()
+    exif[ORIENTATION] = value
+    return exif.tobytes()

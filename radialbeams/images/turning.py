@@ -1,0 +1,166 @@
+"""A picture turned, once, at its full resolution and depth.
+
+Convention: degrees, counter-clockwise as displayed, about the middle of the canvas. Multiples of
+90° only move pixels, so the sides of the canvas swap for 90° and 270°, whatever the corners.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Any, Literal, TypeVar, get_args
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageColor
+
+from radialbeams.images.picture import Array, ImageError, Picture
+
+# Nothing cut off; the largest upright rectangle that is all picture; the same canvas.
+Corners = Literal["expand", "crop", "same"]
+Turnable = TypeVar("Turnable", Picture, Image.Image, Array)
+
+_QUARTERS = {
+    90: Image.Transpose.ROTATE_90,
+    180: Image.Transpose.ROTATE_180,
+    270: Image.Transpose.ROTATE_270,
+}
+_WITH_ALPHA = {"L": "LA", "RGB": "RGBA", "CMYK": "RGBA", "LA": "LA", "RGBA": "RGBA"}
+
+
+def turn(
+    picture: Turnable, degrees: float, *, corners: Corners = "expand", fill: str | None = None
+) -> Turnable:
+    """`picture` turned counter-clockwise, of the type that it came in.
+
+    `fill` is a colour's name or #rrggbb; without it corners are transparent where the picture has
+    alpha and black where it has none. "transparent" gives a picture alpha.
+    """
+    if corners not in get_args(Corners):
+        raise ValueError(f"corners must be {', '.join(get_args(Corners))}; got {corners!r}.")
+    if not math.isfinite(degrees):
+        raise ValueError(f"degrees must be a finite number; got {degrees}.")
+    if isinstance(picture, Picture):
+        return replace(picture, image=_turn_image(picture.image, degrees, corners, fill))
+    if isinstance(picture, Image.Image):
+        return _turn_image(picture, degrees, corners, fill)
+    return _turn_array(picture, degrees, corners, fill)
+
+
+def _turn_image(
+    image: Image.Image, degrees: float, corners: Corners, fill: str | None
+) -> Image.Image:
+    if fill == "transparent":
+        if image.mode not in _WITH_ALPHA:
+            raise ImageError(f"An image of mode {image.mode} has no room for alpha. Name a colour.")
+        image = image.convert(_WITH_ALPHA[image.mode])
+    degrees %= 360
+    if degrees % 90 == 0:
+        return image.transpose(_QUARTERS[int(degrees)]) if degrees else image.copy()
+    if image.mode.startswith("I") or image.mode == "F":
+        return Image.fromarray(_turn_array(np.asarray(image), degrees, corners, fill))
+    if image.mode in ("1", "P", "PA"):
+        image = image.convert("RGBA" if image.has_transparency_data else "RGB")
+    size = _canvas(image.size, degrees, corners)
+    return image.transform(
+        size,
+        Image.Transform.AFFINE,
+        _inverse(image.size, size, degrees),
+        Image.Resampling.BICUBIC,
+        fillcolor=_colour(fill, image.mode),
+    )
+
+
+def _turn_array(array: Array, degrees: float, corners: Corners, fill: str | None) -> Array:
+    degrees %= 360
+    if degrees % 90 == 0:
+        return np.ascontiguousarray(np.rot90(array, int(degrees) // 90))
+    planes = array.reshape(*array.shape[:2], -1)
+    channels = planes.shape[2]
+    largest = np.iinfo(array.dtype).max if array.dtype.kind in "iu" else 1
+    mode = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}[channels]
+    if fill == "transparent" and mode not in ("LA", "RGBA"):
+        raise ImageError("An array without alpha stays without. Name a colour, or add a channel.")
+    colour = [value / 255 for value in _colour(fill, mode)]
+    values = planes.astype(np.float32) / np.float32(largest)
+    if mode in ("LA", "RGBA"):
+        values[:, :, :-1] *= values[:, :, -1:]  # so that hidden colours do not bleed
+    size = array.shape[1::-1]
+    canvas = _canvas(size, degrees, corners)
+    inverse = _inverse(size, canvas, degrees)
+    turned = np.stack(
+        [_resampled(values[:, :, c], canvas, inverse, colour[c]) for c in range(channels)], axis=2
+    )
+    if mode in ("LA", "RGBA"):
+        turned[:, :, :-1] /= np.maximum(turned[:, :, -1:], np.float32(1e-6))
+    turned = turned.clip(0, 1) * np.float32(largest)
+    if array.dtype.kind in "iu":
+        turned = np.rint(turned)
+    return turned.astype(array.dtype).reshape(*canvas[::-1], *array.shape[2:])
+
+
+def _resampled(
+    plane: NDArray[np.float32], size: tuple[int, int], inverse: tuple[float, ...], fill: float
+) -> NDArray[np.float32]:
+    image = Image.fromarray(plane)
+    turned = image.transform(
+        size, Image.Transform.AFFINE, inverse, Image.Resampling.BICUBIC, fillcolor=fill
+    )
+    return np.asarray(turned)
+
+
+# --- geometry ----------------------------------------------------------------------------------
+
+
+def _inverse(
+    before: tuple[int, int], after: tuple[int, int], degrees: float
+) -> tuple[float, float, float, float, float, float]:
+    """Where each new pixel comes from, as Pillow wants it: (x, y) → (ax + by + c, dx + ey + f).
+
+    Coordinates run from the canvas' upper left corner, not from the middle of its first pixel.
+    """
+    cos, sin = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
+    (x, y), (u, v) = ((width / 2, height / 2) for width, height in (before, after))
+    return cos, -sin, x - cos * u + sin * v, sin, cos, y - sin * u - cos * v
+
+
+def _canvas(size: tuple[int, int], degrees: float, corners: Corners) -> tuple[int, int]:
+    if corners == "same":
+        return size
+    cos, sin = (abs(f(math.radians(degrees))) for f in (math.cos, math.sin))
+    width, height = size
+    if corners == "expand":
+        # A thousandth of a pixel is rounding, not picture.
+        return (
+            math.ceil(width * cos + height * sin - 1e-3),
+            math.ceil(width * sin + height * cos - 1e-3),
+        )
+    across, down = _largest_inside(width, height, cos, sin)
+    return max(1, math.floor(across)), max(1, math.floor(down))
+
+
+def _largest_inside(width: int, height: int, cos: float, sin: float) -> tuple[float, float]:
+    """Sides of the largest upright rectangle in a turned one."""
+    long, short = max(width, height), min(width, height)
+    if short <= 2 * sin * cos * long:
+        # Two of its corners touch the long sides, half way between them.
+        along, aside = (short / 2 / sin, short / 2 / cos)
+        return (along, aside) if width >= height else (aside, along)
+    double = cos * cos - sin * sin
+    return (width * cos - height * sin) / double, (height * cos - width * sin) / double
+
+
+def _colour(fill: str | None, mode: str) -> tuple[int, ...]:
+    """The fill's channels in an image of that mode."""
+    clear = fill == "transparent" or (fill is None and mode in ("LA", "RGBA"))
+    try:
+        rgb = (0, 0, 0) if fill in (None, "transparent") else ImageColor.getrgb(str(fill))[:3]
+    except ValueError as error:
+        raise ValueError(
+            f'fill must be "transparent" or a colour, as in "white" or "#ff8800"; got {fill!r}.'
+        ) from error
+    pixel: Any = Image.new("RGB", (1, 1), rgb)
+    if mode in ("LA", "RGBA"):
+        pixel.putalpha(0 if clear else 255)
+    value = pixel.convert(mode).getpixel((0, 0))
+    return value if isinstance(value, tuple) else (value,)
