@@ -27,7 +27,8 @@ ARROWS = {
         "experiments",
     },
     "serving": {"canonicalizer", "images", "zoo"},
-    "batch": {"canonicalizer", "images", "zoo"},
+    # The package itself only for its version.
+    "batch": {"__init__", "answers", "canonicalizer", "images", "zoo"},
     "engines": {"batch", "canonicalizer", "images", "zoo"},
     "demo": {"canonicalizer", "images"},
     "canonicalizer": {"answers", "images", "zoo"},

@@ -1,0 +1,128 @@
+"""What is done to each picture, and what came of it."""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from dataclasses import dataclass
+from io import BytesIO
+from typing import Any, Literal
+
+from radialbeams import images
+from radialbeams.answers import Answer
+
+Action = Literal["turned", "left", "unsure", "exists"]
+
+MIN_ANGLE = 1.0  # degrees; nobody sees less, and turning costs a little sharpness
+MIN_CONFIDENCE = 0.5  # where the model's card says nothing better
+THUMBNAIL = 160  # pixels
+JPEG = b"\xff\xd8"
+
+
+@dataclass(frozen=True)
+class Job:
+    """The settings of a run; each of them changes what comes out."""
+
+    model: str
+    refine: int = 1
+    first_frame: bool = False
+    turns: bool = False  # else only the angle is asked for
+    writes: bool = False  # else a dry run
+    in_place: bool = False
+    overwrite: bool = False
+    snap: bool = False  # to the nearest quarter turn
+    exif: bool = False  # by a JPEG's orientation tag and in no other way
+    corners: images.Corners = "expand"
+    fill: str | None = None
+    min_confidence: float = MIN_CONFIDENCE
+    min_angle: float = MIN_ANGLE
+    quality: int | None = None
+    format: str | None = None
+    thumbnails: int = 0  # how many of the pictures are kept small, before and after
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What came of one file: an answer and an action, or an error in a sentence."""
+
+    path: str
+    out: str | None = None
+    angle_ccw: float | None = None  # degrees in [0, 360), two decimals
+    confidence: float | None = None
+    symmetry: int | None = None
+    action: Action | None = None  # None where only the angle was asked for
+    error: str | None = None
+    sha256: str | None = None  # of the output that was made
+    before: str | None = None  # thumbnails, as data URIs
+    after: str | None = None
+
+    def record(self, model: str) -> dict[str, Any]:
+        """The object that `--json` prints."""
+        if self.error is not None:
+            return {"path": self.path, "error": self.error}
+        found = {
+            "angle_ccw": self.angle_ccw,
+            "confidence": self.confidence,
+            "symmetry": self.symmetry,
+            "model": model,
+        }
+        if self.action is None:
+            return {"path": self.path, **found}
+        return {"path": self.path, "out": self.out, **found, "action": self.action}
+
+
+def angle_of(answer: Answer) -> float:
+    """Rounded before anything is turned by it, so that the last bits of a sum do not matter."""
+    return round(answer.angle_degrees, 2) % 360
+
+
+def action_for(answer: Answer, job: Job) -> Action:
+    """A model that knows no confidence counts as sure."""
+    if answer.confidence is not None and answer.confidence < job.min_confidence:
+        return "unsure"
+    angle = angle_of(answer)
+    if min(angle, 360 - angle) < job.min_angle or _back(angle, job) == 0:
+        return "left"
+    return "turned"
+
+
+def upright(data: bytes, angle: float, job: Job) -> bytes:
+    """The file turned back by its angle; by a quarter turn without any loss, if it can be."""
+    if job.snap and data.startswith(JPEG) and job.format in (None, "jpeg"):
+        return images.set_orientation(data, round(_back(angle, job) / 90))
+    if job.exif:
+        raise images.ImageError("Only a JPEG has the tag that --exif sets. Say --snap 90 instead.")
+    picture = images.read(data, first_frame=job.first_frame)
+    turned = images.turn(picture, _back(angle, job), corners=job.corners, fill=job.fill)
+    return images.encode(turned, job.format, quality=job.quality)
+
+
+def unchanged(data: bytes, job: Job) -> bytes:
+    """The same bytes, unless another format was asked for."""
+    if job.format is None:
+        return data
+    picture = images.read(data, first_frame=job.first_frame)
+    if picture.format == job.format.upper():
+        return data
+    return images.encode(picture, job.format, quality=job.quality)
+
+
+def made(data: bytes, answer: Answer, job: Job) -> tuple[Action, bytes]:
+    """What is done to a file, and its bytes afterwards."""
+    action = action_for(answer, job)
+    if action == "turned":
+        return action, upright(data, angle_of(answer), job)
+    return action, unchanged(data, job)
+
+
+def thumbnail(data: bytes, job: Job) -> str:
+    """A data URI; small pictures are as large as they are."""
+    small = images.read_small(data, THUMBNAIL, first_frame=job.first_frame)
+    small.thumbnail((THUMBNAIL, THUMBNAIL))
+    stream = BytesIO()
+    small.save(stream, "WEBP", quality=70, method=2)
+    return "data:image/webp;base64," + b64encode(stream.getvalue()).decode("ascii")
+
+
+def _back(angle: float, job: Job) -> float:
+    """Degrees counter-clockwise that undo the turn."""
+    return float(-round(angle / 90) % 4 * 90) if job.snap else -angle % 360

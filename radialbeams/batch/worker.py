@@ -1,0 +1,151 @@
+"""One worker: a process that takes batches from its standard input and answers on its output.
+
+It does what can go wrong. It says which file it is at before it touches it, so that if it dies its
+parent knows why; and if its parent dies, saying so fails and it stops as well.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import shutil
+import signal
+import sys
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from radialbeams.answers import Answer
+from radialbeams.batch.job import Job, Outcome, angle_of, made, thumbnail
+from radialbeams.batch.journal import part_of
+from radialbeams.batch.plan import Item
+from radialbeams.canonicalizer import Canonicalizer
+from radialbeams.images import ImageError
+
+SECONDS_A_FILE = 60
+
+Say = Callable[[dict[str, Any]], None]
+
+
+class Worker:
+    """The steps of one batch: all views, all answers in one call of the model, all outputs."""
+
+    def __init__(self, job: Job, say: Say) -> None:
+        self.job = job
+        self.canonicalizer = Canonicalizer(job.model, threads=1, refine=job.refine)
+        self._say = say
+
+    def batch(self, items: list[Item], thumbnails: int) -> list[Outcome]:
+        found: list[Outcome | None] = []
+        views: list[NDArray[np.float32]] = []
+        for number, item in enumerate(items):
+            self._at(number)
+            outcome, view = self._view(item)
+            found.append(outcome)
+            if view is not None:
+                views.append(view)
+        self._at(None)
+        answers = iter(self.canonicalizer.answers_from_views(np.stack(views)) if views else ())
+        outcomes = []
+        for number, (item, outcome) in enumerate(zip(items, found, strict=True)):
+            self._at(number)
+            outcomes.append(
+                outcome or self._outcome(item, next(answers), small=number < thumbnails)
+            )
+        self._at(None)
+        return outcomes
+
+    def _view(self, item: Item) -> tuple[Outcome | None, NDArray[np.float32] | None]:
+        """Either an outcome already, or a view to be judged."""
+        kept = not (self.job.in_place or self.job.overwrite)
+        if kept and item.out is not None and os.path.lexists(item.out):
+            return Outcome(item.path, item.out, action="exists"), None
+        try:
+            return None, self.canonicalizer.view(item.path, first_frame=self.job.first_frame)
+        except ImageError as error:
+            return Outcome(item.path, error=str(error)), None
+
+    def _outcome(self, item: Item, answer: Answer, *, small: bool) -> Outcome:
+        outcome = Outcome(
+            item.path,
+            item.out,
+            angle_of(answer),
+            None if answer.confidence is None else round(answer.confidence, 4),
+            answer.symmetry,
+        )
+        try:
+            return self._turned(outcome, answer, small=small) if self.job.turns else outcome
+        except (ImageError, OSError) as error:
+            return Outcome(item.path, error=_sentence(error))
+
+    def _turned(self, outcome: Outcome, answer: Answer, *, small: bool) -> Outcome:
+        """The output is made, under a name of its own; taking its place is the parent's part."""
+        with open(outcome.path, "rb") as file:
+            before = file.read()
+        action, after = made(before, answer, self.job)
+        outcome = replace(outcome, action=action)
+        if small:
+            shown = thumbnail(before, self.job), thumbnail(after, self.job)
+            outcome = replace(outcome, before=shown[0], after=shown[1])
+        in_place = self.job.in_place
+        if not self.job.writes or outcome.out is None or (in_place and after == before):
+            return outcome
+        stage(after, outcome.out, like=outcome.path if in_place else None)
+        return replace(outcome, sha256=hashlib.sha256(after).hexdigest())
+
+    def _at(self, number: int | None) -> None:
+        """A file that takes too long ends the worker, even inside a decoder that never returns."""
+        signal.alarm(SECONDS_A_FILE)
+        self._say({"at": number})
+
+
+def stage(data: bytes, out: str, like: str | None = None) -> None:
+    """Writes beside the place that the output will take, to the disk and not only to memory."""
+    part = part_of(out)
+    os.makedirs(os.path.dirname(part) or ".", exist_ok=True)
+    try:
+        with open(part, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if like is not None:
+            shutil.copymode(like, part)
+    except OSError:
+        if os.path.exists(part):
+            os.unlink(part)
+        raise
+
+
+def _sentence(error: Exception) -> str:
+    return f"{error.strerror}." if isinstance(error, OSError) and error.strerror else str(error)
+
+
+def main() -> None:
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to stop
+    # What a library prints must not come between the messages.
+    messages = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="ascii")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+
+    def say(message: dict[str, Any]) -> None:
+        messages.write(json.dumps(message) + "\n")
+        messages.flush()
+
+    try:
+        worker = Worker(Job(**json.loads(sys.stdin.readline())), say)
+        for line in sys.stdin:
+            order = json.loads(line)
+            outcomes = worker.batch([Item(*item) for item in order["items"]], order["thumbnails"])
+            signal.alarm(0)
+            say({"outcomes": [asdict(outcome) for outcome in outcomes]})
+    except BrokenPipeError:
+        os._exit(1)  # the parent is gone
+    except ValueError as error:
+        say({"broken": str(error)})
+
+
+if __name__ == "__main__":
+    main()
