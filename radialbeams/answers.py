@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float32]
+Doubles = NDArray[np.float64]
 
 WITHIN = 10.0  # degrees; confidence is the posterior mass this close to the answer
 MOMENTS = 6  # the highest k-fold symmetry that is told apart
@@ -27,10 +28,13 @@ class Answer:
     posterior: Floats | None = None
 
 
-def read_unit(unit: Floats) -> list[Answer]:
-    """(N, 2) as (re, im)."""
-    degrees = np.degrees(np.arctan2(unit[:, 1], unit[:, 0], dtype=np.float64))
-    return [Answer(_in_circle(value)) for value in degrees]
+def read_unit(unit: Floats, turns: Floats | None = None) -> list[Answer]:
+    """(N, 2) as (re, im); or (N, k, 2) of k views, turned by so many degrees, and averaged."""
+    angles = np.arctan2(unit[..., 1], unit[..., 0], dtype=np.float64)
+    if turns is not None:
+        mean = np.exp(1j * (angles - np.radians(turns))).mean(1)
+        angles = np.angle(mean)
+    return [Answer(_in_circle(value)) for value in np.degrees(angles)]
 
 
 def read_posterior(
@@ -41,27 +45,80 @@ def read_posterior(
     `temperature` and `spread` (degrees) are a card's calibration: how much too sure the logits
     are, and how far a beam's own answer may be off.
     """
-    beams = logits.shape[1]
-    angles = (np.arange(beams) + offsets) * (360 / beams)  # (N, |B|) degrees
-    scaled = logits.astype(np.float64) / temperature
-    mass = np.exp(scaled - scaled.max(1, keepdims=True))
-    mass /= mass.sum(1, keepdims=True)
+    mass, angles = _mass(logits, temperature), _directions(offsets)
     best = np.take_along_axis(angles, mass.argmax(1)[:, None], 1)  # (N, 1)
-    away = np.abs((angles - best + 180) % 360 - 180)
-    confidences = (mass * _near(away, spread)).sum(1)
+    return _answers(best, mass, angles, spread, mass)
+
+
+def read_posteriors(
+    logits: Floats,
+    offsets: Floats,
+    shifts: Floats,
+    temperature: float = 1.0,
+    spread: float = 0.0,
+) -> list[Answer]:
+    """Two of (N, k, |B|): as above for k views of each picture, turned by `shifts` beam steps.
+
+    The posteriors are brought back and averaged. The answer is the mean of the mass around that
+    view's answer which most of all the mass is near: measured in results/refine.json.
+    """
+    count, views, beams = logits.shape
+    mass, angles = _mass(logits, temperature), _directions(offsets - shifts[:, None])
+    candidates = np.take_along_axis(angles, mass.argmax(2)[:, :, None], 2)  # (N, k, 1)
+    posterior = _brought_back(mass, shifts)
+    mass, angles = (x.reshape(count, views * beams) for x in (mass / views, angles))
+    near = np.abs(_shortest(angles[:, None] - candidates)) <= WITHIN  # (N, k, k·|B|)
+    first = (near * mass[:, None]).sum(2).argmax(1)  # (N,)
+    lead = np.take_along_axis(candidates[:, :, 0], first[:, None], 1)  # (N, 1)
+    weight = np.take_along_axis(near, first[:, None, None], 1)[:, 0] * mass
+    mean = (weight * _shortest(angles - lead)).sum(1, keepdims=True)
+    best = lead + mean / weight.sum(1, keepdims=True)
+    return _answers(best, mass, angles, spread, posterior)
+
+
+def _answers(
+    best: Doubles, mass: Doubles, angles: Doubles, spread: float, posterior: Doubles
+) -> list[Answer]:
+    """(N, 1) degrees; two of (N, M): any number of masses and where they lie; (N, |B|)."""
+    confidences = (mass * _near(np.abs(_shortest(angles - best)), spread)).sum(1)
     symmetries = _symmetry(mass, angles)
     return [
-        Answer(_in_circle(b), float(c), int(k), m.astype(np.float32))
-        for b, c, k, m in zip(best[:, 0], confidences, symmetries, mass, strict=True)
+        Answer(_in_circle(b), float(c), int(k), p.astype(np.float32))
+        for b, c, k, p in zip(best[:, 0], confidences, symmetries, posterior, strict=True)
     ]
 
 
-def _near(away: NDArray[np.float64], spread: float) -> NDArray[np.float64]:
+def _mass(logits: Floats, temperature: float) -> Doubles:
+    scaled = logits.astype(np.float64) / temperature
+    mass = np.exp(scaled - scaled.max(-1, keepdims=True))
+    total: Doubles = mass / mass.sum(-1, keepdims=True)
+    return total
+
+
+def _directions(offsets: Floats) -> Doubles:
+    beams = offsets.shape[-1]
+    degrees: Doubles = (np.arange(beams) + offsets) * (360 / beams)
+    return degrees
+
+
+def _brought_back(mass: Doubles, shifts: Floats) -> Doubles:
+    """(N, k, |B|) → (N, |B|): mass between two beams is shared by them as it is near."""
+    part = shifts[:, None]
+    shared: Doubles = (mass * (1 - part) + np.roll(mass, -1, axis=2) * part).mean(1)
+    return shared
+
+
+def _shortest(degrees: Doubles) -> Doubles:
+    """In [−180, 180)."""
+    return (degrees + 180) % 360 - 180
+
+
+def _near(away: Doubles, spread: float) -> Doubles:
     """The share of each beam that lies within ±10°: all or nothing, or of a logistic bump."""
     if not spread:
         return (away <= WITHIN).astype(np.float64)
     below, above = ((edge - away) / spread for edge in (WITHIN, -WITHIN))
-    share: NDArray[np.float64] = 1 / (1 + np.exp(-below)) - 1 / (1 + np.exp(-above))
+    share: Doubles = 1 / (1 + np.exp(-below)) - 1 / (1 + np.exp(-above))
     return share
 
 
@@ -70,7 +127,7 @@ def _in_circle(degrees: float) -> float:
     return float(degrees) % 360 % 360
 
 
-def _symmetry(mass: NDArray[np.float64], angles: Floats) -> NDArray[np.int64]:
+def _symmetry(mass: Doubles, angles: Doubles) -> NDArray[np.int64]:
     """The smallest k whose circular moment is strong; 0 where none is."""
     orders = np.arange(1, MOMENTS + 1)[:, None, None]
     moments = np.abs((mass * np.exp(1j * orders * np.radians(angles))).sum(2))  # (MOMENTS, N)

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from radialbeams import images, zoo
-from radialbeams.answers import Answer, read_posterior, read_unit
+from radialbeams.answers import Answer, read_posterior, read_posteriors, read_unit
 from radialbeams.images import Corners, Source
 
 BATCH = 64
@@ -116,15 +116,37 @@ class Canonicalizer:
         """What the model sees of a picture: (C, S, S), or (k, C, S, S) with `refine` = k."""
         config = self.card["config"]
         small = images.read_small(source, self.parent_size, first_frame=first_frame)
-        return images.view(small, self.card["protocol"], config["view_size"], config["channels"])
+        views = [
+            images.view(
+                small, self.card["protocol"], config["view_size"], config["channels"], float(turn)
+            )
+            for turn in self._turns
+        ]
+        return views[0] if self.refine == 1 else np.stack(views)
 
     def answers_from_views(self, views: NDArray[np.float32]) -> list[Answer]:
         """One answer for each view in (N, C, S, S), or for each k of them in (N, k, C, S, S)."""
-        outputs = self._session.run(None, {"views": views})
-        if self.card["config"]["decoder"] == "ring":
-            logits, offsets = outputs
-            return read_posterior(logits, offsets, **self.card.get("calibration", {}))
-        return read_unit(outputs[0])
+        outputs = self._session.run(None, {"views": views.reshape(-1, *views.shape[-3:])})
+        calibration = self.card.get("calibration", {})
+        ring = self.card["config"]["decoder"] == "ring"
+        if self.refine == 1:
+            return read_posterior(*outputs, **calibration) if ring else read_unit(*outputs)
+        outputs = [output.reshape(len(views), self.refine, -1) for output in outputs]
+        if ring:
+            return read_posteriors(*outputs, shifts=self._shifts, **calibration)
+        return read_unit(*outputs, turns=self._turns)
+
+    @property
+    def _shifts(self) -> NDArray[np.float32]:
+        """(k,): how far each look at a picture is turned, in steps from beam to beam.
+
+        Less than one: whole steps, quarter turns among them, show the network nothing new.
+        """
+        return np.arange(self.refine, dtype=np.float32) / np.float32(self.refine)
+
+    @property
+    def _turns(self) -> NDArray[np.float32]:
+        return self._shifts * np.float32(360 / self.card["config"]["num_beams"])
 
 
 def canonicalize(

@@ -138,7 +138,11 @@ def test_an_unknown_model_is_refused_with_the_names() -> None:
 
 def test_a_gray_model_sees_one_channel(turned: list[Image.Image]) -> None:
     gray = Canonicalizer.__new__(Canonicalizer)
+    gray.refine = 1
     for name, size in (("paper", 182), ("leakfree", 57)):
         protocol = {"name": name, "parent_size": 128}
-        gray.card = {"protocol": protocol, "config": {"view_size": size, "channels": 1}}
+        gray.card = {
+            "protocol": protocol,
+            "config": {"view_size": size, "channels": 1, "num_beams": 8},
+        }
         assert gray.view(turned[1]).shape == (1, size, size)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 
 import numpy as np
@@ -66,3 +67,14 @@ def test_a_large_file_is_seen_as_its_small_parent_is(tmp_path: Path) -> None:
     small = Image.fromarray(large).resize((128, 128), Image.Resampling.LANCZOS)
     seen = light.leakfree_view(Image.fromarray(large), 128, 57)
     assert np.abs(seen - light.leakfree_view(small, 128, 57)).mean() < 1 / 255
+
+
+@pytest.mark.parametrize("degrees", [1.4, 45.0, -200.3])
+@pytest.mark.parametrize(("name", "view"), [("coil100", 57), ("lfw", 112)])
+def test_both_turn_a_view_alike(name: str, view: int, degrees: float) -> None:
+    images = real_or_scenes(name)
+    parent = images.images.shape[-1]
+    turns = torch.full((len(images.images),), math.radians(degrees))
+    trained = LeakfreeViews(view).render(images.images, turns).numpy()
+    used = np.stack([light.leakfree_view(p, parent, view, degrees) for p in as_pictures(images)])
+    assert np.abs(trained - used).max() <= 1e-4

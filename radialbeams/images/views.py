@@ -6,7 +6,7 @@ Convention: a view's `turn` is degrees, counter-clockwise as displayed, about it
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cache
+from functools import cache, lru_cache
 from typing import Any
 
 import numpy as np
@@ -27,9 +27,9 @@ def view(
     if channels == 1:
         picture = picture.convert("L").convert("RGB")
     if protocol["name"] == "leakfree":
-        made = leakfree_view(picture, protocol["parent_size"], view_size)
+        made = leakfree_view(picture, protocol["parent_size"], view_size, turn)
     else:
-        made = paper_view(picture, view_size)
+        made = paper_view(picture, view_size, turn)
     return made[:channels]
 
 
@@ -39,9 +39,11 @@ def centre_square(picture: Image.Image) -> Image.Image:
     return picture.crop((left, top, left + side, top + side))
 
 
-def paper_view(picture: Image.Image, view_size: int) -> NDArray[np.float32]:
+def paper_view(picture: Image.Image, view_size: int, turn: float = 0.0) -> Floats:
     """(3, S, S) in [0, 1]: the centred square, taken for the paper's padded and rotated X_θ."""
     view = centre_square(picture).resize((view_size, view_size), Image.Resampling.LANCZOS)
+    if turn:
+        view = view.rotate(turn, Image.Resampling.BICUBIC)
     return np.asarray(view, dtype=np.float32).transpose(2, 0, 1) / np.float32(255)
 
 
@@ -51,40 +53,96 @@ def paper_view(picture: Image.Image, view_size: int) -> NDArray[np.float32]:
 REACH, LARGEST_VIEW, BICUBIC = 0.9, 0.45, -0.75
 
 
-def leakfree_view(picture: Image.Image, parent_size: int, view_size: int) -> NDArray[np.float32]:
+def leakfree_view(
+    picture: Image.Image, parent_size: int, view_size: int, turn: float = 0.0
+) -> Floats:
     """(3, S, S) in [0, 1]: the disc in the middle of the centred square, on black."""
+    parent = _parent(picture, parent_size)
+    if turn:
+        return _turned(parent, view_size, turn)
+    matrix = _blur_and_resample(parent_size, view_size)
+    view: Floats = matrix @ parent @ matrix.T
+    return view * _disc(view_size)
+
+
+def _parent(picture: Image.Image, size: int) -> Floats:
+    """(3, W, W) in [0, 1]: the centred square at the size that the model was trained on."""
     square = centre_square(picture)
-    if square.width != parent_size:
-        square = square.resize(
-            (parent_size, parent_size), Image.Resampling.LANCZOS, reducing_gap=3.0
-        )
-    parent = np.asarray(square, dtype=np.float32).transpose(2, 0, 1) / np.float32(255)
-    matrix, disc = _leakfree_geometry(parent_size, view_size)
-    return matrix @ parent @ matrix.T * disc
+    if square.width != size:
+        square = square.resize((size, size), Image.Resampling.LANCZOS, reducing_gap=3.0)
+    return np.asarray(square, dtype=np.float32).transpose(2, 0, 1) / np.float32(255)
+
+
+def _turned(parent: Floats, view_size: int, turn: float) -> Floats:
+    """Turned, the axes no longer separate: 4 × 4 weighted pixels for each pixel of the disc."""
+    size = parent.shape[-1]
+    kernel = _blur(size, view_size)
+    pixels = (kernel @ parent @ kernel.T).reshape(3, -1)
+    index, weight = _taps(size, view_size, turn)
+    view = np.zeros((3, view_size, view_size), dtype=np.float32)
+    seen = sum(pixels[:, i] * w for i, w in zip(index, weight, strict=True))
+    view[:, _disc(view_size) > 0] = seen
+    return view
+
+
+# --- geometry, once for each size --------------------------------------------------------------
+
+
+def _offsets(parent_size: int, view_size: int) -> NDArray[np.float64]:
+    """(S,): how far each pixel of a view lies from its middle, in pixels of the parent."""
+    return (np.arange(view_size) - (view_size - 1) / 2) * REACH * parent_size / view_size
 
 
 @cache
-def _leakfree_geometry(
-    parent_size: int, view_size: int
-) -> tuple[NDArray[np.float32], NDArray[np.float32]]:
-    """Blur and bicubic resample of one axis as one matrix (S, W), and the disc (S, S).
-
-    Nothing is turned here, so both axes separate and the whole view is two matrix products.
-    """
+def _disc(view_size: int) -> Floats:
+    """(S, S) of 1 inside the largest circle and 0 outside."""
     offsets = np.arange(view_size) - (view_size - 1) / 2
-    positions = (parent_size - 1) / 2 + offsets * REACH * parent_size / view_size
+    inside = offsets**2 + offsets[:, None] ** 2 <= (view_size / 2) ** 2
+    return inside.astype(np.float32)
+
+
+@cache
+def _blur(parent_size: int, view_size: int) -> Floats:
+    """(W, W): the Gaussian along one axis; its rows sum to 1 at the border too."""
     index = np.arange(parent_size)
-    resample = np.zeros((view_size, parent_size))
-    for tap in range(-1, 3):
-        pixel = np.floor(positions) + tap
-        weight = _bicubic_weight(np.abs(positions - pixel))
-        resample += weight[:, None] * (np.clip(pixel, 0, parent_size - 1)[:, None] == index)
-    sigma = int(LARGEST_VIEW * parent_size) / view_size
     distance = np.abs(index[:, None] - index)
+    sigma = int(LARGEST_VIEW * parent_size) / view_size
     gauss = np.where(distance > 4 * sigma, 0, np.exp(-(distance**2) / (2 * sigma**2)))
-    matrix = resample @ (gauss / gauss.sum(1, keepdims=True))
-    disc = offsets**2 + offsets[:, None] ** 2 <= (view_size / 2) ** 2
-    return matrix.astype(np.float32), disc.astype(np.float32)
+    return (gauss / gauss.sum(1, keepdims=True)).astype(np.float32)
+
+
+@cache
+def _blur_and_resample(parent_size: int, view_size: int) -> Floats:
+    """(S, W) along one axis: not turned, both axes separate and a view is two products."""
+    pixels, weights = _four_taps((parent_size - 1) / 2 + _offsets(parent_size, view_size))
+    matrix = np.zeros((view_size, parent_size), dtype=np.float32)
+    for pixel, weight in zip(pixels, weights, strict=True):
+        matrix[np.arange(view_size), pixel.clip(0, parent_size - 1)] += weight
+    both: Floats = matrix @ _blur(parent_size, view_size)
+    return both
+
+
+@lru_cache(maxsize=32)
+def _taps(parent_size: int, view_size: int, turn: float) -> tuple[NDArray[np.int32], Floats]:
+    """Two of (16, P) for the P pixels of the disc: places in the flat parent, and weights."""
+    offsets = _offsets(parent_size, view_size)
+    y, x = (axis[_disc(view_size) > 0] for axis in np.meshgrid(offsets, offsets, indexing="ij"))
+    cos, sin = np.cos(np.radians(turn)), np.sin(np.radians(turn))
+    middle = (parent_size - 1) / 2
+    columns, across = _four_taps(middle + x * cos - y * sin)
+    rows, down = _four_taps(middle + x * sin + y * cos)
+    columns, rows = (pixels.clip(0, parent_size - 1) for pixels in (columns, rows))
+    index = rows[:, None] * parent_size + columns[None]
+    weight = down[:, None] * across[None]
+    return index.reshape(16, -1).astype(np.int32), weight.reshape(16, -1).astype(np.float32)
+
+
+def _four_taps(
+    positions: NDArray[np.float64],
+) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Two of (4, …): the pixels around each position on a line, and what each of them counts."""
+    pixels = np.floor(positions).astype(np.int64) + np.arange(-1, 3).reshape(4, 1)
+    return pixels, _bicubic_weight(np.abs(positions - pixels))
 
 
 def _bicubic_weight(distance: NDArray[np.float64]) -> NDArray[np.float64]:
