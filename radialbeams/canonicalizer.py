@@ -116,12 +116,13 @@ class Canonicalizer:
         """What the model sees of a picture: (C, S, S), or (k, C, S, S) with `refine` = k."""
         config = self.card["config"]
         small = images.read_small(source, self.parent_size, first_frame=first_frame)
-        views = [
-            images.view(
-                small, self.card["protocol"], config["view_size"], config["channels"], float(turn)
-            )
-            for turn in self._turns
-        ]
+        views = images.looks(
+            small,
+            self.card["protocol"],
+            config["view_size"],
+            config["channels"],
+            self._turns.tolist(),
+        )
         return views[0] if self.refine == 1 else np.stack(views)
 
     def answers_from_views(self, views: NDArray[np.float32]) -> list[Answer]:
@@ -131,10 +132,10 @@ class Canonicalizer:
         ring = self.card["config"]["decoder"] == "ring"
         if self.refine == 1:
             return read_posterior(*outputs, **calibration) if ring else read_unit(*outputs)
-        outputs = [output.reshape(len(views), self.refine, -1) for output in outputs]
+        looks = [output.reshape(len(views), self.refine, -1) for output in outputs]
         if ring:
-            return read_posteriors(*outputs, shifts=self._shifts, **calibration)
-        return read_unit(*outputs, turns=self._turns)
+            return read_posteriors(looks[0], looks[1], self._shifts, **calibration)
+        return read_unit(looks[0], self._turns)
 
     @property
     def _shifts(self) -> NDArray[np.float32]:

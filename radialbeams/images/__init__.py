@@ -7,7 +7,7 @@ from radialbeams.images.orientation import set_orientation
 from radialbeams.images.picture import ImageError, Picture, Source
 from radialbeams.images.reading import MAX_PIXELS, read, read_small
 from radialbeams.images.turning import Corners, turn
-from radialbeams.images.views import view
+from radialbeams.images.views import looks, view
 from radialbeams.images.writing import encode
 
 __all__ = [
@@ -17,6 +17,7 @@ __all__ = [
     "Picture",
     "Source",
     "encode",
+    "looks",
     "read",
     "read_small",
     "set_orientation",

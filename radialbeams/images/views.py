@@ -5,7 +5,7 @@ Convention: a view's `turn` is degrees, counter-clockwise as displayed, about it
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any
 
@@ -24,13 +24,25 @@ def view(
     turn: float = 0.0,
 ) -> Floats:
     """(C, S, S) in [0, 1] of an RGB picture, made as the model's card says."""
+    return looks(picture, protocol, view_size, channels, (turn,))[0]
+
+
+def looks(
+    picture: Image.Image,
+    protocol: Mapping[str, Any],
+    view_size: int,
+    channels: int,
+    turns: Sequence[float],
+) -> list[Floats]:
+    """A view for each turn; what does not depend on the turn is done once."""
     if channels == 1:
         picture = picture.convert("L").convert("RGB")
     if protocol["name"] == "leakfree":
-        made = leakfree_view(picture, protocol["parent_size"], view_size, turn)
+        parent = _parent(picture, protocol["parent_size"])
+        made = _leakfree(parent, view_size, turns)
     else:
-        made = paper_view(picture, view_size, turn)
-    return made[:channels]
+        made = [paper_view(picture, view_size, turn) for turn in turns]
+    return [one[:channels] for one in made]
 
 
 def centre_square(picture: Image.Image) -> Image.Image:
@@ -57,12 +69,16 @@ def leakfree_view(
     picture: Image.Image, parent_size: int, view_size: int, turn: float = 0.0
 ) -> Floats:
     """(3, S, S) in [0, 1]: the disc in the middle of the centred square, on black."""
-    parent = _parent(picture, parent_size)
-    if turn:
-        return _turned(parent, view_size, turn)
-    matrix = _blur_and_resample(parent_size, view_size)
-    view: Floats = matrix @ parent @ matrix.T
-    return view * _disc(view_size)
+    return _leakfree(_parent(picture, parent_size), view_size, (turn,))[0]
+
+
+def _leakfree(parent: Floats, view_size: int, turns: Sequence[float]) -> list[Floats]:
+    # Blurring at the parent's size is worth it only for a view that is turned.
+    blurred = _blurred(parent, view_size) if any(turns) else parent
+    return [
+        _turned(blurred, view_size, turn) if turn else _as_it_is(parent, view_size)
+        for turn in turns
+    ]
 
 
 def _parent(picture: Image.Image, size: int) -> Floats:
@@ -73,12 +89,26 @@ def _parent(picture: Image.Image, size: int) -> Floats:
     return np.asarray(square, dtype=np.float32).transpose(2, 0, 1) / np.float32(255)
 
 
-def _turned(parent: Floats, view_size: int, turn: float) -> Floats:
-    """Turned, the axes no longer separate: 4 × 4 weighted pixels for each pixel of the disc."""
-    size = parent.shape[-1]
-    kernel = _blur(size, view_size)
-    pixels = (kernel @ parent @ kernel.T).reshape(3, -1)
-    index, weight = _taps(size, view_size, turn)
+def _as_it_is(parent: Floats, view_size: int) -> Floats:
+    """Not turned, the axes separate: blur and resample together are two matrix products."""
+    matrix = _blur_and_resample(parent.shape[-1], view_size)
+    return _both_axes(matrix, parent) * _disc(view_size)
+
+
+def _blurred(parent: Floats, view_size: int) -> Floats:
+    return _both_axes(_blur(parent.shape[-1], view_size), parent)
+
+
+def _both_axes(matrix: Floats, pixels: Floats) -> Floats:
+    across: Floats = pixels @ matrix.T
+    both: Floats = matrix @ across
+    return both
+
+
+def _turned(blurred: Floats, view_size: int, turn: float) -> Floats:
+    """Turned, the axes do not separate: 4 × 4 weighted pixels for each pixel of the disc."""
+    pixels = blurred.reshape(3, -1)
+    index, weight = _taps(blurred.shape[-1], view_size, turn)
     view = np.zeros((3, view_size, view_size), dtype=np.float32)
     seen = sum(pixels[:, i] * w for i, w in zip(index, weight, strict=True))
     view[:, _disc(view_size) > 0] = seen
@@ -108,12 +138,13 @@ def _blur(parent_size: int, view_size: int) -> Floats:
     distance = np.abs(index[:, None] - index)
     sigma = int(LARGEST_VIEW * parent_size) / view_size
     gauss = np.where(distance > 4 * sigma, 0, np.exp(-(distance**2) / (2 * sigma**2)))
-    return (gauss / gauss.sum(1, keepdims=True)).astype(np.float32)
+    rows: Floats = (gauss / gauss.sum(1, keepdims=True)).astype(np.float32)
+    return rows
 
 
 @cache
 def _blur_and_resample(parent_size: int, view_size: int) -> Floats:
-    """(S, W) along one axis: not turned, both axes separate and a view is two products."""
+    """(S, W): the Gaussian, then the bicubic resample, along one axis."""
     pixels, weights = _four_taps((parent_size - 1) / 2 + _offsets(parent_size, view_size))
     matrix = np.zeros((view_size, parent_size), dtype=np.float32)
     for pixel, weight in zip(pixels, weights, strict=True):
