@@ -55,6 +55,10 @@ class Outcome:
     before: str | None = None  # thumbnails, as data URIs
     after: str | None = None
 
+    @property
+    def kind(self) -> str:
+        return "failed" if self.error is not None else self.action or "found"
+
     def record(self, model: str) -> dict[str, Any]:
         """The object that `--json` prints."""
         if self.error is not None:
@@ -70,9 +74,20 @@ class Outcome:
         return {"path": self.path, "out": self.out, **found, "action": self.action}
 
 
+def min_confidence_of(card: dict[str, Any]) -> float:
+    """Below this the model had better be asked for nothing, as its card measured it."""
+    found = card.get("abstain", MIN_CONFIDENCE)
+    return float(found["threshold"] if isinstance(found, dict) else found)
+
+
 def angle_of(answer: Answer) -> float:
     """Rounded before anything is turned by it, so that the last bits of a sum do not matter."""
     return round(answer.angle_degrees, 2) % 360
+
+
+def outcome_of(path: str, out: str | None, answer: Answer) -> Outcome:
+    confidence = None if answer.confidence is None else round(answer.confidence, 4)
+    return Outcome(path, out, angle_of(answer), confidence, answer.symmetry)
 
 
 def action_for(answer: Answer, job: Job) -> Action:

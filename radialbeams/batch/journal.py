@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import shutil
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -36,6 +37,23 @@ def part_of(out: str) -> str:
     folder, name = os.path.split(out)
     digest = hashlib.sha256(os.fsencode(name)).hexdigest()[:16]
     return os.path.join(folder, f".{digest}.{PART}")
+
+
+def stage(data: bytes, out: str, like: str | None = None) -> None:
+    """Writes beside the place that the output will take, to the disk and not only to memory."""
+    part = part_of(out)
+    os.makedirs(os.path.dirname(part) or ".", exist_ok=True)
+    try:
+        with open(part, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        if like is not None:
+            shutil.copymode(like, part)
+    except OSError:
+        if os.path.exists(part):
+            os.unlink(part)
+        raise
 
 
 class Journal:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
@@ -120,6 +120,26 @@ class Plan:
         if self.format is None or suffix.lower() in FORMATS[self.format]:
             return suffix
         return FORMATS[self.format][0]
+
+
+def plan_for(
+    sources: Sequence[str], out: str | None, *, in_place: bool = False, format: str | None = None
+) -> Plan:
+    """`out` is a file if one file is named and `out` has an image's ending, else a folder."""
+    if out is None:
+        return Plan(tuple(sources), in_place=in_place, format=format)
+    if in_place:
+        raise PlanError("A file goes to an output or stays in its place; leave out one of the two.")
+    one_file = len(sources) == 1 and not os.path.isdir(sources[0])
+    suffix = os.path.splitext(out)[1].lower()
+    if not one_file or os.path.isdir(out) or suffix not in SUFFIXES:
+        return Plan(tuple(sources), folder=Path(out), format=format)
+    if format_of(out) is None or format not in (None, format_of(out)):
+        raise PlanError(
+            f"{out} does not end as a file of the format to be written does. "
+            f"Formats are {', '.join(FORMATS)}."
+        )
+    return Plan(tuple(sources), file=Path(out), format=format_of(out))
 
 
 def batches(items: Iterable[Item]) -> Iterator[list[Item]]:

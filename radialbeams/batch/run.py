@@ -5,15 +5,18 @@ from __future__ import annotations
 import os
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
 from typing import Any
 
 import radialbeams
 from radialbeams import zoo
 from radialbeams.batch.crew import Crew
-from radialbeams.batch.job import Job, Outcome
-from radialbeams.batch.journal import Journal
+from radialbeams.batch.job import Job, Outcome, made, outcome_of
+from radialbeams.batch.journal import Journal, part_of, stage
 from radialbeams.batch.plan import BATCH, Plan, batches
+from radialbeams.canonicalizer import Canonicalizer
+from radialbeams.images import ImageError
 
 
 @dataclass(frozen=True)
@@ -21,19 +24,35 @@ class Run:
     """`outcomes` come in plan order, those of an earlier start included."""
 
     outcomes: Iterator[Outcome]
-    files: int
-    done_before: int  # files that an earlier start had finished
+    files: int | None = None  # None where the plan is made as the run goes
+    done_before: int = 0  # files that an earlier start had finished
+
+
+def piped(data: bytes, job: Job, path: str, out: Path | None) -> tuple[Outcome, bytes]:
+    """One picture whose bytes are here already, and what becomes of them."""
+    if out is not None and out.exists() and not job.overwrite:
+        return Outcome(path, str(out), action="exists"), data
+    try:
+        canonicalizer = Canonicalizer(job.model, refine=job.refine)
+        (answer,) = canonicalizer.answers([data], first_frame=job.first_frame)
+        outcome = outcome_of(path, None if out is None else str(out), answer)
+        if not job.turns:
+            return outcome, data
+        action, after = made(data, answer, job)
+    except ImageError as error:
+        return Outcome(path, error=str(error)), data
+    if out is not None and job.writes:
+        stage(after, str(out))
+        os.replace(part_of(str(out)), out)
+    return replace(outcome, action=action), after
 
 
 @contextmanager
-def unjournaled(job: Job, plan: Plan, workers: int) -> Iterator[Iterator[Outcome]]:
+def unjournaled(job: Job, plan: Plan, workers: int) -> Iterator[Run]:
     """For a job that writes nothing: there is nothing to go on from."""
     with Crew(job, workers) as crew:
-        yield (
-            outcome
-            for outcomes in crew.outcomes(batches(plan.items()))
-            for outcome in outcomes
-        )  # fmt: skip
+        found = crew.outcomes(batches(plan.items()))
+        yield Run(outcome for outcomes in found for outcome in outcomes)
 
 
 @contextmanager

@@ -9,7 +9,6 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-import shutil
 import signal
 import sys
 from collections.abc import Callable
@@ -20,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radialbeams.answers import Answer
-from radialbeams.batch.job import Job, Outcome, angle_of, made, thumbnail
-from radialbeams.batch.journal import part_of
+from radialbeams.batch.job import Job, Outcome, made, outcome_of, thumbnail
+from radialbeams.batch.journal import stage
 from radialbeams.batch.plan import Item
 from radialbeams.canonicalizer import Canonicalizer
 from radialbeams.images import ImageError
@@ -70,13 +69,7 @@ class Worker:
             return Outcome(item.path, error=str(error)), None
 
     def _outcome(self, item: Item, answer: Answer, *, small: bool) -> Outcome:
-        outcome = Outcome(
-            item.path,
-            item.out,
-            angle_of(answer),
-            None if answer.confidence is None else round(answer.confidence, 4),
-            answer.symmetry,
-        )
+        outcome = outcome_of(item.path, item.out, answer)
         try:
             return self._turned(outcome, answer, small=small) if self.job.turns else outcome
         except (ImageError, OSError) as error:
@@ -101,23 +94,6 @@ class Worker:
         """A file that takes too long ends the worker, even inside a decoder that never returns."""
         signal.alarm(SECONDS_A_FILE)
         self._say({"at": number})
-
-
-def stage(data: bytes, out: str, like: str | None = None) -> None:
-    """Writes beside the place that the output will take, to the disk and not only to memory."""
-    part = part_of(out)
-    os.makedirs(os.path.dirname(part) or ".", exist_ok=True)
-    try:
-        with open(part, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        if like is not None:
-            shutil.copymode(like, part)
-    except OSError:
-        if os.path.exists(part):
-            os.unlink(part)
-        raise
 
 
 def _sentence(error: Exception) -> str:

@@ -1,29 +1,16 @@
-"""The command line: parses, calls, prints. Standard output is data, standard error is talk.
-
-Nothing heavy is imported before a verb needs it, so that `--help` answers at once.
-"""
+"""The verbs that need torch: train, evaluate, leaks, export."""
 
 from __future__ import annotations
 
 import json
-import os
-import sys
-import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any
 
 import typer
 
-app = typer.Typer(
-    help="Finds the turn of rotated images and turns them back.",
-    no_args_is_help=True,
-    add_completion=False,
-    pretty_exceptions_enable=False,
-)
+from radialbeams.cli.app import JsonOption, app
 
 
 class Protocol(StrEnum):
@@ -51,50 +38,6 @@ DataOption = Annotated[
     typer.Option("--data", help="Folder that holds the data sets (else $RADIALBEAMS_DATA)."),
 ]
 DevicesOption = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
-
-
-@app.command()
-def demo(
-    out: Annotated[Path, typer.Option("--out", "-o", help="Where the contact sheet goes.")] = Path(
-        "radialbeams-demo.png"
-    ),
-) -> None:
-    """Turns pictures inside the package, finds the turns, and writes a contact sheet."""
-    from radialbeams import demo as show
-
-    found = []
-    print(f"{'picture':<11}{'model':<22}{'turned':>8}{'found':>9}{'error':>8}{'confidence':>12}")
-    for row in show.rows():
-        found.append(row)
-        print(
-            f"{row.picture:<11}{row.model:<22}{row.turned:>7.1f}°{row.found:>8.1f}°"
-            f"{row.error:>7.1f}°{row.confidence:>12.0%}"
-        )
-    sheet = _free_name(out)
-    show.contact_sheet(found).save(sheet)
-    print(f"contact sheet: {sheet}")
-
-
-@app.command()
-def models(json_: JsonOption = False) -> None:
-    """Lists the shipped models: data, measured errors, licence."""
-    from radialbeams import zoo
-
-    for name in zoo.names():
-        card = zoo.find(name).card
-        if json_:
-            print(json.dumps({"name": name, **card}, ensure_ascii=False))
-            continue
-        print(f"{name}: {card['summary']}")
-        for protocol, figures in card["metrics"].items():
-            print(
-                f"  {protocol}: mean {figures['mean']:.2f}°, median {figures['median']:.2f}°, "
-                f"within 10° {figures['within_10']:.1%}, paper-equivalent "
-                f"{figures['paper_equivalent']:.2f}° on {figures['n']} held-out views"
-            )
-        print(f"  works on: {card['works_on']}\n  fails on: {card['fails_on']}")
-        print(f"  {card['parameters']:,} parameters. {card['licence']}")
 
 
 @app.command()
@@ -127,6 +70,7 @@ def train(
 ) -> None:
     """Trains the paper's network or the ring; killed, the same command goes on where it was."""
     _need_torch("train")
+    from radialbeams.cli import terminal
     from radialbeams.training.runs import complete, plan
 
     changes = {
@@ -148,7 +92,7 @@ def train(
     planned = plan(
         data, recipe, _said(changes), _said(model_changes), decoder=decoder.value, size=size
     )
-    with _progress_bar(planned.steps) as show:
+    with terminal.progress_bar(planned.steps, "reading images") as bar:
         card = complete(
             planned,
             out,
@@ -156,26 +100,9 @@ def train(
             devices=devices,
             minutes=minutes,
             limit=limit,
-            on_progress=show,
+            on_progress=bar.show,
         )
     print(json.dumps({"run": str(out), **card["metrics"][planned.protocol]}))
-
-
-@contextmanager
-def _progress_bar(steps: int) -> Iterator[Callable[[int, str], None]]:
-    """A bar with the time left on standard error; call it with the step and what goes on."""
-    from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
-
-    with Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        TextColumn("{task.completed:.0f}/{task.total:.0f}"),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-    ) as bar:
-        task = bar.add_task("reading images", total=steps)
-        yield lambda step, text: bar.update(task, completed=step, description=text)
 
 
 @app.command()
@@ -250,6 +177,7 @@ def leaks(
 ) -> None:
     """Asks a network for the angle of rotated noise: all that it can read is a leak."""
     _need_torch("leaks")
+    from radialbeams.cli import terminal
     from radialbeams.training import leaks as canaries
     from radialbeams.training.weights import pick_device
 
@@ -260,8 +188,10 @@ def leaks(
     if not json_:
         print(f"{'protocol':<10}{'canary':<8}{'noise':<9}{'ρ₄':<25}{'ρ₁':<25}{'views':>7}")
     for combination in canaries.grid(protocol, canary, noise or (), quick=quick):
-        with _progress_bar(effort["views"]) as show:
-            leak = canaries.measure_leak(*combination, **effort, device=device, on_progress=show)
+        with terminal.progress_bar(effort["views"], "training") as bar:
+            leak = canaries.measure_leak(
+                *combination, **effort, device=device, on_progress=bar.show
+            )
         found.append(leak)
         print(json.dumps(leak.record()) if json_ else leak.row(), flush=True)
     if not json_:
@@ -294,32 +224,3 @@ def _need_torch(verb: str) -> None:
 
 def _said(options: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
-
-
-def _free_name(path: Path) -> Path:
-    """The path itself, or with a number behind it: nothing that is there is overwritten."""
-    number, free = 2, path
-    while free.exists():
-        free = path.with_name(f"{path.stem}-{number}{path.suffix}")
-        number += 1
-    return free
-
-
-def main(argv: list[str] | None = None) -> int:
-    """0 done, 1 failed with a sentence on standard error, 2 wrong usage."""
-    try:
-        app(argv, prog_name="radialbeams")
-    except SystemExit as leave:
-        return leave.code if isinstance(leave.code, int) else 1
-    except (ValueError, OSError, ArithmeticError) as error:
-        if os.environ.get("RADIALBEAMS_TRACEBACK"):
-            raise
-        print(f"radialbeams: {error}", file=sys.stderr)
-        return 1
-    return 0
-
-
-def run() -> NoReturn:
-    # A warning is for people: the sentence, without the line of code that gave it.
-    warnings.showwarning = lambda message, *_: print(f"radialbeams: {message}", file=sys.stderr)
-    sys.exit(main())

@@ -1,0 +1,41 @@
+"""The command line: parses, calls, prints. Standard output is data, standard error is talk.
+
+Nothing heavy is imported before a verb needs it, so that `--help` answers at once.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import warnings
+from typing import NoReturn
+
+# Importing the verbs is what adds them to the command, in this order.
+from radialbeams.cli import files, shipped, training
+from radialbeams.cli.app import app
+
+__all__ = ["app", "files", "main", "run", "shipped", "training"]
+
+
+def main(argv: list[str] | None = None) -> int:
+    """0 done, 1 failed with a sentence on standard error, 2 wrong usage."""
+    try:
+        app(argv, prog_name="radialbeams")
+    except SystemExit as leave:
+        return leave.code if isinstance(leave.code, int) else 1
+    except BrokenPipeError:
+        # Whoever read has gone; what Python still holds back for them must not be tried again.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 1
+    except (ValueError, OSError, ArithmeticError) as error:
+        if os.environ.get("RADIALBEAMS_TRACEBACK"):
+            raise
+        print(f"radialbeams: {error}", file=sys.stderr)
+        return 1
+    return 0
+
+
+def run() -> NoReturn:
+    # A warning is for people: the sentence, without the line of code that gave it.
+    warnings.showwarning = lambda message, *_: print(f"radialbeams: {message}", file=sys.stderr)
+    sys.exit(main())

@@ -1,0 +1,19 @@
+"""The command itself, and the options that several verbs share."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+EXIT_CODES = "Exit codes: 0 all done, 1 some files failed, 2 wrong usage, 130 stopped by Ctrl-C."
+
+app = typer.Typer(
+    help="Finds the turn of rotated images and turns them back.",
+    epilog=EXIT_CODES,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+)
+
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]

@@ -1,0 +1,57 @@
+"""The verbs that show what comes with the package: models, demo."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from radialbeams.cli.app import JsonOption, app
+
+
+@app.command()
+def demo(
+    out: Annotated[Path, typer.Option("--out", "-o", help="Where the contact sheet goes.")] = Path(
+        "radialbeams-demo.png"
+    ),
+) -> None:
+    """Turns pictures inside the package, finds the turns, and writes a contact sheet."""
+    from radialbeams import demo as show
+
+    found = []
+    print(f"{'picture':<11}{'model':<22}{'turned':>8}{'found':>9}{'error':>8}{'confidence':>12}")
+    for row in show.rows():
+        found.append(row)
+        print(
+            f"{row.picture:<11}{row.model:<22}{row.turned:>7.1f}°{row.found:>8.1f}°"
+            f"{row.error:>7.1f}°{row.confidence:>12.0%}"
+        )
+    sheet = _free_name(out)
+    show.contact_sheet(found).save(sheet)
+    print(f"contact sheet: {sheet}")
+
+
+@app.command()
+def models(json_: JsonOption = False) -> None:
+    """Lists the shipped models: data, licence, measured errors, cost."""
+    from radialbeams import zoo
+    from radialbeams.cli import terminal
+
+    cards = {name: zoo.find(name).card for name in zoo.names()}
+    if json_:
+        for name, card in cards.items():
+            print(json.dumps({"name": name, **card}, ensure_ascii=False))
+        return
+    for line in terminal.models_table(cards):
+        print(line)
+
+
+def _free_name(path: Path) -> Path:
+    """The path itself, or with a number behind it: nothing that is there is overwritten."""
+    number, free = 2, path
+    while free.exists():
+        free = path.with_name(f"{path.stem}-{number}{path.suffix}")
+        number += 1
+    return free

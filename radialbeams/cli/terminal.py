@@ -1,0 +1,109 @@
+"""What people see: rows, one line that sums up, and a bar with the time left."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:  # importing it takes longer than `--help` may
+    from radialbeams.batch import Outcome
+
+ROWS = 40  # of files that went as they should; beyond that only the others are worth a row
+HEADER = f"{'angle':>8}  {'confidence':>10}  {'symmetry':>8}  file"
+ACTIONS = {
+    "turned": "turned",
+    "left": "left, upright already",
+    "unsure": "left, unsure",
+    "exists": "skipped, the output exists",
+    "failed": "failed",
+}
+
+
+def shown(path: str) -> str:
+    """On one line, whatever bytes a file's name is made of."""
+    text = os.fsencode(path).decode("utf-8", "replace")
+    return "".join(letter if letter.isprintable() else "�" for letter in text)
+
+
+def row(outcome: Outcome) -> str:
+    angle = "" if outcome.angle_ccw is None else f"{outcome.angle_ccw:.2f}°"
+    confidence = "" if outcome.confidence is None else f"{outcome.confidence:.0%}"
+    symmetry = "" if outcome.symmetry is None else str(outcome.symmetry)
+    note = f"  ({ACTIONS[outcome.action]})" if outcome.action else ""
+    return f"{angle:>8}  {confidence:>10}  {symmetry:>8}  {shown(outcome.path)}{note}"
+
+
+def failure(outcome: Outcome) -> str:
+    return f"radialbeams: {shown(outcome.path)}: {outcome.error}"
+
+
+def summary(counts: Counter[str], seconds: float, *, dry_run: bool) -> str:
+    files = f"{counts.total():,} file{'s' if counts.total() != 1 else ''}"
+    parts = "; ".join(f"{counts[kind]:,} {text}" for kind, text in ACTIONS.items() if counts[kind])
+    return f"{files} in {seconds:.1f} s: {parts}{' (dry run, none written)' if dry_run else ''}"
+
+
+def models_table(cards: Mapping[str, dict[str, Any]]) -> Iterator[str]:
+    """One line for each way a model was measured, and what to know about the model below."""
+    columns = ("mean", "median", "within 10°", "paper-equivalent", "views")
+    yield f"{'model':<22}{'measured':<18}" + "".join(f"{name:>{len(name) + 3}}" for name in columns)
+    for name, card in cards.items():
+        yield ""
+        for number, (protocol, figures) in enumerate(card["metrics"].items()):
+            values = (
+                f"{figures['mean']:.2f}°",
+                f"{figures['median']:.2f}°",
+                f"{figures['within_10']:.1%}",
+                f"{figures['paper_equivalent']:.2f}°",
+                f"{figures['n']:,}",
+            )
+            cells = "".join(
+                f"{value:>{len(column) + 3}}" for value, column in zip(values, columns, strict=True)
+            )
+            yield f"{name if number == 0 else '':<22}{protocol.replace('_', ' '):<18}{cells}"
+        yield from (f"  {line}" for line in _notes(card))
+
+
+def _notes(card: dict[str, Any]) -> Iterator[str]:
+    data, cost = card["data"], card.get("cost", {}).get("milliseconds_a_view_one_cpu_thread")
+    speed = "" if cost is None else f", {cost:.2f} ms a view on one CPU thread"
+    yield card["summary"]
+    yield f"data: {data['name']}, {data['training_images']:,} images to train on"
+    yield f"cost: {card['parameters']:,} parameters{speed}"
+    yield f"works on: {card['works_on']}"
+    yield f"fails on: {card['fails_on']}"
+    yield f"licence: {card['licence']}"
+
+
+@dataclass(frozen=True)
+class Bar:
+    """`show` takes the step and what goes on; `say` puts a line above the bar."""
+
+    show: Callable[[int, str], None]
+    say: Callable[[str], None]
+
+
+@contextmanager
+def progress_bar(steps: int, text: str) -> Iterator[Bar]:
+    """A bar with the time left, on standard error."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    console = Console(stderr=True)
+    with Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        TextColumn("{task.completed:.0f}/{task.total:.0f}"),
+        TimeRemainingColumn(),
+        console=console,
+        redirect_stdout=False,  # data stays where it was sent
+    ) as bar:
+        task = bar.add_task(text, total=steps)
+        yield Bar(
+            lambda step, text: bar.update(task, completed=step, description=text),
+            lambda line: console.print(line, markup=False, highlight=False, soft_wrap=True),
+        )
