@@ -257,3 +257,31 @@ def test_nothing_is_shown_outside_of_the_disc() -> None:
     view = rotation.render(torch.ones(1, 1, 128, 128), torch.tensor([0.3]), 57)
     torch.testing.assert_close(view[0, 0], rotation.disc(57))
     assert view[0, 0, 0, 0] == 0 and view[0, 0, 28, 28] == 1
+
+
+def response(direction: float, cycles: float, turn: float = 0.7) -> float:
+    """How much of a wave across the parent is left in a turned view of it, on average."""
+    size, view_size = 128, 57
+    place = torch.arange(size, dtype=torch.float64) - (size - 1) / 2
+    along = place * math.cos(direction) + place[:, None] * math.sin(direction)
+    wave = torch.stack([torch.sin(2 * math.pi * cycles * along + p) for p in (0, math.pi / 2)])
+    kernel = rotation.gaussian_matrix(size, rotation.blur_sigma(size, view_size))
+    seen = rotation.render(
+        rotation.blur(wave[:, None].float(), kernel), torch.full((2,), turn), view_size
+    )
+    inside = rotation.disc(view_size) > 0
+    return float(seen[:, 0, inside].square().sum(0).mean().sqrt())
+
+
+@pytest.mark.parametrize("cycles", [0.05, 0.15, 0.2, 0.25])
+def test_blur_and_resample_are_one_gaussian_in_every_direction(cycles: float) -> None:
+    expected = math.exp(-2 * (math.pi * cycles) ** 2)  # σ = 1 pixel
+    for direction in (0, math.pi / 8, math.pi / 4, 1.2):
+        assert response(direction, cycles) == pytest.approx(expected, rel=0.005)
+
+
+def test_a_gaussian_before_the_bicubic_kernel_would_favour_the_diagonals(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(rotation, "_bicubic_response", torch.ones_like)
+    assert response(math.pi / 4, 0.25) > 1.03 * response(0, 0.25)

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 import math
+from itertools import pairwise
 
 import numpy as np
 import pytest
 import torch
 
+from radialbeams.nn.angles import TURN
 from radialbeams.nn.beams import margin
-from radialbeams.nn.rotation import PADDINGS, Padding, pad, rotate
+from radialbeams.nn.rotation import PADDINGS, Padding, disc, pad, rotate
 from radialbeams.training.augment import COLUMNS, Augmentation
 from radialbeams.training.data import ImageSet
 from radialbeams.training.views import (
     GROUPS,
     STREAMS,
+    LeakfreeViews,
     PaperViews,
+    _blur_kernel,
     as_floats,
     draw_angles,
     draws,
@@ -155,3 +159,44 @@ def test_jitter_scales_brightness_and_channels_by_its_strength() -> None:
 def test_jitter_keeps_black_black_and_never_exceeds_white() -> None:
     views = torch.tensor([0.0, 1.0]).reshape(1, 1, 1, 2)
     assert jittered(views, 1.0, 1.0, 1.0).flatten().tolist() == [0.0, 1.0]
+
+
+def spectral_rho4(views: LeakfreeViews, count: int = 2048) -> float:
+    """ρ₄ of a linear reading of the power spectrum of white noise, fitted on half of the views."""
+    generator = torch.Generator().manual_seed(0)
+    size = views.size(128)
+    frequency = torch.fft.fftfreq(size)
+    radius = (frequency**2 + frequency[:, None] ** 2).sqrt()
+    direction = 4 * torch.atan2(frequency[:, None], frequency.expand(size, size))
+    waves = torch.stack((torch.cos(direction), torch.sin(direction)))
+    edges = (0.15, 0.25, 0.35, 0.45, 0.55, 0.72)
+    bands = [((radius >= low) & (radius < high)).float() for low, high in pairwise(edges)]
+    angles, moments = torch.rand(count, generator=generator) * TURN, []
+    for part in angles.split(256):
+        noise = torch.randint(256, (256, 3, 128, 128), dtype=torch.uint8, generator=generator)
+        seen = (views.render(noise, part) - 0.5) * disc(size)
+        power = torch.fft.fft2(seen).abs().square().mean(1)
+        found = [
+            torch.einsum("nhw,khw,hw->nk", power, waves, band) / (power * band).sum((1, 2))[:, None]
+            for band in bands
+        ]
+        moments.append(torch.cat(found, 1))
+    features = torch.cat(moments)
+    features = features - features.mean(0)
+    target = torch.stack((torch.cos(4 * angles), torch.sin(4 * angles)), 1)
+    half = count // 2
+    weights = torch.linalg.lstsq(features[:half], target[:half]).solution
+    answers = torch.nn.functional.normalize(features[half:] @ weights)
+    return float((answers * target[half:]).sum(1).mean())
+
+
+def test_the_spectrum_of_white_noise_does_not_turn_with_the_parent() -> None:
+    assert abs(spectral_rho4(LeakfreeViews())) < 0.08  # one deviation of chance is 0.02
+
+
+def test_the_spectrum_would_turn_if_the_blur_alone_were_gaussian(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr("radialbeams.nn.rotation._bicubic_response", torch.ones_like)
+    monkeypatch.setattr("radialbeams.training.views._blur_kernel", _blur_kernel.__wrapped__)
+    assert spectral_rho4(LeakfreeViews()) > 0.2

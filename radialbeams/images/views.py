@@ -13,6 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from radialbeams.images.corners import without_corners
+
 Floats = NDArray[np.float32]
 
 
@@ -38,7 +40,7 @@ def looks(
     if channels == 1:
         picture = picture.convert("L").convert("RGB")
     if protocol["name"] == "leakfree":
-        parent = _parent(picture, protocol["parent_size"])
+        parent = _parent(without_corners(picture), protocol["parent_size"])
         made = _leakfree(parent, view_size, turns)
     else:
         made = [paper_view(picture, view_size, turn) for turn in turns]
@@ -63,6 +65,7 @@ def paper_view(picture: Image.Image, view_size: int, turn: float = 0.0) -> Float
 # test holds the two together. Its numbers: what a view shows of the parent's half-width, its
 # largest side as a share of the parent's, and the sharpness of torch's bicubic kernel.
 REACH, LARGEST_VIEW, BICUBIC = 0.9, 0.45, -0.75
+BANDS = 512  # steps of the sums that stand for integrals
 
 
 def leakfree_view(
@@ -133,18 +136,33 @@ def _disc(view_size: int) -> Floats:
 
 @cache
 def _blur(parent_size: int, view_size: int) -> Floats:
-    """(W, W): the Gaussian along one axis; its rows sum to 1 at the border too."""
-    index = np.arange(parent_size)
-    distance = np.abs(index[:, None] - index)
+    """(W, W): what makes a Gaussian together with the bicubic kernel, along one axis.
+
+    Its rows sum to 1 at the border too. Why not a Gaussian by itself stands beside its twin.
+    """
     sigma = int(LARGEST_VIEW * parent_size) / view_size
-    gauss = np.where(distance > 4 * sigma, 0, np.exp(-(distance**2) / (2 * sigma**2)))
-    rows: Floats = (gauss / gauss.sum(1, keepdims=True)).astype(np.float32)
+    index = np.arange(parent_size)
+    frequency = (np.arange(BANDS) + 0.5) / (2 * BANDS)  # cycles a pixel
+    gaussian = np.exp(-2 * (np.pi * sigma * frequency) ** 2)
+    waves = np.cos(2 * np.pi * frequency * index[:, None])  # (W, BANDS)
+    taps = (waves * gaussian / _bicubic_response(frequency)).mean(1)
+    taps[index > 4 * sigma + 2] = 0
+    weights = taps[np.abs(index[:, None] - index)]
+    rows: Floats = (weights / weights.sum(1, keepdims=True)).astype(np.float32)
     return rows
+
+
+def _bicubic_response(frequency: NDArray[np.float64]) -> NDArray[np.float64]:
+    """What the bicubic kernel leaves of a wave: its Fourier transform, cycles a pixel."""
+    distance = (np.arange(2 * BANDS) + 0.5) / BANDS  # (0, 2)
+    waves = np.cos(2 * np.pi * frequency[:, None] * distance)
+    left: NDArray[np.float64] = 2 * (waves * _bicubic_weight(distance)).sum(1) / BANDS
+    return left
 
 
 @cache
 def _blur_and_resample(parent_size: int, view_size: int) -> Floats:
-    """(S, W): the Gaussian, then the bicubic resample, along one axis."""
+    """(S, W): the blur, then the bicubic resample, along one axis."""
     pixels, weights = _four_taps((parent_size - 1) / 2 + _offsets(parent_size, view_size))
     matrix = np.zeros((view_size, parent_size), dtype=np.float32)
     for pixel, weight in zip(pixels, weights, strict=True):
