@@ -178,10 +178,23 @@ def _session(model: zoo.Model, threads: int) -> Any:
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads  # 0 lets the runtime choose
-    options.log_severity_level = 3
-    return onnxruntime.InferenceSession(
-        zoo.verified_onnx(model), options, providers=["CPUExecutionProvider"]
-    )
+    options.log_severity_level = 4  # what fails is said once, below
+    content = zoo.verified_onnx(model)
+    try:
+        session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+    except Exception as error:  # the runtime's own errors have no common class
+        raise zoo.DamagedModel(
+            f"{model.onnx} has the bytes that its card names, but they are no ONNX model that "
+            "runs here. Export it again, or update onnxruntime."
+        ) from error
+    outputs = 2 if model.card["config"]["decoder"] == "ring" else 1
+    inputs = [node.name for node in session.get_inputs()]
+    if inputs != ["views"] or len(session.get_outputs()) != outputs:
+        raise zoo.DamagedModel(
+            f"{model.onnx} is an ONNX model of something else: expected the input 'views' and "
+            f"{outputs} output(s); got {inputs} and {len(session.get_outputs())}."
+        )
+    return session
 
 
 def _kept(source: Any) -> Any:

@@ -192,3 +192,32 @@ def test_a_damaged_card_is_refused(copied: Path) -> None:
     copied.with_suffix(".json").write_text("{half")
     with pytest.raises(zoo.DamagedModel, match=r"bic\.mine\.json is not a model card"):
         zoo.find(copied)
+
+
+@pytest.mark.parametrize(
+    ("content", "missing"),
+    [
+        (
+            "[]",
+            "config.view_size, config.channels, config.num_beams, config.decoder, protocol.name",
+        ),
+        ('{"config": 3, "protocol": {"name": "paper"}}', "config.view_size"),
+        ('{"name": "a card of something else"}', "config.view_size"),
+    ],
+)
+def test_a_card_of_something_else_is_refused(copied: Path, content: str, missing: str) -> None:
+    copied.with_suffix(".json").write_text(content)
+    with pytest.raises(zoo.DamagedModel, match=f"is not a model card: it does not say {missing}"):
+        zoo.find(copied)
+
+
+def test_a_leakfree_card_names_its_parents_size(copied: Path) -> None:
+    card = json.loads(copied.with_suffix(".json").read_text(encoding="utf-8"))
+    card["protocol"] = {"name": "leakfree"}
+    copied.with_suffix(".json").write_text(json.dumps(card))
+    with pytest.raises(zoo.DamagedModel, match=r"it does not say protocol\.parent_size\."):
+        zoo.find(copied)
+
+
+def test_the_default_is_shipped() -> None:
+    assert zoo.DEFAULT in NAMES

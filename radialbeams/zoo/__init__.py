@@ -11,6 +11,9 @@ from typing import Any
 FOLDER = Path(__file__).parent
 DEFAULT = "ring.coil100-objects"  # the one place that says which model is used if none is named
 
+# What a card must say for its model to be run.
+NEEDED = {"config": ("view_size", "channels", "num_beams", "decoder"), "protocol": ("name",)}
+
 
 class ModelNotFound(ValueError):
     """No model of that name, or no file at that path."""
@@ -61,9 +64,27 @@ def _open(stem: Path, name: str) -> Model:
             "`radialbeams train` finished, or an ONNX file with its card beside it."
         )
     try:
-        return Model(name, json.loads(card.read_text(encoding="utf-8")), stem)
+        content = json.loads(card.read_text(encoding="utf-8"))
     except ValueError as error:
         raise DamagedModel(f"{card} is not a model card: {error}.") from error
+    missing = _missing(content)
+    if missing:
+        raise DamagedModel(f"{card} is not a model card: it does not say {', '.join(missing)}.")
+    return Model(name, content, stem)
+
+
+def _missing(card: Any) -> list[str]:
+    """What running a model needs and its card does not say."""
+    known = {name: _part(card, name) for name in NEEDED}
+    needed = [f"{name}.{field}" for name, fields in NEEDED.items() for field in fields]
+    if known["protocol"].get("name") == "leakfree":
+        needed.append("protocol.parent_size")
+    return [path for path in needed if path.split(".")[1] not in known[path.split(".")[0]]]
+
+
+def _part(card: Any, name: str) -> dict[str, Any]:
+    part = card.get(name) if isinstance(card, dict) else None
+    return part if isinstance(part, dict) else {}
 
 
 def verified_onnx(model: Model) -> bytes:

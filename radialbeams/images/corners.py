@@ -1,0 +1,155 @@
+"""Pictures that lie turned on a plain canvas: what of them is picture.
+
+Whoever turns a picture and keeps all of it fills four triangles in the corners. They are no part
+of the picture, and no model was trained on them. A
+picture that was turned on its own canvas has such triangles too, but they never reach the disc
+that a model sees, so only the first kind matters here.
+
+Plain backgrounds are common and must stay: only where the rest is a turned rectangle that touches
+all four sides of the canvas is the background taken for corners.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+Mask = NDArray[np.bool_]
+Doubles = NDArray[np.float64]
+
+# Levels by which a plain colour may vary: as JPEG leaves it; in a file without loss, where the
+# picture's own edge may be nearly as dark as the corners; and as JPEG leaves it in a small file.
+TOLERANCES = (24, 6, 48)
+SIDE = 160  # pixels of the copy that is looked at
+OFF_CENTRE = 0.03  # of the canvas
+# Above this share of the canvas' shorter side the corners stay outside what a model sees.
+HARMLESS = 0.9
+# What spans less of the canvas than this in either direction is an object on a background.
+SPANNED = 0.85
+# An edge counts where picture lies within so many pixels of it: this share of all four edges and
+# of each. The rest may be as dark as the corners, or as bright.
+NEAR, EDGES, EDGE = 2.5, 0.7, 0.3
+_ANGLES = np.radians(np.arange(1.0, 90.0))
+
+
+def without_corners(picture: Image.Image) -> Image.Image:
+    """The middle of an RGB picture that holds no corners, or the picture itself."""
+    share = picture_share(picture)
+    if share is None:
+        return picture
+    side = max(1, math.floor(share * min(picture.size)))
+    left, top = (picture.width - side) // 2, (picture.height - side) // 2
+    return picture.crop((left, top, left + side, top + side))
+
+
+def picture_share(picture: Image.Image) -> float | None:
+    """The side of the square in the middle whose circle is all picture.
+
+    As a share of the shorter side; None where the corners are not filled, or do no harm.
+    """
+    if not _plain_corners(picture):
+        return None
+    small = np.asarray(picture.reduce(math.ceil(max(picture.size) / SIDE))).astype(np.int16)
+    corners = np.median(small[[0, 0, -1, -1], [0, -1, 0, -1]], axis=0)
+    away = np.abs(small - corners).max(2)
+    shares = (_share_at(away, tolerance) for tolerance in TOLERANCES)
+    return next((share for share in shares if share is not None), None)
+
+
+def _share_at(away: Doubles, tolerance: int) -> float | None:
+    rest = ~_filled(away <= tolerance)
+    if rest.all() or not rest.any():
+        return None
+    x, y = _outline(rest)
+    if min(np.ptp(x) / rest.shape[1], np.ptp(y) / rest.shape[0]) < SPANNED:
+        return None
+    found = _smallest_rectangle(x, y)
+    share = (min(found.sides) - 1) / min(rest.shape)  # less the pixels on its edges
+    return share if share < HARMLESS and found.fits(rest.shape) else None
+
+
+@dataclass(frozen=True)
+class _Rectangle:
+    """Turned, in pixels; how much of each of its edges has picture beside it."""
+
+    sides: tuple[float, float]
+    middle: tuple[float, float]  # x, y
+    angle: float  # radians
+    edges: tuple[float, ...]
+
+    def fits(self, shape: tuple[int, ...]) -> bool:
+        """Whether it touches all four sides of the canvas, and its own edges are picture."""
+        height, width = shape
+        (a, b), cos, sin = self.sides, math.cos(self.angle), math.sin(self.angle)
+        away = (
+            (a * cos + b * sin) / width - 1,
+            (a * sin + b * cos) / height - 1,
+            (self.middle[0] - (width - 1) / 2) / width,
+            (self.middle[1] - (height - 1) / 2) / height,
+        )
+        whole = min(self.edges) >= EDGE and sum(self.edges) / 4 >= EDGES
+        return whole and max(map(abs, away)) <= OFF_CENTRE
+
+
+def _plain_corners(picture: Image.Image) -> bool:
+    """Four pixels settle it for nearly all photographs."""
+    right, bottom = picture.width - 1, picture.height - 1
+    if min(right, bottom) < 15:
+        return False
+    pixels = [picture.getpixel(at) for at in ((0, 0), (right, 0), (0, bottom), (right, bottom))]
+    levels = list(zip(*pixels, strict=True))
+    return all(max(level) - min(level) <= TOLERANCES[0] for level in levels)
+
+
+def _filled(like: Mask) -> Mask:
+    """What has the corners' colour, and nothing else between itself and both nearest sides."""
+    left, top = (np.logical_and.accumulate(like, axis=axis) for axis in (1, 0))
+    right = np.logical_and.accumulate(like[:, ::-1], axis=1)[:, ::-1]
+    bottom = np.logical_and.accumulate(like[::-1], axis=0)[::-1]
+    filled: Mask = (left | right) & (top | bottom)
+    return filled
+
+
+def _outline(rest: Mask) -> tuple[Doubles, Doubles]:
+    """x and y of the outermost pixels of each row and each column."""
+    rows, columns = np.flatnonzero(rest.any(1)), np.flatnonzero(rest.any(0))
+    left, right = rest[rows].argmax(1), rest.shape[1] - 1 - rest[rows, ::-1].argmax(1)
+    top = rest[:, columns].argmax(0)
+    bottom = rest.shape[0] - 1 - rest[::-1, columns].argmax(0)
+    x = np.concatenate((left, right, columns, columns)).astype(np.float64)
+    y = np.concatenate((rows, rows, top, bottom)).astype(np.float64)
+    return x, y
+
+
+def _smallest_rectangle(x: Doubles, y: Doubles) -> _Rectangle:
+    """Around the outline; one degree is fine enough for a copy this small."""
+    cos, sin = np.cos(_ANGLES)[:, None], np.sin(_ANGLES)[:, None]
+    along, across = x * cos + y * sin, y * cos - x * sin  # (angles, points)
+    width, height = np.ptp(along, axis=1) + 1, np.ptp(across, axis=1) + 1
+    best = int((width * height).argmin())
+    u, v, c, s = along[best], across[best], float(cos[best, 0]), float(sin[best, 0])
+    (p, q), (r, t) = (u.min(), u.max()), (v.min(), v.max())
+    middle = ((p + q) / 2, (r + t) / 2)
+    edges = (
+        _beside(u - p, v - r, t - r),
+        _beside(q - u, v - r, t - r),
+        _beside(v - r, u - p, q - p),
+        _beside(t - v, u - p, q - p),
+    )
+    return _Rectangle(
+        (float(width[best]), float(height[best])),
+        (middle[0] * c - middle[1] * s, middle[0] * s + middle[1] * c),
+        float(_ANGLES[best]),
+        edges,
+    )
+
+
+def _beside(depth: Doubles, along: Doubles, length: float) -> float:
+    """The share of an edge, in 16 pieces, beside which there is picture."""
+    near = along[depth <= NEAR]
+    pieces = np.minimum(near * (16 / max(length, 1)), 15).astype(int)
+    return len(set(pieces.tolist())) / 16
