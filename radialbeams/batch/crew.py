@@ -19,6 +19,7 @@ from typing import IO, Any, cast
 from radialbeams.batch.job import Job, Outcome
 from radialbeams.batch.plan import BATCH, Item
 
+COMMAND = [sys.executable, "-m", "radialbeams.batch.worker"]
 AHEAD = 3  # batches for each worker that may be begun before the oldest is done
 ATTEMPTS = 3  # of a batch whose worker dies without being at any file
 # Every worker has one thread: more would only get into each other's way.
@@ -35,6 +36,9 @@ class _Died(Exception):
     def __init__(self, why: str, at: int | None, begun: bool) -> None:
         super().__init__(why)
         self.why, self.at, self.begun = why, at, begun
+
+    def blamed(self, places: list[int]) -> list[int]:
+        return [] if self.at is None else [places[self.at]]
 
 
 class Crew:
@@ -76,7 +80,7 @@ class Crew:
         """A file at which a worker dies has failed; the others are given to a new worker."""
         thumbnails = self._job.thumbnails - number * BATCH
         failed: dict[int, Outcome] = {}
-        strikes = 0
+        strikes = 0  # deaths that no file is to blame for
         while True:
             rest = [place for place in range(len(batch)) if place not in failed]
             try:
@@ -85,9 +89,7 @@ class Crew:
                 strikes += died.at is None
                 if strikes == ATTEMPTS and not died.begun:
                     raise CrewError(f"No worker could be started. {died.why}") from died
-                blamed = (
-                    rest if strikes == ATTEMPTS else [rest[died.at]] if died.at is not None else []
-                )
+                blamed = rest if strikes == ATTEMPTS else died.blamed(rest)
                 failed |= {place: Outcome(batch[place].path, error=died.why) for place in blamed}
                 continue
             done = {**failed, **dict(zip(rest, found, strict=True))}
@@ -118,7 +120,7 @@ class _Process:
 
     def __init__(self, job: Job, lock: int | None) -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "radialbeams.batch.worker"],
+            COMMAND,
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             # Decoders complain there; what matters comes as a message.

@@ -87,11 +87,14 @@ class Plan:
             if not self.writes:
                 yield Item(path)
                 continue
-            wanted = self._wanted(path, below)
-            # Some file systems take A.jpg and a.jpg for one file.
-            if self.in_place and wanted.casefold() in taken:
-                continue  # named twice; turning it twice would be wrong
-            yield Item(path, _free(wanted, taken))
+            if not self.in_place:
+                yield Item(path, _free(self._wanted(path, below), taken))
+                continue
+            place = os.path.realpath(path)
+            if place not in taken:  # else it was named twice, and would be turned twice
+                taken.add(place)
+                # What a link points to is replaced, so that the link stays one.
+                yield Item(path, place if os.path.islink(path) else path)
 
     def _files(self) -> Iterator[tuple[str, str]]:
         """Each file, and its place below the folder that was named."""
@@ -105,8 +108,6 @@ class Plan:
                 yield path, os.path.relpath(path, source)
 
     def _wanted(self, path: str, below: str) -> str:
-        if self.in_place:
-            return os.path.realpath(path)  # what a link points to, so that the link stays one
         if self.file is not None:
             return str(self.file)
         if self.folder is not None:
@@ -191,6 +192,7 @@ def _original(stem: str) -> str | None:
 
 
 def _free(wanted: str, taken: set[str]) -> str:
+    """With a number if need be. Some file systems take A.jpg and a.jpg for one file."""
     stem, suffix = os.path.splitext(wanted)
     free, number = wanted, 2
     while free.casefold() in taken:

@@ -87,8 +87,9 @@ def upright(
         typer.Option(min=0, max=1, help="Leave alone below this; the model's own if not said."),
     ] = None,
     min_angle: Annotated[
-        float, typer.Option(min=0, max=180, help="Leave alone if turned less, in degrees.")
-    ] = 1.0,
+        float | None,
+        typer.Option(min=0, max=180, help="Leave alone if turned less; 1 degree if not said."),
+    ] = None,
     quality: Annotated[
         int | None, typer.Option(min=1, max=100, help="Of JPEG and WebP; 95 if not said.")
     ] = None,
@@ -136,7 +137,7 @@ def upright(
         corners=_corners(expand, crop, same_size),
         fill=fill,
         min_confidence=min_confidence,
-        min_angle=min_angle,
+        min_angle=batch.MIN_ANGLE if min_angle is None else min_angle,
         quality=quality,
         format=plan.format,
         thumbnails=0 if report is None else sheet.PICTURES,
