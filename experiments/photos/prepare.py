@@ -1,0 +1,312 @@
+"""Makes a training set of upright photos from folders of them: cleaned, square, one size.
+
+    python experiments/photos/prepare.py OUT \
+        --squashed coco=train2017 --sizes coco-train2017-sizes.csv.gz --exclude coco=excluded.txt \
+        --photos flickr8k=Flicker8k_Dataset --exclude flickr8k=Flickr_8k.testImages.txt \
+        --away coco-val2017 --report results/photos.json
+
+Three passes: look at every photo, compare their fingerprints, write the ones that stay as
+OUT/train/SOURCE/NAME.webp and OUT/test/SOURCE/NAME.webp. A killed run goes on where it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import gzip
+import hashlib
+import json
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict, dataclass
+from functools import partial
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, TypeVar
+
+import numpy as np
+from clean import BITS, fault, fingerprint, open_photo, square
+from duplicates import Bits, first_near, near_earlier
+from PIL import Image
+
+SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff")
+COPY = 20  # bits of 128: an earlier photo this near makes one of them superfluous
+AWAY = 26  # bits: a photo this near to one that is measured on, mirrored or not, is not trained on
+
+Size = tuple[int, int]
+Job = TypeVar("Job")
+Result = TypeVar("Result")
+
+
+@dataclass(frozen=True)
+class Photo:
+    source: str
+    name: str  # the path inside its folder, joined by hyphens, without the suffix
+    path: Path
+    native: Size | None = None  # where the stored file is squashed
+    reason: str = ""  # why it is dropped without a look
+
+    @property
+    def place(self) -> str:
+        return f"{'test' if held_out(self.name) else 'train'}/{self.source}/{self.name}.webp"
+
+
+@dataclass(frozen=True)
+class Look:
+    """What one photo showed: why it is of no use, or nothing, and its fingerprint in hex."""
+
+    source: str
+    name: str
+    reason: str
+    bits: str
+    digest: str
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    arguments = _parser().parse_args(argv)
+    out: Path = arguments.out
+    photos = find_photos(arguments)
+    looks = look_at_all(photos, out / "looks.jsonl", arguments.jobs)
+    away = [path for folder in arguments.away for path in _files(folder)]
+    reasons = compare(photos, looks, _fingerprints(away, arguments.jobs))
+    kept = [photo for photo, reason in zip(photos, reasons, strict=True) if not reason]
+    remove_others(photos, kept, out)
+    write_all(kept, out, arguments.size, arguments.quality, arguments.jobs)
+    lines = (
+        {"source": p.source, "name": p.name, "reason": r}
+        for p, r in zip(photos, reasons, strict=True)
+    )
+    (out / "reasons.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
+    report = json.dumps(summary(photos, reasons, out), indent=1) + "\n"
+    if arguments.report:
+        arguments.report.write_text(report)
+    print(report, end="")
+    return 0
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    add = parser.add_argument
+    add("out", type=Path)
+    named: dict[str, Any] = {"type": _named, "action": "append", "metavar": "NAME=PATH"}
+    named["default"] = []  # not changed by "append", which copies it
+    add("--photos", **named, help="a folder of photos as they are")
+    add("--squashed", **named, help="a folder of photos that lost their aspect; see --sizes")
+    add("--sizes", type=Path, help="id,width,height of the squashed photos, csv or csv.gz")
+    add("--exclude", **named, help="names or ids, one a line, that are never used")
+    add("--away", type=Path, action="append", default=[], help="a folder of photos to measure on")
+    add("--size", type=int, default=176)
+    add("--quality", type=int, default=82, help="of the WebP files")
+    add("--jobs", type=int, default=2)
+    add("--report", type=Path, help="where the counts go, as JSON")
+    return parser
+
+
+def _named(text: str) -> tuple[str, Path]:
+    name, equals, path = text.partition("=")
+    if not (name and equals and path):
+        raise argparse.ArgumentTypeError(f"expected NAME=PATH; came {text!r}; name the source")
+    return name, Path(path)
+
+
+# Which photos there are.
+
+
+def find_photos(arguments: argparse.Namespace) -> list[Photo]:
+    """Sources in the order given, files by name: of two copies the earlier one stays."""
+    excluded: dict[str, set[str]] = {}
+    for source, path in arguments.exclude:
+        names = (Path(line.strip()).stem for line in path.read_text().splitlines())
+        excluded.setdefault(source, set()).update(_plain(name) for name in names if name)
+    if arguments.squashed and not arguments.sizes:
+        raise SystemExit("expected --sizes with --squashed; came none; give id,width,height")
+    sizes = read_sizes(arguments.sizes) if arguments.sizes else {}
+    folders = [(*named, True) for named in arguments.squashed]
+    folders += [(*named, False) for named in arguments.photos]
+    photos = []
+    for source, folder, squashed in folders:
+        for path in _files(folder):
+            name = "-".join(path.relative_to(folder).with_suffix("").parts)
+            native = sizes.get(_plain(path.stem)) if squashed else None
+            reason = "size unknown" if squashed and native is None else ""
+            if _plain(path.stem) in excluded.get(source, ()):
+                reason = "excluded"
+            photos.append(Photo(source, name, path, native, reason))
+    return photos
+
+
+def read_sizes(path: Path) -> dict[str, Size]:
+    data = path.read_bytes()
+    text = (gzip.decompress(data) if path.suffix == ".gz" else data).decode()
+    rows = csv.DictReader(text.splitlines())
+    return {row["id"]: (int(row["width"]), int(row["height"])) for row in rows}
+
+
+def _plain(stem: str) -> str:
+    """An id without its leading zeros; a name as it is."""
+    return str(int(stem)) if stem.isascii() and stem.isdigit() else stem
+
+
+def _files(folder: Path) -> list[Path]:
+    found = sorted(p for p in folder.rglob("*") if p.suffix.lower() in SUFFIXES)
+    if not found:
+        raise SystemExit(f"expected photos; came {folder}, which holds none; check the path")
+    return found
+
+
+def held_out(name: str) -> bool:
+    """True for one photo in fifty, and for the same ones on every machine."""
+    return int(hashlib.sha256(name.encode()).hexdigest(), 16) % 50 == 0
+
+
+# The three passes.
+
+
+def look_at_all(photos: Sequence[Photo], notes: Path, jobs: int) -> list[Look]:
+    """In the order of `photos`; what an earlier run noted is not looked at again."""
+    notes.parent.mkdir(parents=True, exist_ok=True)
+    known = {(look.source, look.name): look for look in _read_notes(notes)}
+    todo = [p for p in photos if (p.source, p.name) not in known]
+    torn = notes.exists() and not notes.read_bytes().endswith(b"\n")
+    with notes.open("a") as file:
+        file.write("\n" if torn else "")
+        for look in _in_parallel(look_at, todo, jobs, "looked at"):
+            known[look.source, look.name] = look
+            file.write(json.dumps(asdict(look)) + "\n")
+    return [known[p.source, p.name] for p in photos]
+
+
+def look_at(photo: Photo) -> Look:
+    """A photo that is excluded is looked at too: its copies are to stay out as well."""
+    try:
+        data = photo.path.read_bytes()
+        image = open_photo(data)
+    except Exception:  # decoders raise anything on a broken file; each is counted
+        return Look(photo.source, photo.name, "unreadable", "", "")
+    reason = fault(image, photo.native or image.size)
+    bits = np.packbits(fingerprint(image)).tobytes().hex()
+    return Look(photo.source, photo.name, reason, bits, hashlib.sha256(data).hexdigest())
+
+
+def compare(photos: Sequence[Photo], looks: Sequence[Look], away: Bits) -> list[str]:
+    """Why each photo is dropped, or nothing."""
+    both = list(zip(photos, looks, strict=True))
+    reasons = [photo.reason or look.reason for photo, look in both]
+    excluded = [_bits(look) for photo, look in both if photo.reason == "excluded" and look.bits]
+    away = np.concatenate([away, *(bits[None] for bits in excluded)])
+
+    rows = [row for row, reason in enumerate(reasons) if not reason]
+    bits = np.array([_bits(looks[row]) for row in rows], bool).reshape(-1, BITS)
+    near = first_near(bits, away, AWAY)
+    for row, other in zip(rows, near, strict=True):
+        reasons[row] = "near a test photo" if other >= 0 else ""
+
+    rows = [row for row, reason in enumerate(reasons) if not reason]
+    bits = np.array([_bits(looks[row]) for row in rows], bool).reshape(-1, BITS)
+    seen: set[str] = set()
+    for row, other in zip(rows, near_earlier(bits, COPY), strict=True):
+        if looks[row].digest in seen:
+            reasons[row] = "copy"
+        elif other >= 0:
+            reasons[row] = "near copy"
+        seen.add(looks[row].digest)
+    return reasons
+
+
+def remove_others(photos: Sequence[Photo], kept: Sequence[Photo], out: Path) -> None:
+    """What an earlier run with other thresholds wrote of photos that are dropped now."""
+    for place in {p.place for p in photos} - {p.place for p in kept}:
+        (out / place).unlink(missing_ok=True)
+
+
+def write_all(kept: Sequence[Photo], out: Path, size: int, quality: int, jobs: int) -> None:
+    """Files that are there already stay as they are."""
+    there = {p.relative_to(out).as_posix() for p in out.glob("*/*/*.webp")}
+    todo = [photo for photo in kept if photo.place not in there]
+    for place in {(out / photo.place).parent for photo in todo}:
+        place.mkdir(parents=True, exist_ok=True)
+    write = partial(write_one, out=out, size=size, quality=quality)
+    for _ in _in_parallel(write, todo, jobs, "written"):
+        pass
+
+
+def write_one(photo: Photo, out: Path, size: int, quality: int) -> None:
+    image = open_photo(photo.path.read_bytes())
+    made = square(image, photo.native or image.size, size)
+    path = out / photo.place
+    part = path.with_suffix(".part")
+    made.save(part, "WEBP", quality=quality, method=4)
+    os.replace(part, path)  # whole or not there, so that a killed run can go on
+
+
+def summary(photos: Sequence[Photo], reasons: Sequence[str], out: Path) -> dict[str, Any]:
+    """Counts of each source, and the mean size of what was written."""
+    found: dict[str, Any] = {}
+    for source in dict.fromkeys(photo.source for photo in photos):
+        of_source = [i for i, photo in enumerate(photos) if photo.source == source]
+        kept = [out / photos[i].place for i in of_source if not reasons[i]]
+        splits = Counter(path.parts[-3] for path in kept)
+        found[source] = {
+            "photos": len(of_source),
+            "dropped": dict(Counter(reasons[i] for i in of_source if reasons[i]).most_common()),
+            "train": splits["train"],
+            "test": splits["test"],
+            "mean_bytes": round(sum(p.stat().st_size for p in kept) / max(1, len(kept))),
+        }
+    return found
+
+
+def _fingerprints(paths: Sequence[Path], jobs: int) -> Bits:
+    """Each photo as it is and mirrored."""
+    found = list(_in_parallel(_both_ways, paths, jobs, "test photos looked at"))
+    return np.array(found, bool).reshape(-1, BITS)
+
+
+def _both_ways(path: Path) -> Bits:
+    image = open_photo(path.read_bytes())
+    mirrored = image.transpose(Image.Transpose.FLIP_LEFT_RIGHT)
+    return np.stack([fingerprint(image), fingerprint(mirrored)])
+
+
+def _bits(look: Look) -> Bits:
+    return np.unpackbits(np.frombuffer(bytes.fromhex(look.bits), np.uint8)).astype(bool)
+
+
+def _read_notes(notes: Path) -> Iterator[Look]:
+    """A line that a killed run left unfinished is passed over."""
+    for line in notes.read_text().splitlines() if notes.exists() else ():
+        try:
+            yield Look(**json.loads(line))
+        except json.JSONDecodeError:
+            continue
+
+
+def _in_parallel(
+    work: Callable[[Job], Result], jobs: Sequence[Job], processes: int, done: str
+) -> Iterator[Result]:
+    """In order; tells on standard error how far it is and how long it will take."""
+    if processes == 1 or len(jobs) < 100:
+        yield from _told(map(work, jobs), len(jobs), done)
+        return
+    with get_context("spawn").Pool(processes) as pool:
+        yield from _told(pool.imap(work, jobs, chunksize=32), len(jobs), done)
+
+
+def _told(results: Iterable[Result], total: int, done: str) -> Iterator[Result]:
+    started = told = time.monotonic()
+    for count, result in enumerate(results, start=1):
+        yield result
+        now = time.monotonic()
+        if now - told > 10 or count == total:
+            left = (now - started) / count * (total - count) / 60
+            print(f"{count:,} of {total:,} {done}, {left:.1f} min left", file=sys.stderr)
+            told = now
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
