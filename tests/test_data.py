@@ -504,7 +504,7 @@ def test_unknown_name_lists_the_names() -> None:
     with pytest.raises(DataNotFound) as error:
         load("coil200")
     assert str(error.value) == (
-        "expected one of coil100, lfw, fashion-mnist, cifar10, si-score, or a path; came 'coil200',"
+        "expected one of coil100, lfw, photos, fashion-mnist, cifar10, si-score, or a path; came 'coil200',"
         " which is neither; check the spelling, or give the path of a folder or archive of images"
     )
 
@@ -590,3 +590,15 @@ def test_images_that_are_already_turned_are_no_parents() -> None:
         turned.upright()
     upright = ImageSet("mine", images, ("a", "b"), ("", ""))
     assert upright.upright() is upright
+
+
+def test_photos_come_with_their_own_split(tmp_path: Path) -> None:
+    for name in ("train/coco/a", "train/lfw/Ann/Ann_0001", "test/coco/b"):
+        file = tmp_path / "photos" / f"{name}.webp"
+        file.parent.mkdir(parents=True, exist_ok=True)
+        Image.new("RGB", (8, 8)).save(file)
+    train, test = (
+        load("photos", root=tmp_path, split=split, size=8) for split in ("train", "test")
+    )
+    assert (train.keys, train.groups) == (("a", "Ann_0001"), ("coco", "lfw"))
+    assert (test.keys, test.groups) == (("b",), ("coco",))

@@ -16,8 +16,10 @@ from radialbeams.nn.ring import (
     OFFSET_REACH,
     Posterior,
     Ring,
+    RingBlock,
     RingLoss,
     answer,
+    circular,
     confidence,
     posterior,
     ring_loss,
@@ -211,3 +213,11 @@ def test_a_wide_target_asks_for_a_wide_posterior() -> None:
 def test_a_target_without_width_is_refused() -> None:
     with pytest.raises(ValueError, match="width of a target must be above 0; got 0"):
         RingLoss(width=0)
+
+
+@pytest.mark.parametrize("dilation", [1, 2, 5])
+def test_a_ring_block_is_a_dilated_circular_convolution(dilation: int) -> None:
+    torch.manual_seed(4)
+    block, ring = RingBlock(6, dilation), torch.randn(3, 6, 12, 1)
+    expected = block.wide(circular(ring, dilation))
+    torch.testing.assert_close(block._convolved(ring), expected, atol=1e-5, rtol=1e-5)

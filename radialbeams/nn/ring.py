@@ -74,8 +74,14 @@ class RingBlock(nn.Module):
         self.mix_norm = nn.BatchNorm2d(maps)
 
     def forward(self, ring: Tensor) -> Tensor:
-        hidden = F.gelu(self.wide_norm(self.wide(circular(ring, self.dilation))))
+        hidden = F.gelu(self.wide_norm(self._convolved(ring)))
         return F.gelu(ring + self.mix_norm(self.mix(hidden)))
+
+    def _convolved(self, ring: Tensor) -> Tensor:
+        """`self.wide(circular(ring, dilation))` as one 1 × 1: wide dilations are slow on a GPU."""
+        beams = [ring.roll(turn, 2) for turn in (self.dilation, 0, -self.dilation)]
+        weight = self.wide.weight.transpose(1, 2).flatten(1, 2)[..., None]  # (C, 3·C, 1, 1)
+        return F.conv2d(torch.cat(beams, 1), weight)
 
 
 class RingAttention(nn.Module):

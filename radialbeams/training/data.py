@@ -228,7 +228,7 @@ def _of_split(found: _Found, split: str, split_by: str) -> list[Entry]:
     def held_out(entry: Entry) -> bool:
         if split_by == "object":
             return int(entry.group.removeprefix("obj")) > 80
-        return in_test(entry.key)
+        return in_test(entry.key) if entry.held_out is None else entry.held_out
 
     chosen = [e for e in found.entries if split == "all" or held_out(e) == (split == "test")]
     if not chosen:

@@ -39,6 +39,7 @@ class Entry:
     group: str
     make: Callable[[], Image.Image] | None = None  # None: `path` is an image file
     angle_degrees: float | None = None
+    held_out: bool | None = None  # None: the key decides
 
 
 Reader = Callable[[Path, Names], list[Entry]]
@@ -80,6 +81,11 @@ def _coil100(place: Path, names: Names) -> list[Entry]:
 
 def _lfw(place: Path, names: Names) -> list[Entry]:
     return [Entry(path, m[1], m[1]) for m, path in _matches(r"([^/]+)/\1_[0-9]+\.jpg", names)]
+
+
+def _photos(place: Path, names: Names) -> list[Entry]:
+    found = _matches(rf"(train|test)/([^/]+)/(?:.+/)?([^/]+)\.{IMAGES}", names)
+    return [Entry(path, m[3], m[2], held_out=m[1] == "test") for m, path in found]
 
 
 def _matches(pattern: str, names: Names) -> list[tuple[re.Match[str], str]]:
@@ -227,6 +233,14 @@ SOURCES = {
         size=250,
         places=("lfw*",),
         read=_lfw,
+    ),
+    "photos": Source(
+        official="the sets named in experiments/photos/README.md, by its prepare.py",
+        licence="photos by many people, research use",
+        layout="photos/{train,test}/SOURCE/*.webp, folder or archive",
+        size=176,
+        places=("photos*",),
+        read=_photos,
     ),
     "fashion-mnist": Source(
         official="https://github.com/zalandoresearch/fashion-mnist",
