@@ -368,3 +368,15 @@ def test_a_run_that_is_interrupted_has_saved_all_its_steps(
         fit.run(interrupt)
     again = Fit(recipe, pictures, tmp_path, device=torch.device("cpu"), log_every=3)
     assert again.at.step == 3
+
+
+def test_a_repeated_group_comes_more_often_in_an_epoch(recipe: Recipe, tmp_path: Path) -> None:
+    pixels = torch.zeros(5, 3, 28, 28, dtype=torch.uint8)
+    images = ImageSet("two", pixels, tuple("abcde"), ("x", "y", "y", "x", "y"))
+    often = replace(recipe, batch=7, repeats={"x": 2})
+    _, batch = next(begin(often, images, tmp_path / "a")._batches())
+    assert sorted(batch.rows.tolist()) == [0, 0, 1, 2, 3, 3, 4]
+    assert len(set(batch.angles.tolist())) == 7
+    wrong = replace(recipe, repeats={"z": 2})
+    with pytest.raises(ValueError, match=r"repeats z; the groups of two are x, y\."):
+        begin(wrong, images, tmp_path / "b")

@@ -98,6 +98,7 @@ class Fit:
             recipe.protocol, padding=recipe.padding, view_size=recipe.model.view_size
         )
         self._check_images()
+        self.places = self._places()
         torch.manual_seed(recipe.seed)
         self.model = self.build().to(device)
         if device.type == "cuda":
@@ -165,7 +166,7 @@ class Fit:
 
     def _batches(self) -> Iterator[tuple[int, Batch]]:
         """(epoch from 1, batch), from the present step on, without end."""
-        recipe, count = self.recipe, len(self.images)
+        recipe, count = self.recipe, len(self.places)
         size = min(recipe.batch, count)
         per_epoch = count // size
         while True:
@@ -184,7 +185,18 @@ class Fit:
             numbers = torch.from_numpy(uniform).to(self.device)
             for k in range(first, per_epoch):
                 chosen = rows[k * size : (k + 1) * size]
-                yield epoch + 1, Batch(chosen, angles[chosen], numbers[chosen])
+                yield epoch + 1, Batch(self.places[chosen], angles[chosen], numbers[chosen])
+
+    def _places(self) -> torch.Tensor:
+        """The rows of an epoch: every image once, and those of a repeated group more often."""
+        groups, repeats = self.images.groups, self.recipe.repeats
+        if unknown := sorted(set(repeats) - set(groups)):
+            raise ValueError(
+                f"The recipe repeats {', '.join(unknown)}; the groups of {self.images.name} are "
+                f"{', '.join(sorted(set(groups))[:20])}."
+            )
+        times = [repeats.get(group, 1) for group in groups]
+        return torch.from_numpy(np.repeat(np.arange(len(groups)), times)).to(self.device)
 
     def _set_learning_rate(self) -> None:
         rate = self._learning_rate()
@@ -296,7 +308,7 @@ class Fit:
             circle_loss=circle,
             prior_loss=losses.prior.item(),
             learning_rate=self._learning_rate(),
-            views_per_second=rate * min(self.recipe.batch, len(self.images)),
+            views_per_second=rate * min(self.recipe.batch, len(self.places)),
             seconds_left=self.at.seconds * (1 - done) / max(done, 1e-9),
         )
 

@@ -26,6 +26,7 @@ class Recipe:
     parent_size: int = 128  # W of the upright images that views are rendered from
     protocol: Protocol = "paper"
     split_by: str = "default"
+    repeats: dict[str, int] = field(default_factory=dict)  # of a group, how often in an epoch
     padding: Padding = "zeros"
     group: Group = "so2"  # which turns are drawn
     draw: Draw = "view"  # anew for every view, or once per image as the authors' code did
@@ -54,6 +55,9 @@ class Recipe:
                 raise ValueError(
                     f"{name} must be one of {', '.join(choices)}; got {getattr(self, name)!r}."
                 )
+        for group, times in self.repeats.items():
+            if times < 1:
+                raise ValueError(f"repeats must be at least 1; got {times} for {group!r}.")
         for name, least in (("batch", 1), ("steps", 1), ("seed", 0)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}; got {getattr(self, name)}.")
