@@ -12,10 +12,12 @@ import pytest
 from PIL import Image
 
 from radialbeams import zoo
+from radialbeams.batch.journal import Journal
 from radialbeams.cli import main
+from radialbeams.demo import PICTURES
 from radialbeams.training.data import ImageSet
 
-VERBS = ("demo", "models", "train", "evaluate", "export")
+VERBS = ("upright", "angle", "demo", "models", "train", "evaluate", "leaks", "export")
 EVALUATION = {
     "model", "data", "protocol", "split", "seeds", "n", "mean", "median", "p95",
     "paper_equivalent", "within_5", "within_10", "flips", "groups",
@@ -60,6 +62,197 @@ def test_every_verb_explains_itself(run: Callable[..., Said], verb: str) -> None
 @pytest.mark.parametrize("arguments", [("nonsense",), ("train",), ("evaluate", "bic.lfw"), ()])
 def test_wrong_usage_is_two(run: Callable[..., Said], arguments: tuple[str, ...]) -> None:
     assert run(*arguments)[0] == 2
+
+
+def test_the_exit_codes_are_explained(run: Callable[..., Said]) -> None:
+    for arguments in (("--help",), ("upright", "--help"), ("angle", "--help")):
+        assert "0 all done, 1 some files failed, 2 wrong usage" in run(*arguments)[1]
+
+
+# --- angle ---
+
+
+@pytest.fixture
+def faces(tmp_path: Path) -> Path:
+    """A face turned three ways, and noise that has no up."""
+    folder = tmp_path / "faces"
+    folder.mkdir()
+    with Image.open(PICTURES / "astronaut.webp") as picture:
+        upright = picture.convert("RGB").resize((160, 160), Image.Resampling.LANCZOS)
+    for turn in (0, 2, 40, 140):
+        turned = upright.rotate(turn, Image.Resampling.BICUBIC)
+        turned.save(folder / f"{turn}.jpg", quality=95)
+    Image.effect_noise((160, 160), 100).convert("RGB").save(folder / "noise.png")
+    return folder
+
+
+FACES = ("--model", "ring.lfw", "--workers", 1)
+
+
+def lines(out: str) -> list[dict[str, object]]:
+    return [json.loads(line) for line in out.splitlines()]
+
+
+def test_angle_prints_one_object_a_line_in_order(run: Callable[..., Said], faces: Path) -> None:
+    (faces / "99.jpg").write_bytes(b"no picture")
+    code, out, err = run("angle", faces, "--json", *FACES)
+    found = lines(out)
+    assert code == 1
+    assert [Path(str(one["path"])).name for one in found] == [
+        "0.jpg", "2.jpg", "40.jpg", "99.jpg", "140.jpg", "noise.png"
+    ]  # fmt: skip
+    assert found[3].keys() == {"path", "error"}
+    assert err == f"radialbeams: {faces / '99.jpg'}: {found[3]['error']}\n"
+    for one in found[:3]:
+        assert list(one) == ["path", "angle_ccw", "confidence", "symmetry", "model"]
+        assert one["model"] == "ring.lfw" and one["symmetry"] == 1
+    assert float(str(found[2]["angle_ccw"])) == pytest.approx(40, abs=8)
+    assert round(float(str(found[2]["angle_ccw"])), 2) == found[2]["angle_ccw"]
+
+
+def test_angle_prints_a_table_for_people(run: Callable[..., Said], faces: Path) -> None:
+    code, out, err = run("angle", faces / "40.jpg", *FACES)
+    assert (code, err) == (0, "")
+    header, row = out.splitlines()
+    assert header.split() == ["angle", "confidence", "symmetry", "file"]
+    assert row.endswith("40.jpg") and "°" in row and "%" in row
+
+
+def test_nothing_to_look_at_is_refused(run: Callable[..., Said], tmp_path: Path) -> None:
+    assert "no images" in refused(run("angle", tmp_path, "--json", *FACES))
+
+
+def through_a_pipe(data: bytes, *arguments: object) -> subprocess.CompletedProcess[bytes]:
+    command = [sys.executable, "-c", "from radialbeams.cli import run; run()"]
+    return subprocess.run(
+        [*command, *map(str, arguments)], input=data, capture_output=True, timeout=60
+    )
+
+
+def test_pipes(faces: Path, tmp_path: Path) -> None:
+    data = (faces / "140.jpg").read_bytes()
+    said = through_a_pipe(data, "angle", "-", "--json", "--model", "ring.lfw")
+    assert json.loads(said.stdout)["path"] == "-"
+    said = through_a_pipe(data, "upright", "-", "--crop", "--model", "ring.lfw")
+    assert (said.returncode, said.stderr) == (0, b"")
+    assert said.stdout.startswith(b"\xff\xd8") and said.stdout != data
+    said = through_a_pipe(b"nothing", "upright", "-")
+    assert (said.returncode, said.stdout) == (1, b"")
+    assert said.stderr.startswith(b"radialbeams: -: ") and said.stderr.count(b"\n") == 1
+
+
+# --- upright ---
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {
+        path.relative_to(folder).as_posix(): path.read_bytes()
+        for path in folder.rglob("*")
+        if path.is_file()
+    }
+
+
+def test_upright_turns_and_leaves_and_says_which(
+    run: Callable[..., Said], faces: Path, tmp_path: Path
+) -> None:
+    before, out = contents(faces), tmp_path / "out"
+    options = ("-o", out, "--report", tmp_path / "sheet.html", "--min-angle", 10)
+    code, text, err = run("upright", faces, *options, "--json", *FACES)
+    found = {Path(str(one["path"])).name: one for one in lines(text)}
+    assert code == 0
+    assert err.startswith("5 files in ") and err.count("\n") == 1
+    for one in found.values():
+        assert list(one) == [
+            "path", "out", "angle_ccw", "confidence", "symmetry", "model", "action"
+        ]  # fmt: skip
+    assert {name: one["action"] for name, one in found.items()} == {
+        "0.jpg": "left",
+        "2.jpg": "left",
+        "40.jpg": "turned",
+        "140.jpg": "turned",
+        "noise.png": "unsure",
+    }
+    after = contents(out)
+    assert contents(faces) == before
+    assert sorted(after) == sorted(before)
+    for name in ("0.jpg", "2.jpg", "noise.png"):
+        assert after[name] == before[name]  # left alone, to the byte
+    assert run("angle", out / "140.jpg", "--json", *FACES)[0] == 0
+    assert (tmp_path / "sheet.html").read_text().count("<li ") == 5
+
+
+def test_upright_never_overwrites_unless_told_to(run: Callable[..., Said], faces: Path) -> None:
+    mine = faces / "40-upright.jpg"
+    mine.write_bytes(b"mine")
+    code, out, err = run("upright", faces / "40.jpg", "--json", *FACES)
+    assert (code, lines(out)[0]["action"]) == (0, "exists")
+    assert "skipped, the output exists" in err
+    assert mine.read_bytes() == b"mine"
+    assert run("upright", faces / "40.jpg", "--overwrite", *FACES)[:2] == (0, "")
+    assert mine.read_bytes().startswith(b"\xff\xd8")
+    assert sorted(contents(faces)) == sorted(
+        ["0.jpg", "2.jpg", "40.jpg", "140.jpg", "noise.png", "40-upright.jpg"]
+    )
+
+
+def test_a_dry_run_writes_nothing(run: Callable[..., Said], faces: Path, tmp_path: Path) -> None:
+    before = contents(tmp_path)
+    code, out, err = run("upright", faces, "-o", tmp_path / "out", "--dry-run", "--json", *FACES)
+    assert (code, contents(tmp_path)) == (0, before)
+    assert not (tmp_path / "out").exists()
+    assert "dry run" in err
+    assert [one["action"] for one in lines(out)].count("turned") >= 2
+
+
+def test_in_place_is_said_or_not_done(run: Callable[..., Said], faces: Path) -> None:
+    before = contents(faces)
+    assert run("upright", faces, "--in-place", "--snap", 90, *FACES)[0] == 0
+    after = contents(faces)
+    assert [name for name in before if before[name] != after[name]] == ["140.jpg"]
+    scan = before["140.jpg"].index(b"\xff\xda")
+    assert after["140.jpg"].endswith(before["140.jpg"][scan:])  # by its tag, without loss
+
+
+def test_one_file_to_one_file_of_another_format(
+    run: Callable[..., Said], faces: Path, tmp_path: Path
+) -> None:
+    options = ("-o", tmp_path / "a.png", "--same-size", "--fill", "white", *FACES)
+    assert run("upright", faces / "40.jpg", *options)[0] == 0
+    with Image.open(tmp_path / "a.png") as picture:
+        assert (picture.format, picture.size) == ("PNG", (160, 160))
+
+
+def test_an_unfinished_run_with_other_settings_is_refused(
+    run: Callable[..., Said], faces: Path, tmp_path: Path
+) -> None:
+    Journal(tmp_path / "out", {"fill": "white"}).close()
+    code, out, err = run("upright", faces, "-o", tmp_path / "out", *FACES)
+    assert (code, out) == (2, "")
+    assert "fill was white, is None" in " ".join(err.split()) and "--fresh" in err
+    assert run("upright", faces, "-o", tmp_path / "out", "--fresh", *FACES)[0] == 0
+    assert len(contents(tmp_path / "out")) == 5
+
+
+@pytest.mark.parametrize(
+    "options",
+    [
+        ("--crop", "--expand"),
+        ("--fill", "nonsense"),
+        ("--report", "sheet.txt"),
+        ("--snap", "45"),
+        ("--format", "gif"),
+        ("--in-place", "-o", "out"),
+        ("--in-place", "--format", "png"),
+        ("--min-confidence", "2"),
+        ("--workers", "0"),
+    ],
+)
+def test_options_that_do_not_go_together_are_wrong_usage(
+    run: Callable[..., Said], faces: Path, options: tuple[str, ...]
+) -> None:
+    before = contents(faces)
+    code, out, _ = run("upright", faces, *options)
+    assert (code, out, contents(faces)) == (2, "", before)
 
 
 # --- models, demo ---

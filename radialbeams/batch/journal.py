@@ -8,6 +8,7 @@ after it is in doubt.
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import json
 import os
@@ -42,6 +43,8 @@ def part_of(out: str) -> str:
 def stage(data: bytes, out: str, like: str | None = None) -> None:
     """Writes beside the place that the output will take, to the disk and not only to memory."""
     part = part_of(out)
+    if os.path.isdir(out):
+        raise IsADirectoryError(errno.EISDIR, "There is a folder where its output would go", out)
     os.makedirs(os.path.dirname(part) or ".", exist_ok=True)
     try:
         with open(part, "wb") as file:
@@ -65,7 +68,6 @@ class Journal:
         if fresh:
             self._file.truncate(0)
         said = _header(self._file)
-        self._resumed = said is not None
         if said is None:  # nothing was begun: a plan found here is a leftover
             (self.folder / PLAN).unlink(missing_ok=True)
             self._file.truncate(0)
@@ -110,8 +112,7 @@ class Journal:
             if landed != outcomes:
                 self._file.truncate(last)
                 self._append([asdict(outcome) for outcome in landed])
-        if self._resumed:
-            self.clear_parts(done)
+        self._clear_parts(done)
         return done
 
     def done(self) -> Iterator[list[Outcome]]:
@@ -127,7 +128,7 @@ class Journal:
         for folder in folders:
             _sync_folder(folder)
 
-    def clear_parts(self, start: int) -> None:
+    def _clear_parts(self, start: int) -> None:
         """Removes what was made, but never noted, for the batches from `start` on."""
         for item in (item for batch in self.batches(start) for item in batch):
             if item.out is not None:

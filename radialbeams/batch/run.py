@@ -69,17 +69,15 @@ def journaled(job: Job, plan: Plan, workers: int, *, fresh: bool = False) -> Ite
 def _carried_out(
     job: Job, journal: Journal, start: int, workers: int
 ) -> Generator[Outcome, None, None]:
-    done = start
     for outcomes in journal.done():
         yield from outcomes
     try:
         with Crew(job, workers, lock=journal.lock) as crew:
             for outcomes in crew.outcomes(journal.batches(start), start):
                 journal.record(outcomes)
-                done += 1
                 yield from outcomes
     finally:
-        journal.clear_parts(done)
+        journal.recover()  # stopped in the middle of things, too, nothing half done is left
 
 
 def _settings(job: Job, plan: Plan) -> dict[str, Any]:
