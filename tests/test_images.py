@@ -1,17 +1,36 @@
-"""Pictures in: as they are meant to be seen. Pictures out: turned once, the right way round."""
+"""Pictures in as they are meant to be seen, views of them, and pictures out as they came."""
 
 from __future__ import annotations
 
+import io
+import re
+import struct
 from pathlib import Path
+from typing import Any
 
+import fuzz
 import numpy as np
 import pytest
-from PIL import Image
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from PIL import ExifTags, Image, JpegImagePlugin
 
-from radialbeams.images import centre_square, open_rgb, paper_view, turn
+from radialbeams.images import (
+    ImageError,
+    Picture,
+    encode,
+    read,
+    read_small,
+    set_orientation,
+    turn,
+    view,
+)
+from radialbeams.images.orientation import CYCLES, TRANSPOSES, orientation_of
+from radialbeams.images.views import centre_square, paper_view
 
 RED, GREEN, BLUE, WHITE = (255, 0, 0), (0, 255, 0), (0, 0, 255), (255, 255, 255)
 CORNERS = np.array([[RED, GREEN], [BLUE, WHITE]], dtype=np.uint8)
+ORIENTATION, MAKE, THUMBNAIL = 0x0112, 0x010F, b"a thumbnail of the picture as it was"
 
 
 def pixels(picture: Image.Image) -> list[list[tuple[int, ...]]]:
@@ -19,9 +38,29 @@ def pixels(picture: Image.Image) -> list[list[tuple[int, ...]]]:
 
 
 def one_pixel(picture: Image.Image) -> tuple[int, ...]:
-    opened = open_rgb(picture)
-    assert opened.mode == "RGB"
-    return pixels(opened)[0][0]
+    small = read_small(picture, 8)
+    assert small.mode == "RGB"
+    return pixels(small)[0][0]
+
+
+def noise(width: int, height: int, channels: int = 3) -> np.ndarray:
+    return np.random.default_rng(0).integers(0, 256, (height, width, channels), np.uint8)
+
+
+def saved(image: Image.Image, format: str, **options: Any) -> bytes:
+    stream = io.BytesIO()
+    image.save(stream, format, **options)
+    return stream.getvalue()
+
+
+def exif_of(orientation: int) -> Image.Exif:
+    exif = Image.Exif()
+    exif[ORIENTATION], exif[MAKE] = orientation, "camera"
+    return exif
+
+
+def opened(data: bytes) -> Image.Image:
+    return Image.open(io.BytesIO(data))
 
 
 # --- in ---
@@ -35,17 +74,25 @@ def one_pixel(picture: Image.Image) -> tuple[int, ...]:
         (3, [[WHITE, BLUE], [GREEN, RED]]),
         (6, [[BLUE, RED], [WHITE, GREEN]]),  # the camera lay on its side
         (8, [[GREEN, WHITE], [RED, BLUE]]),
+        (77, [[RED, GREEN], [BLUE, WHITE]]),  # no such value
     ],
 )
 def test_the_exif_orientation_is_applied(
     tmp_path: Path, orientation: int, seen: list[list[tuple[int, ...]]]
 ) -> None:
-    exif = Image.Exif()
-    exif[0x0112] = orientation
-    Image.fromarray(CORNERS).save(tmp_path / "turned.png", exif=exif)
-    assert pixels(open_rgb(tmp_path / "turned.png")) == seen
-    assert pixels(open_rgb(str(tmp_path / "turned.png"))) == seen
-    assert pixels(open_rgb(Image.open(tmp_path / "turned.png"))) == seen
+    path = tmp_path / "turned.png"
+    Image.fromarray(CORNERS).save(path, exif=exif_of(orientation))
+    sources = (path, str(path), path.read_bytes(), io.BytesIO(path.read_bytes()), Image.open(path))
+    for source in sources:
+        assert pixels(read(source).image) == seen
+    assert pixels(read_small(path, 8)) == seen
+
+
+@pytest.mark.filterwarnings("ignore:Corrupt EXIF")
+def test_an_unreadable_orientation_counts_as_none() -> None:
+    data = saved(Image.fromarray(CORNERS), "PNG", exif=b"Exif\0\0II*\0\xff\xff\xff\xff")
+    assert pixels(read(data).image) == pixels(Image.fromarray(CORNERS))
+    assert read(data).exif is None
 
 
 def test_what_is_transparent_is_black() -> None:
@@ -57,17 +104,19 @@ def test_what_is_transparent_is_black() -> None:
 
 
 def test_a_palette_is_looked_up() -> None:
-    assert pixels(open_rgb(Image.fromarray(CORNERS).quantize(4))) == pixels(
-        Image.fromarray(CORNERS)
-    )
+    palette = Image.fromarray(CORNERS).quantize(4)
+    assert pixels(read(palette).image) == pixels(Image.fromarray(CORNERS))
+    assert pixels(read_small(palette, 8)) == pixels(Image.fromarray(CORNERS))
 
 
-def test_a_transparent_colour_of_a_palette_is_black(tmp_path: Path) -> None:
+def test_a_transparent_colour_of_a_palette_is_black_in_the_view_and_stays_transparent() -> None:
     picture = Image.new("P", (2, 1))
     picture.putpalette([9, 9, 9, *RED])
     picture.putpixel((1, 0), 1)
-    picture.save(tmp_path / "clear.png", transparency=1)
-    assert pixels(open_rgb(tmp_path / "clear.png")) == [[(9, 9, 9), (0, 0, 0)]]
+    data = saved(picture, "PNG", transparency=1)
+    assert pixels(read_small(data, 8)) == [[(9, 9, 9), (0, 0, 0)]]
+    assert read(data).image.mode == "RGBA"
+    assert pixels(read(data).image)[0][1][3] == 0
 
 
 def test_gray_becomes_three_equal_channels() -> None:
@@ -81,22 +130,149 @@ def test_printers_inks_become_light() -> None:
 
 
 @pytest.mark.parametrize(("value", "seen"), [(0, 0), (25700, 100), (32896, 128), (65535, 255)])
-def test_sixteen_bits_are_scaled_and_not_clipped(tmp_path: Path, value: int, seen: int) -> None:
-    Image.fromarray(np.full((1, 1), value, np.uint16)).save(tmp_path / "deep.png")
-    assert one_pixel(Image.open(tmp_path / "deep.png")) == (seen, seen, seen)
+def test_sixteen_bits_are_scaled_in_the_view_and_kept_in_the_picture(value: int, seen: int) -> None:
+    data = saved(Image.fromarray(np.full((1, 1), value, np.uint16)), "PNG")
+    assert one_pixel(opened(data)) == (seen, seen, seen)
+    assert np.asarray(read(data).image).tolist() == [[value]]
+
+
+@pytest.mark.parametrize(
+    "array",
+    [
+        CORNERS,
+        CORNERS.astype(np.uint16) * 257,
+        (CORNERS / 255).astype(np.float32),
+        CORNERS / 255,
+        np.dstack([CORNERS, np.full((2, 2), 255, np.uint8)]),
+    ],
+)
+def test_arrays_of_any_depth_are_pictures(array: np.ndarray) -> None:
+    assert pixels(read_small(array, 8)) == pixels(Image.fromarray(CORNERS))
+
+
+def test_gray_arrays_are_pictures() -> None:
+    assert pixels(read_small(np.full((1, 1), 77, np.uint8), 8)) == [[(77, 77, 77)]]
+    assert pixels(read_small(np.full((1, 1, 1), 77, np.uint8), 8)) == [[(77, 77, 77)]]
+    assert pixels(read_small(np.array([[[200, 0]]], np.uint8), 8)) == [[(0, 0, 0)]]
 
 
 def test_the_callers_picture_is_left_alone() -> None:
     picture = Image.fromarray(CORNERS)
-    opened = open_rgb(picture)
-    opened.putpixel((0, 0), (1, 2, 3))
+    for seen in (read(picture).image, read_small(picture, 8)):
+        seen.putpixel((0, 0), (1, 2, 3))
     assert pixels(picture)[0][0] == RED
+    large = opened(saved(Image.new("RGB", (640, 640)), "JPEG"))
+    read_small(large, 8)
+    assert large.size == (640, 640)
 
 
-def test_a_file_that_is_no_picture_is_an_os_error(tmp_path: Path) -> None:
-    (tmp_path / "x.png").write_text("no picture")
-    with pytest.raises(OSError, match=r"x\.png"):
-        open_rgb(tmp_path / "x.png")
+def test_a_large_jpeg_is_decoded_small_but_not_too_small() -> None:
+    data = saved(Image.fromarray(noise(1000, 600)), "JPEG")
+    assert read_small(data, 128).size == (500, 300)
+    assert read_small(data, 30).size == (125, 75)
+    assert read_small(data, 301).size == (1000, 600)
+    assert read(data).image.size == (1000, 600)
+
+
+def test_a_cameras_second_picture_is_ignored() -> None:
+    several = {"save_all": True, "append_images": [Image.new("RGB", (4, 4), "red")]}
+    data = saved(Image.new("RGB", (4, 4), "blue"), "MPO", **several)
+    assert read(data).format == "JPEG"
+    assert encode(read(data))[:3] == b"\xff\xd8\xff"
+
+
+# --- what is refused ---
+
+
+@pytest.mark.parametrize("format", ["GIF", "WEBP", "PNG", "TIFF"])
+def test_several_frames_are_refused_with_the_option_that_takes_one(format: str) -> None:
+    several = {"save_all": True, "append_images": [Image.new("RGB", (4, 4), "blue")]}
+    data = saved(Image.new("RGB", (4, 4), "red"), format, **several)
+    for reading in (lambda d: read(d), lambda d: read_small(d, 8)):
+        with pytest.raises(ImageError, match=r"several frames .* --first-frame \(first_frame=True"):
+            reading(data)
+    assert pixels(read_small(data, 8, first_frame=True))[0][0][0] > 200
+    assert read(data, first_frame=True).image.size == (4, 4)
+
+
+def bomb() -> bytes:
+    header = struct.pack(">IIBBBBB", 50_000, 50_000, 8, 2, 0, 0, 0)
+    return fuzz.repaired(
+        saved(Image.new("RGB", (2, 2)), "PNG").replace(
+            struct.pack(">IIBBBBB", 2, 2, 8, 2, 0, 0, 0), header
+        )
+    )
+
+
+def blank() -> bytes:
+    return bomb().replace(struct.pack(">II", 50_000, 50_000), struct.pack(">II", 5_000, 5_000))
+
+
+@pytest.mark.parametrize(
+    ("source", "sentence"),
+    [
+        (b"", r"It is empty: 0 bytes\. Get it again from where it came from\."),
+        (b"no picture", r"It is no image, or of a kind that is not read here\. Known are JPEG, PN"),
+        (
+            saved(Image.fromarray(noise(40, 40)), "PNG")[:900],
+            r"It is damaged or cut short \(.*\)\. ",
+        ),
+        (
+            saved(Image.fromarray(noise(40, 40)), "JPEG")[:900],
+            r"It is damaged or cut short \(.*\)\. ",
+        ),
+        (bomb(), r"Its header claims more than 200 million pixels, or more than Pillow allows\. M"),
+        (
+            fuzz.repaired(blank()),
+            r"Its header claims 25 million pixels, which its \d+ bytes cannot",
+        ),
+        (Image.new("F", (2, 2)), r"Its pixels are floats of unknown range\. Save it with 8 or 16"),
+        (
+            np.zeros((2, 2), bool),
+            r"Expected an array of uint8, uint16 or float in \[0, 1\]; got bo",
+        ),
+        (
+            np.zeros((3, 8, 8)),
+            r"Expected an array of shape .* got \(3, 8, 8\)\. Put the channels la",
+        ),
+        (np.zeros((0, 8)), r"Expected an array of shape .* got \(0, 8\)"),
+        (np.full((2, 2), 255.0), r"Expected floats in \[0, 1\]; some lie outside\. Divide by"),
+        (np.full((2, 2), np.nan), r"Expected floats in \[0, 1\]; some lie outside"),
+        (3, r"Expected a path, bytes, a binary file, a Pillow image or a numpy array; got int\."),
+    ],
+)
+def test_what_is_no_picture_is_refused_in_a_sentence(source: Any, sentence: str) -> None:
+    for reading in (lambda s: read(s), lambda s: read_small(s, 8)):
+        with pytest.raises(ImageError, match=sentence):
+            reading(source)
+
+
+def test_a_refusal_names_no_path(tmp_path: Path) -> None:
+    (tmp_path / "secret.png").write_text("no picture")
+    (tmp_path / "secret.jpg").write_bytes(saved(Image.fromarray(noise(9, 9)), "JPEG")[:200])
+    cases = {
+        tmp_path / "secret.png": "no image",
+        tmp_path / "secret.jpg": "damaged",
+        tmp_path / "secret.gif": r"There is no such file\. Check the path\.",
+        tmp_path: r"It is a folder\. Name the files in it\.",
+    }
+    for path, sentence in cases.items():
+        with pytest.raises(ImageError, match=sentence) as refused:
+            read(path)
+        assert "secret" not in str(refused.value)
+
+
+def test_postscript_is_not_run() -> None:
+    with pytest.raises(ImageError, match="It is no image"):
+        read(saved(Image.new("RGB", (4, 4)), "EPS"))
+
+
+@pytest.mark.filterwarnings("ignore")  # Pillow talks about what it meets
+def test_damaged_files_give_a_picture_or_a_sentence() -> None:
+    outcomes, wrong, _ = fuzz.check_range(0, 300, seed=1)
+    assert wrong == []
+    whole = {label: count for label, count in outcomes.items() if "whole" in label}
+    assert whole and all("read" in label or "refused" in label for label in whole)
 
 
 # --- the view ---
@@ -110,65 +286,172 @@ def test_the_centred_square_is_cut_from_the_longer_side() -> None:
     assert pixels(centre_square(square)) == pixels(square)
 
 
+PROTOCOLS = ({"name": "paper"}, {"name": "leakfree", "parent_size": 96})
+
+
+@pytest.mark.parametrize("turned", [0.0, 2.8])
+@pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: protocol["name"])
 @pytest.mark.parametrize("size", [(40, 40), (97, 40), (3, 500), (1, 1)])
-def test_a_view_is_float_channels_in_the_unit_interval(size: tuple[int, int]) -> None:
-    noise = np.random.default_rng(0).integers(0, 256, (*size[::-1], 3), np.uint8)
-    view = paper_view(Image.fromarray(noise), 40)
-    assert view.shape == (3, 40, 40) and view.dtype == np.float32
-    assert view.min() >= 0 and view.max() <= 1
+def test_a_view_is_float_channels_near_the_unit_interval(
+    size: tuple[int, int], protocol: dict[str, Any], turned: float
+) -> None:
+    for channels in (1, 3):
+        seen = view(Image.fromarray(noise(*size)), protocol, 40, channels, turned)
+        assert seen.shape == (channels, 40, 40) and seen.dtype == np.float32
+        assert seen.min() >= -0.1 and seen.max() <= 1.1
 
 
 def test_a_view_of_its_own_size_is_not_resampled() -> None:
-    noise = np.random.default_rng(0).integers(0, 256, (40, 40, 3), np.uint8)
-    view = paper_view(Image.fromarray(noise), 40)
-    np.testing.assert_array_equal(view, noise.transpose(2, 0, 1).astype(np.float32) / 255)
+    image = noise(40, 40)
+    seen = paper_view(Image.fromarray(image), 40)
+    np.testing.assert_array_equal(seen, image.transpose(2, 0, 1).astype(np.float32) / 255)
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: protocol["name"])
+def test_convention_a_view_turns_counter_clockwise(protocol: dict[str, Any]) -> None:
+    dot = Image.new("RGB", (96, 96))
+    dot.paste("white", (76, 44, 84, 52))  # on the right
+    y, x = np.mgrid[:40, :40] - 19.5
+    for degrees in (0.0, 45.0, 90.0, -30.0):
+        seen = view(dot, protocol, 40, 1, degrees)[0]
+        found = np.degrees(np.arctan2(-(seen * y).sum(), (seen * x).sum()))
+        assert found == pytest.approx(degrees, abs=1)
 
 
 # --- out ---
 
 
-def test_convention_a_quarter_turn_is_counter_clockwise_as_displayed() -> None:
-    assert pixels(turn(Image.fromarray(CORNERS), 90)) == [[GREEN, WHITE], [RED, BLUE]]
-    assert pixels(turn(Image.fromarray(CORNERS), -90)) == [[BLUE, RED], [WHITE, GREEN]]
+MODES = {
+    "JPEG": ("L", "RGB", "CMYK"),
+    "PNG": ("L", "LA", "RGB", "RGBA", "I;16"),
+    "TIFF": ("L", "LA", "RGB", "RGBA", "CMYK", "I;16"),
+    "WEBP": ("RGB", "RGBA"),
+    "BMP": ("L", "RGB"),
+}
 
 
-@pytest.mark.parametrize(("degrees", "quarters"), [(90, 1), (180, 2), (270, 3), (-90, 3), (450, 1)])
-def test_quarter_turns_only_move_pixels(degrees: int, quarters: int) -> None:
-    noise = np.random.default_rng(0).integers(0, 256, (9, 9, 3), np.uint8)
-    turned = np.asarray(turn(Image.fromarray(noise), float(degrees)))
-    np.testing.assert_array_equal(turned, np.rot90(noise, quarters))
+@pytest.mark.parametrize(("format", "mode"), [(f, m) for f, modes in MODES.items() for m in modes])
+def test_a_picture_goes_back_as_it_came(format: str, mode: str) -> None:
+    smooth = Image.fromarray(noise(6, 4, 4)).resize((60, 40), Image.Resampling.BICUBIC)
+    if mode == "I;16":
+        image = Image.fromarray(np.asarray(smooth.convert("L")).astype(np.uint16) * 257)
+    else:
+        image = smooth.convert(mode)
+    picture = read(saved(image, format))
+    assert (picture.format, picture.image.mode) == (format, mode)
+    again = read(encode(picture))
+    assert (again.format, again.image.mode, again.image.size) == (format, mode, (60, 40))
+    assert encode(picture) == encode(picture)
+    difference = np.abs(np.asarray(again.image, float) - np.asarray(picture.image, float))
+    assert difference.mean() <= (3 if format in ("JPEG", "WEBP") else 0)
 
 
-def test_no_turn_changes_nothing() -> None:
-    noise = np.random.default_rng(0).integers(0, 256, (5, 9, 3), np.uint8)
-    for degrees in (0.0, 360.0, -360.0):
-        np.testing.assert_array_equal(np.asarray(turn(Image.fromarray(noise), degrees)), noise)
+@pytest.mark.parametrize("format", ["JPEG", "PNG", "WEBP", "TIFF"])
+def test_profile_resolution_and_camera_are_kept_and_the_orientation_is_not(format: str) -> None:
+    kept = {"icc_profile": b"a profile", "exif": exif_of(6)}
+    if format != "WEBP":
+        kept["dpi"] = (300, 200)
+    data = saved(Image.fromarray(noise(9, 5)), format, **kept)
+    again = opened(encode(read(data)))
+    assert again.size == (5, 9)
+    assert again.info["icc_profile"] == b"a profile"
+    assert again.getexif()[MAKE] == "camera"
+    assert orientation_of(again) == 1
+    if format != "WEBP":
+        assert again.info["dpi"] == pytest.approx((300, 200), abs=0.1)
 
 
-def test_half_a_turn_is_exact_for_any_shape() -> None:
-    noise = np.random.default_rng(0).integers(0, 256, (4, 7, 3), np.uint8)
-    turned = np.asarray(turn(Image.fromarray(noise), 180))
-    np.testing.assert_array_equal(turned, noise[::-1, ::-1])
+def test_a_stale_thumbnail_is_dropped() -> None:
+    # One directory with the orientation, and behind it a second one: the thumbnail's.
+    first = struct.pack("<HHHIHHI", 1, ORIENTATION, 3, 1, 6, 0, 26)
+    second = struct.pack("<HHHIIHHIII", 2, 0x0201, 4, 1, 56, 0x0202, 4, 1, len(THUMBNAIL), 0)
+    exif = b"Exif\0\0II*\0\x08\0\0\0" + first + second + THUMBNAIL
+    data = saved(Image.fromarray(CORNERS), "JPEG", exif=exif)
+    assert 0x0201 in opened(data).getexif().get_ifd(ExifTags.IFD.IFD1)
+    again = opened(encode(read(data)))
+    assert again.getexif().get_ifd(ExifTags.IFD.IFD1) == {}
 
 
-@pytest.mark.parametrize("degrees", [90.0, 33.3, -120.5])
-def test_the_canvas_keeps_its_shape(degrees: float) -> None:
-    assert turn(Image.new("RGB", (31, 17)), degrees).size == (31, 17)
+def test_jpeg_keeps_its_subsampling_and_a_new_one_has_none() -> None:
+    image = Image.fromarray(noise(16, 16))
+    for subsampling in (0, 1, 2):
+        data = saved(image, "JPEG", subsampling=subsampling)
+        assert JpegImagePlugin.get_sampling(opened(encode(read(data)))) == subsampling
+    assert JpegImagePlugin.get_sampling(opened(encode(Picture(image), "jpeg"))) == 0
 
 
-def test_a_turn_between_quarters_has_the_same_sign() -> None:
-    dot = Image.new("L", (41, 41))
-    dot.paste(255, (36, 18, 41, 23))  # on the right
-    turned = np.asarray(turn(dot, 45)).astype(float)
-    y, x = np.mgrid[:41, :41] - 20
-    up, right = -(turned * y).sum(), (turned * x).sum()
-    assert np.degrees(np.arctan2(up, right)) == pytest.approx(45, abs=1)
+def test_the_format_is_the_callers_or_png() -> None:
+    picture = Picture(Image.fromarray(CORNERS))
+    assert opened(encode(picture)).format == "PNG"
+    assert opened(encode(picture, "jpg")).format == "JPEG"
+    assert len(encode(picture, "JPEG", quality=10)) < len(encode(picture, "JPEG"))
+    inks = Picture(Image.new("CMYK", (4, 4)), "JPEG", icc_profile=b"of the inks")
+    assert "icc_profile" not in opened(encode(inks, "PNG")).info
 
 
-def test_there_and_back_is_nearly_the_same_picture() -> None:
-    y, x = np.mgrid[:64, :64] - 31.5
-    smooth = 255 * np.exp(-((x - 6) ** 2 + (y + 3) ** 2) / 200)
-    picture = Image.fromarray(smooth.astype(np.uint8))
-    back = np.asarray(turn(turn(picture, 37.5), -37.5)).astype(float)
-    inside = x**2 + y**2 < 28**2
-    assert np.abs(back - np.asarray(picture))[inside].mean() < 1.5
+def test_what_a_format_cannot_hold_is_refused_in_a_sentence() -> None:
+    with pytest.raises(ImageError, match=r"JPEG holds no transparency\. Name a colour to fill"):
+        encode(Picture(Image.new("RGBA", (4, 4)), "JPEG"))
+    with pytest.raises(ImageError, match=r"It cannot be written as NOPE .*\. Write PNG\."):
+        encode(Picture(Image.new("RGB", (4, 4))), "nope")
+
+
+# --- turned by the EXIF tag alone ---
+
+
+def test_convention_the_cycles_of_the_orientation() -> None:
+    """Each value shows what the one before it shows, turned counter-clockwise."""
+    image = Image.fromarray(CORNERS)
+    for cycle in CYCLES:
+        shown = [image.transpose(TRANSPOSES[v]) if v in TRANSPOSES else image for v in cycle]
+        for before, after in zip(shown, shown[1:] + shown[:1], strict=True):
+            assert pixels(after) == pixels(turn(before, 90))
+
+
+@pytest.mark.parametrize("orientation", [None, 1, 2, 3, 4, 5, 6, 7, 8])
+@pytest.mark.parametrize("quarters", [-1, 0, 1, 2, 3, 5])
+def test_a_jpeg_is_turned_without_touching_its_pixels(
+    orientation: int | None, quarters: int
+) -> None:
+    kept = {} if orientation is None else {"exif": exif_of(orientation)}
+    data = saved(Image.fromarray(noise(24, 16)), "JPEG", dpi=(72, 72), **kept)
+    turned = set_orientation(data, quarters)
+    scan = data[data.index(b"\xff\xdb") :]
+    assert turned.endswith(scan)
+    assert turned.startswith(data[:20])  # JFIF stays first
+    expected = np.rot90(np.asarray(read(data).image), quarters)
+    np.testing.assert_array_equal(np.asarray(read(turned).image), expected)
+    assert set_orientation(turned, -quarters).endswith(scan)
+    if orientation is not None:
+        assert opened(turned).getexif()[MAKE] == "camera"
+
+
+def test_exif_without_the_tag_is_given_one() -> None:
+    exif = Image.Exif()
+    exif[MAKE] = "camera"
+    data = saved(Image.fromarray(noise(24, 16)), "JPEG", exif=exif)
+    turned = opened(set_orientation(data, 1))
+    assert (turned.getexif()[ORIENTATION], turned.getexif()[MAKE]) == (8, "camera")
+
+
+def test_only_a_jpeg_can_be_turned_by_its_tag() -> None:
+    with pytest.raises(ImageError, match=r"Only a JPEG can be turned by its EXIF tag alone"):
+        set_orientation(saved(Image.fromarray(CORNERS), "PNG"), 1)
+    with pytest.raises(ImageError, match=r"It is damaged or cut short"):
+        set_orientation(b"\xff\xd8\xff", 1)
+
+
+@pytest.mark.filterwarnings("ignore")
+@settings(max_examples=100, deadline=None)
+@given(st.binary(max_size=60), st.integers(0, 400), st.integers(-3, 3))
+def test_wild_exif_is_a_picture_or_a_sentence(wild: bytes, place: int, quarters: int) -> None:
+    data = saved(Image.fromarray(noise(8, 8)), "JPEG", exif=exif_of(6))
+    place = min(place, len(data))
+    damaged = data[:place] + wild + data[place + len(wild) :]
+    try:
+        assert (
+            read(set_orientation(damaged, quarters)).image.size
+            == read(damaged).image.size[:: -1 if quarters % 2 else 1]
+        )
+    except ImageError as error:
+        assert re.fullmatch(r"[A-Z].+\.", str(error))

@@ -4,8 +4,8 @@ Convention: angles here are degrees, counter-clockwise as displayed, like everyw
 """
 
 from radialbeams.images.orientation import set_orientation
-from radialbeams.images.picture import ImageError, Picture, Source
-from radialbeams.images.reading import MAX_PIXELS, read, read_small
+from radialbeams.images.picture import MAX_PIXELS, ImageError, Picture, Source
+from radialbeams.images.reading import read, read_small
 from radialbeams.images.turning import Corners, turn
 from radialbeams.images.views import looks, view
 from radialbeams.images.writing import encode

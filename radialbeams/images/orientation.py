@@ -27,6 +27,7 @@ TRANSPOSES = {
 # What one more quarter turn makes of a value, again and again: as taken, and mirrored.
 CYCLES = ((1, 8, 3, 6), (2, 5, 4, 7))
 _HEADER = b"Exif\0\0"
+_ORDERS = {b"II*\0": "<", b"MM\0*": ">"}
 _APP0, _APP1, _START_OF_SCAN = 0xE0, 0xE1, 0xDA
 
 
@@ -101,9 +102,11 @@ def _segments(data: bytes) -> Iterator[tuple[int, int, int]]:
 
 def _with_value(exif: bytes, value: int) -> bytes:
     """Changed in place, because a camera's own notes point at bytes by their number."""
+    if exif[:4] in _ORDERS:
+        exif = _HEADER + exif  # WebP leaves the header out
     if exif[:6] != _HEADER:
         return _only(value)
-    order = {b"II*\0": "<", b"MM\0*": ">"}.get(exif[6:10])
+    order = _ORDERS.get(exif[6:10])
     if order is None:
         raise ValueError("no TIFF header")
     (directory,) = struct.unpack_from(order + "I", exif, 10)

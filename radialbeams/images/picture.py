@@ -13,6 +13,10 @@ from PIL import Image
 Array = NDArray[Any]  # (H, W) or (H, W, C) of uint8, uint16, or float in [0, 1]
 Source = str | Path | bytes | BinaryIO | Image.Image | Array
 
+# Pillow's own bound on a file is a little lower; whichever is met first, the sentence is the same.
+MAX_PIXELS = 200_000_000
+LARGE = 4_000_000  # up to here nothing is too much to ask for
+
 
 class ImageError(ValueError):
     """One sentence for people: what is wrong with an image and what to do. It names no path."""

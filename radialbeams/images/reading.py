@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from io import BytesIO
+from io import SEEK_END, BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -13,10 +13,19 @@ import numpy as np
 from PIL import Image, JpegImagePlugin, UnidentifiedImageError
 
 from radialbeams.images.orientation import TRANSPOSES, orientation_of, reset
-from radialbeams.images.picture import ImageError, Picture, Source, eight_bits, image_of
+from radialbeams.images.picture import (
+    LARGE,
+    MAX_PIXELS,
+    ImageError,
+    Picture,
+    Source,
+    eight_bits,
+    image_of,
+)
 
-# Pillow's own bound is a little lower; whichever is met first, the sentence is the same.
-MAX_PIXELS = 200_000_000
+# A large picture of which each byte would hold more pixels than this is blank at best; most are
+# a few bytes with a header that is meant to use up all memory.
+MAX_PIXELS_PER_BYTE = 4_000
 # Those that Pillow always has in memory come first. None of them starts another program, as
 # PostScript would.
 FORMATS = ("JPEG", "PNG", "GIF", "BMP", "PPM", "WEBP", "TIFF", "AVIF", "JPEG2000", "ICO")
@@ -61,10 +70,17 @@ def _opened(source: Source, first_frame: bool) -> Iterator[Image.Image]:
         yield _allowed(source, first_frame)
     else:
         with _stream(source) as stream:
-            if not stream.read(1):
+            count = stream.seek(0, SEEK_END)
+            if not count:
                 raise ImageError("It is empty: 0 bytes. Get it again from where it came from.")
             stream.seek(0)
             with Image.open(stream, formats=FORMATS) as image:
+                pixels = math.prod(image.size)
+                if pixels > max(LARGE, MAX_PIXELS_PER_BYTE * count):
+                    raise ImageError(
+                        f"Its header claims {pixels // 1_000_000} million pixels, which its "
+                        f"{count} bytes cannot hold unless it is blank. Get a fresh copy."
+                    )
                 yield _allowed(image, first_frame)
 
 

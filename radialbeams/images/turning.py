@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageColor
 
-from radialbeams.images.picture import Array, ImageError, Picture
+from radialbeams.images.picture import LARGE, MAX_PIXELS, Array, ImageError, Picture, checked
 
 # Nothing cut off; the largest upright rectangle that is all picture; the same canvas.
 Corners = Literal["expand", "crop", "same"]
@@ -44,7 +44,7 @@ def turn(
         return replace(picture, image=_turn_image(picture.image, degrees, corners, fill))
     if isinstance(picture, Image.Image):
         return _turn_image(picture, degrees, corners, fill)
-    return _turn_array(picture, degrees, corners, fill)
+    return _turn_array(checked(picture), degrees, corners, fill)
 
 
 def _turn_image(
@@ -54,11 +54,12 @@ def _turn_image(
         if image.mode not in _WITH_ALPHA:
             raise ImageError(f"An image of mode {image.mode} has no room for alpha. Name a colour.")
         image = image.convert(_WITH_ALPHA[image.mode])
-    degrees %= 360
+    degrees = degrees % 360 % 360  # the remainder of a tiny negative number is 360 itself
     if degrees % 90 == 0:
         return image.transpose(_QUARTERS[int(degrees)]) if degrees else image.copy()
-    if image.mode.startswith("I") or image.mode == "F":
-        return Image.fromarray(_turn_array(np.asarray(image), degrees, corners, fill))
+    if image.mode.startswith("I;16"):  # Pillow would not interpolate
+        deep = np.asarray(image).astype(np.uint16)
+        return Image.fromarray(_turn_array(deep, degrees, corners, fill))
     if image.mode in ("1", "P", "PA"):
         image = image.convert("RGBA" if image.has_transparency_data else "RGB")
     size = _canvas(image.size, degrees, corners)
@@ -72,7 +73,7 @@ def _turn_image(
 
 
 def _turn_array(array: Array, degrees: float, corners: Corners, fill: str | None) -> Array:
-    degrees %= 360
+    degrees = degrees % 360 % 360
     if degrees % 90 == 0:
         return np.ascontiguousarray(np.rot90(array, int(degrees) // 90))
     planes = array.reshape(*array.shape[:2], -1)
@@ -131,12 +132,17 @@ def _canvas(size: tuple[int, int], degrees: float, corners: Corners) -> tuple[in
     width, height = size
     if corners == "expand":
         # A thousandth of a pixel is rounding, not picture.
-        return (
-            math.ceil(width * cos + height * sin - 1e-3),
-            math.ceil(width * sin + height * cos - 1e-3),
-        )
-    across, down = _largest_inside(width, height, cos, sin)
-    return max(1, math.floor(across)), max(1, math.floor(down))
+        across = math.ceil(width * cos + height * sin - 1e-3)
+        down = math.ceil(width * sin + height * cos - 1e-3)
+        # A square at most doubles; a long strip needs a canvas that is nearly all corners.
+        if across * down > min(2 * MAX_PIXELS, max(LARGE, 8 * width * height)):
+            raise ImageError(
+                f"Turned, all of it needs a canvas of {across} × {down} pixels, which is too "
+                'large. Turn it with corners="crop" or "same" (--corners crop).'
+            )
+        return across, down
+    inside = _largest_inside(width, height, cos, sin)
+    return max(1, math.floor(inside[0])), max(1, math.floor(inside[1]))
 
 
 def _largest_inside(width: int, height: int, cos: float, sin: float) -> tuple[float, float]:
