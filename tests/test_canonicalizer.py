@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import hashlib
+import io
+import json
 import math
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -11,10 +15,11 @@ import pytest
 import torch
 from PIL import Image
 
-from radialbeams import Canonicalization, Canonicalizer, zoo
-from radialbeams.canonicalizer import BATCH
+from radialbeams import Canonicalization, Canonicalizer, canonicalize, zoo
+from radialbeams.answers import Answer
+from radialbeams.canonicalizer import BATCH, _loaded
 from radialbeams.demo import PICTURES
-from radialbeams.images import read, turn
+from radialbeams.images import ImageError, read, turn
 from radialbeams.images.views import paper_view
 from radialbeams.nn.angles import from_unit
 from radialbeams.training.weights import load_model
@@ -146,3 +151,166 @@ def test_a_gray_model_sees_one_channel(turned: list[Image.Image]) -> None:
             "config": {"view_size": size, "channels": 1, "num_beams": 8},
         }
         assert gray.view(turned[1]).shape == (1, size, size)
+
+
+# --- the same type comes out ---
+
+
+@pytest.fixture(scope="module")
+def jpeg(turned: list[Image.Image]) -> bytes:
+    stream = io.BytesIO()
+    turned[1].save(stream, "JPEG", icc_profile=b"a profile", dpi=(300, 300))
+    return stream.getvalue()
+
+
+def test_bytes_come_back_as_bytes_of_the_same_format(faces: Canonicalizer, jpeg: bytes) -> None:
+    result = faces.predict(jpeg)
+    assert isinstance(result.image, bytes)
+    again = Image.open(io.BytesIO(result.image))
+    assert (again.format, again.info["icc_profile"], again.info["dpi"]) == (
+        "JPEG",
+        b"a profile",
+        (300, 300),
+    )
+
+
+def test_a_file_comes_back_as_a_file(faces: Canonicalizer, jpeg: bytes) -> None:
+    result = faces.predict(io.BytesIO(jpeg))
+    assert isinstance(result.image, io.BytesIO)
+    assert result.image.read() == faces.predict(jpeg).image
+
+
+def test_a_path_comes_back_as_an_image(faces: Canonicalizer, jpeg: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "turned.jpg"
+    path.write_bytes(jpeg)
+    for source in (path, str(path)):
+        result = faces.predict(source)
+        assert isinstance(result.image, Image.Image)
+        assert result.angle_degrees == faces.predict(jpeg).angle_degrees
+    assert path.read_bytes() == jpeg
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.uint16, np.float32])
+@pytest.mark.parametrize("shape", [(), (1,), (3,), (4,)])
+def test_an_array_comes_back_as_such_an_array(
+    faces: Canonicalizer, turned: list[Image.Image], dtype: Any, shape: tuple[int, ...]
+) -> None:
+    mode = {(): "L", (1,): "L", (3,): "RGB", (4,): "RGBA"}[shape]
+    pixels = np.asarray(turned[1].convert(mode), dtype=np.float64).reshape(*turned[1].size, *shape)
+    scale = {np.uint8: 1, np.uint16: 257}.get(dtype, 1 / 255)
+    array = (pixels * scale).astype(dtype)
+    result = faces.predict(array, corners="same")
+    assert (result.image.dtype, result.image.shape) == (dtype, array.shape)
+    assert apart(result.angle_degrees, TURNS[1]) < 8
+
+
+@pytest.mark.parametrize("mode", ["L", "LA", "RGB", "RGBA", "CMYK"])
+def test_an_image_keeps_its_mode(
+    faces: Canonicalizer, turned: list[Image.Image], mode: str
+) -> None:
+    result = faces.predict(turned[1].convert(mode))
+    assert result.image.mode == mode
+    assert min(result.image.size) > turned[1].width  # all of it is kept
+
+
+def test_a_list_gives_a_list(faces: Canonicalizer, turned: list[Image.Image], jpeg: bytes) -> None:
+    results = faces.predict([turned[2], jpeg])
+    assert [type(result.image) for result in results] == [Image.Image, bytes]
+    assert [result.angle_degrees for result in results] == [
+        faces.predict(turned[2]).angle_degrees,
+        faces.predict(jpeg).angle_degrees,
+    ]
+    assert faces.predict([]) == []
+
+
+def test_the_angle_is_the_one_that_the_picture_was_turned_by(
+    faces: Canonicalizer, turned: list[Image.Image]
+) -> None:
+    """Rounded to a hundredth first, so that whoever repeats the turn gets the same pixels."""
+    for picture in turned:
+        result = faces.predict(picture, corners="crop", fill="white")
+        assert result.angle_degrees == round(result.angle_degrees, 2)
+        assert 0 <= result.angle_degrees < 360
+        expected = turn(picture, -result.angle_degrees, corners="crop", fill="white")
+        np.testing.assert_array_equal(np.asarray(result.image), np.asarray(expected))
+
+
+@pytest.mark.parametrize(("found", "rounded"), [(359.996, 0.0), (0.004, 0.0), (12.345678, 12.35)])
+def test_an_angle_that_rounds_to_a_whole_turn_is_none(
+    faces: Canonicalizer, monkeypatch: pytest.MonkeyPatch, found: float, rounded: float
+) -> None:
+    monkeypatch.setattr(faces, "answers_from_views", lambda views: [Answer(found)])
+    assert faces.predict(Image.new("RGB", (8, 8))).angle_degrees == rounded
+
+
+def test_frames_are_refused_or_the_first_is_taken(faces: Canonicalizer) -> None:
+    stream = io.BytesIO()
+    frames = [Image.new("RGB", (8, 8), colour) for colour in ("red", "blue")]
+    frames[0].save(stream, "GIF", save_all=True, append_images=frames[1:])
+    with pytest.raises(ImageError, match="first_frame=True"):
+        faces.predict(stream.getvalue())
+    assert isinstance(faces.predict(stream.getvalue(), first_frame=True).image, bytes)
+
+
+def test_one_call_is_enough(turned: list[Image.Image]) -> None:
+    result = canonicalize(turned[1], "ring.lfw", corners="same")
+    assert apart(result.angle_degrees, TURNS[1]) < 5
+    assert _loaded("ring.lfw", 1) is _loaded("ring.lfw", 1)
+    assert Canonicalizer().name == zoo.DEFAULT
+
+
+# --- many at once, and more than one look ---
+
+
+def test_threads_share_one_canonicalizer(faces: Canonicalizer, turned: list[Image.Image]) -> None:
+    pictures = turned * 6
+    alone = angles_of(faces, pictures)
+    with ThreadPoolExecutor(16) as pool:
+        together = [answers[0] for answers in pool.map(faces.answers, [[p] for p in pictures])]
+    for one, other in zip(alone, together, strict=True):
+        assert apart(one, other.angle_degrees) < 1e-4
+
+
+@pytest.mark.parametrize("model", ["ring.lfw", "bic.lfw"])
+def test_more_looks_agree_with_one(model: str, turned: list[Image.Image]) -> None:
+    once, often = (Canonicalizer(model, threads=1, refine=k) for k in (1, 4))
+    assert once.view(turned[0]).shape == often.view(turned[0]).shape[1:]
+    assert often.view(turned[0]).shape[0] == 4
+    one, more = once.answers(turned), often.answers(turned)
+    limit = 3 if model == "ring.lfw" else 25  # the paper's network is not equivariant
+    away = [apart(a.angle_degrees, b.angle_degrees) for a, b in zip(one, more, strict=True)]
+    assert np.median(away) < limit
+    for answer in more:
+        if model == "ring.lfw":
+            assert answer.posterior is not None and answer.confidence is not None
+            assert answer.posterior.shape == (64,)
+            assert answer.posterior.sum() == pytest.approx(1, abs=1e-5)
+            assert 0 <= answer.confidence <= 1
+
+
+def test_no_look_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"refine counts views and is at least 1; got 0\."):
+        Canonicalizer("ring.lfw", refine=0)
+
+
+# --- models that are none ---
+
+
+def own_model(folder: Path, onnx: bytes) -> Path:
+    card = dict(zoo.find("bic.coil100").card)
+    card["sha256"] = {"onnx": hashlib.sha256(onnx).hexdigest()}
+    (folder / "mine.onnx").write_bytes(onnx)
+    (folder / "mine.json").write_text(json.dumps(card))
+    return folder / "mine.onnx"
+
+
+def test_a_file_that_is_no_onnx_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    for content in (b"no model", b"", zoo.verified_onnx(zoo.find("bic.coil100"))[:5000]):
+        with pytest.raises(zoo.DamagedModel, match=r"no ONNX model that runs here\. Export it"):
+            Canonicalizer(own_model(tmp_path, content))
+
+
+def test_a_model_of_something_else_is_refused_in_a_sentence(tmp_path: Path) -> None:
+    ring = zoo.verified_onnx(zoo.find("ring.coil100"))
+    with pytest.raises(zoo.DamagedModel, match=r"something else: expected the input 'views' and 1"):
+        Canonicalizer(own_model(tmp_path, ring))
