@@ -30,7 +30,7 @@ from PIL import Image
 
 from radialbeams.images import ImageError, encode, read, read_small, turn
 
-LIMIT = 5.0  # seconds for one file
+LIMIT = 5.0  # seconds of computing for one file
 SIZE = (37, 23)
 Random = np.random.Generator
 
@@ -185,7 +185,7 @@ def damaged(number: int, seed: int) -> tuple[str, bytes]:
 def check(number: int, seed: int) -> tuple[str, str | None]:
     """What the file was, and what is wrong with how it was met (None: nothing)."""
     label, data = damaged(number, seed)
-    start = time.perf_counter()
+    start = time.process_time()  # a busy machine is not the file's fault
     try:
         picture = read(data, first_frame=number % 2 == 0)
         read_small(data, 16, first_frame=True)
@@ -197,7 +197,7 @@ def check(number: int, seed: int) -> tuple[str, str | None]:
             return label, f"no sentence: {error!s}"
     except BaseException as error:
         return label, f"{type(error).__name__}: {error}"
-    seconds = time.perf_counter() - start
+    seconds = time.process_time() - start
     return f"{label}: {outcome}", f"took {seconds:.1f} s" if seconds > LIMIT else None
 
 
