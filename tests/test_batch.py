@@ -143,6 +143,14 @@ def test_a_plan_that_contradicts_itself_is_refused(tmp_path: Path) -> None:
             plan_for(sources, out, **options)  # type: ignore[arg-type]
 
 
+def test_the_journal_has_a_home_that_exists(tmp_path: Path) -> None:
+    source = str(face(tmp_path / "in" / "a.jpg"))
+    assert Plan((source,)).home == tmp_path / "in"
+    assert Plan((str(tmp_path / "nowhere" / "b.jpg"), source)).home == tmp_path / "in"
+    assert Plan((str(tmp_path / "nowhere" / "b.jpg"),)).home == Path()
+    assert Plan((source,), folder=tmp_path / "new").home == tmp_path / "new"
+
+
 def test_batches_are_always_cut_at_the_same_places() -> None:
     items = [Item(str(number)) for number in range(2 * BATCH + 3)]
     assert [len(batch) for batch in batches(items)] == [BATCH, BATCH, 3]
@@ -368,6 +376,15 @@ def test_a_worker_that_dies_is_replaced_and_its_file_has_failed(
     assert [bool(error) for error in errors] == [False, True, False, True, False]
     assert "SIGSEGV" in errors[1] and "longer than a minute" in errors[3]
     assert sorted(everything(tmp_path / "out")) == ["1.png", "3.png", "5.png"]
+
+
+def test_a_worker_imports_nothing_from_where_it_was_started(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    face(tmp_path / "a.png")
+    (tmp_path / "hashlib.py").write_text("raise SystemExit('not meant to be imported')")
+    monkeypatch.chdir(tmp_path)
+    assert [outcome.action for outcome in carried_out(Plan(("a.png",)))] == ["turned"]
 
 
 def test_workers_that_cannot_start_stop_the_run_with_a_sentence(

@@ -136,6 +136,8 @@ def test_pipes(faces: Path, tmp_path: Path) -> None:
     said = through_a_pipe(data, "upright", "-", "--crop", "--model", "ring.lfw")
     assert (said.returncode, said.stderr) == (0, b"")
     assert said.stdout.startswith(b"\xff\xd8") and said.stdout != data
+    said = through_a_pipe(data, "upright", "-", "-o", tmp_path / "folder")
+    assert (said.returncode, said.stdout) == (2, b"")
     said = through_a_pipe(b"nothing", "upright", "-")
     assert (said.returncode, said.stdout) == (1, b"")
     assert said.stderr.startswith(b"radialbeams: -: ") and said.stderr.count(b"\n") == 1

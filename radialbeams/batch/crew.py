@@ -12,6 +12,7 @@ from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
 from dataclasses import asdict
+from pathlib import Path
 from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import IO, Any, cast
@@ -19,11 +20,13 @@ from typing import IO, Any, cast
 from radialbeams.batch.job import Job, Outcome
 from radialbeams.batch.plan import BATCH, Item
 
-COMMAND = [sys.executable, "-m", "radialbeams.batch.worker"]
+# -P: a folder of images may hold a random.py as well, and that is not to be imported.
+COMMAND = [sys.executable, "-P", "-m", "radialbeams.batch.worker"]
+PACKAGES = str(Path(__file__).parents[2])
 AHEAD = 3  # batches for each worker that may be begun before the oldest is done
 ATTEMPTS = 3  # of a batch whose worker dies without being at any file
 # Every worker has one thread: more would only get into each other's way.
-ONE_THREAD = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class CrewError(ValueError):
@@ -115,6 +118,12 @@ class Crew:
         return process
 
 
+def _environment() -> dict[str, str]:
+    """This process's own, with one thread, and with the package found where it was found here."""
+    found = os.pathsep.join(filter(None, (PACKAGES, os.environ.get("PYTHONPATH"))))
+    return {**os.environ, **dict.fromkeys(THREADS, "1"), "PYTHONPATH": found}
+
+
 class _Process:
     """A worker as seen from here: orders go in, messages come out, one of each a line."""
 
@@ -127,7 +136,7 @@ class _Process:
             stderr=None if os.environ.get("RADIALBEAMS_TRACEBACK") else subprocess.DEVNULL,
             text=True,
             encoding="ascii",
-            env={**os.environ, **ONE_THREAD},
+            env=_environment(),
             pass_fds=() if lock is None else (lock,),
         )
         self._orders = cast(IO[str], self._process.stdin)

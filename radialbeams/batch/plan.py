@@ -74,11 +74,13 @@ class Plan:
 
     @property
     def home(self) -> Path:
-        """The folder that keeps the journal: the outputs' own, else that of the first input."""
+        """The folder that keeps the journal: the outputs' own, else the first of the inputs'."""
         if self.folder is not None:
             return self.folder
-        first = self.file or Path(self.sources[0])
-        return first if first.is_dir() else first.parent
+        if self.file is not None:
+            return self.file.parent
+        folders = (path if path.is_dir() else path.parent for path in map(Path, self.sources))
+        return next(filter(Path.is_dir, folders), Path())
 
     def items(self) -> Iterator[Item]:
         """In plan order; no two have the same output."""

@@ -191,7 +191,8 @@ def _follow(run: Run, job: Job, plan: Plan, json_: bool, page: Sheet | None = No
     data_on_terminal = (json_ or not job.turns) and sys.stdout.isatty()
     visible = sys.stderr.isatty() and not data_on_terminal
     files = sum(1 for _ in plan.items()) if visible and run.files is None else run.files or 0
-    with terminal.progress_bar(files, "turning") if visible else nullcontext(QUIET) as bar:
+    text = "turning" if job.turns else "looking"
+    with terminal.progress_bar(files, text) if visible else nullcontext(QUIET) as bar:
         tell = _teller(job, json_, bar, files if visible else None)
         for done, outcome in enumerate(run.outcomes, 1):
             counts[outcome.kind] += 1
@@ -200,7 +201,7 @@ def _follow(run: Run, job: Job, plan: Plan, json_: bool, page: Sheet | None = No
             tell(outcome)
             if page is not None:
                 page.add(outcome)
-            bar.show(done, "turning" if job.turns else "looking")
+            bar.show(done, text)
     return counts
 
 
@@ -250,12 +251,7 @@ def _pipe(job: Job, paths: list[str], plan: Plan, json_: bool) -> None:
     from radialbeams import batch
 
     to_stdout = job.turns and plan.file is None
-    if (
-        len(paths) > 1
-        or job.in_place
-        or job.thumbnails
-        or (plan.folder is not None and not to_stdout)
-    ):
+    if len(paths) > 1 or job.in_place or job.thumbnails or plan.folder is not None:
         raise typer.BadParameter("A pipe takes one image, to standard output or to one file.")
     if to_stdout and json_:
         raise typer.BadParameter("The image itself goes to standard output; leave out --json.")
