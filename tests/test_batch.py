@@ -188,7 +188,12 @@ def test_a_quarter_turn_costs_nothing(tmp_path: Path) -> None:
     snap = replace(TURNING, snap=True)
     jpeg = face(tmp_path / "a.jpg", 0).read_bytes()
     png = face(tmp_path / "a.png", 0).read_bytes()
-    for data in (jpeg, png):
+    with Image.open(tmp_path / "a.png") as picture:
+        picture.save(tmp_path / "a.webp", lossless=True, icc_profile=b"0" * 131)
+        picture.save(tmp_path / "a.tif")
+        picture.save(tmp_path / "a.bmp")
+    others = [(tmp_path / f"a.{ending}").read_bytes() for ending in ("webp", "tif", "bmp")]
+    for data in (jpeg, png, *others):
         action, after = made(data, Answer(93.0, 0.9), snap)
         assert action == "turned"
         expected = images.turn(images.read(data).image, -90)

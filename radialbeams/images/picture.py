@@ -33,6 +33,7 @@ class Picture:
     exif: bytes | None = None  # says "upright", and holds no thumbnail that would be stale
     subsampling: int = 0  # JPEG's, as Pillow counts: 0 = 4:4:4, 1 = 4:2:2, 2 = 4:2:0
     compression: str | None = None  # TIFF's, as Pillow names it
+    lossless: bool = False  # WebP's
 
 
 def image_of(array: Array) -> Image.Image:

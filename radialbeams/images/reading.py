@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from contextlib import contextmanager
-from io import SEEK_END, BytesIO
+from io import SEEK_CUR, SEEK_END, BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -75,6 +75,8 @@ def _opened(source: Source, first_frame: bool) -> Iterator[Image.Image]:
                 raise ImageError("It is empty: 0 bytes. Get it again from where it came from.")
             stream.seek(0)
             with Image.open(stream, formats=FORMATS) as image:
+                if image.format == "WEBP":
+                    image.info["lossless"] = _is_lossless(stream)
                 pixels = math.prod(image.size)
                 if pixels > max(LARGE, MAX_PIXELS_PER_BYTE * count):
                     raise ImageError(
@@ -95,6 +97,17 @@ def _stream(source: Any) -> Any:
         "Expected a path, bytes, a binary file, a Pillow image or a numpy array; "
         f"got {type(source).__name__}."
     )
+
+
+def _is_lossless(stream: Any) -> bool:
+    """Whether a WebP's pixels are in a chunk of the kind that loses nothing."""
+    stream.seek(12)
+    while len(head := stream.read(8)) == 8:
+        kind, length = head[:4], int.from_bytes(head[4:], "little")
+        if kind in (b"VP8 ", b"VP8L"):
+            return bool(kind == b"VP8L")
+        stream.seek(length + length % 2, SEEK_CUR)
+    return False
 
 
 def _allowed(image: Image.Image, first_frame: bool) -> Image.Image:
@@ -201,6 +214,7 @@ def _fields(image: Image.Image) -> dict[str, Any]:
         "exif": _exif(image),
         "subsampling": max(JpegImagePlugin.get_sampling(image), 0) if name == "JPEG" else 0,
         "compression": info.get("compression") if name == "TIFF" else None,
+        "lossless": name == "WEBP" and bool(info.get("lossless")),
     }
 
 

@@ -56,6 +56,8 @@ def _options(picture: Picture, name: str, quality: int | None) -> dict[str, Any]
     }
     if name in ("JPEG", "WEBP", "AVIF"):
         kept["quality"] = QUALITY if quality is None else quality
+    if name == "WEBP" and picture.lossless and quality is None:
+        kept |= {"lossless": True, "exact": True, "quality": None}
     if name == "JPEG":
         kept["subsampling"] = picture.subsampling
         if picture.exif and len(picture.exif) > LONGEST_EXIF:
