@@ -380,6 +380,15 @@ def test_jpeg_keeps_its_subsampling_and_a_new_one_has_none() -> None:
     assert JpegImagePlugin.get_sampling(opened(encode(Picture(image), "jpeg"))) == 0
 
 
+def test_a_webp_without_loss_stays_without() -> None:
+    image = Image.fromarray(noise(40, 24, 4))
+    for kept in ({}, {"exif": exif_of(1), "icc_profile": b"a profile"}):
+        picture = read(saved(image, "WEBP", lossless=True, exact=True, **kept))
+        np.testing.assert_array_equal(np.asarray(read(encode(picture)).image), np.asarray(image))
+    lossy = read(saved(image.convert("RGB"), "WEBP"))
+    assert len(encode(lossy)) < len(encode(picture))
+
+
 def test_the_format_is_the_callers_or_png() -> None:
     picture = Picture(Image.fromarray(CORNERS))
     assert opened(encode(picture)).format == "PNG"

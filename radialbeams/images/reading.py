@@ -77,12 +77,7 @@ def _opened(source: Source, first_frame: bool) -> Iterator[Image.Image]:
             with Image.open(stream, formats=FORMATS) as image:
                 if image.format == "WEBP":
                     image.info["lossless"] = _is_lossless(stream)
-                pixels = math.prod(image.size)
-                if pixels > max(LARGE, MAX_PIXELS_PER_BYTE * count):
-                    raise ImageError(
-                        f"Its header claims {pixels // 1_000_000} million pixels, which its "
-                        f"{count} bytes cannot hold unless it is blank. Get a fresh copy."
-                    )
+                _check_claim(image, count)
                 yield _allowed(image, first_frame)
 
 
@@ -110,9 +105,19 @@ def _is_lossless(stream: Any) -> bool:
     return False
 
 
-def _allowed(image: Image.Image, first_frame: bool) -> Image.Image:
-    if math.prod(image.size) > MAX_PIXELS:
+def _check_claim(image: Image.Image, count: int) -> None:
+    """Before anything is decoded: `count` bytes, and what their header says."""
+    pixels = math.prod(image.size)
+    if pixels > MAX_PIXELS:
         raise _too_large()
+    if pixels > max(LARGE, MAX_PIXELS_PER_BYTE * count):
+        raise ImageError(
+            f"Its header claims {pixels // 1_000_000} million pixels, which its {count} bytes "
+            "cannot hold unless it is blank. Get a fresh copy."
+        )
+
+
+def _allowed(image: Image.Image, first_frame: bool) -> Image.Image:
     # A camera's MPO holds one picture, and beside it what only its own software uses.
     several = getattr(image, "is_animated", False) and image.format != "MPO"
     if several and not first_frame:

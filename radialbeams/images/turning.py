@@ -18,6 +18,7 @@ from radialbeams.images.picture import LARGE, MAX_PIXELS, Array, ImageError, Pic
 
 # Nothing cut off; the largest upright rectangle that is all picture; the same canvas.
 Corners = Literal["expand", "crop", "same"]
+Floats = NDArray[np.float32]
 Turnable = TypeVar("Turnable", Picture, Image.Image, Array)
 
 _QUARTERS = {
@@ -25,6 +26,8 @@ _QUARTERS = {
     180: Image.Transpose.ROTATE_180,
     270: Image.Transpose.ROTATE_270,
 }
+_MODES = ("L", "LA", "RGB", "RGBA")  # of 1, 2, 3, 4 channels
+_ALPHA = ("LA", "RGBA")
 _WITH_ALPHA = {"L": "LA", "RGB": "RGBA", "CMYK": "RGBA", "LA": "LA", "RGBA": "RGBA"}
 
 
@@ -76,33 +79,41 @@ def _turn_array(array: Array, degrees: float, corners: Corners, fill: str | None
     degrees = degrees % 360 % 360
     if degrees % 90 == 0:
         return np.ascontiguousarray(np.rot90(array, int(degrees) // 90))
-    planes = array.reshape(*array.shape[:2], -1)
-    channels = planes.shape[2]
-    largest = np.iinfo(array.dtype).max if array.dtype.kind in "iu" else 1
-    mode = {1: "L", 2: "LA", 3: "RGB", 4: "RGBA"}[channels]
-    if fill == "transparent" and mode not in ("LA", "RGBA"):
+    channels = math.prod(array.shape[2:])
+    mode = _MODES[channels - 1]
+    if fill == "transparent" and mode not in _ALPHA:
         raise ImageError("An array without alpha stays without. Name a colour, or add a channel.")
-    colour = [value / 255 for value in _colour(fill, mode)]
-    values = planes.astype(np.float32) / np.float32(largest)
-    if mode in ("LA", "RGBA"):
-        values[:, :, :-1] *= values[:, :, -1:]  # so that hidden colours do not bleed
-    size = array.shape[1::-1]
+    whole = array.dtype.kind in "iu"
+    largest = np.float32(np.iinfo(array.dtype).max if whole else 1)
+    planes = array.reshape(*array.shape[:2], channels).astype(np.float32) / largest
+    turned = _turn_planes(planes, mode, degrees, corners, fill).clip(0, 1) * largest
+    if whole:
+        turned = np.rint(turned)
+    return turned.astype(array.dtype).reshape(*turned.shape[:2], *array.shape[2:])
+
+
+def _turn_planes(
+    planes: Floats, mode: str, degrees: float, corners: Corners, fill: str | None
+) -> Floats:
+    """(H, W, C) in [0, 1] → (H', W', C), each channel by itself."""
+    if mode in _ALPHA:
+        planes[:, :, :-1] *= planes[:, :, -1:]  # so that hidden colours do not bleed
+    size = planes.shape[1], planes.shape[0]
     canvas = _canvas(size, degrees, corners)
     inverse = _inverse(size, canvas, degrees)
+    colour = [value / 255 for value in _colour(fill, mode)]
     turned = np.stack(
-        [_resampled(values[:, :, c], canvas, inverse, colour[c]) for c in range(channels)], axis=2
+        [_resampled(planes[:, :, c], canvas, inverse, colour[c]) for c in range(len(colour))],
+        axis=2,
     )
-    if mode in ("LA", "RGBA"):
+    if mode in _ALPHA:
         turned[:, :, :-1] /= np.maximum(turned[:, :, -1:], np.float32(1e-6))
-    turned = turned.clip(0, 1) * np.float32(largest)
-    if array.dtype.kind in "iu":
-        turned = np.rint(turned)
-    return turned.astype(array.dtype).reshape(*canvas[::-1], *array.shape[2:])
+    return turned
 
 
 def _resampled(
-    plane: NDArray[np.float32], size: tuple[int, int], inverse: tuple[float, ...], fill: float
-) -> NDArray[np.float32]:
+    plane: Floats, size: tuple[int, int], inverse: tuple[float, ...], fill: float
+) -> Floats:
     image = Image.fromarray(plane)
     turned = image.transform(
         size, Image.Transform.AFFINE, inverse, Image.Resampling.BICUBIC, fillcolor=fill
@@ -158,7 +169,7 @@ def _largest_inside(width: int, height: int, cos: float, sin: float) -> tuple[fl
 
 def _colour(fill: str | None, mode: str) -> tuple[int, ...]:
     """The fill's channels in an image of that mode."""
-    clear = fill == "transparent" or (fill is None and mode in ("LA", "RGBA"))
+    clear = fill == "transparent" or (fill is None and mode in _ALPHA)
     try:
         rgb = (0, 0, 0) if fill in (None, "transparent") else ImageColor.getrgb(str(fill))[:3]
     except ValueError as error:
@@ -166,7 +177,7 @@ def _colour(fill: str | None, mode: str) -> tuple[int, ...]:
             f'fill must be "transparent" or a colour, as in "white" or "#ff8800"; got {fill!r}.'
         ) from error
     pixel: Any = Image.new("RGB", (1, 1), rgb)
-    if mode in ("LA", "RGBA"):
+    if mode in _ALPHA:
         pixel.putalpha(0 if clear else 255)
     value = pixel.convert(mode).getpixel((0, 0))
     return value if isinstance(value, tuple) else (value,)
