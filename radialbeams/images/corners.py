@@ -13,13 +13,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
 Mask = NDArray[np.bool_]
-Doubles = NDArray[np.float64]
+Floats = NDArray[np.float32]
 
 # Levels by which a plain colour may vary: as JPEG leaves it; in a file without loss, where the
 # picture's own edge may be nearly as dark as the corners; and as JPEG leaves it in a small file.
@@ -33,7 +34,7 @@ SPANNED = 0.85
 # An edge counts where picture lies within so many pixels of it: this share of all four edges and
 # of each. The rest may be as dark as the corners, or as bright.
 NEAR, EDGES, EDGE = 2.5, 0.7, 0.3
-_ANGLES = np.radians(np.arange(1.0, 90.0))
+_ANGLES = np.radians(np.arange(1, 90, dtype=np.float32))
 
 
 def without_corners(picture: Image.Image) -> Image.Image:
@@ -54,15 +55,15 @@ def picture_share(picture: Image.Image) -> float | None:
     if not _plain_corners(picture):
         return None
     small = np.asarray(picture.reduce(math.ceil(max(picture.size) / SIDE))).astype(np.int16)
-    corners = np.median(small[[0, 0, -1, -1], [0, -1, 0, -1]], axis=0)
+    corners = np.median(small[[0, 0, -1, -1], [0, -1, 0, -1]], axis=0).astype(np.int16)
     away = np.abs(small - corners).max(2)
     shares = (_share_at(away, tolerance) for tolerance in TOLERANCES)
     return next((share for share in shares if share is not None), None)
 
 
-def _share_at(away: Doubles, tolerance: int) -> float | None:
+def _share_at(away: NDArray[np.int16], tolerance: int) -> float | None:
     rest = ~_filled(away <= tolerance)
-    if rest.all() or not rest.any():
+    if rest[_seen(rest.shape)].all() or not rest.any():
         return None
     x, y = _outline(rest)
     if min(np.ptp(x) / rest.shape[1], np.ptp(y) / rest.shape[0]) < SPANNED:
@@ -114,18 +115,26 @@ def _filled(like: Mask) -> Mask:
     return filled
 
 
-def _outline(rest: Mask) -> tuple[Doubles, Doubles]:
+@lru_cache(maxsize=64)
+def _seen(shape: tuple[int, ...]) -> Mask:
+    """The disc in the middle that a model sees."""
+    y, x = (np.arange(side) - (side - 1) / 2 for side in shape)
+    seen: Mask = x**2 + y[:, None] ** 2 <= (HARMLESS * min(shape) / 2) ** 2
+    return seen
+
+
+def _outline(rest: Mask) -> tuple[Floats, Floats]:
     """x and y of the outermost pixels of each row and each column."""
     rows, columns = np.flatnonzero(rest.any(1)), np.flatnonzero(rest.any(0))
     left, right = rest[rows].argmax(1), rest.shape[1] - 1 - rest[rows, ::-1].argmax(1)
     top = rest[:, columns].argmax(0)
     bottom = rest.shape[0] - 1 - rest[::-1, columns].argmax(0)
-    x = np.concatenate((left, right, columns, columns)).astype(np.float64)
-    y = np.concatenate((rows, rows, top, bottom)).astype(np.float64)
+    x = np.concatenate((left, right, columns, columns)).astype(np.float32)
+    y = np.concatenate((rows, rows, top, bottom)).astype(np.float32)
     return x, y
 
 
-def _smallest_rectangle(x: Doubles, y: Doubles) -> _Rectangle:
+def _smallest_rectangle(x: Floats, y: Floats) -> _Rectangle:
     """Around the outline; one degree is fine enough for a copy this small."""
     cos, sin = np.cos(_ANGLES)[:, None], np.sin(_ANGLES)[:, None]
     along, across = x * cos + y * sin, y * cos - x * sin  # (angles, points)
@@ -148,7 +157,7 @@ def _smallest_rectangle(x: Doubles, y: Doubles) -> _Rectangle:
     )
 
 
-def _beside(depth: Doubles, along: Doubles, length: float) -> float:
+def _beside(depth: Floats, along: Floats, length: float) -> float:
     """The share of an edge, in 16 pieces, beside which there is picture."""
     near = along[depth <= NEAR]
     pieces = np.minimum(near * (16 / max(length, 1)), 15).astype(int)
