@@ -146,3 +146,12 @@ def test_a_gpu_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
     assert pick_device("auto") == pick_device("cpu") == torch.device("cpu")
     with pytest.raises(ValueError, match=r"Asked for cuda, but torch sees no GPU here\."):
         pick_device("cuda")
+
+
+def test_rounding_changes_the_model_along_with_its_file(tmp_path: Path, tiny_model: BIC) -> None:
+    save_model(tmp_path / "small", tiny_model, {}, half=True)
+    again = load_model(tmp_path / "small")[0].state_dict()
+    for name, weight in tiny_model.state_dict().items():
+        torch.testing.assert_close(again[name], weight, rtol=0, atol=0)
+        if weight.is_floating_point() and weight.ndim > 1:
+            torch.testing.assert_close(weight.half().float(), weight, rtol=0, atol=0)

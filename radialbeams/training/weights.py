@@ -63,10 +63,19 @@ def read_card(path: Path) -> dict[str, Any]:
     return card
 
 
-def save_model(stem: Path, model: Network, card: Mapping[str, Any]) -> dict[str, Any]:
-    """Writes STEM.safetensors and STEM.json; returns the card with config and sha256 filled in."""
+def save_model(
+    stem: Path, model: Network, card: Mapping[str, Any], *, half: bool = False
+) -> dict[str, Any]:
+    """Writes STEM.safetensors and STEM.json; returns the card with config and sha256 filled in.
+
+    With `half` the matrices and kernels are rounded to 16 bits, in the file and in the model.
+    """
     weights = stem.with_name(stem.name + ".safetensors")
-    write_tensors(weights, model.state_dict(), {"format": "radialbeams"})
+    tensors = model.state_dict()
+    if half:
+        tensors = {name: _rounded(tensor) for name, tensor in tensors.items()}
+        model.load_state_dict(tensors)
+    write_tensors(weights, tensors, {"format": "radialbeams"})
     full = {
         **card,
         "config": model.config.to_dict(),
@@ -75,6 +84,11 @@ def save_model(stem: Path, model: Network, card: Mapping[str, Any]) -> dict[str,
     }
     write_card(stem.with_name(stem.name + ".json"), full)
     return full
+
+
+def _rounded(tensor: Tensor) -> Tensor:
+    """Not the vectors: they are few, and a variance may be too small for 16 bits."""
+    return tensor.half() if tensor.is_floating_point() and tensor.ndim > 1 else tensor
 
 
 def load_model(stem: Path) -> tuple[Network, dict[str, Any]]:
