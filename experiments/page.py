@@ -65,8 +65,14 @@ PUBLISHED: dict[str, list[Record]] = {
 RENDERINGS = {
     "bilinear": "bilinear, same resolution, disc only",
     "paper": "paper: padded, bilinear, same resolution",
+    "gaussian": "Gaussian, then bicubic at under half the size",
     "leakfree": "leak-free",
 }
+# Said beside figures that are older than the correction of the blur.
+BEFORE = (
+    "Measured on views with a plain Gaussian before the bicubic resample; the shipped models, "
+    "measured on both, differ by less than 0.1° ([leaks](leaks.md))."
+)
 NOISES = ("white", "pink", "blurred", "jpeg75", "jpeg85", "jpeg95")
 
 # Okabe and Ito's colours, which colour-blind readers can tell apart; markers differ as well.
@@ -103,6 +109,11 @@ class Measured(NamedTuple):
 
 def read(folder: Path, pattern: str) -> list[Record]:
     return [json.loads(path.read_text(encoding="utf-8")) for path in sorted(folder.glob(pattern))]
+
+
+def lines(file: Path) -> list[Record]:
+    """A file that holds a list of records; none where there is no file."""
+    return list(json.loads(file.read_text(encoding="utf-8"))) if file.exists() else []
 
 
 def measured(cards: Sequence[Record]) -> list[Measured]:
@@ -436,6 +447,15 @@ def side_by_side_section(runs: Sequence[Record]) -> Iterator[str]:
         ]
         for run in runs
     ]
+    rows += [
+        [
+            f"{known['who']} (other views: {known['protocol']})",
+            count(known.get("parameters")),
+            "–",
+            *_errors(known),
+        ]
+        for known in PUBLISHED["coil100"]
+    ]
     best = runs[0]
     means = f"What it means: on these views `{best['name']}` has the smallest mean error"
     if len(runs) > 1:
@@ -445,7 +465,8 @@ def side_by_side_section(runs: Sequence[Record]) -> Iterator[str]:
         "Side by side on the same views",
         "Printed by `python experiments/ring.py side-by-side --data DIR --out results/ring`.",
         f"Protocol: leakfree, COIL-100, {_split(best)}; {_effort(best)}. Every network saw the "
-        "same images, angles, augmentation and number of steps, and was trained once.",
+        "same images, angles, augmentation and number of steps, and was trained once. "
+        f"{BEFORE}",
         table(head.split("|"), rows),
         f"{means}. Each network has one learning rate, the one in `experiments/ring.py`; none was "
         "searched for at length, so a small gap is no ranking.",
@@ -498,7 +519,9 @@ def ablation_section(runs: Sequence[Record]) -> Iterator[str]:
         "Printed by `python experiments/ring.py ablation --data DIR --out results/ring`.",
         f"Protocol: leakfree, COIL-100, {_split(first)}; {_effort(first)} unless the row says "
         f"otherwise. *{AS_SHIPPED.capitalize()}* is the recipe of `ring.coil100`, here with fewer "
-        "steps and images than the shipped model had. No choice was made on test images.",
+        "steps and images than the shipped model had. No choice was made on test images. The rows "
+        "were trained several at once, so their times say little. "
+        f"{BEFORE}",
         table(head.split("|"), rows),
         _ablation_means(changed, base),
     )
@@ -544,6 +567,61 @@ def _ablation_means(changed: Sequence[Record], base: Record | None) -> str:
         f"{text}. What is not better is a negative result and stays in the table. *Better* and "
         "*worse* mean that the intervals do not touch. The intervals cover the choice of images, "
         "not of training seeds: each row is one run."
+    )
+
+
+def looks_section(rows: Sequence[Record]) -> Iterator[str]:
+    if not rows:
+        return
+    names = ("model", "looks", "n", "mean", "median", "p95", "flips")
+    lines = [
+        [
+            f"`{row['model']}`",
+            count(row["looks"]),
+            count(row["n"]),
+            *(degrees(row[name]) for name in names[3:6]),
+            percent(row["flips"], 2),
+        ]
+        for row in rows
+    ]
+    yield section(
+        "Several looks at one picture",
+        "Printed by `python benchmarks/refine.py`. `refine=k` looks k times, at views turned by "
+        "fractions of a beam step, and averages on the circle; a quarter turn would gain nothing, "
+        "since the ring commutes with it.",
+        table(names, lines),
+        "What it means: it takes k times as long. Whether the gain is worth it is for the user to "
+        "say; it is off unless asked for.",
+    )
+
+
+def speed_section(steps: Sequence[Record], runs: Sequence[Record]) -> Iterator[str]:
+    if not (steps and runs):
+        return
+    names = ["render_ms", "forward_ms", "backward_and_update_ms", "step_ms"]
+    rows = [
+        [
+            f"`{step['recipe']}`",
+            f"{step['view_size']} px",
+            count(step["parameters"]),
+            count(step["batch"]),
+            *(f"{step[name]:.2f}" for name in names),
+            percent(step["share"]),
+            count(step["views_per_second"]),
+        ]
+        for step in steps
+    ]
+    head = "recipe|views|parameters|batch|render|forward|backward and update|step, ms"
+    head += "|rendering|views a second"
+    run = runs[0]
+    yield section(
+        "Speed of training, one GPU",
+        "Printed by `python benchmarks/rendering.py [--recipe FILE] [--batch N]`: the step alone, "
+        "captured as a graph.",
+        table(head.split("|"), rows),
+        f"`python benchmarks/training_speed.py` on COIL-100, batch {count(run['batch'])}, "
+        f"{count(run['steps'])} steps: {degrees(run['held_out_mean'])} on held-out views after "
+        f"{run['seconds']:.1f} s of training, at {count(run['views_per_second'])} views a second.",
     )
 
 
@@ -649,6 +727,11 @@ def results_page(root: Path = ROOT) -> str:
         ),
         *side_by_side_section(read(ring, "side-by-side-*.json")),
         *ablation_section(read(ring, "ablation-*.json")),
+        *looks_section(lines(root / "results" / "refine.json")),
+        *speed_section(
+            lines(root / "results" / "speed" / "step.json"),
+            lines(root / "results" / "speed" / "training.json"),
+        ),
         *leaks_section(read(root / "results" / "leaks", "*.json")),
     ]
     return "\n\n".join(parts) + "\n"

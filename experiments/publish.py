@@ -82,7 +82,7 @@ def main() -> None:
     card["data"] = {**card["data"], "test_images": len(images), "split_by": recipe.split_by}
     if isinstance(model, RingBIC):
         card |= calibrated(model, recipe, images)
-    save_model(shipped, model, card)
+    save_model(shipped, model, card, half=True)
     onnx = shipped.with_name(arguments.name + ".onnx")
     print(f"{onnx.name}: within {export_run(shipped, onnx):.1e} of torch", flush=True)
     card = read_card(shipped.with_name(arguments.name + ".json"))

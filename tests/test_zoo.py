@@ -221,3 +221,9 @@ def test_a_leakfree_card_names_its_parents_size(copied: Path) -> None:
 
 def test_the_default_is_shipped() -> None:
     assert zoo.DEFAULT in NAMES
+
+
+@pytest.mark.parametrize("name", zoo.names())
+def test_no_file_says_where_it_was_made(name: str) -> None:
+    content = zoo.find(name).onnx.read_bytes()
+    assert b"stack_trace" not in content and b"/radialbeams/nn/" not in content
