@@ -1,0 +1,152 @@
+"""What users get from a model on everyday photos: files turned by Pillow, read by the commands.
+
+    python experiments/photos/files.py PHOTOS [--model ring] [--out results/photos-files.json]
+
+PHOTOS is a folder of upright photos that the model was not trained on. Each is turned at full size
+(bicubic) by an angle uniform on the circle and saved as JPEG q90. Twice: on its own canvas, where
+no filled corner reaches into the disc that the model sees; and with a third of the files on a
+canvas that grew, their corners filled with a random colour or transparent. `radialbeams angle`
+reads them, and `radialbeams upright` with its defaults decides what to do with them and with the
+photos as they are.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import subprocess
+import sys
+import tempfile
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from PIL import Image, ImageOps
+
+from radialbeams.training.evaluate import summarise
+from radialbeams.training.views import draws
+
+QUALITY = 90
+ENDINGS = (".jpg", ".jpeg", ".png", ".webp")
+NEAR, WORSE = 5.0, 1.0  # degrees: well turned back; moved further from upright than it was
+Record = dict[str, Any]
+
+
+def turned_files(photos: Sequence[Path], folder: Path, seed: int, *, corners: bool) -> np.ndarray:
+    """Writes one turned file for each photo and returns the angles, in the order of the names."""
+    folder.mkdir(parents=True)
+    numbers = draws("evaluation", seed, 0, (len(photos), 6))
+    for place, (photo, row) in enumerate(zip(photos, numbers, strict=True)):
+        picture = ImageOps.exif_transpose(Image.open(photo)).convert("RGB")
+        grown = corners and row[1] < 1 / 3
+        clear = grown and row[2] < 0.5
+        fill = tuple(int(256 * value) for value in row[3:6]) if grown else (0, 0, 0)
+        picture = picture.convert("RGBA") if clear else picture
+        turned = picture.rotate(
+            360 * row[0],
+            Image.Resampling.BICUBIC,
+            expand=grown,
+            fillcolor=(0, 0, 0, 0) if clear else fill,
+        )
+        name = folder / f"{place:06d}"
+        if clear:
+            turned.save(name.with_suffix(".webp"), quality=QUALITY)
+        else:
+            turned.save(name.with_suffix(".jpg"), quality=QUALITY)
+    angles: np.ndarray = 360 * numbers[:, 0]
+    return angles
+
+
+def command(verb: str, folder: Path, *options: str) -> list[Record]:
+    """What the command prints for a folder, in the order of the names."""
+    line = [sys.executable, "-m", "radialbeams", verb, str(folder), "--json", *options]
+    run = subprocess.run(line, capture_output=True, text=True)
+    if run.returncode > 1:
+        raise SystemExit(run.stderr)
+    found = [json.loads(text) for text in run.stdout.splitlines()]
+    return sorted(found, key=lambda record: record["path"])
+
+
+def away(degrees: np.ndarray) -> np.ndarray:
+    return np.abs((degrees + 180) % 360 - 180)
+
+
+def read_angles(folder: Path, angles: np.ndarray, model: str) -> tuple[Record, np.ndarray]:
+    """The figures of `radialbeams angle` on these files, and the errors file by file."""
+    found = command("angle", folder, "--model", model)
+    if len(found) != len(angles) or any("error" in record for record in found):
+        raise SystemExit(f"not every file was read: {[r for r in found if 'error' in r][:3]}")
+    errors = away(np.array([record["angle_ccw"] for record in found]) - angles)
+    sure = np.array([record["confidence"] for record in found])
+    surer = errors[np.argsort(-sure, kind="stable")[: len(errors) // 2]]
+    figures = summarise(torch.deg2rad(torch.from_numpy(errors[None]))).to_dict()
+    names = ("n", "mean", "median", "p95", "within_5", "within_10", "flips")
+    return {
+        **{name: round(figures[name], 4) for name in names},
+        "surer_half_within_10": round(float((surer <= 10).mean()), 4),
+        "calibration_error": round(calibration_error(sure, errors <= 10), 4),
+    }, errors
+
+
+def calibration_error(sure: np.ndarray, right: np.ndarray, bins: int = 10) -> float:
+    """The mean gap between what was said and what came true, in ten equally wide bins."""
+    place = np.minimum((sure * bins).astype(int), bins - 1)
+    gaps = [
+        abs(float(sure[place == b].mean() - right[place == b].mean())) * float((place == b).mean())
+        for b in range(bins)
+        if (place == b).any()
+    ]
+    return sum(gaps)
+
+
+def acted_on(folder: Path, angles: np.ndarray, model: str, out: Path) -> Record:
+    """What `radialbeams upright` with its defaults does to these files."""
+    found = command("upright", folder, "--model", model, "-o", str(out), "--dry-run")
+    turned = np.array([record["action"] == "turned" for record in found])
+    given = np.array([record.get("angle_ccw", 0.0) for record in found])
+    left = away(angles - np.where(turned, given, 0.0))
+    worse = left > away(angles) + WORSE
+    return {
+        "n": len(found),
+        "acted_on": round(float(turned.mean()), 4),
+        "acted_on_within_5": round(float((left[turned] <= NEAR).mean()), 4)
+        if turned.any()
+        else None,
+        "worse_than_it_came": round(float(worse.mean()), 4),
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("photos", type=Path)
+    parser.add_argument("--model", default="ring")
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--limit", type=int)
+    parser.add_argument("--seed", type=int, default=0)
+    arguments = parser.parse_args()
+    photos = sorted(p for p in arguments.photos.rglob("*") if p.suffix.lower() in ENDINGS)
+    photos = photos[: arguments.limit]
+    with tempfile.TemporaryDirectory() as name:
+        folder, report = Path(name), {"model": arguments.model, "jpeg": QUALITY}
+        for kind in ("clean", "corners"):
+            angles = turned_files(photos, folder / kind, arguments.seed, corners=kind == "corners")
+            report[kind], errors = read_angles(folder / kind, angles, arguments.model)
+            if kind == "corners":
+                grown = draws("evaluation", arguments.seed, 0, (len(photos), 6))[:, 1] < 1 / 3
+                report["corners_alone_within_10"] = round(float((errors[grown] <= 10).mean()), 4)
+            print(kind, json.dumps(report[kind]), flush=True)
+        report["turned"] = acted_on(folder / "clean", angles, arguments.model, folder / "a")
+        upright = folder / "upright"
+        upright.mkdir()
+        for place, photo in enumerate(photos):
+            (upright / f"{place:06d}{photo.suffix}").symlink_to(photo.resolve())
+        report["upright"] = acted_on(upright, np.zeros(len(photos)), arguments.model, folder / "b")
+    print(json.dumps(report))
+    if arguments.out:
+        arguments.out.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
