@@ -24,11 +24,19 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--devices", default="auto")
     parser.add_argument("--steps", type=int, help="instead of the recipe's")
+    parser.add_argument("--minutes", type=float, help="the schedule follows the clock")
     arguments = parser.parse_args(argv)
     values = json.loads(arguments.recipe.read_text(encoding="utf-8"))
     recipe = Recipe.from_dict(values | ({"steps": arguments.steps} if arguments.steps else {}))
     images = read_images(recipe, "train", root=arguments.data)
-    fit = Fit(recipe, images, arguments.out, device=pick_device(arguments.devices), log_every=200)
+    fit = Fit(
+        recipe,
+        images,
+        arguments.out,
+        device=pick_device(arguments.devices),
+        minutes=arguments.minutes,
+        log_every=200,
+    )
     fit.run(lambda progress: print(json.dumps(asdict(progress)), flush=True))
     return 0
 

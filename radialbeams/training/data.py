@@ -269,7 +269,7 @@ def _decode(
                 problems[rows[path]] = f"{type(data).__name__}: {data}"
 
     waiting = jobs()
-    with warnings.catch_warnings(), ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
+    with warnings.catch_warnings(), ThreadPoolExecutor(min(16, os.cpu_count() or 1)) as pool:
         warnings.simplefilter("error", Image.DecompressionBombWarning)
         while batch := list(islice(waiting, 256)):  # so many encoded files are in memory, not more
             list(pool.map(decode, batch))
