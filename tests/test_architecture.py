@@ -16,6 +16,7 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 # Which parts of the package a part may import; a part may always import itself.
 ARROWS = {
     "__init__": {"canonicalizer"},
+    "__main__": {"cli"},
     "cli": {
         "serving",
         "batch",
