@@ -274,9 +274,9 @@ def test_the_verdict_says_what_the_figures_mean() -> None:
 
 
 def test_the_command_offers_what_the_canary_knows() -> None:
-    assert tuple(cli.Rendering) == RENDERINGS
-    assert tuple(cli.Canary) == CANARIES
-    assert tuple(cli.Noise) == (*NOISES, *JPEG_NOISES)
+    assert tuple(cli.training.Rendering) == RENDERINGS
+    assert tuple(cli.training.Canary) == CANARIES
+    assert tuple(cli.training.Noise) == (*NOISES, *JPEG_NOISES)
     assert FULL["views"] == 600_000
 
 
