@@ -341,8 +341,8 @@ def risk_section(entries: Sequence[Measured]) -> Iterator[str]:
         "What it means: views are ranked by the model's own confidence and the least sure are "
         "left out. Where the error falls towards the left of the picture, the confidence knows "
         "which answers to trust. The calibration error is the mean gap between the confidence and "
-        "the share of answers within 10°, over ten bins of equal size, on the half of the held-out "
-        "keys on which the confidence was not calibrated.",
+        "the share of answers within 10°, over ten bins of equal size, each half of the held-out "
+        "images with the calibration that was fitted on the other.",
     )
 
 
@@ -656,7 +656,7 @@ def leaks_section(leaks: Sequence[Record]) -> Iterator[str]:
     if leaks:
         yield section(
             "Leaks",
-            "Printed by `python experiments/leaks.py --out results/leaks`; CPU rows: `--small`.",
+            "Printed by `python experiments/leaks.py --out results/leaks`.",
             leak_table(leaks),
             f"{leaks_mean(leaks)} [How to read this](leaks.md).",
         )

@@ -6,7 +6,7 @@ import torch
 
 from radialbeams.nn.angles import TURN
 from radialbeams.nn.bic import BICConfig, RingBIC
-from radialbeams.training.calibrate import SPREADS, TEMPERATURES, calibrate, halves
+from radialbeams.training.calibrate import SPREADS, TEMPERATURES, calibrate
 from radialbeams.training.data import ImageSet
 from radialbeams.training.evaluate import expected_calibration_error
 from radialbeams.training.views import LeakfreeViews, draw_angles
@@ -26,7 +26,7 @@ class Overconfident(RingBIC):
     def forward(self, views: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
         count = len(views)
         angles = draw_angles("evaluation", 1000, 0, 600)[self.shown : self.shown + count]
-        right = torch.arange(self.shown, self.shown + count) % 100 < 100 * self.share
+        right = torch.arange(self.shown, self.shown + count) % 5 < 5 * self.share
         self.shown = (self.shown + count) % 600
         beams = torch.round(angles / TURN * BEAMS).long() % BEAMS
         beams = torch.where(right, beams, (beams + BEAMS // 2) % BEAMS)
@@ -45,9 +45,12 @@ def test_the_temperature_undoes_overconfidence() -> None:
         "x", torch.zeros(600, 3, 64, 64, dtype=torch.uint8), ("k",) * 600, ("",) * 600
     )
     model = Overconfident(0.8, 2.5).eval()
-    found = calibrate(model, images, LeakfreeViews(28), seeds=1)
+    found, error = calibrate(
+        model, images, LeakfreeViews(28), in_first=lambda i: i // 5 % 2 == 0, seeds=1
+    )
     assert abs(found["temperature"] - 2.5) < 0.2
     assert found["spread"] in SPREADS
+    assert error < 0.12
 
 
 def test_no_temperature_sharpens() -> None:
@@ -60,8 +63,11 @@ def test_the_error_of_calibration_is_the_gap() -> None:
     assert abs(expected_calibration_error(right, torch.full((10,), 0.9), bins=1) - 0.2) < 1e-6
 
 
-def test_halves_share_no_key() -> None:
-    keys = ("a", "b", "a", "c")
-    images = ImageSet("x", torch.zeros(4, 1, 2, 2, dtype=torch.uint8), keys, ("",) * 4)
-    first, second = halves(images, lambda key: key == "a")
-    assert first.keys == ("a", "a") and second.keys == ("b", "c")
+def test_the_error_is_measured_on_the_half_that_was_not_fitted() -> None:
+    """A model that is right on one half only: each half's calibration is wrong for the other."""
+    images = ImageSet(
+        "x", torch.zeros(600, 3, 64, 64, dtype=torch.uint8), ("k",) * 600, ("",) * 600
+    )
+    model = Overconfident(0.8, 2.5).eval()
+    _, error = calibrate(model, images, LeakfreeViews(28), in_first=lambda i: i % 5 < 4, seeds=1)
+    assert error > 0.3

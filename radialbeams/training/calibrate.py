@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from itertools import product
 
 import torch
 from torch import Tensor
@@ -16,6 +17,7 @@ from radialbeams.nn.angles import angular_error
 from radialbeams.nn.bic import RingBIC
 from radialbeams.nn.ring import WITHIN, answer, confidence, posterior
 from radialbeams.training.data import ImageSet
+from radialbeams.training.evaluate import expected_calibration_error
 from radialbeams.training.views import Views, draw_angles
 
 # From 1 up: below it, a model that is nearly always right would call itself certain of everything
@@ -27,22 +29,40 @@ SEED = 1000  # of angles that no evaluation draws
 
 @torch.inference_mode()
 def calibrate(
-    model: RingBIC, images: ImageSet, views: Views, *, seeds: int = 3
-) -> dict[str, float]:
-    """Temperature and spread whose confidences best foretell which answers are within 10°.
+    model: RingBIC,
+    images: ImageSet,
+    views: Views,
+    *,
+    in_first: Callable[[int], bool],
+    seeds: int = 3,
+) -> tuple[dict[str, float], float]:
+    """Temperature and spread from held-out images, and the calibration error to expect of them.
 
-    By the log-loss, which is least where the confidences are the true chances. The images must
-    be held out, and others than those on which calibration is then measured.
+    That error is measured crosswise: each half of the images, `in_first` says which, with the
+    calibration that was fitted on the other.
     """
     logits, offsets, angles = _outputs(model, images, views, seeds)
     right = angular_error(answer(posterior(logits, offsets)), angles) <= WITHIN
+    half = torch.tensor([in_first(i) for i in range(len(images))]).repeat(seeds)
+    sure = torch.empty(len(right))
+    for fitted, measured in ((half, ~half), (~half, half)):
+        found = _best(logits[fitted], offsets[fitted], right[fitted])
+        sure[measured] = _sure(logits[measured], offsets[measured], *found)
+    temperature, spread = _best(logits, offsets, right)
+    error = expected_calibration_error(right, sure)
+    return {"temperature": round(temperature, 4), "spread": spread}, error
+
+
+def _best(logits: Tensor, offsets: Tensor, right: Tensor) -> tuple[float, float]:
+    """Whose confidences best foretell which answers are within 10°.
+
+    By the log-loss, which is least where the confidences are the true chances.
+    """
     losses = {
-        (temperature, spread): _log_loss(logits, offsets, right, temperature, spread)
-        for temperature in TEMPERATURES
-        for spread in SPREADS
+        pair: _log_loss(_sure(logits, offsets, *pair), right)
+        for pair in product(TEMPERATURES, SPREADS)
     }
-    temperature, spread = min(losses, key=lambda pair: losses[pair])
-    return {"temperature": round(temperature, 4), "spread": spread}
+    return min(losses, key=lambda pair: losses[pair])
 
 
 def _outputs(
@@ -60,16 +80,10 @@ def _outputs(
     return logits, offsets, torch.cat(drawn)
 
 
-def _log_loss(
-    logits: Tensor, offsets: Tensor, right: Tensor, temperature: float, spread: float
-) -> float:
-    sure = confidence(posterior(logits, offsets, temperature), math.radians(spread))
+def _sure(logits: Tensor, offsets: Tensor, temperature: float, spread: float) -> Tensor:
+    return confidence(posterior(logits, offsets, temperature), math.radians(spread))
+
+
+def _log_loss(sure: Tensor, right: Tensor) -> float:
     sure = sure.clamp(1e-6, 1 - 1e-6)
     return -torch.where(right, sure.log(), (1 - sure).log()).mean().item()
-
-
-def halves(images: ImageSet, in_first: Callable[[str], bool]) -> tuple[ImageSet, ImageSet]:
-    """Two sets that share no key."""
-    first = [i for i, key in enumerate(images.keys) if in_first(key)]
-    second = [i for i, key in enumerate(images.keys) if not in_first(key)]
-    return images.select(first), images.select(second)
