@@ -1,11 +1,13 @@
 """Corners taken for background, and background taken for corners.
 
-    python benchmarks/corners.py --data DATA [--count 1000] [--turned 250]
+    python benchmarks/corners.py SET… [--count 1000] [--turned 250] [--side 128]
 
-For pictures of each set, unturned: how often corners are found where there are none. For some of
-them turned with all of their content kept, on black, white, a random colour and transparent
-corners, as PNG or JPEG: how often they are found where they matter, and how large the picture is
-then taken to be against how large it is. One JSON object a line.
+A set is a folder of upright pictures, or an archive of them. Unturned: how often corners are found
+where there are none. Some of them turned by Pillow at full size with all of their content kept,
+on black, white, a random colour and transparent corners, as PNG or JPEG: of the turns whose
+corners reach what a model sees, how many are found; in how many of those the disc that is then
+shown is free of fill; and in how many it is at least 90 % as wide as it could be. One JSON object
+a line.
 """
 
 from __future__ import annotations
@@ -13,84 +15,126 @@ from __future__ import annotations
 import argparse
 import io
 import json
-import math
 import time
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from PIL import Image
 
-from radialbeams.images import read_small, turn
-from radialbeams.images.corners import HARMLESS, picture_share
+from radialbeams.images import read_small
+from radialbeams.images.corners import picture_share
+from radialbeams.images.views import REACH
 
-ARCHIVES = ("coil-100.zip", "imagenet-1000-samples.zip", "lfw-4000.zip", "coco-1030.zip")
-FILLS = ("black", "white", "random", "transparent", "jpeg")
+ENDINGS = (".jpg", ".jpeg", ".png", ".webp")
+# How the corners are filled, and what the file is saved as; a colour of None is a random one.
+FILLS: dict[str, tuple[str | None, str]] = {
+    "black": ("black", "PNG"),
+    "white": ("white", "PNG"),
+    "random": (None, "PNG"),
+    "transparent": ("transparent", "PNG"),
+    "black jpeg": ("black", "JPEG"),
+    "white jpeg": ("white", "JPEG"),
+    "random jpeg": (None, "JPEG"),
+}
+SAVING: dict[str, dict[str, int]] = {"JPEG": {"quality": 90}, "PNG": {"compress_level": 1}}
+WIDE_ENOUGH = 0.9  # of the widest disc that is all picture
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path, required=True)
+    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser.add_argument("sets", nargs="+", type=Path, metavar="SET")
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--turned", type=int, default=250)
+    parser.add_argument("--side", type=int, default=128, help="of the parent that a model needs")
     arguments = parser.parse_args()
-    for name in ARCHIVES:
-        pictures = list(members(arguments.data / name, arguments.count))
-        print(json.dumps({"data": name, **false_alarms(pictures)}), flush=True)
-        some = pictures[:: max(1, len(pictures) // arguments.turned)]
+    for path in arguments.sets:
+        files = list(members(path, arguments.count))
+        print(json.dumps({"data": path.stem, **false_alarms(files, arguments.side)}), flush=True)
+        some = files[:: max(1, len(files) // arguments.turned)][: arguments.turned]
         for fill in FILLS:
-            print(json.dumps({"data": name, "fill": fill, **found(some, fill)}), flush=True)
+            row = {"data": path.stem, "fill": fill, **found(some, fill, arguments.side)}
+            print(json.dumps(row), flush=True)
 
 
-def members(archive: Path, count: int) -> Iterator[tuple[str, Image.Image]]:
-    """Evenly spaced images of an archive, read as a model sees them."""
-    with zipfile.ZipFile(archive) as files:
-        names = [name for name in sorted(files.namelist()) if name.endswith((".jpg", ".webp"))]
-        for name in names[:: max(1, len(names) // count)][:count]:
-            yield name, read_small(files.read(name), 128)
+def members(path: Path, count: int) -> Iterator[tuple[str, bytes]]:
+    """Evenly spaced files of a folder or an archive."""
+    if path.is_dir():
+        paths = sorted(one for one in path.rglob("*") if one.suffix.lower() in ENDINGS)
+        for one in spaced(paths, count):
+            yield one.name, one.read_bytes()
+        return
+    with zipfile.ZipFile(path) as archive:
+        names = sorted(one for one in archive.namelist() if one.lower().endswith(ENDINGS))
+        for name in spaced(names, count):
+            yield name, archive.read(name)
 
 
-def false_alarms(pictures: list[tuple[str, Image.Image]]) -> dict[str, object]:
-    start = time.perf_counter()
-    alarms = [name for name, picture in pictures if picture_share(picture) is not None]
-    each = (time.perf_counter() - start) / len(pictures)
+def spaced(every: list[Any], count: int) -> list[Any]:
+    return every[:: max(1, len(every) // count)][:count]
+
+
+def false_alarms(files: list[tuple[str, bytes]], side: int) -> dict[str, object]:
+    alarms, seconds = [], 0.0
+    for name, data in files:
+        picture = read_small(data, side)
+        start = time.process_time()
+        if picture_share(picture) is not None:
+            alarms.append(name)
+        seconds += time.process_time() - start
     return {
-        "n": len(pictures),
+        "n": len(files),
         "false_alarms": len(alarms),
-        "microseconds": round(each * 1e6),
+        "microseconds": round(seconds / len(files) * 1e6),
         "which": alarms[:8],
     }
 
 
-def found(pictures: list[tuple[str, Image.Image]], fill: str) -> dict[str, object]:
+def found(files: list[tuple[str, bytes]], fill: str, side: int) -> dict[str, object]:
     """Only turns whose corners reach what a model sees are counted."""
     rng = np.random.default_rng(0)
-    errors, missed = [], 0
-    for _, picture in pictures:
-        colour = "#" + rng.bytes(3).hex() if fill in ("random", "jpeg") else fill
-        turned = turn(picture, rng.uniform(0, 360), fill=colour)
-        true = min(picture.size) / min(turned.size)
-        if true >= HARMLESS:
+    sizes, missed = [], []
+    for name, data in files:
+        upright = Image.open(io.BytesIO(data)).convert("RGB")
+        turned, format = turned_on(fill, upright, rng)
+        true = min(upright.size) / min(turned.size)
+        if true >= REACH:
             continue
-        share = picture_share(saved(turned, "JPEG" if fill == "jpeg" else "PNG"))
+        share = picture_share(saved(turned, format, side))
         if share is None:
-            missed += 1
+            missed.append(name)
         else:
-            errors.append(share / true - 1)
-    count = len(errors) + missed
+            sizes.append(share / true)
+    count = len(sizes) + len(missed)
     return {
         "n": count,
-        "found": round(len(errors) / count, 4),
-        "size_error_mean": round(float(np.mean(errors)), 4) if errors else math.nan,
-        "size_error_max": round(float(np.abs(errors).max()), 4) if errors else math.nan,
+        "found": round(len(sizes) / count, 4),
+        "free_of_fill": round(float(np.mean([size <= 1 / REACH for size in sizes])), 4),
+        "wide_enough": round(float(np.mean([size >= WIDE_ENOUGH for size in sizes])), 4),
+        "smallest": round(min(sizes), 4),
+        "largest": round(max(sizes), 4),
+        "missed": missed[:8],
     }
 
 
-def saved(picture: Image.Image, format: str) -> Image.Image:
+def turned_on(fill: str, upright: Image.Image, rng: np.random.Generator) -> tuple[Image.Image, str]:
+    """All of it on its fill, and what it is to be saved as."""
+    colour, format = FILLS[fill]
+    drawn, degrees = "#" + rng.bytes(3).hex(), rng.uniform(0, 360)
+    if colour == "transparent":
+        upright, colour = upright.convert("RGBA"), "#00000000"
+    turned = upright.rotate(
+        degrees, Image.Resampling.BICUBIC, expand=True, fillcolor=colour or drawn
+    )
+    return turned, format
+
+
+def saved(picture: Image.Image, format: str, side: int) -> Image.Image:
     stream = io.BytesIO()
-    picture.save(stream, format, **({"quality": 85} if format == "JPEG" else {"compress_level": 1}))
-    return read_small(stream.getvalue(), 128)
+    picture.save(stream, format, **SAVING[format])
+    return read_small(stream.getvalue(), side)
 
 
 if __name__ == "__main__":

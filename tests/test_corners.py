@@ -51,6 +51,27 @@ def test_the_corners_of_a_turned_photo_are_found(
     assert share * min(turned.size) == pytest.approx(min(size), rel=0.05)
 
 
+@pytest.mark.parametrize("degrees", [12.0, 45.0, 71.0, 200.0])
+def test_transparent_corners_are_found_whatever_the_picture_holds(degrees: float) -> None:
+    """A black photo laid on black would be nothing; its alpha says where it lies."""
+    turned = read_small(turn(Image.new("RGB", (240, 160)), degrees, fill="transparent"), 128)
+    share = picture_share(turned)
+    assert share is not None
+    assert share * min(turned.size) == pytest.approx(160, rel=0.05)
+
+
+def test_a_thing_cut_out_stays_whole() -> None:
+    clear = Image.new("RGBA", (200, 200))
+    ImageDraw.Draw(clear).ellipse((0, 0, 199, 199), fill="tomato")
+    assert without_corners(clear) is clear
+    assert picture_share(Image.new("RGBA", (200, 200))) is None
+
+
+def test_filled_corners_are_found_in_a_picture_with_alpha_too(photo: Image.Image) -> None:
+    turned = turn(photo, 30, fill="white").convert("RGBA")
+    assert picture_share(turned) == picture_share(turned.convert("RGB")) is not None
+
+
 def test_they_are_found_after_jpeg(photo: Image.Image) -> None:
     stream = io.BytesIO()
     turn(photo, 30, fill="white").save(stream, "JPEG", quality=80)

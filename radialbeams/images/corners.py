@@ -1,9 +1,9 @@
 """Pictures that lie turned on a plain canvas: what of them is picture.
 
-Whoever turns a picture and keeps all of it fills four triangles in the corners. They are no part
-of the picture, and no model was trained on them. A
-picture that was turned on its own canvas has such triangles too, but they never reach the disc
-that a model sees, so only the first kind matters here.
+Whoever turns a picture and keeps all of it fills four triangles in the corners, with a colour or
+with nothing at all. They are no part of the picture, and no model was trained on them. A picture
+that was turned on its own canvas has such triangles too, but they never reach the disc that a
+model sees, so only the first kind matters here.
 
 Plain backgrounds are common and must stay: only where the rest is a turned rectangle that touches
 all four sides of the canvas is the background taken for corners.
@@ -25,10 +25,12 @@ Floats = NDArray[np.float32]
 # Levels by which a plain colour may vary: as JPEG leaves it; in a file without loss, where the
 # picture's own edge may be nearly as dark as the corners; and as JPEG leaves it in a small file.
 TOLERANCES = (24, 6, 48)
+HALF_CLEAR = 128  # less alpha than this is no picture
 SIDE = 160  # pixels of the copy that is looked at
 OFF_CENTRE = 0.03  # of the canvas
-# Above this share of the canvas' shorter side the corners stay outside what a model sees.
-HARMLESS = 0.9
+# Above this share of the canvas' shorter side the corners stay outside what a model sees, by a
+# little more than the blur of its view.
+HARMLESS = 0.92
 # What spans less of the canvas than this in either direction is an object on a background.
 SPANNED = 0.85
 # An edge counts where picture lies within so many pixels of it: this share of all four edges and
@@ -38,7 +40,7 @@ _ANGLES = np.radians(np.arange(1, 90, dtype=np.float32))
 
 
 def without_corners(picture: Image.Image) -> Image.Image:
-    """The middle of an RGB picture that holds no corners, or the picture itself."""
+    """The middle of an RGB or RGBA picture that holds no corners, or the picture itself."""
     share = picture_share(picture)
     if share is None:
         return picture
@@ -52,17 +54,29 @@ def picture_share(picture: Image.Image) -> float | None:
 
     As a share of the shorter side; None where the corners are not filled, or do no harm.
     """
+    if picture.mode == "RGBA":
+        clear = _small(picture.getchannel("A")) < HALF_CLEAR
+        if clear.any():  # nothing is left to guess
+            return _share_of(~clear)
+    return _share_by_colour(picture.convert("RGB"))
+
+
+def _share_by_colour(picture: Image.Image) -> float | None:
     if not _plain_corners(picture):
         return None
-    small = np.asarray(picture.reduce(math.ceil(max(picture.size) / SIDE))).astype(np.int16)
+    small = _small(picture)
     corners = np.median(small[[0, 0, -1, -1], [0, -1, 0, -1]], axis=0).astype(np.int16)
     away = np.abs(small - corners).max(2)
-    shares = (_share_at(away, tolerance) for tolerance in TOLERANCES)
+    shares = (_share_of(~_filled(away <= tolerance)) for tolerance in TOLERANCES)
     return next((share for share in shares if share is not None), None)
 
 
-def _share_at(away: NDArray[np.int16], tolerance: int) -> float | None:
-    rest = ~_filled(away <= tolerance)
+def _small(picture: Image.Image) -> NDArray[np.int16]:
+    return np.asarray(picture.reduce(math.ceil(max(picture.size) / SIDE))).astype(np.int16)
+
+
+def _share_of(rest: Mask) -> float | None:
+    """Of what is not filled, if it is a turned rectangle whose surroundings a model would see."""
     if rest[_seen(rest.shape)].all() or not rest.any():
         return None
     x, y = _outline(rest)

@@ -46,7 +46,7 @@ def read(source: Source, *, first_frame: bool = False) -> Picture:
 
 
 def read_small(source: Source, side: int, *, first_frame: bool = False) -> Image.Image:
-    """What a model looks at, in RGB with alpha laid on black.
+    """What a model looks at, in RGB; in RGBA where some of it may be transparent.
 
     A JPEG is decoded at a half, a quarter or an eighth of its size where its shorter side stays
     2 · `side` or more; other pictures come as large as they are.
@@ -55,7 +55,7 @@ def read_small(source: Source, side: int, *, first_frame: bool = False) -> Image
         if not isinstance(source, Image.Image):  # a draft changes the image itself
             image.draft(None, (2 * side, 2 * side))
         image.load()
-        return _rgb(_upright(image))
+        return _eight_bit_colour(_upright(image))
 
 
 # --- opening -----------------------------------------------------------------------------------
@@ -188,18 +188,14 @@ def _kept_mode(image: Image.Image) -> Image.Image:
     return image.convert("L" if image.mode == "1" else "RGB")
 
 
-def _rgb(image: Image.Image) -> Image.Image:
-    if image.mode == "RGB" and "transparency" not in image.info:
+def _eight_bit_colour(image: Image.Image) -> Image.Image:
+    if image.mode in ("RGB", "RGBA") and "transparency" not in image.info:
         return image
     if image.mode == "F":
         raise _floats()
     if image.mode.startswith("I"):
         image = Image.fromarray(eight_bits(np.asarray(image).clip(0, 65535)))
-    if image.has_transparency_data:
-        # Colours multiplied by their alpha are the picture laid on black.
-        laid = image.convert("RGBA").convert("RGBa")
-        return Image.merge("RGB", laid.split()[:3])
-    return image.convert("RGB")
+    return image.convert("RGBA" if image.has_transparency_data else "RGB")
 
 
 def _floats() -> ImageError:

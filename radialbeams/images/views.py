@@ -25,7 +25,7 @@ def view(
     channels: int,
     turn: float = 0.0,
 ) -> Floats:
-    """(C, S, S) in [0, 1] of an RGB picture, made as the model's card says."""
+    """(C, S, S) in [0, 1] of an RGB or RGBA picture, made as the model's card says."""
     return looks(picture, protocol, view_size, channels, (turn,))[0]
 
 
@@ -37,14 +37,22 @@ def looks(
     turns: Sequence[float],
 ) -> list[Floats]:
     """A view for each turn; what does not depend on the turn is done once."""
+    leakfree = protocol["name"] == "leakfree"
+    picture = _on_black(without_corners(picture) if leakfree else picture)
     if channels == 1:
         picture = picture.convert("L").convert("RGB")
-    if protocol["name"] == "leakfree":
-        parent = _parent(without_corners(picture), protocol["parent_size"])
-        made = _leakfree(parent, view_size, turns)
+    if leakfree:
+        made = _leakfree(_parent(picture, protocol["parent_size"]), view_size, turns)
     else:
         made = [paper_view(picture, view_size, turn) for turn in turns]
     return [one[:channels] for one in made]
+
+
+def _on_black(picture: Image.Image) -> Image.Image:
+    """In RGB: colours multiplied by their alpha are the picture laid on black."""
+    if picture.mode != "RGBA":
+        return picture
+    return Image.merge("RGB", picture.convert("RGBa").split()[:3])
 
 
 def centre_square(picture: Image.Image) -> Image.Image:
