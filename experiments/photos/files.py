@@ -118,6 +118,26 @@ def acted_on(folder: Path, angles: np.ndarray, model: str, out: Path) -> Record:
     }
 
 
+def measure_files(place: Path, model: str, *, limit: int | None = None, seed: int = 0) -> Record:
+    """Every figure of this page for the photos in a folder."""
+    photos = sorted(p for p in place.rglob("*") if p.suffix.lower() in ENDINGS)[:limit]
+    report: Record = {"jpeg": QUALITY}
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        for kind in ("clean", "corners"):
+            angles = turned_files(photos, folder / kind, seed, corners=kind == "corners")
+            report[kind], errors = read_angles(folder / kind, angles, model)
+        grown = draws("evaluation", seed, 0, (len(photos), 6))[:, 1] < 1 / 3
+        report["corners"]["grown_within_10"] = round(float((errors[grown] <= 10).mean()), 4)
+        report["turned"] = acted_on(folder / "clean", angles, model, folder / "a")
+        upright = folder / "upright"
+        upright.mkdir()
+        for place_, photo in enumerate(photos):
+            (upright / f"{place_:06d}{photo.suffix}").symlink_to(photo.resolve())
+        report["upright"] = acted_on(upright, np.zeros(len(photos)), model, folder / "b")
+    return report
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("photos", type=Path)
@@ -126,23 +146,12 @@ def main() -> None:
     parser.add_argument("--limit", type=int)
     parser.add_argument("--seed", type=int, default=0)
     arguments = parser.parse_args()
-    photos = sorted(p for p in arguments.photos.rglob("*") if p.suffix.lower() in ENDINGS)
-    photos = photos[: arguments.limit]
-    with tempfile.TemporaryDirectory() as name:
-        folder, report = Path(name), {"model": arguments.model, "jpeg": QUALITY}
-        for kind in ("clean", "corners"):
-            angles = turned_files(photos, folder / kind, arguments.seed, corners=kind == "corners")
-            report[kind], errors = read_angles(folder / kind, angles, arguments.model)
-            if kind == "corners":
-                grown = draws("evaluation", arguments.seed, 0, (len(photos), 6))[:, 1] < 1 / 3
-                report["corners_alone_within_10"] = round(float((errors[grown] <= 10).mean()), 4)
-            print(kind, json.dumps(report[kind]), flush=True)
-        report["turned"] = acted_on(folder / "clean", angles, arguments.model, folder / "a")
-        upright = folder / "upright"
-        upright.mkdir()
-        for place, photo in enumerate(photos):
-            (upright / f"{place:06d}{photo.suffix}").symlink_to(photo.resolve())
-        report["upright"] = acted_on(upright, np.zeros(len(photos)), arguments.model, folder / "b")
+    report = {
+        "model": arguments.model,
+        **measure_files(
+            arguments.photos, arguments.model, limit=arguments.limit, seed=arguments.seed
+        ),
+    }
     print(json.dumps(report))
     if arguments.out:
         arguments.out.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
