@@ -10,26 +10,19 @@ import hashlib
 import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
-from functools import partial
-from itertools import islice
 from pathlib import Path
 
-import numpy as np
 import torch
-from numpy.typing import NDArray
-from PIL import Image, UnidentifiedImageError
 
 from radialbeams.training.archives import (
     file_names,
     folder_name,
     is_place,
-    read_files,
     without_top,
 )
-from radialbeams.training.pixels import open_image, square_bytes
+from radialbeams.training.decoding import decode
 from radialbeams.training.sources import SOURCES, Entry, Source, read_folder
 
 __all__ = [
@@ -133,7 +126,7 @@ def load(
     if limit is not None and limit < len(chosen):
         chosen = [chosen[i * len(chosen) // limit] for i in range(limit)]
 
-    images, problems = _decode(found.place, chosen, size or found.size, channels)
+    images, problems = decode(found.place, chosen, size or found.size, channels)
     _report(found.place, [(chosen[row].path, problems[row]) for row in sorted(problems)], on_skip)
     kept = [e for row, e in enumerate(chosen) if row not in problems]
     if not kept:
@@ -238,46 +231,6 @@ def _of_split(found: _Found, split: str, split_by: str) -> list[Entry]:
             "about one in five is test"
         )
     return chosen
-
-
-# Decoding.
-
-
-def _decode(
-    place: Path, entries: Sequence[Entry], size: int, channels: int
-) -> tuple[NDArray[np.uint8], dict[int, str]]:
-    """The rows that were read, and why the others were not."""
-    out = np.empty((len(entries), channels, size, size), np.uint8)
-    problems = dict.fromkeys(range(len(entries)), "not found when it was read")
-
-    def decode(job: tuple[int, Callable[[], Image.Image]]) -> None:
-        row, make = job
-        try:
-            out[row] = square_bytes(make(), size, channels)
-            problems.pop(row, None)
-        except Exception as error:  # decoders raise anything on a broken file; each is reported
-            unknown = isinstance(error, UnidentifiedImageError)  # names a buffer, not the file
-            problems[row] = "not an image" if unknown else f"{type(error).__name__}: {error}"
-
-    def jobs() -> Iterator[tuple[int, Callable[[], Image.Image]]]:
-        yield from ((row, e.make) for row, e in enumerate(entries) if e.make)
-        rows = {e.path: row for row, e in enumerate(entries) if not e.make}
-        for path, data in read_files(place, rows) if rows else ():
-            if isinstance(data, bytes):
-                yield rows[path], partial(open_image, data, size)
-            else:
-                problems[rows[path]] = f"{type(data).__name__}: {data}"
-
-    waiting = jobs()
-    with warnings.catch_warnings(), ThreadPoolExecutor(min(16, os.cpu_count() or 1)) as pool:
-        warnings.simplefilter("error", Image.DecompressionBombWarning)
-        while batch := list(islice(waiting, 256)):  # so many encoded files are in memory, not more
-            list(pool.map(decode, batch))
-    kept = [row for row in range(len(entries)) if row not in problems]
-    if problems:
-        for new, old in enumerate(kept):  # in place: indexing would double the memory
-            out[new] = out[old]
-    return out[: len(kept)], problems
 
 
 def _report(

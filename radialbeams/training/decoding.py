@@ -1,0 +1,133 @@
+"""Many encoded files into one array of bytes, with every core, and why some were not read.
+
+Some of Pillow's decoders keep Python's lock, so threads alone leave most cores idle: a large set
+is read by processes that write into memory which they share.
+"""
+
+from __future__ import annotations
+
+import mmap
+import multiprocessing
+import os
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from itertools import islice
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, UnidentifiedImageError
+
+from radialbeams.training.archives import read_files
+from radialbeams.training.pixels import open_image, square_bytes
+from radialbeams.training.sources import Entry
+
+MANY = 4096  # files from which on processes are worth their start
+CHUNK = 256
+
+Problems = dict[int, str]  # by row
+Job = tuple[int, Callable[[], Image.Image]]  # a row, and what gives its image
+
+
+def decode(
+    place: Path, entries: Sequence[Entry], size: int, channels: int
+) -> tuple[NDArray[np.uint8], Problems]:
+    """The rows that were read, (N, channels, size, size), and why the others were not."""
+    shape = (len(entries), channels, size, size)
+    pixels = np.frombuffer(mmap.mmap(-1, max(1, int(np.prod(shape)))), np.uint8)
+    out = pixels[: int(np.prod(shape))].reshape(shape)
+    forkable = "fork" in multiprocessing.get_all_start_methods()
+    if forkable and place.is_dir() and len(entries) >= MANY:
+        problems = _by_processes(place, entries, out)
+    else:
+        problems = _by_threads(place, entries, out)
+    kept = [row for row in range(len(entries)) if row not in problems]
+    if problems:
+        for new, old in enumerate(kept):  # in place: indexing would double the memory
+            out[new] = out[old]
+    return out[: len(kept)], problems
+
+
+def _by_threads(place: Path, entries: Sequence[Entry], out: NDArray[np.uint8]) -> Problems:
+    """As files come out of their place, in its order: an archive is read once, from the front."""
+    problems = dict.fromkeys(range(len(entries)), "not found when it was read")
+
+    def jobs() -> Iterator[Job]:
+        yield from ((row, e.make) for row, e in enumerate(entries) if e.make)
+        rows = {e.path: row for row, e in enumerate(entries) if not e.make}
+        for path, data in read_files(place, rows) if rows else ():
+            if isinstance(data, bytes):
+                yield rows[path], partial(open_image, data, out.shape[-1])
+            else:
+                problems[rows[path]] = f"{type(data).__name__}: {data}"
+
+    def read(job: Job) -> None:
+        row, make = job
+        problem = _read(row, make, out)
+        if problem is None:
+            problems.pop(row, None)
+        else:
+            problems[row] = problem
+
+    waiting = jobs()
+    with _strict(), ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
+        while batch := list(islice(waiting, CHUNK)):  # so many encoded files are in memory
+            list(pool.map(read, batch))
+    return problems
+
+
+def _by_processes(place: Path, entries: Sequence[Entry], out: NDArray[np.uint8]) -> Problems:
+    """Each process takes files by their path and writes its rows where all can see them."""
+    global _work
+    _work = (place, entries, out)  # what a forked process finds without being sent it
+    problems: Problems = {}
+    try:
+        starts = range(0, len(entries), CHUNK)
+        with multiprocessing.get_context("fork").Pool(os.cpu_count() or 1) as pool:
+            for found in pool.imap_unordered(_read_chunk, starts):
+                problems |= found
+    finally:
+        _work = None
+    return problems
+
+
+_work: tuple[Path, Sequence[Entry], NDArray[np.uint8]] | None = None
+
+
+def _read_chunk(start: int) -> Problems:
+    if _work is None:
+        raise RuntimeError("A process was started without its work.")
+    place, entries, out = _work
+    problems = {}
+    with _strict():
+        for row in range(start, min(start + CHUNK, len(entries))):
+            problem = _read(row, partial(_open, place, entries[row], out.shape[-1]), out)
+            if problem is not None:
+                problems[row] = problem
+    return problems
+
+
+def _open(place: Path, entry: Entry, size: int) -> Image.Image:
+    if entry.make is not None:
+        return entry.make()
+    return open_image((place / entry.path).read_bytes(), size)
+
+
+def _read(row: int, make: Callable[[], Image.Image], out: NDArray[np.uint8]) -> str | None:
+    """Fills the row, or says why not: decoders raise anything on a broken file."""
+    try:
+        out[row] = square_bytes(make(), out.shape[-1], out.shape[1])
+    except UnidentifiedImageError:  # names a buffer, not the file
+        return "not an image"
+    except FileNotFoundError:
+        return "not found when it was read"
+    except Exception as error:
+        return f"{type(error).__name__}: {error}"
+    return None
+
+
+def _strict() -> warnings.catch_warnings[None]:
+    """Pictures that are suspiciously large are refused."""
+    return warnings.catch_warnings(action="error", category=Image.DecompressionBombWarning)
