@@ -56,6 +56,7 @@ def test_the_defaults_are_the_coil100_setting_of_the_paper() -> None:
         "ring_width": 128,
         "ring_dilations": (1, 2, 4, 8),
         "ring_attention": 0,
+        "ring_drop": 0.0,
     }
     assert BICConfig() == BICConfig.for_images(128)
     assert [BICConfig(epsilon=epsilon).thickness for epsilon in (0, 1, 2)] == [1, 3, 5]
@@ -79,7 +80,7 @@ def test_unknown_keys_are_refused_with_the_known_ones() -> None:
         "Unknown in a model configuration: lines, vectors. Known: view_size, channels, num_beams, "
         "beam_length, epsilon, latent, sampler, decoder, context_layers, edge_factor, hub, "
         "lstm_layers, ring_stem, ring_stem_stride, ring_stages, ring_depth, ring_width, "
-        "ring_dilations, ring_attention."
+        "ring_dilations, ring_attention, ring_drop."
     )
 
 

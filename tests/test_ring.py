@@ -14,6 +14,7 @@ from radialbeams.nn.angles import TURN, angular_error, wrap
 from radialbeams.nn.bic import BICConfig, RingBIC
 from radialbeams.nn.ring import (
     OFFSET_REACH,
+    Dropped,
     Posterior,
     Ring,
     RingBlock,
@@ -221,3 +222,14 @@ def test_a_ring_block_is_a_dilated_circular_convolution(dilation: int) -> None:
     block, ring = RingBlock(6, dilation), torch.randn(3, 6, 12, 1)
     expected = block.wide(circular(ring, dilation))
     torch.testing.assert_close(block._convolved(ring), expected, atol=1e-5, rtol=1e-5)
+
+
+def test_a_branch_is_left_out_of_a_share_of_the_views_in_training_only() -> None:
+    torch.manual_seed(5)
+    dropped, ones = Dropped(0.25), torch.ones(4000, 1, 1, 1)
+    found = dropped(ones)
+    assert found.unique().tolist() == pytest.approx([0, 4 / 3])
+    assert found.mean() == pytest.approx(1, abs=0.03)
+    assert (dropped.eval()(ones) == 1).all()
+    with pytest.raises(ValueError, match=r"ring_drop must lie in \[0, 1\); got 1"):
+        small_config(ring_drop=1.0)

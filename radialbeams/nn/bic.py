@@ -44,6 +44,7 @@ class BICConfig:
     ring_width: int = 128
     ring_dilations: tuple[int, ...] = (1, 2, 4, 8)
     ring_attention: int = 0  # blocks of attention after the dilated ones
+    ring_drop: float = 0.0  # share of views that a block's branch is left out of, in training
 
     def __post_init__(self) -> None:
         _one_of("sampler", self.sampler, get_args(Sampler))
@@ -57,6 +58,8 @@ class BICConfig:
                 f"latent must be a multiple of 8, since the first layer has L/8 maps; "
                 f"got {self.latent}. Use {max(8, round(self.latent / 8) * 8)}."
             )
+        if not 0 <= self.ring_drop < 1:
+            raise ValueError(f"ring_drop must lie in [0, 1); got {self.ring_drop}.")
         if not 0 < self.edge_factor <= 1:
             raise ValueError(f"edge_factor λ must lie in (0, 1]; got {self.edge_factor}.")
 
@@ -164,6 +167,7 @@ class RingBIC(nn.Module):
             dilations=c.ring_dilations,
             num_beams=c.num_beams,
             attention=c.ring_attention,
+            drop=c.ring_drop,
         )
 
     def forward(self, views: Tensor) -> tuple[Tensor, Tensor]:

@@ -36,11 +36,29 @@ def circular(features: Tensor, beams: int) -> Tensor:
     return torch.cat((features[:, :, -beams:], features, features[:, :, :beams]), dim=2)
 
 
+class Dropped(nn.Module):
+    """In training, leaves a block's branch out of a share of the views: they go the way around.
+
+    A network of which every view sees another part learns less by heart.
+    """
+
+    def __init__(self, share: float) -> None:
+        super().__init__()
+        self.share = share
+
+    def forward(self, branch: Tensor) -> Tensor:
+        if not (self.training and self.share):
+            return branch
+        kept = torch.rand(branch.shape[0], 1, 1, 1, device=branch.device) >= self.share
+        return branch * kept / (1 - self.share)
+
+
 class RadialBlock(nn.Module):
     """Two 3 × 3 convolutions with a way around: circular across beams, strided along them."""
 
-    def __init__(self, channels: int, maps: int, stride: int) -> None:
+    def __init__(self, channels: int, maps: int, stride: int, drop: float = 0.0) -> None:
         super().__init__()
+        self.dropped = Dropped(drop)
         self.first = nn.Conv2d(channels, maps, 3, (1, stride), (0, 1), bias=False)
         self.first_norm = nn.BatchNorm2d(maps)
         self.second = nn.Conv2d(maps, maps, 3, 1, (0, 1), bias=False)
@@ -59,15 +77,16 @@ class RadialBlock(nn.Module):
     def forward(self, features: Tensor) -> Tensor:
         hidden = F.gelu(self.first_norm(self.first(circular(features, 1))))
         hidden = self.second_norm(self.second(circular(hidden, 1)))
-        return F.gelu(hidden + self.around(features))
+        return F.gelu(self.dropped(hidden) + self.around(features))
 
 
 class RingBlock(nn.Module):
     """A dilated circular convolution over the ring, then a 1 × 1, with a way around."""
 
-    def __init__(self, maps: int, dilation: int) -> None:
+    def __init__(self, maps: int, dilation: int, drop: float = 0.0) -> None:
         super().__init__()
         self.dilation = dilation
+        self.dropped = Dropped(drop)
         self.wide = nn.Conv2d(maps, maps, (3, 1), dilation=(dilation, 1), bias=False)
         self.wide_norm = nn.BatchNorm2d(maps)
         self.mix = nn.Conv2d(maps, maps, 1, bias=False)
@@ -75,7 +94,7 @@ class RingBlock(nn.Module):
 
     def forward(self, ring: Tensor) -> Tensor:
         hidden = F.gelu(self.wide_norm(self._convolved(ring)))
-        return F.gelu(ring + self.mix_norm(self.mix(hidden)))
+        return F.gelu(ring + self.dropped(self.mix_norm(self.mix(hidden))))
 
     def _convolved(self, ring: Tensor) -> Tensor:
         """`self.wide(circular(ring, dilation))` as one 1 × 1: wide dilations are slow on a GPU."""
@@ -90,9 +109,10 @@ class RingAttention(nn.Module):
     Distances are counted around the circle, so this too commutes with rolls of the beams.
     """
 
-    def __init__(self, maps: int, num_beams: int, heads: int = HEADS) -> None:
+    def __init__(self, maps: int, num_beams: int, drop: float = 0.0, heads: int = HEADS) -> None:
         super().__init__()
         self.heads = heads
+        self.dropped = Dropped(drop)
         self.norm = nn.BatchNorm2d(maps)
         self.ask = nn.Conv2d(maps, 3 * maps, 1)
         self.tell = nn.Conv2d(maps, maps, 1)
@@ -114,8 +134,8 @@ class RingAttention(nn.Module):
         )  # (N, heads, |B|, C/heads) each
         bias = self.apart[:, self.distance].to(query.dtype)  # (heads, |B|, |B|)
         heard = F.scaled_dot_product_attention(query, key, value, attn_mask=bias[None])
-        ring = ring + self.tell(heard.transpose(2, 3).flatten(1, 2)[..., None])
-        mixed: Tensor = self.mix(ring)
+        ring = ring + self.dropped(self.tell(heard.transpose(2, 3).flatten(1, 2)[..., None]))
+        mixed: Tensor = self.dropped(self.mix(ring))
         return ring + mixed
 
 
@@ -134,6 +154,7 @@ class Ring(nn.Module):
         stem_stride: int,
         num_beams: int = 0,
         attention: int = 0,
+        drop: float = 0.0,
     ) -> None:
         super().__init__()
         self.stem = nn.Conv2d(channels, stem, (3, stem_stride), (1, stem_stride), bias=False)
@@ -142,7 +163,7 @@ class Ring(nn.Module):
         length, maps = beam_length // stem_stride, stem
         for stage in stages:
             for block in range(depth):
-                blocks.append(RadialBlock(maps, stage, 2 if block == 0 else 1))
+                blocks.append(RadialBlock(maps, stage, 2 if block == 0 else 1, drop))
                 maps = stage
             length = (length + 1) // 2
         self.radial = nn.Sequential(*blocks)
@@ -150,8 +171,8 @@ class Ring(nn.Module):
         self.collapse_norm = nn.BatchNorm2d(width)
         self.whole = nn.Linear(width, width)
         self.ring = nn.Sequential(
-            *(RingBlock(width, dilation) for dilation in dilations),
-            *(RingAttention(width, num_beams) for _ in range(attention)),
+            *(RingBlock(width, dilation, drop) for dilation in dilations),
+            *(RingAttention(width, num_beams, drop) for _ in range(attention)),
         )
         self.head = nn.Conv2d(width, 2, 1)
 
