@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import lru_cache
 from io import BytesIO
@@ -15,7 +16,7 @@ from PIL import Image
 
 from radialbeams import images, zoo
 from radialbeams.answers import Answer, read_posterior, read_posteriors, read_unit
-from radialbeams.images import Corners, Source
+from radialbeams.images import Corners, ImageError, Source
 
 BATCH = 64
 
@@ -90,12 +91,16 @@ class Canonicalizer:
 
         `corners` and `fill` say what becomes of the corners, as in `images.turn`.
         """
-        sources = [_kept(one) for one in (image if isinstance(image, list) else [image])]
+        sources = list(image) if isinstance(image, list) else [image]
+        for number, source in enumerate(sources):
+            with _named(sources, number):
+                sources[number] = _kept(source)
         answers = self.answers(sources, first_frame=first_frame)
         found = []
-        for source, answer in zip(sources, answers, strict=True):
+        for number, (source, answer) in enumerate(zip(sources, answers, strict=True)):
             angle = round(answer.angle_degrees, 2) % 360
-            turned = _turned(source, -angle, corners, fill, first_frame)
+            with _named(sources, number):
+                turned = _turned(source, -angle, corners, fill, first_frame)
             found.append(
                 Canonicalization(
                     turned, angle, answer.confidence, answer.symmetry, answer.posterior
@@ -107,8 +112,10 @@ class Canonicalizer:
         """What the model says of each picture, in batches; nothing is turned."""
         found: list[Answer] = []
         for start in range(0, len(sources), BATCH):
-            batch = sources[start : start + BATCH]
-            views = [self.view(source, first_frame=first_frame) for source in batch]
+            views = []
+            for number in range(start, min(start + BATCH, len(sources))):
+                with _named(sources, number):
+                    views.append(self.view(sources[number], first_frame=first_frame))
             found += self.answers_from_views(np.stack(views))
         return found
 
@@ -197,9 +204,23 @@ def _session(model: zoo.Model, threads: int) -> Any:
     return session
 
 
+@contextmanager
+def _named(sources: Sequence[Any], number: int) -> Iterator[None]:
+    """Says which of the pictures it was that something is wrong with."""
+    try:
+        yield
+    except ImageError as error:
+        source = sources[number]
+        if isinstance(source, str | Path):
+            raise ImageError(f"{source}: {error}") from error
+        if len(sources) > 1:
+            raise ImageError(f"Picture {number + 1} of {len(sources)}: {error}") from error
+        raise
+
+
 def _kept(source: Any) -> Any:
-    """A file is read here, since it can be read only once; its bytes stand for it."""
-    return BytesIO(source.read()) if hasattr(source, "read") else source
+    """A file is read here, since a pipe can be read only once; its bytes stand for it."""
+    return BytesIO(images.content_of(source)) if hasattr(source, "read") else source
 
 
 def _turned(

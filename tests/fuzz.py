@@ -26,12 +26,14 @@ from concurrent.futures import ProcessPoolExecutor
 from functools import cache
 
 import numpy as np
-from PIL import Image
+from PIL import Image, PngImagePlugin
 
 from radialbeams.images import ImageError, encode, read, read_small, turn
+from radialbeams.images.deep import deep_png
 
 LIMIT = 5.0  # seconds of computing for one file
 SIZE = (37, 23)
+XMP = b'<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf tiff:Orientation="6"/></x:xmpmeta>'
 Random = np.random.Generator
 
 
@@ -47,22 +49,27 @@ def originals() -> list[tuple[str, bytes]]:
     deep = Image.fromarray(rng.integers(0, 65536, SIZE[::-1], np.uint16))
     exif = Image.Exif()
     exif[0x0112], exif[0x010F] = 6, "camera"
+    texts = PngImagePlugin.PngInfo()
+    texts.add_text("Title", "a picture", zip=True)
+    texts.add_itxt("XML:com.adobe.xmp", XMP.decode())
     several = {"save_all": True, "append_images": [rgb.rotate(90), rgb.rotate(180)]}
     return [
         ("PNG", saved(rgb, "PNG", exif=exif, dpi=(72, 72))),
         ("PNG", saved(rgba, "PNG")),
         ("PNG", saved(rgb.quantize(16), "PNG", transparency=3)),
         ("PNG", saved(deep, "PNG")),
+        ("PNG", deep_png(rng.integers(0, 65536, (*SIZE[::-1], 3), np.uint16), saved(rgb, "PNG"))),
+        ("PNG", saved(gray, "PNG", pnginfo=texts)),
         ("PNG", saved(gray.convert("1"), "PNG")),
         ("PNG", saved(rgb, "PNG", **several)),
         ("JPEG", saved(rgb, "JPEG", exif=exif, dpi=(300, 300))),
-        ("JPEG", saved(gray, "JPEG", progressive=True)),
+        ("JPEG", saved(gray, "JPEG", progressive=True, xmp=XMP, comment=b"a comment")),
         ("JPEG", saved(rgb.convert("CMYK"), "JPEG")),
         ("JPEG", saved(rgb, "JPEG", subsampling=0, restart_marker_blocks=1)),
         ("WebP", saved(rgb, "WEBP", exif=exif)),
         ("WebP", saved(rgba, "WEBP", lossless=True)),
         ("WebP", saved(rgb, "WEBP", **several)),
-        ("TIFF", saved(rgb, "TIFF", dpi=(72, 72))),
+        ("TIFF", saved(rgb, "TIFF", dpi=(72, 72), exif=exif)),
         ("TIFF", saved(rgba, "TIFF", compression="tiff_lzw")),
         ("TIFF", saved(deep, "TIFF", compression="tiff_adobe_deflate")),
         ("TIFF", saved(rgb, "TIFF", compression="jpeg")),

@@ -252,6 +252,26 @@ def test_frames_are_refused_or_the_first_is_taken(faces: Canonicalizer) -> None:
     assert isinstance(faces.predict(stream.getvalue(), first_frame=True).image, bytes)
 
 
+def test_an_error_says_which_picture_it_was(
+    faces: Canonicalizer, turned: list[Image.Image], jpeg: bytes
+) -> None:
+    for wrong, sentence in (
+        ("nope.jpg", r"^nope\.jpg: There is no such file\."),
+        (b"", r"^Picture 2 of 2: It is empty"),
+        (io.StringIO("text"), r"^Picture 2 of 2: The file was opened as text"),
+    ):
+        with pytest.raises(ImageError, match=sentence):
+            faces.predict([turned[0], wrong])
+    with pytest.raises(ImageError, match=r"^It is empty"):
+        faces.predict(b"")
+
+
+def test_a_file_at_its_end_is_read_from_its_start(faces: Canonicalizer, jpeg: bytes) -> None:
+    stream = io.BytesIO(jpeg)
+    stream.read()
+    assert faces.predict(stream).angle_degrees == faces.predict(jpeg).angle_degrees
+
+
 def test_one_call_is_enough(turned: list[Image.Image]) -> None:
     result = canonicalize(turned[1], "ring.lfw", corners="same")
     assert apart(result.angle_degrees, TURNS[1]) < 5

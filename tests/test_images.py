@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import re
 import struct
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -13,7 +14,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import ExifTags, Image, JpegImagePlugin
+from PIL import ExifTags, Image, JpegImagePlugin, PngImagePlugin
 
 from radialbeams.images import (
     ImageError,
@@ -25,6 +26,7 @@ from radialbeams.images import (
     turn,
     view,
 )
+from radialbeams.images.deep import deep_png
 from radialbeams.images.orientation import CYCLES, TRANSPOSES, orientation_of
 from radialbeams.images.views import centre_square, paper_view
 
@@ -406,10 +408,229 @@ def test_the_format_is_the_callers_or_png() -> None:
 
 
 def test_what_a_format_cannot_hold_is_refused_in_a_sentence() -> None:
-    with pytest.raises(ImageError, match=r"JPEG holds no transparency\. Name a colour to fill"):
-        encode(Picture(Image.new("RGBA", (4, 4)), "JPEG"))
+    clear = turn(Picture(Image.new("RGB", (4, 4)), "JPEG"), 30, fill="transparent")
+    with pytest.raises(ImageError, match=r"JPEG holds no transparency\. Fill with a colour, or"):
+        encode(clear)
     with pytest.raises(ImageError, match=r"It cannot be written as NOPE .*\. Write PNG\."):
         encode(Picture(Image.new("RGB", (4, 4))), "nope")
+
+
+@pytest.mark.parametrize(
+    ("mode", "fill", "seen"),
+    [("RGBA", "red", RED), ("RGBA", None, WHITE), ("LA", "red", (76,) * 3), ("LA", None, WHITE)],
+)
+def test_without_alpha_it_is_laid_on_the_fill_or_on_white(
+    mode: str, fill: str | None, seen: tuple[int, ...]
+) -> None:
+    turned = turn(Picture(Image.new(mode, (16, 16)), "PNG"), 30, fill=fill)
+    again = opened(encode(turned, "bmp")).convert("RGB")
+    assert again.getpixel((10, 10)) == again.getpixel((0, 0)) == seen
+    assert encode(turned, "jpeg")[:2] == b"\xff\xd8"
+
+
+PROFILES = {"CMYK": "JPEG", "LAB": "TIFF"}
+
+
+@pytest.mark.parametrize(("mode", "format"), PROFILES.items())
+def test_a_profile_goes_with_its_colours(mode: str, format: str) -> None:
+    data = saved(Image.new(mode, (8, 8)), format, icc_profile=b"of other colours")
+    clear = turn(read(data), 30, fill="transparent")
+    for picture in (read(data), clear):
+        assert "icc_profile" not in opened(encode(picture, "PNG")).info
+    kept = read(saved(Image.new("L", (8, 8)), "PNG", icc_profile=b"of grays"))
+    assert opened(encode(turn(kept, 30, fill="transparent"))).info["icc_profile"] == b"of grays"
+
+
+XMP = b'<x:xmpmeta xmlns:x="adobe:ns:meta/"><rdf tiff:Orientation="6" dc:title="a"/></x:xmpmeta>'
+
+
+@pytest.mark.parametrize("format", ["JPEG", "PNG", "WEBP", "TIFF", "AVIF"])
+def test_xmp_is_kept_and_says_upright(format: str) -> None:
+    image = Image.fromarray(noise(9, 5))
+    if format == "PNG":
+        info = PngImagePlugin.PngInfo()
+        info.add_itxt("XML:com.adobe.xmp", XMP.decode())
+        data = saved(image, format, pnginfo=info)
+    elif format == "TIFF":
+        data = saved(image, format, tiffinfo={700: XMP})
+    else:
+        data = saved(image, format, xmp=XMP)
+    again = opened(encode(turn(read(data), 33)))
+    kept = again.info["xmp"]
+    assert b'dc:title="a"' in kept and b'tiff:Orientation="6"' not in kept
+    assert orientation_of(again) == 1
+
+
+def test_comments_and_texts_are_kept() -> None:
+    image = Image.fromarray(noise(9, 5))
+    for format in ("JPEG", "GIF"):
+        data = saved(image, format, comment=b"by hand")
+        assert opened(encode(turn(read(data), 33))).info["comment"] == b"by hand"
+    info = PngImagePlugin.PngInfo()
+    info.add_text("Author", "Ada")
+    info.add_itxt("Title", "Čmelák", "cs", "Titul")
+    again = opened(encode(turn(read(saved(image, "PNG", pnginfo=info)), 33)))
+    assert again.text == {"Author": "Ada", "Title": "Čmelák"}
+
+
+def test_a_comment_that_a_jpeg_cannot_hold_costs_nothing_else() -> None:
+    picture = Picture(Image.fromarray(CORNERS), comment=bytes(70_000), xmp=bytes(70_000))
+    assert opened(encode(picture, "JPEG")).size == (2, 2)
+
+
+def test_a_tiff_keeps_its_tags_and_gets_no_resolution() -> None:
+    exif = exif_of(1)
+    exif[315] = "Ada"
+    exif[ExifTags.IFD.Exif], exif[ExifTags.IFD.GPSInfo] = {33434: 0.5}, {1: "N"}
+    data = saved(Image.fromarray(noise(9, 5)), "TIFF", exif=exif.tobytes())
+    assert "dpi" not in read(data).image.info
+    again = opened(encode(turn(read(data), 33)))
+    assert (again.getexif()[MAKE], again.getexif()[315]) == ("camera", "Ada")
+    assert again.getexif().get_ifd(ExifTags.IFD.Exif)[33434] == 0.5
+    assert again.getexif().get_ifd(ExifTags.IFD.GPSInfo)[1] == "N"
+    assert 282 not in again.tag_v2
+    assert again.size == turn(Image.new("L", (9, 5)), 33).size
+
+
+def test_a_jpegs_own_size_does_not_become_the_tiffs() -> None:
+    exif = exif_of(1)
+    exif[256], exif[257] = 4000, 3000
+    data = saved(Image.fromarray(noise(9, 5)), "JPEG", exif=exif)
+    assert opened(encode(read(data), "TIFF")).size == (9, 5)
+    assert read(data).dpi is None
+
+
+# --- more than eight bits ---
+
+
+def deep(channels: int) -> np.ndarray:
+    return np.random.default_rng(0).integers(0, 65536, (5, 7, channels), np.uint16)
+
+
+def deep_file(array: np.ndarray, **kept: Any) -> bytes:
+    mode = {2: "LA", 3: "RGB", 4: "RGBA"}[array.shape[2]]
+    return deep_png(array, saved(Image.new(mode, (array.shape[1], array.shape[0])), "PNG", **kept))
+
+
+def deep_tiff(array: np.ndarray) -> bytes:
+    """Little-endian, in one strip."""
+    height, width, channels = array.shape
+    bits = 8 + 2 + 12 * 8 + 4
+    tags = [
+        (256, 4, 1, width),
+        (257, 4, 1, height),
+        (258, 3, channels, bits),
+        (259, 3, 1, 1),
+        (262, 3, 1, 2),
+        (273, 4, 1, bits + 2 * channels),
+        (277, 3, 1, channels),
+        (279, 4, 1, array.nbytes),
+    ]
+    entries = b"".join(struct.pack("<HHII", *tag) for tag in tags)
+    head = b"II*\0" + struct.pack("<IH", 8, len(tags)) + entries + bytes(4)
+    return head + struct.pack(f"<{channels}H", *[16] * channels) + array.astype("<u2").tobytes()
+
+
+def deep_pixels(data: bytes) -> np.ndarray:
+    found = read(data).deep
+    assert found is not None
+    return found
+
+
+@pytest.mark.parametrize("channels", [2, 3, 4])
+def test_sixteen_bits_of_colour_go_back_as_they_came(channels: int) -> None:
+    array = deep(channels)
+    data = deep_file(array, dpi=(300, 300), icc_profile=b"a profile", exif=exif_of(1))
+    np.testing.assert_array_equal(deep_pixels(data), array)
+    again = encode(turn(read(data), 90))
+    np.testing.assert_array_equal(deep_pixels(again), np.rot90(array))
+    assert opened(again).info["icc_profile"] == b"a profile"
+    assert opened(again).getexif()[MAKE] == "camera"
+    turned = encode(turn(read(data), 33))
+    np.testing.assert_array_equal(deep_pixels(turned), turn(array, 33))
+    assert read_small(data, 8).size == (7, 5)
+
+
+def test_sixteen_bits_are_turned_as_their_tag_says_and_may_get_alpha() -> None:
+    array = deep(3)
+    np.testing.assert_array_equal(
+        deep_pixels(deep_file(array, exif=exif_of(6))), np.rot90(array, -1)
+    )
+    clear = deep_pixels(encode(turn(read(deep_file(array)), 90, fill="transparent")))
+    assert clear.shape == (7, 5, 4) and clear[..., 3].min() == 65535
+
+
+def test_a_clear_colour_of_sixteen_bits_is_alpha() -> None:
+    array, header = deep(3), struct.pack(">I4s", 6, b"tRNS")
+    data = deep_file(array)
+    place = data.index(b"IDAT") - 4
+    key = header + array[0, 0].astype(">u2").tobytes() + bytes(4)
+    alpha = deep_pixels(fuzz.repaired(data[:place] + key + data[place:]))[..., 3]
+    assert alpha[0, 0] == 0 and alpha.ravel()[1:].min() == 65535
+
+
+def test_what_sixteen_bits_would_lose_is_said() -> None:
+    data = deep_tiff(deep(3))
+    np.testing.assert_array_equal(deep_pixels(data), deep(3))
+    assert read_small(data, 8).mode == "RGB"
+    with pytest.raises(ImageError, match=r"16 bits a channel, of which TIFF would .*--format png"):
+        encode(turn(read(data), 90))
+    np.testing.assert_array_equal(
+        deep_pixels(encode(turn(read(data), 90), "png")), np.rot90(deep(3))
+    )
+    assert opened(encode(read(data), "jpeg")).size == (7, 5)
+    ppm = b"P6 7 5 65535\n" + deep(3).astype(">u2").tobytes()
+    assert read_small(ppm, 8).size == (7, 5)
+    with pytest.raises(ImageError, match=r"16 bits a channel, of which PPM would be given 8 here"):
+        encode(read(ppm))
+
+
+def test_integers_beyond_sixteen_bits_are_refused() -> None:
+    data = saved(Image.fromarray(np.array([[0, 70_000]], np.int32)), "TIFF")
+    for reading in (lambda d: read(d), lambda d: read_small(d, 8)):
+        with pytest.raises(
+            ImageError, match=r"integers beyond 16 bits, of unknown range\. Save it"
+        ):
+            reading(data)
+    small = saved(Image.fromarray(np.array([[0, 60_000]], np.int32)), "TIFF")
+    assert np.asarray(read(small).image).tolist() == [[0, 60_000]]
+
+
+# --- files and images of the caller ---
+
+
+def test_a_file_is_read_from_its_start_and_not_as_text(tmp_path: Path) -> None:
+    data = saved(Image.fromarray(CORNERS), "PNG")
+    stream = io.BytesIO(data)
+    stream.seek(0, io.SEEK_END)
+    assert pixels(read(stream).image) == pixels(Image.fromarray(CORNERS))
+    (tmp_path / "text").write_text("some text")
+    with (
+        open(tmp_path / "text", encoding="utf-8") as file,
+        pytest.raises(
+            ImageError, match=r"was opened as text\. Open it with open\(path, \"rb\"\)\."
+        ),
+    ):
+        read(file)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("format", ["GIF", "WEBP", "TIFF"])
+def test_the_first_frame_is_the_first_wherever_the_image_stands(format: str) -> None:
+    frames = [Image.new("RGB", (4, 4), colour) for colour in ("red", "lime", "blue")]
+    image = opened(saved(frames[0], format, save_all=True, append_images=frames[1:]))
+    image.seek(2)
+    for seen in (read(image, first_frame=True).image, read_small(image, 8, first_frame=True)):
+        assert seen.convert("RGB").getpixel((1, 1))[0] > 200
+    assert image.tell() == 2
+    assert image.convert("RGB").getpixel((1, 1))[2] > 200
+
+
+def test_threads_may_share_an_image_that_is_not_decoded_yet() -> None:
+    data = saved(Image.fromarray(noise(300, 200)), "PNG")
+    for shared in [opened(data) for _ in range(5)]:
+        with ThreadPoolExecutor(16) as pool:
+            seen = list(pool.map(read_small, [shared] * 32, [64] * 32))
+        assert len({image.tobytes() for image in seen}) == 1
 
 
 # --- turned by the EXIF tag alone ---
@@ -448,6 +669,32 @@ def test_exif_without_the_tag_is_given_one() -> None:
     data = saved(Image.fromarray(noise(24, 16)), "JPEG", exif=exif)
     turned = opened(set_orientation(data, 1))
     assert (turned.getexif()[ORIENTATION], turned.getexif()[MAKE]) == (8, "camera")
+
+
+def entries_of(*tags: tuple[int, int]) -> bytes:
+    """EXIF of short numbers whose directory ends without the place of the next one."""
+    entries = b"".join(struct.pack("<HHIHH", tag, 3, 1, value, 0) for tag, value in tags)
+    return b"Exif\0\0II*\0\x08\0\0\0" + struct.pack("<H", len(tags)) + entries
+
+
+@pytest.mark.filterwarnings("ignore:Corrupt EXIF")
+@pytest.mark.parametrize("tags", [((274, 6), (41986, 1)), ((41986, 1),)])
+def test_a_directory_that_ends_early_is_kept(tags: tuple[tuple[int, int], ...]) -> None:
+    data = saved(Image.fromarray(noise(24, 16)), "JPEG", exif=entries_of(*tags))
+    turned = opened(set_orientation(data, 1))
+    assert turned.getexif()[41986] == 1
+    assert turned.getexif()[ORIENTATION] == (1 if len(tags) == 2 else 8)
+    assert opened(encode(turn(read(data), 33))).getexif()[41986] == 1
+
+
+def test_exif_without_room_for_the_tag_is_a_sentence() -> None:
+    exif = exif_of(1)
+    del exif[ORIENTATION]
+    full = exif.tobytes()
+    data = saved(Image.fromarray(noise(24, 16)), "JPEG", exif=full + bytes(65533 - len(full)))
+    with pytest.raises(ImageError, match=r"no room for the orientation tag\. Turn its pixels inst"):
+        set_orientation(data, 1)
+    assert opened(encode(turn(read(data), 33))).getexif()[MAKE] == "camera"
 
 
 def test_only_a_jpeg_can_be_turned_by_its_tag() -> None:

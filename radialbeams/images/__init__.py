@@ -5,7 +5,7 @@ Convention: angles here are degrees, counter-clockwise as displayed, like everyw
 
 from radialbeams.images.orientation import set_orientation
 from radialbeams.images.picture import MAX_PIXELS, ImageError, Picture, Source
-from radialbeams.images.reading import read, read_small
+from radialbeams.images.reading import content_of, read, read_small
 from radialbeams.images.turning import Corners, turn
 from radialbeams.images.views import looks, view
 from radialbeams.images.writing import encode
@@ -16,6 +16,7 @@ __all__ = [
     "ImageError",
     "Picture",
     "Source",
+    "content_of",
     "encode",
     "looks",
     "read",

@@ -26,6 +26,7 @@ TRANSPOSES = {
 }
 # What one more quarter turn makes of a value, again and again: as taken, and mirrored.
 CYCLES = ((1, 8, 3, 6), (2, 5, 4, 7))
+LONGEST_EXIF = 65533  # of a JPEG's segment
 _HEADER = b"Exif\0\0"
 _ORDERS = {b"II*\0": "<", b"MM\0*": ">"}
 _APP0, _APP1, _START_OF_SCAN = 0xE0, 0xE1, 0xDA
@@ -70,6 +71,11 @@ def set_orientation(data: bytes, quarter_turns: int) -> bytes:
         exif = _with_value(exif, value)
     except (struct.error, ValueError, IndexError):
         exif = _only(value)
+    if len(exif) > LONGEST_EXIF:
+        raise ImageError(
+            "Its EXIF data are so long that there is no room for the orientation tag. Turn its "
+            "pixels instead, or remove what is large in there, such as a preview."
+        )
     segment = b"\xff\xe1" + struct.pack(">H", len(exif) + 2) + exif
     return data[:start] + segment + data[end:]
 
@@ -112,24 +118,27 @@ def _with_value(exif: bytes, value: int) -> bytes:
     (directory,) = struct.unpack_from(order + "I", exif, 10)
     at = 6 + directory
     (count,) = struct.unpack_from(order + "H", exif, at)
+    first, last = at + 2, at + 2 + 12 * min(count, (len(exif) - at - 2) // 12)
     patched = bytearray(exif)
-    # The next directory describes a thumbnail, which would show the picture as it was.
-    struct.pack_into(order + "I", patched, at + 2 + 12 * count, 0)
-    for entry in range(at + 2, at + 2 + 12 * count, 12):
-        if struct.unpack_from(order + "H", exif, entry)[0] == ORIENTATION:
-            struct.pack_into(order + "HHIHH", patched, entry, ORIENTATION, 3, 1, value, 0)
+    if last + 4 <= len(exif):
+        # The next directory describes a thumbnail, which would show the picture as it was.
+        struct.pack_into(order + "I", patched, last, 0)
+    entry = struct.pack(order + "HHIHH", ORIENTATION, 3, 1, value, 0)
+    for place in range(first, last, 12):
+        if struct.unpack_from(order + "H", exif, place)[0] == ORIENTATION:
+            patched[place : place + 12] = entry
             return bytes(patched)
-    return _added(bytes(patched), value)
+    return bytes(patched) if value == 1 else _added(patched, first, last, entry, order)
 
 
-def _added(exif: bytes, value: int) -> bytes:
-    """A directory without the tag has no room for it, so Pillow writes it anew."""
-    if value == 1:
-        return exif
-    rewritten = Image.Exif()
-    rewritten.load(exif)
-    rewritten[ORIENTATION] = value
-    return rewritten.tobytes()
+def _added(exif: bytearray, first: int, last: int, entry: bytes, order: str) -> bytes:
+    """The directory has no room for one more, so it is copied to the end; the rest stays."""
+    entries = [bytes(exif[place : place + 12]) for place in range(first, last, 12)] + [entry]
+    entries.sort(key=lambda one: int(struct.unpack_from(order + "H", one)[0]))
+    exif += bytes(len(exif) % 2)  # at an even place
+    struct.pack_into(order + "I", exif, 10, len(exif) - 6)
+    exif += struct.pack(order + "H", len(entries)) + b"".join(entries) + bytes(4)
+    return bytes(exif)
 
 
 def _only(value: int) -> bytes:

@@ -31,9 +31,15 @@ class Picture:
     icc_profile: bytes | None = None
     dpi: tuple[float, float] | None = None
     exif: bytes | None = None  # says "upright", and holds no thumbnail that would be stale
+    xmp: bytes | None = None  # says "upright" too
+    comment: bytes | None = None  # JPEG's or GIF's
+    text: tuple[tuple[str, str], ...] = ()  # PNG's, by their keys
     subsampling: int = 0  # JPEG's, as Pillow counts: 0 = 4:4:4, 1 = 4:2:2, 2 = 4:2:0
     compression: str | None = None  # TIFF's, as Pillow names it
     lossless: bool = False  # WebP's
+    deep: NDArray[np.uint16] | None = None  # (H, W, C): colour that `image` has in eight bits only
+    shallow: bool = False  # the file has sixteen bits, and they could not be had
+    background: str | None = None  # what transparent parts are laid on where there is no alpha
 
 
 def image_of(array: Array) -> Image.Image:

@@ -7,12 +7,16 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from io import SEEK_CUR, SEEK_END, BytesIO
 from pathlib import Path
+from threading import Lock
 from typing import Any
 
 import numpy as np
-from PIL import Image, JpegImagePlugin, UnidentifiedImageError
+from numpy.typing import NDArray
+from PIL import Image, UnidentifiedImageError
 
-from radialbeams.images.orientation import TRANSPOSES, orientation_of, reset
+from radialbeams.images.beside import fields_of, same_space
+from radialbeams.images.deep import Deep, joined, raw_mode, readings, with_key_clear
+from radialbeams.images.orientation import TRANSPOSES, orientation_of
 from radialbeams.images.picture import (
     LARGE,
     MAX_PIXELS,
@@ -30,19 +34,29 @@ MAX_PIXELS_PER_BYTE = 4_000
 # PostScript would.
 FORMATS = ("JPEG", "PNG", "GIF", "BMP", "PPM", "WEBP", "TIFF", "AVIF", "JPEG2000", "ICO")
 NAMES = "JPEG, PNG, WebP, TIFF, GIF, BMP, AVIF"
+SHOWN = ("icc_profile", "dpi", "exif", "xmp", "comment")  # as Pillow names them
+COLOUR_MODES = ("RGB", "RGBA", "CMYK")  # eight bits a channel, in Pillow
 KEPT_MODES = ("L", "LA", "RGB", "RGBA", "CMYK", "I;16")
-# What a TIFF says about the picture rather than about how its own bytes lie.
-TIFF_TAGS = (270, 271, 272, 305, 306, 315, 33432)
+# Pillow decodes an image when its pixels are first asked for, and moves about in its file. The
+# caller's own may be shared by threads; those that are opened here are not.
+_CALLERS_IMAGES = Lock()
 
 
 def read(source: Source, *, first_frame: bool = False) -> Picture:
     """The whole picture at its full depth, with what goes back into its file."""
     with _in_plain_words(), _opened(source, first_frame) as image:
+        raw = "" if isinstance(source, Image.Image) else _sixteen_bit_colour(image)
+        deep = _deep(image, raw) if raw else None
         image.load()
-        fields = _fields(image)
-        seen = _kept_mode(_upright(image))
-        seen.info = {k: fields[k] for k in ("icc_profile", "dpi", "exif") if fields.get(k)}
-        return Picture(seen, **fields)
+        fields = fields_of(image)
+        if deep is None:
+            seen = _kept_mode(_upright(image))
+            if not same_space(image.mode, seen.mode):
+                fields["icc_profile"] = None
+        else:
+            seen = image_of(deep)
+        seen.info = {key: fields[key] for key in SHOWN if fields.get(key)}
+        return Picture(seen, **fields, deep=deep, shallow=bool(raw) and deep is None)
 
 
 def read_small(source: Source, side: int, *, first_frame: bool = False) -> Image.Image:
@@ -67,7 +81,8 @@ def _opened(source: Source, first_frame: bool) -> Iterator[Image.Image]:
     if isinstance(source, np.ndarray):
         yield image_of(source)
     elif isinstance(source, Image.Image):
-        yield _allowed(source, first_frame)
+        with _CALLERS_IMAGES, _at_first_frame(_allowed(source, first_frame)) as image:
+            yield image
     else:
         with _stream(source) as stream:
             count = stream.seek(0, SEEK_END)
@@ -81,17 +96,41 @@ def _opened(source: Source, first_frame: bool) -> Iterator[Image.Image]:
                 yield _allowed(image, first_frame)
 
 
+@contextmanager
+def _at_first_frame(image: Image.Image) -> Iterator[Image.Image]:
+    """The caller's image, which stands afterwards where it stood."""
+    place = image.tell()
+    if not place:
+        yield image
+        return
+    image.seek(0)
+    try:
+        yield image
+    finally:
+        image.seek(place)
+
+
 def _stream(source: Any) -> Any:
     if isinstance(source, str | Path):
         return open(source, "rb")
     if isinstance(source, bytes):
         return BytesIO(source)
     if hasattr(source, "read"):
-        return BytesIO(source.read())  # a pipe cannot go back to its start
+        return BytesIO(content_of(source))
     raise ImageError(
         "Expected a path, bytes, a binary file, a Pillow image or a numpy array; "
         f"got {type(source).__name__}."
     )
+
+
+def content_of(file: Any) -> bytes:
+    """All of an open file, wherever it stands; a pipe cannot go back to its start."""
+    if hasattr(file, "seekable") and file.seekable():
+        file.seek(0)
+    content = file.read()
+    if isinstance(content, str):
+        raise ImageError('The file was opened as text. Open it with open(path, "rb").')
+    return bytes(content)
 
 
 def _is_lossless(stream: Any) -> bool:
@@ -182,7 +221,7 @@ def _kept_mode(image: Image.Image) -> Image.Image:
     if image.mode in KEPT_MODES and "transparency" not in image.info:
         return image
     if image.mode.startswith("I"):
-        return Image.fromarray(np.asarray(image).clip(0, 65535).astype(np.uint16))
+        return Image.fromarray(_sixteen_bits(image))
     if image.has_transparency_data:
         return image.convert("LA" if image.mode == "L" else "RGBA")
     return image.convert("L" if image.mode == "1" else "RGB")
@@ -194,48 +233,34 @@ def _eight_bit_colour(image: Image.Image) -> Image.Image:
     if image.mode == "F":
         raise _floats()
     if image.mode.startswith("I"):
-        image = Image.fromarray(eight_bits(np.asarray(image).clip(0, 65535)))
+        image = Image.fromarray(eight_bits(_sixteen_bits(image)))
     return image.convert("RGBA" if image.has_transparency_data else "RGB")
+
+
+def _sixteen_bit_colour(image: Image.Image) -> str:
+    """How Pillow would read colour that has more bits than it keeps; "" for any other."""
+    raw = raw_mode(image)
+    return raw if ";16" in raw and image.mode in COLOUR_MODES else ""
+
+
+def _deep(image: Image.Image, raw: str) -> Deep | None:
+    """The picture with sixteen bits a channel, as it is meant to be seen."""
+    images = readings(image, raw)
+    if not images:
+        return None
+    pixels = joined([_upright(one) for one in images])
+    key = image.info.get("transparency")
+    return with_key_clear(pixels, key) if isinstance(key, tuple) else pixels
+
+
+def _sixteen_bits(image: Image.Image) -> NDArray[np.uint16]:
+    values = np.asarray(image)
+    if values.min() < 0 or values.max() > 65535:
+        raise ImageError(
+            "Its pixels are integers beyond 16 bits, of unknown range. Save it with 8 or 16 bits."
+        )
+    return values.astype(np.uint16)
 
 
 def _floats() -> ImageError:
     return ImageError("Its pixels are floats of unknown range. Save it with 8 or 16 bits.")
-
-
-# --- what goes back into the file --------------------------------------------------------------
-
-
-def _fields(image: Image.Image) -> dict[str, Any]:
-    info, name = image.info, "JPEG" if image.format == "MPO" else image.format
-    icc = info.get("icc_profile")
-    return {
-        "format": name,
-        "icc_profile": icc if isinstance(icc, bytes) and icc else None,
-        "dpi": _dpi(info.get("dpi")),
-        "exif": _exif(image),
-        "subsampling": max(JpegImagePlugin.get_sampling(image), 0) if name == "JPEG" else 0,
-        "compression": info.get("compression") if name == "TIFF" else None,
-        "lossless": name == "WEBP" and bool(info.get("lossless")),
-    }
-
-
-def _dpi(dpi: Any) -> tuple[float, float] | None:
-    """Two numbers that a file can hold, or nothing: headers say all kinds of things."""
-    try:
-        x, y = (float(value) for value in dpi)
-    except (TypeError, ValueError, ZeroDivisionError):
-        return None
-    return (x, y) if 1 <= x < 65535 and 1 <= y < 65535 else None
-
-
-def _exif(image: Image.Image) -> bytes | None:
-    found = image.info.get("exif")
-    if isinstance(found, bytes):
-        return reset(found)
-    if image.format != "TIFF":
-        return None
-    kept = Image.Exif()
-    for tag, value in image.getexif().items():
-        if tag in TIFF_TAGS and isinstance(value, str):
-            kept[tag] = value
-    return kept.tobytes() if len(kept) else None

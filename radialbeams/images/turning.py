@@ -14,7 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageColor
 
-from radialbeams.images.picture import LARGE, MAX_PIXELS, Array, ImageError, Picture, checked
+from radialbeams.images.beside import same_space
+from radialbeams.images.picture import (
+    LARGE,
+    MAX_PIXELS,
+    Array,
+    ImageError,
+    Picture,
+    checked,
+    image_of,
+)
 
 # Nothing cut off; the largest upright rectangle that is all picture; the same canvas.
 Corners = Literal["expand", "crop", "same"]
@@ -44,10 +53,30 @@ def turn(
     if not math.isfinite(degrees):
         raise ValueError(f"degrees must be a finite number; got {degrees}.")
     if isinstance(picture, Picture):
-        return replace(picture, image=_turn_image(picture.image, degrees, corners, fill))
+        return replace(picture, **_turned_fields(picture, degrees, corners, fill))
     if isinstance(picture, Image.Image):
         return _turn_image(picture, degrees, corners, fill)
     return _turn_array(checked(picture), degrees, corners, fill)
+
+
+def _turned_fields(
+    picture: Picture, degrees: float, corners: Corners, fill: str | None
+) -> dict[str, Any]:
+    deep = picture.deep
+    if deep is None:
+        image = _turn_image(picture.image, degrees, corners, fill)
+    else:
+        if fill == "transparent" and deep.shape[2] == 3:
+            deep = np.concatenate((deep, np.full_like(deep[:, :, :1], 65535)), axis=2)
+        deep = _turn_array(deep, degrees, corners, fill)
+        image = image_of(deep)
+    same = same_space(picture.image.mode, image.mode)
+    return {
+        "image": image,
+        "deep": deep,
+        "icc_profile": picture.icc_profile if same else None,
+        "background": fill or picture.background,
+    }
 
 
 def _turn_image(
@@ -149,7 +178,7 @@ def _canvas(size: tuple[int, int], degrees: float, corners: Corners) -> tuple[in
         if across * down > min(2 * MAX_PIXELS, max(LARGE, 8 * width * height)):
             raise ImageError(
                 f"Turned, all of it needs a canvas of {across} × {down} pixels, which is too "
-                'large. Turn it with corners="crop" or "same" (--corners crop).'
+                'large. Say --crop or --same-size (corners="crop" or "same").'
             )
         return across, down
     inside = _largest_inside(width, height, cos, sin)

@@ -8,25 +8,41 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
+from radialbeams.images.beside import png_texts, same_space, tiff_tags
+from radialbeams.images.deep import deep_png
 from radialbeams.images.picture import ImageError, Picture, eight_bits
 
 QUALITY = 95  # of JPEG, WebP and AVIF: turning is to cost no more than it must
 NO_ALPHA = ("JPEG", "BMP", "PPM")
+BACKGROUND = "white"  # what transparent parts are laid on there, unless a colour is named
 ONLY_RGB = ("PNG", "WEBP", "GIF", "BMP", "PPM", "AVIF", "JPEG2000", "ICO")  # no inks
 SIXTEEN_BITS = ("PNG", "TIFF", "JPEG2000", "PPM")
 # Those that Pillow writes again; fax compressions hold single bits only.
 TIFF_COMPRESSIONS = ("raw", "tiff_lzw", "tiff_adobe_deflate", "packbits", "jpeg")
-LONGEST_EXIF = 65533  # of a JPEG's segment
+# What a JPEG's segments hold.
+LONGEST = {"exif": 65533, "xmp": 65504, "comment": 65533}
 
 
 def encode(picture: Picture, format: str | None = None, *, quality: int | None = None) -> bytes:
-    """The file's bytes: in the format it came in, or PNG. The same picture, the same bytes."""
+    """The file's bytes: in the format it came in, or PNG. The same picture, the same bytes.
+
+    Where a format has no alpha, transparent parts are laid on the colour that the picture was
+    turned with, or on white.
+    """
     name = (format or picture.format or "PNG").upper()
     name = {"JPG": "JPEG", "TIF": "TIFF"}.get(name, name)
-    image = _writable(picture.image, name)
+    _check_depth(picture, name)
+    if picture.deep is not None and name == "PNG":
+        shell = Image.new(picture.image.mode, picture.image.size)
+        return deep_png(picture.deep, _saved(shell, name, _options(picture, name, quality)))
+    image = _writable(picture, name)
     options = _options(picture, name, quality)
-    if image.mode != picture.image.mode:
-        options.pop("icc_profile", None)  # it describes channels that are no longer there
+    if not same_space(image.mode, picture.image.mode):
+        options.pop("icc_profile", None)
+    return _saved(image, name, options)
+
+
+def _saved(image: Image.Image, name: str, options: dict[str, Any]) -> bytes:
     image = image.copy()
     image.info = {}  # Pillow would write what it finds there, deterministic or not
     stream = BytesIO()
@@ -37,10 +53,29 @@ def encode(picture: Picture, format: str | None = None, *, quality: int | None =
     return stream.getvalue()
 
 
-def _writable(image: Image.Image, name: str) -> Image.Image:
+def _check_depth(picture: Picture, name: str) -> None:
+    """Eight bits are written only where the format that was asked for has no more."""
+    if name not in SIXTEEN_BITS:
+        return
+    if picture.shallow:
+        raise ImageError(
+            f"It has 16 bits a channel, of which {name} would be given 8 here. Convert it to PNG "
+            "with 16 bits in RGB, or to 8 bits, with another program first."
+        )
+    if picture.deep is not None and name != "PNG":
+        raise ImageError(
+            f"It has 16 bits a channel, of which {name} would be given 8 here. Write PNG, which "
+            'keeps them all (--format png, format="png"), or convert it to 8 bits first.'
+        )
+
+
+def _writable(picture: Picture, name: str) -> Image.Image:
     """In a mode that the format holds."""
+    image = picture.image
     if name in NO_ALPHA and image.mode in ("LA", "RGBA"):
-        raise ImageError(f"{name} holds no transparency. Name a colour to fill with, or write PNG.")
+        if picture.background == "transparent":
+            raise ImageError(f"{name} holds no transparency. Fill with a colour, or write PNG.")
+        return _laid_on(picture.background or BACKGROUND, image)
     if image.mode == "I;16" and name not in SIXTEEN_BITS:
         return Image.fromarray(eight_bits(np.asarray(image)))
     if image.mode == "CMYK" and name in ONLY_RGB:
@@ -48,11 +83,20 @@ def _writable(image: Image.Image, name: str) -> Image.Image:
     return image
 
 
+def _laid_on(colour: str, image: Image.Image) -> Image.Image:
+    """Without alpha; gray stays gray."""
+    below = Image.new("RGBA", image.size, colour)
+    laid = Image.alpha_composite(below, image.convert("RGBA"))
+    return laid.convert("L" if image.mode == "LA" else "RGB")
+
+
 def _options(picture: Picture, name: str, quality: int | None) -> dict[str, Any]:
     kept: dict[str, Any] = {
         "icc_profile": picture.icc_profile,
         "dpi": picture.dpi,
         "exif": picture.exif,
+        "xmp": picture.xmp,
+        "comment": picture.comment,
     }
     if name in ("JPEG", "WEBP", "AVIF"):
         kept["quality"] = QUALITY if quality is None else quality
@@ -60,9 +104,11 @@ def _options(picture: Picture, name: str, quality: int | None) -> dict[str, Any]
         kept |= {"lossless": True, "exact": True, "quality": None}
     if name == "JPEG":
         kept["subsampling"] = picture.subsampling
-        if picture.exif and len(picture.exif) > LONGEST_EXIF:
-            kept["exif"] = None
+        kept |= {one: None for one, most in LONGEST.items() if len(kept[one] or b"") > most}
+    if name == "PNG":
+        kept["pnginfo"] = png_texts(picture.text, picture.xmp)
     if name == "TIFF":
         known = picture.compression in TIFF_COMPRESSIONS
         kept["compression"] = picture.compression if known else "tiff_lzw"
+        kept["exif"] = tiff_tags(picture.exif, picture.xmp)
     return {option: value for option, value in kept.items() if value is not None}

@@ -1,0 +1,114 @@
+"""Colour with sixteen bits a channel: Pillow has no mode for it, so numpy holds it.
+
+Pillow decodes such files, but of every two bytes it keeps the upper one. Told that the bytes lie
+the other way round it keeps the lower one, so two readings give all sixteen bits.
+"""
+
+from __future__ import annotations
+
+import struct
+import sys
+import zlib
+from collections.abc import Iterator, Sequence
+from io import BytesIO
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image, ImageFile
+
+Deep = NDArray[np.uint16]  # (H, W, C) with 2, 3 or 4 channels
+
+_SWAPPED = {"B": "L", "L": "B", "N": "B" if sys.byteorder == "little" else "L"}
+_SUBTRACT_LEFT = 1  # PNG's number of a filter: what is stored is the difference to the left pixel
+
+
+def raw_mode(image: Image.Image) -> str:
+    """How a channel lies in the file, as in "RGB;16B"; "" once the pixels have been decoded."""
+    tiles = getattr(image, "tile", None) or []
+    if not tiles:
+        return ""
+    options = tiles[0].args
+    if image.format == "PPM" and image.mode == "RGB":
+        return "RGB;16" if options[-1] != "RGB" and int(options[-1]) > 255 else "RGB"
+    return str(options[0] if isinstance(options, tuple) else options)
+
+
+def readings(image: Image.Image, raw: str) -> list[Image.Image]:
+    """Images that together hold all bytes of a file that is open but not decoded.
+
+    Upper and lower ones, or all in one for gray with alpha; none where Pillow mixes the channels
+    as it reads them.
+    """
+    channels, _, order = raw.partition(";16")
+    if channels == "LA" and order == "B":
+        return [_read_again(image, "RGBA")]  # the same four bytes a pixel, one by one
+    if channels not in ("RGB", "RGBA", "RGBX") or order not in _SWAPPED:
+        return []
+    return [_read_again(image, one) for one in (raw, f"{channels};16{_SWAPPED[order]}")]
+
+
+def joined(images: Sequence[Image.Image]) -> Deep:
+    """What `readings` gave, as numbers."""
+    pixels = [np.asarray(image).astype(np.uint16) for image in images]
+    if len(pixels) == 1:
+        pixels = [pixels[0][:, :, 0::2], pixels[0][:, :, 1::2]]
+    return pixels[0] * np.uint16(256) + pixels[1]
+
+
+def with_key_clear(pixels: Deep, key: object) -> Deep:
+    """RGB with alpha where a PNG names one colour that stands for nothing."""
+    clear = (pixels == np.array(key, np.uint16)).all(2, keepdims=True)
+    return np.concatenate((pixels, np.where(clear, 0, 65535).astype(np.uint16)), axis=2)
+
+
+def _read_again(image: Image.Image, raw: str) -> Image.Image:
+    stream = image.fp  # type: ignore[attr-defined]
+    place = stream.tell()
+    stream.seek(0)
+    again = Image.open(BytesIO(stream.read()), formats=(str(image.format),))
+    stream.seek(place)
+    if isinstance(again, ImageFile.ImageFile):
+        again.tile = [tile._replace(args=_with_raw(tile.args, raw)) for tile in again.tile]
+    again.load()
+    return again
+
+
+def _with_raw(options: object, raw: str) -> tuple[object, ...] | str:
+    return (raw, *options[1:]) if isinstance(options, tuple) else raw
+
+
+# --- out ---------------------------------------------------------------------------------------
+
+
+def deep_png(pixels: Deep, shell: bytes) -> bytes:
+    """A PNG of these pixels with all else that is in `shell`, a PNG of the same size in 8 bits."""
+    chunks, written = [shell[:8]], False
+    for kind, body in _chunks(shell):
+        if kind == b"IHDR":
+            body = body[:8] + b"\x10" + body[9:]
+        elif kind == b"IDAT":
+            if written:
+                continue
+            body, written = zlib.compress(_filtered(pixels)), True
+        check = zlib.crc32(kind + body)
+        chunks.append(struct.pack(">I", len(body)) + kind + body + struct.pack(">I", check))
+    return b"".join(chunks)
+
+
+def _chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:
+    at = 8
+    while at < len(png):
+        length = int.from_bytes(png[at : at + 4], "big")
+        yield png[at + 4 : at + 8], png[at + 8 : at + 8 + length]
+        at += 12 + length
+
+
+def _filtered(pixels: Deep) -> bytes:
+    height, width, channels = pixels.shape
+    step = 2 * channels
+    rows = np.ascontiguousarray(pixels.astype(">u2")).view(np.uint8).reshape(height, width * step)
+    out = np.empty((height, width * step + 1), np.uint8)
+    out[:, 0] = _SUBTRACT_LEFT
+    out[:, 1 : step + 1] = rows[:, :step]
+    out[:, step + 1 :] = rows[:, step:] - rows[:, :-step]  # modulo 256, as PNG wants it
+    return out.tobytes()
