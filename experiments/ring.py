@@ -2,10 +2,12 @@
 
     python experiments/ring.py side-by-side --data DIR --out results/ring
     python experiments/ring.py ablation --data DIR --out results/ring
+    python experiments/ring.py photos --data DIR --out results/ring
 
 One JSON file a run. A run whose file is there already is left out, so a table can be killed and
 continued, and several processes can share it. The ablation is measured on a part of the training
-split that it does not train on (sha256 % 5 == 1), so that no choice is made on test images.
+split that it does not train on (sha256 % 5 == 1), so that no choice is made on test images; that of
+the default model on the photos that are held out for such choices.
 """
 
 from __future__ import annotations
@@ -18,7 +20,7 @@ import tempfile
 import time
 from functools import partial
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 
 import torch
 import torch.nn.functional as F
@@ -34,10 +36,9 @@ from radialbeams.training.runs import read_images
 from radialbeams.training.step import Batch, Losses, Step
 from radialbeams.training.weights import pick_device
 
-RECIPE = json.loads(
-    (Path(__file__).parent.parent / "recipes" / "ring.coil100.json").read_text(encoding="utf-8")
-)
+RECIPES = Path(__file__).parent.parent / "recipes"
 STEPS = 2500
+PHOTO_STEPS = 3000
 SEEDS = 3
 Changes = dict[str, Any]
 
@@ -78,6 +79,36 @@ ABLATION: dict[str, Changes] = {
     "target twice as wide": {"loss": {"width": 2.0}},
     "no weight averaging": {"average": 0.0},
     "constant rate": {"schedule": "constant", "learning_rate": 1e-3},
+}
+
+
+PHOTOS: dict[str, Changes] = {
+    "as shipped": {},
+    "no attention": {"model": {"ring_attention": 0, "ring_dilations": (1, 2, 4, 8, 16, 1)}},
+    "no branches left out": {"model": {"ring_drop": 0.0}},
+    "views of 58 px": {"model": {"view_size": 58, "beam_length": 29}},
+    "thin beams": {"model": {"epsilon": 0}},
+    "64 beams": {"model": {"num_beams": 64}},
+    "less zoom": {"augmentation": {"zoom": 0.25}},
+    "no fill": {"augmentation": {"fill": 0.0}},
+    "target twice as wide": {"loss": {"width": 2.0}},
+}
+
+
+class Table(NamedTuple):
+    """The rows of a table, and what all of them share."""
+
+    recipe: str
+    steps: int
+    rows: dict[str, Changes]
+    split: str
+
+
+VALIDATION = "validation, a fifth of the training split"
+TABLES = {
+    "side-by-side": Table("ring.coil100", STEPS, SIDE_BY_SIDE, "test"),
+    "ablation": Table("ring.coil100", STEPS, ABLATION, VALIDATION),
+    "photos": Table("ring", PHOTO_STEPS, PHOTOS, "photos held out"),
 }
 
 
@@ -166,10 +197,25 @@ class ResNet360Fit(ResNetFit):
 FITS = {None: Fit, "vector": ResNetFit, "360": ResNet360Fit}
 
 
-def run(changes: Changes, images: ImageSet, held_out: ImageSet, device: torch.device) -> Changes:
-    values = {**RECIPE, "steps": STEPS, **changes}
+def recipe_of(table: Table) -> Changes:
+    values: Changes = json.loads((RECIPES / f"{table.recipe}.json").read_text(encoding="utf-8"))
+    return {**values, "steps": table.steps}
+
+
+def changed(base: Changes, changes: Changes) -> Changes:
+    """The recipe with the changes on top; of a part only what the change names."""
+    values = {**base, **changes}
+    for part in ("model", "augmentation", "loss"):
+        # An empty part is a change too: nothing of it.
+        if changes.get(part):
+            values[part] = {**base.get(part, {}), **changes[part]}
+    return values
+
+
+def run(
+    values: Changes, changes: Changes, images: ImageSet, held_out: ImageSet, device: torch.device
+) -> Changes:
     kind = values.pop("network", None)
-    values["model"] = {**RECIPE["model"], **changes.get("model", {})}
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
         fit = FITS[kind](Recipe.from_dict(values), images, Path(folder), device=device)
@@ -197,30 +243,30 @@ def in_validation(key: str) -> bool:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("table", choices=("side-by-side", "ablation"))
+    parser.add_argument("table", choices=sorted(TABLES))
     parser.add_argument("--data", type=Path)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--limit", type=int, help="images, for a quick look")
     arguments = parser.parse_args()
-    device = pick_device()
-    recipe = Recipe.from_dict(RECIPE)
+    device, table = pick_device(), TABLES[arguments.table]
+    base = recipe_of(table)
+    recipe = Recipe.from_dict(base)
     images = read_images(recipe, "train", root=arguments.data, limit=arguments.limit)
-    if arguments.table == "ablation":
-        table, split = ABLATION, "validation, a fifth of the training split"
+    if table.split == VALIDATION:
         inside = [i for i, key in enumerate(images.keys) if in_validation(key)]
         outside = [i for i, key in enumerate(images.keys) if not in_validation(key)]
         images, held_out = images.select(outside), images.select(inside)
     else:
-        table, split = SIDE_BY_SIDE, "test"
         held_out = read_images(recipe, "test", root=arguments.data, limit=arguments.limit)
     arguments.out.mkdir(parents=True, exist_ok=True)
-    for name, changes in table.items():
+    for name, changes in table.rows.items():
         path = arguments.out / f"{arguments.table}-{name.replace(' ', '-')}.json"
         try:
             os.close(os.open(path.with_suffix(".claimed"), os.O_CREAT | os.O_EXCL))
         except FileExistsError:
             continue
-        result = {"name": name, "split": split, **run(changes, images, held_out, device)}
+        result = {"name": name, "split": table.split}
+        result |= run(changed(base, changes), changes, images, held_out, device)
         path.write_text(json.dumps(result, indent=1) + "\n")
         print(name, round(result["mean"], 3), round(result["median"], 3), flush=True)
 

@@ -7,7 +7,8 @@ PHOTOS is a folder of upright photos that the model was not trained on. Each is 
 no filled corner reaches into the disc that the model sees; and with a third of the files on a
 canvas that grew, their corners filled with a random colour or transparent. `radialbeams angle`
 reads them, and `radialbeams upright` with its defaults decides what to do with them and with the
-photos as they are.
+photos as they are. To see whether the block grid of stored JPEGs is read, the photos are also
+turned after they were halved, and after a blur that takes the grid away.
 """
 
 from __future__ import annotations
@@ -17,13 +18,13 @@ import json
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from PIL import Image, ImageOps
+from PIL import Image, ImageFilter, ImageOps
 
 from radialbeams.training.evaluate import summarise
 from radialbeams.training.views import draws
@@ -32,14 +33,22 @@ QUALITY = 90
 ENDINGS = (".jpg", ".jpeg", ".png", ".webp")
 NEAR, WORSE = 5.0, 1.0  # degrees: well turned back; moved further from upright than it was
 Record = dict[str, Any]
+# What happens to a photo before it is turned.
+BEFORE: dict[str, Callable[[Image.Image], Image.Image]] = {
+    "clean": lambda photo: photo,
+    "corners": lambda photo: photo,
+    "halved": lambda photo: photo.reduce(2),
+    "deblocked": lambda photo: photo.filter(ImageFilter.GaussianBlur(1.5)),
+}
 
 
-def turned_files(photos: Sequence[Path], folder: Path, seed: int, *, corners: bool) -> np.ndarray:
+def turned_files(photos: Sequence[Path], folder: Path, seed: int, kind: str) -> np.ndarray:
     """Writes one turned file for each photo and returns the angles, in the order of the names."""
     folder.mkdir(parents=True)
+    corners = kind == "corners"
     numbers = draws("evaluation", seed, 0, (len(photos), 6))
     for place, (photo, row) in enumerate(zip(photos, numbers, strict=True)):
-        picture = ImageOps.exif_transpose(Image.open(photo)).convert("RGB")
+        picture = BEFORE[kind](ImageOps.exif_transpose(Image.open(photo)).convert("RGB"))
         grown = corners and row[1] < 1 / 3
         clear = grown and row[2] < 0.5
         fill = tuple(int(256 * value) for value in row[3:6]) if grown else (0, 0, 0)
@@ -119,21 +128,23 @@ def acted_on(folder: Path, angles: np.ndarray, model: str, out: Path) -> Record:
 
 
 def measure_files(place: Path, model: str, *, limit: int | None = None, seed: int = 0) -> Record:
-    """Every figure of this page for the photos in a folder."""
+    """Every figure for the photos in a folder; those of `clean` first."""
     photos = sorted(p for p in place.rglob("*") if p.suffix.lower() in ENDINGS)[:limit]
     report: Record = {"jpeg": QUALITY}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for kind in ("clean", "corners"):
-            angles = turned_files(photos, folder / kind, seed, corners=kind == "corners")
-            report[kind], errors = read_angles(folder / kind, angles, model)
-        grown = draws("evaluation", seed, 0, (len(photos), 6))[:, 1] < 1 / 3
-        report["corners"]["grown_within_10"] = round(float((errors[grown] <= 10).mean()), 4)
+        for kind in BEFORE:
+            angles = turned_files(photos, folder / kind, seed, kind)
+            figures, errors = read_angles(folder / kind, angles, model)
+            if kind == "corners":
+                grown = draws("evaluation", seed, 0, (len(photos), 6))[:, 1] < 1 / 3
+                figures["grown_within_10"] = round(float((errors[grown] <= 10).mean()), 4)
+            report |= figures if kind == "clean" else {kind: figures}
         report["turned"] = acted_on(folder / "clean", angles, model, folder / "a")
         upright = folder / "upright"
         upright.mkdir()
-        for place_, photo in enumerate(photos):
-            (upright / f"{place_:06d}{photo.suffix}").symlink_to(photo.resolve())
+        for number, photo in enumerate(photos):
+            (upright / f"{number:06d}{photo.suffix}").symlink_to(photo.resolve())
         report["upright"] = acted_on(upright, np.zeros(len(photos)), model, folder / "b")
     return report
 
