@@ -79,35 +79,36 @@ PAIR = """<div class="pair"><img src="{before}" alt="before"><span>→</span>\
 class Sheet:
     """Takes outcomes as they come, keeps none of them in memory, and writes the page at the end."""
 
-    def __init__(self, title: str) -> None:
+    def __init__(self, title: str, *, snap: bool = False) -> None:
         self._title = title
+        self._kinds = {**KINDS, "left": "nearest quarter turn is 0°"} if snap else KINDS
         self._counts: Counter[str] = Counter()
         self._cards = TemporaryFile("w+", encoding="utf-8")  # noqa: SIM115 - until it is written
 
     def add(self, outcome: Outcome) -> None:
         self._counts[outcome.kind] += 1
-        self._cards.write(_card(outcome))
+        self._cards.write(_card(outcome, self._kinds[outcome.kind]))
 
     def write(self, path: Path) -> None:
         """At once: whoever looks sees the whole page or none."""
         part = path.with_name(f".{path.name}.part")
         with self._cards, open(part, "w", encoding="utf-8") as page:
-            page.write(_head(self._title, self._counts))
+            page.write(_head(self._title, self._counts, self._kinds))
             self._cards.seek(0)
             shutil.copyfileobj(self._cards, page)
             page.write("</ol>\n</html>\n")
         os.replace(part, path)
 
 
-def _head(title: str, counts: Counter[str]) -> str:
-    present = [kind for kind in KINDS if counts[kind]]
+def _head(title: str, counts: Counter[str], kinds: dict[str, str]) -> str:
+    present = [kind for kind in kinds if counts[kind]]
     total = counts.total()
     pills = [_pill("all", f"all {total:,}", checked=True)]
-    pills += [_pill(kind, f"{KINDS[kind]} {counts[kind]:,}") for kind in present]
+    pills += [_pill(kind, f"{kinds[kind]} {counts[kind]:,}") for kind in present]
     return HEAD.format(
         title=html.escape(title),
         summary=f"{total:,} files: "
-        + ", ".join(f"{counts[kind]:,} {KINDS[kind]}" for kind in present),
+        + ", ".join(f"{counts[kind]:,} {kinds[kind]}" for kind in present),
         limit=f" Pictures are shown for the first {PICTURES:,} files." if total > PICTURES else "",
         filters="".join(pills),
         colours="\n".join(COLOUR.format(kind=kind) for kind in KINDS),
@@ -119,7 +120,7 @@ def _pill(kind: str, text: str, *, checked: bool = False) -> str:
     return f'<label><input type="radio" name="show" id="show-{kind}"{state}>{text}</label>'
 
 
-def _card(outcome: Outcome) -> str:
+def _card(outcome: Outcome, what: str) -> str:
     pictures, found, error = "", "", ""
     if outcome.before and outcome.after:
         pictures = PAIR.format(before=outcome.before, after=outcome.after)
@@ -131,7 +132,7 @@ def _card(outcome: Outcome) -> str:
     path = html.escape(os.fsencode(outcome.path).decode("utf-8", "replace"))
     return CARD.format(
         kind=outcome.kind,
-        what=KINDS[outcome.kind],
+        what=what,
         pictures=pictures,
         path=path,
         found=found,

@@ -1,11 +1,11 @@
-"""Batches: the plan, the journal, workers that die, and runs that are killed and go on."""
+"""Batches: what is done to a file, workers that die, and runs that are killed and go on."""
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import sys
-from collections.abc import Iterator
 from dataclasses import replace
 from functools import cache
 from pathlib import Path
@@ -14,12 +14,12 @@ import pytest
 from killing import compare
 from PIL import Image
 
-from radialbeams import batch, images
+from radialbeams import batch, images, zoo
 from radialbeams.answers import Answer
-from radialbeams.batch import Job, Outcome, Plan, crew, journal, plan_for
+from radialbeams.batch import Job, Outcome, Plan, crew, journal
 from radialbeams.batch.job import action_for, angle_of, made
-from radialbeams.batch.journal import FOLDER, Journal, JournalError, part_of
-from radialbeams.batch.plan import BATCH, Item, PlanError, batches
+from radialbeams.batch.plan import BATCH
+from radialbeams.batch.worker import seconds_for
 from radialbeams.demo import PICTURES
 
 FACES = "ring.lfw"
@@ -38,123 +38,12 @@ def face(path: Path, turn: float = 40) -> Path:
     return path
 
 
-def touch(folder: Path, *names: str) -> None:
-    for name in names:
-        (folder / name).parent.mkdir(parents=True, exist_ok=True)
-        (folder / name).touch()
-
-
-def planned(plan: Plan, folder: Path) -> list[tuple[str, str | None]]:
-    """Below `folder`, as they come."""
-    return [
-        (os.path.relpath(item.path, folder), item.out and os.path.relpath(item.out, folder))
-        for item in plan.items()
-    ]
-
-
-def outs(plan: Plan, folder: Path) -> list[str | None]:
-    return [out for _, out in planned(plan, folder)]
-
-
 def everything(folder: Path) -> dict[str, bytes]:
     return {
         path.relative_to(folder).as_posix(): path.read_bytes()
         for path in folder.rglob("*")
         if path.is_file()
     }
-
-
-# --- the plan ---
-
-
-def test_a_folder_is_taken_in_natural_order_without_what_is_hidden(tmp_path: Path) -> None:
-    touch(tmp_path, "in/10.jpg", "in/2.JPG", "in/b/1.png", "in/a.webp", "in/notes.txt")
-    touch(tmp_path, "in/.hidden.jpg", "in/.cache/3.jpg")
-    plan = Plan((str(tmp_path / "in"),), folder=tmp_path / "out")
-    assert planned(plan, tmp_path) == [
-        ("in/2.JPG", "out/2.JPG"),
-        ("in/10.jpg", "out/10.jpg"),
-        ("in/a.webp", "out/a.webp"),
-        ("in/b/1.png", "out/b/1.png"),
-    ]
-
-
-def test_a_file_that_is_named_is_always_tried(tmp_path: Path) -> None:
-    touch(tmp_path, "notes.txt")
-    names = (str(tmp_path / "notes.txt"), str(tmp_path / "missing.jpg"))
-    assert [item.path for item in Plan(names, writes=False).items()] == list(names)
-
-
-def test_equal_names_never_collide(tmp_path: Path) -> None:
-    touch(tmp_path, "a/x.jpg", "b/x.jpg", "b/X.JPG", "b/x-2.jpg", "c/x.png")
-    sources = tuple(str(tmp_path / name) for name in "abc")
-    plan = Plan(sources, folder=tmp_path / "out", format="jpeg")
-    found = outs(plan, tmp_path)
-    assert len({str(out).casefold() for out in found}) == 5
-    assert found == outs(plan, tmp_path)
-    assert found[0] == "out/x.jpg"
-
-
-def test_a_format_changes_the_ending_only_where_it_does_not_fit(tmp_path: Path) -> None:
-    touch(tmp_path, "in/a.JPEG", "in/b.png")
-    plan = Plan((str(tmp_path / "in"),), folder=tmp_path / "out", format="jpeg")
-    assert outs(plan, tmp_path) == ["out/a.JPEG", "out/b.jpg"]
-
-
-def test_outputs_inside_the_inputs_are_not_read_again(tmp_path: Path) -> None:
-    touch(tmp_path, "in/1.jpg", "in/out/1.jpg")
-    plan = Plan((str(tmp_path / "in"),), folder=tmp_path / "in" / "out")
-    assert planned(plan, tmp_path) == [("in/1.jpg", "in/out/1.jpg")]
-    touch(tmp_path, "in/1-upright.jpg", "in/bolt-upright.jpg")
-    beside = Plan((str(tmp_path / "in"),))
-    assert ("in/1.jpg", "in/1-upright.jpg") in planned(beside, tmp_path)
-    assert "in/1-upright.jpg" not in [path for path, _ in planned(beside, tmp_path)]
-    assert "in/bolt-upright.jpg" in [path for path, _ in planned(beside, tmp_path)]
-
-
-def test_in_place_a_file_named_twice_is_turned_once(tmp_path: Path) -> None:
-    touch(tmp_path, "in/1.jpg")
-    (tmp_path / "in" / "link.jpg").symlink_to("1.jpg")
-    sources = (str(tmp_path / "in"), str(tmp_path / "in" / "1.jpg"))
-    assert planned(Plan(sources, in_place=True), tmp_path) == [("in/1.jpg", "in/1.jpg")]
-
-
-def test_one_file_can_be_given_the_name_of_its_output(tmp_path: Path) -> None:
-    touch(tmp_path, "a.jpg")
-    source, out = str(tmp_path / "a.jpg"), tmp_path / "b.png"
-    assert plan_for([source], str(out)) == Plan((source,), file=out, format="png")
-    assert plan_for([source], str(tmp_path / "b")).folder == tmp_path / "b"
-    assert plan_for([source, source], str(out)).folder == out
-
-
-def test_a_plan_that_contradicts_itself_is_refused(tmp_path: Path) -> None:
-    touch(tmp_path, "in/a.jpg")
-    folder, source = str(tmp_path / "in"), str(tmp_path / "in" / "a.jpg")
-    for sources, out, options, words in (
-        ([folder], folder, {}, "holds the inputs themselves"),
-        ([source], folder, {}, "holds the inputs themselves"),
-        ([source], source, {}, "is the input itself"),
-        ([source], "x.png", {"in_place": True}, "leave out one of the two"),
-        ([source], None, {"in_place": True, "format": "png"}, "keeps its format"),
-        ([source], "x.gif", {}, "Formats are jpeg, png"),
-        ([folder], source, {}, "is a file"),
-    ):
-        with pytest.raises(PlanError, match=words):
-            plan_for(sources, out, **options)  # type: ignore[arg-type]
-
-
-def test_the_journal_has_a_home_that_exists(tmp_path: Path) -> None:
-    source = str(face(tmp_path / "in" / "a.jpg"))
-    assert Plan((source,)).home == tmp_path / "in"
-    assert Plan((str(tmp_path / "nowhere" / "b.jpg"), source)).home == tmp_path / "in"
-    assert Plan((str(tmp_path / "nowhere" / "b.jpg"),)).home == Path()
-    assert Plan((source,), folder=tmp_path / "new").home == tmp_path / "new"
-
-
-def test_batches_are_always_cut_at_the_same_places() -> None:
-    items = [Item(str(number)) for number in range(2 * BATCH + 3)]
-    assert [len(batch) for batch in batches(items)] == [BATCH, BATCH, 3]
-    assert [item for batch in batches(items) for item in batch] == items
 
 
 # --- what is done to one picture ---
@@ -215,105 +104,6 @@ def test_what_is_left_alone_keeps_its_bytes_unless_another_format_is_asked_for(
     assert action == "unsure" and after.startswith(b"\x89PNG")
 
 
-# --- the journal ---
-
-
-SETTINGS = {"version": "1", "fill": None}
-
-
-@pytest.fixture
-def two_done(tmp_path: Path) -> Iterator[tuple[Journal, list[Outcome]]]:
-    """A journal with two batches of one output each, the first in its place."""
-    kept = Journal(tmp_path, SETTINGS)
-    kept.fix_plan(Item(f"{n}.jpg", str(tmp_path / f"{n}.jpg")) for n in range(3 * BATCH))
-    outcomes = []
-    for number in (0, BATCH):
-        out = str(tmp_path / f"{number}.jpg")
-        journal.stage(b"picture", out)
-        digest = "f55e6ad8a2b1bd7e66b43e2e7a8c8a2d0d1c5bd0e3ef6f15bdcd4aa09bb7b5b6"
-        outcomes.append(Outcome(f"{number}.jpg", out, action="turned", sha256=digest))
-        kept.record([outcomes[-1]])
-    yield kept, outcomes
-    kept.close()
-
-
-def reopened(tmp_path: Path, kept: Journal) -> Journal:
-    kept.close()
-    return Journal(tmp_path, SETTINGS)
-
-
-def test_a_journal_remembers_what_is_done(
-    tmp_path: Path, two_done: tuple[Journal, list[Outcome]]
-) -> None:
-    kept, outcomes = two_done
-    part = part_of(outcomes[1].out or "")
-    os.replace(outcomes[1].out or "", part)  # as if killed before it took its place
-    again = reopened(tmp_path, kept)
-    assert again.fix_plan([]) == 3 * BATCH  # an earlier plan stands
-    assert again.recover() == 2
-    assert list(again.done()) == [[outcome] for outcome in outcomes]
-    assert Path(outcomes[1].out or "").read_bytes() == b"picture"
-    assert not os.path.exists(part)
-    assert [batch[0].path for batch in again.batches(2)] == [f"{2 * BATCH}.jpg"]
-    again.finish()
-    assert not (tmp_path / FOLDER).exists()
-
-
-def test_a_torn_last_line_counts_for_nothing(
-    tmp_path: Path, two_done: tuple[Journal, list[Outcome]]
-) -> None:
-    kept, _ = two_done
-    path = tmp_path / FOLDER / "journal.jsonl"
-    path.write_bytes(path.read_bytes() + b'[{"path": "32.jpg", "ou')
-    again = reopened(tmp_path, kept)
-    assert again.recover() == 2
-    assert path.read_bytes().endswith(b"]\n")
-    again.close()
-
-
-def test_an_output_that_someone_removed_before_it_was_in_place_is_told(
-    tmp_path: Path, two_done: tuple[Journal, list[Outcome]]
-) -> None:
-    kept, outcomes = two_done
-    os.unlink(outcomes[1].out or "")
-    again = reopened(tmp_path, kept)
-    again.recover()
-    (_, [lost]) = again.done()
-    assert lost.error is not None and "removed" in lost.error
-    again.close()
-
-
-def test_what_was_made_but_never_noted_is_removed(
-    tmp_path: Path, two_done: tuple[Journal, list[Outcome]]
-) -> None:
-    kept, _ = two_done
-    journal.stage(b"half", str(tmp_path / f"{2 * BATCH}.jpg"))
-    again = reopened(tmp_path, kept)
-    again.recover()
-    assert not [path for path in tmp_path.iterdir() if path.name.endswith(journal.PART)]
-    again.close()
-
-
-def test_other_settings_are_refused_with_what_differs(
-    tmp_path: Path, two_done: tuple[Journal, list[Outcome]]
-) -> None:
-    two_done[0].close()
-    with pytest.raises(JournalError, match=r"fill was None, is white.*--fresh"):
-        Journal(tmp_path, {**SETTINGS, "fill": "white"})
-    fresh = Journal(tmp_path, {**SETTINGS, "fill": "white"}, fresh=True)
-    assert fresh.fix_plan([Item("a.jpg", "b.jpg")]) == 1
-    assert fresh.recover() == 0
-    fresh.close()
-
-
-def test_two_runs_cannot_share_a_journal(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, two_done: tuple[Journal, list[Outcome]]
-) -> None:
-    monkeypatch.setattr(journal, "PATIENCE", 0.1)
-    with pytest.raises(JournalError, match="Another run is at work"):
-        Journal(tmp_path, SETTINGS)
-
-
 # --- runs ---
 
 
@@ -347,7 +137,7 @@ def test_a_bad_file_is_one_error_and_the_rest_goes_on(tmp_path: Path) -> None:
         "missing.jpg",
     }
     assert all("\n" not in error for error in errors.values() if error)
-    assert list(everything(tmp_path / "out")) == ["good.jpg"]
+    assert list(everything(tmp_path / "out")) == ["in/good.jpg"]
 
 
 # A worker that breaks down at some files: a crash, and a decoder that never returns.
@@ -355,7 +145,7 @@ BREAKING = """
 import os, signal, time
 from radialbeams.batch import worker
 from radialbeams.canonicalizer import Canonicalizer
-worker.SECONDS_A_FILE = 1
+worker.SECONDS, worker.PATIENCE = 0.2, 1
 view = Canonicalizer.view
 
 def breaking(self, path, **options):
@@ -363,6 +153,10 @@ def breaking(self, path, **options):
         os.kill(os.getpid(), signal.SIGSEGV)
     if "hang" in path:
         time.sleep(60)
+    while "circles" in path:
+        pass
+    if "mistake" in path:
+        raise ValueError("not meant to happen")
     return view(self, path, **options)
 
 Canonicalizer.view = breaking
@@ -374,13 +168,46 @@ def test_a_worker_that_dies_is_replaced_and_its_file_has_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(crew, "COMMAND", [sys.executable, "-c", BREAKING])
-    for name in ("1", "2-crash", "3", "4-hang", "5"):
+    for name in ("1", "2-crash", "3", "4-hang", "5", "6-circles", "7-mistake", "8"):
         face(tmp_path / "in" / f"{name}.png")
     found = carried_out(Plan((str(tmp_path / "in"),), folder=tmp_path / "out"))
     errors = [outcome.error or "" for outcome in found]
-    assert [bool(error) for error in errors] == [False, True, False, True, False]
-    assert "SIGSEGV" in errors[1] and "longer than a minute" in errors[3]
-    assert sorted(everything(tmp_path / "out")) == ["1.png", "3.png", "5.png"]
+    assert [number for number, error in enumerate(errors, 1) if error] == [2, 4, 6, 7]
+    assert "SIGSEGV" in errors[1] and "exit code 1" in errors[6]
+    assert all("far longer" in errors[place] for place in (3, 5))
+    assert sorted(everything(tmp_path / "out")) == ["1.png", "3.png", "5.png", "8.png"]
+
+
+def test_small_files_get_little_time_and_large_ones_enough(tmp_path: Path) -> None:
+    small, large = tmp_path / "small.jpg", tmp_path / "large.jpg"
+    small.write_bytes(bytes(10_000))
+    large.write_bytes(bytes(5_000_000))
+    assert seconds_for(str(small)) < 5
+    assert seconds_for(str(large)) == 60
+
+
+def test_a_pipe_that_is_named_is_refused(tmp_path: Path) -> None:
+    os.mkfifo(tmp_path / "pipe.jpg")
+    with batch.unjournaled(Job(FACES), Plan((str(tmp_path / "pipe.jpg"),), writes=False), 1) as run:
+        (outcome,) = run.outcomes
+    assert outcome.error is not None and "pipe" in outcome.error
+
+
+def test_a_damaged_model_leaves_nothing_behind(tmp_path: Path) -> None:
+    shipped = zoo.find(FACES)
+    card = tmp_path / "mine.json"
+    card.write_text(json.dumps(shipped.card))
+    (tmp_path / "mine.onnx").write_bytes(shipped.onnx.read_bytes()[:-9])
+    plan = Plan((str(face(tmp_path / "a.png")),), folder=tmp_path / "out")
+    with pytest.raises(zoo.DamagedModel, match="sha256"):
+        carried_out(plan, replace(TURNING, model=str(tmp_path / "mine.onnx")))
+    assert not (tmp_path / "out").exists()
+    digest = hashlib.sha256((tmp_path / "mine.onnx").read_bytes()).hexdigest()
+    card.write_text(json.dumps({**shipped.card, "sha256": {"onnx": digest}}))
+    with pytest.raises(batch.CrewError, match="no ONNX model"):
+        carried_out(plan, replace(TURNING, model=str(tmp_path / "mine.onnx")))
+    assert everything(tmp_path / "out") == {}
+    assert len(carried_out(plan)) == 1
 
 
 def test_a_worker_imports_nothing_from_where_it_was_started(
@@ -425,6 +252,37 @@ def test_in_place_nothing_is_turned_twice_if_killed_while_files_are_replaced(
     monkeypatch.undo()
     assert len(carried_out(rough, job)) == 4
     assert everything(tmp_path / "rough") == everything(tmp_path / "calm")
+
+
+def test_a_run_that_goes_on_tries_again_what_failed_and_tells_what_is_new(tmp_path: Path) -> None:
+    for number in range(BATCH + 2):
+        face(tmp_path / "in" / f"{number}.png", number)
+    bad = tmp_path / "in" / "0.png"
+    good = bad.read_bytes()
+    bad.write_bytes(good[:200])
+    plan = Plan((str(tmp_path / "in"),), folder=tmp_path / "out")
+    with pytest.raises(KeyboardInterrupt), batch.journaled(TURNING, plan, 1) as run:
+        assert next(run.outcomes).error is not None
+        raise KeyboardInterrupt
+    bad.write_bytes(good)
+    face(tmp_path / "in" / "new.png")
+    with batch.journaled(TURNING, plan, 1) as run:
+        assert run.added == 1
+        found = list(run.outcomes)
+    assert len(found) == BATCH + 2
+    assert found[0].error is None and (tmp_path / "out" / "0.png").exists()
+
+
+def test_a_plan_that_is_refused_leaves_nothing_behind(tmp_path: Path) -> None:
+    face(tmp_path / "src" / "sub" / "x.jpg")
+    face(tmp_path / "src" / "sub" / "sub" / "x.jpg")
+    before = everything(tmp_path)
+    plan = Plan((str(tmp_path / "src" / "sub"),), folder=tmp_path / "src")
+    for job in (replace(TURNING, overwrite=True), replace(TURNING, writes=False)):
+        begin = batch.journaled if job.writes else batch.unjournaled
+        with pytest.raises(batch.PlanError), begin(job, plan, 1):
+            pass
+    assert everything(tmp_path) == before
 
 
 def test_an_interrupted_run_leaves_a_journal_and_nothing_half_done(

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -87,6 +90,7 @@ def faces(tmp_path: Path) -> Path:
 
 
 FACES = ("--model", "ring.lfw", "--workers", 1)
+TURNING = (*FACES, "--min-confidence", 0.5)
 
 
 def lines(out: str) -> list[dict[str, object]]:
@@ -133,7 +137,7 @@ def test_pipes(faces: Path, tmp_path: Path) -> None:
     data = (faces / "140.jpg").read_bytes()
     said = through_a_pipe(data, "angle", "-", "--json", "--model", "ring.lfw")
     assert json.loads(said.stdout)["path"] == "-"
-    said = through_a_pipe(data, "upright", "-", "--crop", "--model", "ring.lfw")
+    said = through_a_pipe(data, "upright", "-", "--crop", *TURNING)
     assert (said.returncode, said.stderr) == (0, b"")
     assert said.stdout.startswith(b"\xff\xd8") and said.stdout != data
     said = through_a_pipe(data, "upright", "-", "-o", tmp_path / "folder")
@@ -159,10 +163,13 @@ def test_upright_turns_and_leaves_and_says_which(
 ) -> None:
     before, out = contents(faces), tmp_path / "out"
     options = ("-o", out, "--report", tmp_path / "sheet.html", "--min-angle", 10)
-    code, text, err = run("upright", faces, *options, "--json", *FACES)
+    code, text, err = run("upright", faces, *options, "--json", *TURNING)
     found = {Path(str(one["path"])).name: one for one in lines(text)}
     assert code == 0
-    assert err.startswith("5 files in ") and err.count("\n") == 1
+    summary, thresholds = err.splitlines()
+    assert summary.startswith("5 files in ")
+    assert "confidence below 0.5, or turned by less than 10°; model ring.lfw: " in thresholds
+    assert thresholds.endswith(zoo.find("ring.lfw").card["summary"])
     for one in found.values():
         assert list(one) == [
             "path", "out", "angle_ccw", "confidence", "symmetry", "model", "action"
@@ -186,11 +193,11 @@ def test_upright_turns_and_leaves_and_says_which(
 def test_upright_never_overwrites_unless_told_to(run: Callable[..., Said], faces: Path) -> None:
     mine = faces / "40-upright.jpg"
     mine.write_bytes(b"mine")
-    code, out, err = run("upright", faces / "40.jpg", "--json", *FACES)
+    code, out, err = run("upright", faces / "40.jpg", "--json", *TURNING)
     assert (code, lines(out)[0]["action"]) == (0, "exists")
     assert "skipped, the output exists" in err
     assert mine.read_bytes() == b"mine"
-    assert run("upright", faces / "40.jpg", "--overwrite", *FACES)[:2] == (0, "")
+    assert run("upright", faces / "40.jpg", "--overwrite", *TURNING)[:2] == (0, "")
     assert mine.read_bytes().startswith(b"\xff\xd8")
     assert sorted(contents(faces)) == sorted(
         ["0.jpg", "2.jpg", "40.jpg", "140.jpg", "noise.png", "40-upright.jpg"]
@@ -199,7 +206,7 @@ def test_upright_never_overwrites_unless_told_to(run: Callable[..., Said], faces
 
 def test_a_dry_run_writes_nothing(run: Callable[..., Said], faces: Path, tmp_path: Path) -> None:
     before = contents(tmp_path)
-    code, out, err = run("upright", faces, "-o", tmp_path / "out", "--dry-run", "--json", *FACES)
+    code, out, err = run("upright", faces, "-o", tmp_path / "out", "--dry-run", "--json", *TURNING)
     assert (code, contents(tmp_path)) == (0, before)
     assert not (tmp_path / "out").exists()
     assert "dry run" in err
@@ -208,7 +215,7 @@ def test_a_dry_run_writes_nothing(run: Callable[..., Said], faces: Path, tmp_pat
 
 def test_in_place_is_said_or_not_done(run: Callable[..., Said], faces: Path) -> None:
     before = contents(faces)
-    assert run("upright", faces, "--in-place", "--snap", 90, *FACES)[0] == 0
+    assert run("upright", faces, "--in-place", "--snap", 90, *TURNING)[0] == 0
     after = contents(faces)
     assert [name for name in before if before[name] != after[name]] == ["140.jpg"]
     scan = before["140.jpg"].index(b"\xff\xda")
@@ -218,7 +225,7 @@ def test_in_place_is_said_or_not_done(run: Callable[..., Said], faces: Path) -> 
 def test_one_file_to_one_file_of_another_format(
     run: Callable[..., Said], faces: Path, tmp_path: Path
 ) -> None:
-    options = ("-o", tmp_path / "a.png", "--same-size", "--fill", "white", *FACES)
+    options = ("-o", tmp_path / "a.png", "--same-size", "--fill", "white", *TURNING)
     assert run("upright", faces / "40.jpg", *options)[0] == 0
     with Image.open(tmp_path / "a.png") as picture:
         assert (picture.format, picture.size) == ("PNG", (160, 160))
@@ -227,11 +234,12 @@ def test_one_file_to_one_file_of_another_format(
 def test_an_unfinished_run_with_other_settings_is_refused(
     run: Callable[..., Said], faces: Path, tmp_path: Path
 ) -> None:
-    Journal(tmp_path / "out", {"fill": "white"}).close()
-    code, out, err = run("upright", faces, "-o", tmp_path / "out", *FACES)
+    with closing(Journal(tmp_path / "out", {"fill": "white"})) as journal:
+        journal.fix_plan([])
+    code, out, err = run("upright", faces, "-o", tmp_path / "out", *TURNING)
     assert (code, out) == (2, "")
     assert "fill was white, is None" in " ".join(err.split()) and "--fresh" in err
-    assert run("upright", faces, "-o", tmp_path / "out", "--fresh", *FACES)[0] == 0
+    assert run("upright", faces, "-o", tmp_path / "out", "--fresh", *TURNING)[0] == 0
     assert len(contents(tmp_path / "out")) == 5
 
 
@@ -241,8 +249,12 @@ def test_an_unfinished_run_with_other_settings_is_refused(
         ("--crop", "--expand"),
         ("--fill", "nonsense"),
         ("--report", "sheet.txt"),
+        ("--report", "nowhere/sheet.html"),
         ("--snap", "45"),
-        ("--format", "gif"),
+        ("--exif", "--format", "png"),
+        ("--in-place", "--first-frame"),
+        ("-o", "out.jpg"),
+        ("--format", "heic"),
         ("--in-place", "-o", "out"),
         ("--in-place", "--format", "png"),
         ("--min-confidence", "2"),
@@ -255,6 +267,77 @@ def test_options_that_do_not_go_together_are_wrong_usage(
     before = contents(faces)
     code, out, _ = run("upright", faces, *options)
     assert (code, out, contents(faces)) == (2, "", before)
+
+
+def test_thresholds_are_the_cards_unless_said(
+    run: Callable[..., Said], faces: Path, tmp_path: Path
+) -> None:
+    shipped = zoo.find("ring.lfw")
+    shutil.copy(shipped.onnx, tmp_path / "mine.onnx")
+    for said, words in (
+        ({}, ("0.5", "1")),
+        ({"abstain": {"confidence": 0.25, "angle": 7}}, ("0.25", "7")),
+    ):
+        card = {name: value for name, value in shipped.card.items() if name != "abstain"}
+        (tmp_path / "mine.json").write_text(json.dumps({**card, **said}))
+        options = ("--dry-run", "--model", tmp_path / "mine.onnx", "--workers", 1)
+        err = run("upright", faces / "0.jpg", *options)[2]
+        assert f"confidence below {words[0]}, or turned by less than {words[1]}°" in err
+
+
+def test_a_report_is_overwritten_only_if_told_to(
+    run: Callable[..., Said], faces: Path, tmp_path: Path
+) -> None:
+    report = tmp_path / "sheet.html"
+    report.write_text("mine")
+    options = ("upright", faces / "40.jpg", "-o", tmp_path / "out", "--report", report, *TURNING)
+    code, _, err = run(*options)
+    assert (code, report.read_text()) == (2, "mine")
+    assert "exists" in err and not contents(tmp_path / "out")
+    assert run(*options, "--overwrite")[0] == 0
+    assert report.read_text().startswith("<!doctype html>")
+
+
+def test_a_quarter_turn_of_nothing_is_told_as_such(run: Callable[..., Said], faces: Path) -> None:
+    err = run("upright", faces / "40.jpg", "--snap", 90, "--dry-run", *TURNING)[2]
+    assert "1 left, the nearest quarter turn is 0°" in err
+
+
+def test_what_is_not_taken_is_told(run: Callable[..., Said], faces: Path) -> None:
+    (faces / "a.heic").touch()
+    (faces / "gone.jpg").symlink_to("nowhere.jpg")
+    shutil.copy(faces / "40.jpg", faces / "40-upright.jpg")
+    _, out, err = run("upright", faces, "--dry-run", "--json", *TURNING)
+    assert len(lines(out)) == 5
+    assert "2 files not read (1 .heic, 1 broken links)" in err
+    assert "1 file not taken: made by this command" in err
+    assert "2 files not read" in run("angle", faces, "--json", *FACES)[2]
+
+
+def test_a_terminal_that_knows_few_letters_gets_those(faces: Path) -> None:
+    command = [sys.executable, "-c", "from radialbeams.cli import run; run()", "angle"]
+    said = subprocess.run(
+        [*command, str(faces / "40.jpg"), *map(str, FACES)],
+        env={**os.environ, "PYTHONIOENCODING": "ascii"},
+        capture_output=True,
+        timeout=60,
+    )
+    assert (said.returncode, said.stderr) == (0, b"")
+    assert b"?" in said.stdout
+
+
+def test_runs_into_one_folder_wait_for_each_other(faces: Path, tmp_path: Path) -> None:
+    command = [sys.executable, "-c", "from radialbeams.cli import run; run()", "upright"]
+    started = [
+        subprocess.Popen(
+            [*command, str(path), "-o", str(tmp_path / "out"), *map(str, TURNING)],
+            stderr=subprocess.PIPE,
+        )
+        for path in sorted(faces.iterdir())[:3]
+    ]
+    said = [process.communicate(timeout=60)[1] for process in started]
+    assert [process.returncode for process in started] == [0, 0, 0], said
+    assert len(contents(tmp_path / "out")) == 3
 
 
 # --- models, demo ---

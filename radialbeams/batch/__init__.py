@@ -1,24 +1,28 @@
-"""Many files: a plan, workers that carry it out, and a journal from which a killed run goes on."""
+"""Many files: a plan, workers that carry it out, and a journal from which a killed run goes on.
+
+Needs a POSIX system: locks, alarms and replaced files are what it stands on.
+"""
 
 from radialbeams.batch.crew import CrewError
-from radialbeams.batch.job import MIN_ANGLE, Job, Outcome, min_confidence_of
-from radialbeams.batch.journal import JournalError
-from radialbeams.batch.plan import Plan, PlanError, format_of, plan_for
+from radialbeams.batch.job import Job, Outcome, refusal, thresholds_of
+from radialbeams.batch.journal import JournalError, OutputError
+from radialbeams.batch.plan import OUTPUTS, Plan, PlanError, plan_for
 from radialbeams.batch.run import Run, journaled, piped, unjournaled
 
 __all__ = [
-    "MIN_ANGLE",
+    "OUTPUTS",
     "CrewError",
     "Job",
     "JournalError",
     "Outcome",
+    "OutputError",
     "Plan",
     "PlanError",
     "Run",
-    "format_of",
     "journaled",
-    "min_confidence_of",
     "piped",
     "plan_for",
+    "refusal",
+    "thresholds_of",
     "unjournaled",
 ]

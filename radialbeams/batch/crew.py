@@ -69,10 +69,10 @@ class Crew:
             process.kill()
         self._threads.shutdown(cancel_futures=True)
 
-    def outcomes(self, batches: Iterable[list[Item]], start: int = 0) -> Iterator[list[Outcome]]:
-        """`start`: how many batches of the plan were done before these."""
+    def outcomes(self, batches: Iterable[tuple[int, list[Item]]]) -> Iterator[list[Outcome]]:
+        """The batches come with their numbers in the whole plan."""
         begun: deque[Future[list[Outcome]]] = deque()
-        for number, batch in enumerate(batches, start):
+        for number, batch in batches:
             begun.append(self._threads.submit(self._outcomes, number, batch))
             if len(begun) == self.ahead:
                 yield begun.popleft().result()
@@ -170,7 +170,7 @@ class _Process:
 
     def _why(self) -> str:
         code = self._process.wait()
-        if code == -signal.SIGALRM:
-            return "It took longer than a minute. Make it smaller, or look what is wrong with it."
+        if code in (-signal.SIGPROF, -signal.SIGALRM):
+            return "It took far longer than a file of its size may. Save it again, or leave it out."
         how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
         return f"The program that read it broke down ({how}). Leave it out, or save it again."

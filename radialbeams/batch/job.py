@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import stat
 from base64 import b64encode
 from dataclasses import dataclass
 from io import BytesIO
@@ -12,8 +14,9 @@ from radialbeams.answers import Answer
 
 Action = Literal["turned", "left", "unsure", "exists"]
 
+# Where the model's card says nothing better.
 MIN_ANGLE = 1.0  # degrees; nobody sees less, and turning costs a little sharpness
-MIN_CONFIDENCE = 0.5  # where the model's card says nothing better
+MIN_CONFIDENCE = 0.5
 THUMBNAIL = 160  # pixels
 JPEG = b"\xff\xd8"
 
@@ -74,10 +77,21 @@ class Outcome:
         return {"path": self.path, "out": self.out, **found, "action": self.action}
 
 
-def min_confidence_of(card: dict[str, Any]) -> float:
-    """Below this the model had better be asked for nothing, as its card measured it."""
-    found = card.get("abstain", MIN_CONFIDENCE)
-    return float(found["threshold"] if isinstance(found, dict) else found)
+def thresholds_of(card: dict[str, Any]) -> tuple[float, float]:
+    """The confidence and the angle (degrees) below which the model's answers are not acted on."""
+    found = card.get("abstain", {})
+    return float(found.get("confidence", MIN_CONFIDENCE)), float(found.get("angle", MIN_ANGLE))
+
+
+def refusal(path: str) -> str | None:
+    """Why a path is not even opened: reading from a pipe or a device may never end."""
+    try:
+        mode = os.stat(path).st_mode
+    except OSError:
+        return None  # reading it fails with the reason
+    if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
+        return None
+    return "It is a pipe or a device and no file. Say - to read from standard input."
 
 
 def angle_of(answer: Answer) -> float:

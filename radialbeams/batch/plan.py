@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import os
 import re
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from itertools import islice
 from pathlib import Path
 
@@ -18,12 +20,15 @@ FORMATS = {
     "webp": (".webp",),
     "tiff": (".tif", ".tiff"),
     "bmp": (".bmp",),
+    "gif": (".gif",),
+    "avif": (".avif",),
+    "jpeg2000": (".jp2",),
+    "ppm": (".ppm", ".pgm", ".pnm"),
 }
 # What counts as an image inside a folder; a file that is named itself is always tried.
-SUFFIXES = {suffix for suffixes in FORMATS.values() for suffix in suffixes} | {
-    ".gif", ".ppm", ".pgm", ".pnm", ".jp2", ".avif",
-}  # fmt: skip
+SUFFIXES = {suffix for suffixes in FORMATS.values() for suffix in suffixes}
 UPRIGHT = "-upright"
+OUTPUTS = "outputs"  # beside the endings, what files can be left out for
 
 
 class PlanError(ValueError):
@@ -42,8 +47,10 @@ class Item:
 class Plan:
     """The files and folders that were named, and where the outputs go.
 
-    With neither `folder`, `file` nor `in_place` an output goes beside its input; without `writes`
-    nothing goes anywhere.
+    In `folder`, an output lies where its input lies below the folder that all inputs share: one
+    folder's content as it is, several folders under their names. So no output's name depends on
+    which other files are there. With neither `folder`, `file` nor `in_place` an output goes beside
+    its input; without `writes` nothing goes anywhere.
     """
 
     sources: tuple[str, ...]
@@ -56,8 +63,6 @@ class Plan:
     def __post_init__(self) -> None:
         if self.in_place and self.format:
             raise PlanError("A file turned in place keeps its format; leave out one of the two.")
-        if self.file is not None and len(self.sources) > 1:
-            raise PlanError(f"{self.file} is one file, but several inputs were named.")
         if self.folder is not None and self.folder.exists() and not self.folder.is_dir():
             raise PlanError(f"{self.folder} is a file; name a folder for the outputs.")
         if self.file is not None and os.path.realpath(self.file) in map(
@@ -65,8 +70,7 @@ class Plan:
         ):
             raise PlanError(f"{self.file} is the input itself. Say --in-place to replace it.")
         for source in self.sources if self.folder is not None else ():
-            holder = source if os.path.isdir(source) else os.path.dirname(source)
-            if os.path.realpath(holder) == os.path.realpath(str(self.folder)):
+            if os.path.realpath(_holder(source)) == os.path.realpath(str(self.folder)):
                 raise PlanError(
                     f"{self.folder} holds the inputs themselves. Choose another folder, or say "
                     "--in-place to replace them."
@@ -79,40 +83,53 @@ class Plan:
             return self.folder
         if self.file is not None:
             return self.file.parent
-        folders = (path if path.is_dir() else path.parent for path in map(Path, self.sources))
-        return next(filter(Path.is_dir, folders), Path())
+        return next(filter(Path.is_dir, map(Path, map(_holder, self.sources))), Path())
 
-    def items(self) -> Iterator[Item]:
-        """In plan order; no two have the same output."""
-        taken: set[str] = set()
-        for path, below in self._files():
+    def items(self, left_out: Counter[str] | None = None) -> Iterator[Item]:
+        """In plan order; no input comes twice, and no two have the same output."""
+        inputs = _Inputs(self)
+        seen: set[int] = set()  # hashes: of very many paths they take a tenth of the memory
+        taken: set[int] = set()
+        for path in self.paths(left_out):
             if not self.writes:
                 yield Item(path)
                 continue
-            if not self.in_place:
-                yield Item(path, _free(self._wanted(path, below), taken))
+            place = os.path.realpath(path) if self.in_place else os.path.abspath(path)
+            if hash(place) in seen:
                 continue
-            place = os.path.realpath(path)
-            if place not in taken:  # else it was named twice, and would be turned twice
-                taken.add(place)
+            seen.add(hash(place))
+            if self.in_place:
                 # What a link points to is replaced, so that the link stays one.
                 yield Item(path, place if os.path.islink(path) else path)
+                continue
+            out = _free(self._wanted(path, place), taken)
+            inputs.check(path, out)
+            yield Item(path, out)
 
-    def _files(self) -> Iterator[tuple[str, str]]:
-        """Each file, and its place below the folder that was named."""
+    def paths(self, left_out: Counter[str] | None = None) -> Iterator[str]:
+        """Each file, as often as it is named; `left_out` counts those in folders that are none."""
+        counts = Counter[str]() if left_out is None else left_out
         beside = self.writes and not (self.folder or self.file or self.in_place)
         skip = None if self.folder is None else os.path.realpath(self.folder)
+        images = _Stems()
         for source in self.sources:
-            if not os.path.isdir(source):
-                yield source, os.path.basename(source)
-                continue
-            for path in _walk(source, skip, without_outputs=beside):
-                yield path, os.path.relpath(path, source)
+            found = _walk(source, skip, counts) if os.path.isdir(source) else (source,)
+            for path in found:
+                if beside and images.has_original(path):
+                    counts[OUTPUTS] += 1
+                else:
+                    yield path
 
-    def _wanted(self, path: str, below: str) -> str:
+    @cached_property
+    def _shared(self) -> str:
+        """The folder that all inputs lie in."""
+        return os.path.commonpath([os.path.abspath(_holder(source)) for source in self.sources])
+
+    def _wanted(self, path: str, place: str) -> str:
         if self.file is not None:
             return str(self.file)
         if self.folder is not None:
+            below = os.path.relpath(place, self._shared)
             stem, suffix = os.path.splitext(os.path.join(self.folder, below))
             return stem + self._suffix(suffix)
         stem, suffix = os.path.splitext(path)
@@ -128,21 +145,19 @@ class Plan:
 def plan_for(
     sources: Sequence[str], out: str | None, *, in_place: bool = False, format: str | None = None
 ) -> Plan:
-    """`out` is a file if one file is named and `out` has an image's ending, else a folder."""
+    """`out` is a file if it has an image's ending and is no folder already."""
     if out is None:
         return Plan(tuple(sources), in_place=in_place, format=format)
     if in_place:
         raise PlanError("A file goes to an output or stays in its place; leave out one of the two.")
-    one_file = len(sources) == 1 and not os.path.isdir(sources[0])
-    suffix = os.path.splitext(out)[1].lower()
-    if not one_file or os.path.isdir(out) or suffix not in SUFFIXES:
+    ending = format_of(out)
+    if ending is None or os.path.isdir(out):
         return Plan(tuple(sources), folder=Path(out), format=format)
-    if format_of(out) is None or format not in (None, format_of(out)):
-        raise PlanError(
-            f"{out} does not end as a file of the format to be written does. "
-            f"Formats are {', '.join(FORMATS)}."
-        )
-    return Plan(tuple(sources), file=Path(out), format=format_of(out))
+    if len(sources) > 1 or os.path.isdir(sources[0]):
+        raise PlanError(f"{out} is a file's name, and one file was not all that was to be turned.")
+    if format not in (None, ending):
+        raise PlanError(f"{out} does not end as a file of the format {format} does.")
+    return Plan(tuple(sources), file=Path(out), format=ending)
 
 
 def batches(items: Iterable[Item]) -> Iterator[list[Item]]:
@@ -163,41 +178,108 @@ def natural(name: str) -> tuple[list[str | int], str]:
     return [int(part) if number % 2 else part for number, part in enumerate(parts)], name
 
 
-def _walk(folder: str, skip: str | None, *, without_outputs: bool) -> Iterator[str]:
+class _Inputs:
+    """Keeps outputs off the inputs, under whatever names, links or letter cases they are reached.
+
+    Another walk finds the inputs, but only once some output's place is taken already.
+    """
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+
+    def check(self, path: str, out: str) -> None:
+        identity = _identity(out)
+        if identity is not None and identity in self._identities:
+            raise PlanError(
+                f"{out}, where the output of {path} would go, is one of the inputs. "
+                "Choose another folder, or say --in-place to replace the inputs."
+            )
+
+    @cached_property
+    def _identities(self) -> set[int | None]:
+        return {_identity(path) for path in self._plan.paths()}
+
+
+def _identity(path: str) -> int | None:
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return hash((found.st_dev, found.st_ino))
+
+
+class _Stems:
+    """Knows what an output beside its input was made from. Files come folder by folder."""
+
+    def __init__(self) -> None:
+        self._folder: str | None = None
+        self._stems: set[str] = set()
+
+    def has_original(self, path: str) -> bool:
+        """Whether photo.jpg, or an image photo of another kind, is beside photo-upright.jpg."""
+        folder, name = os.path.split(path)
+        stem, suffix = os.path.splitext(name)
+        original = re.fullmatch(rf"(.+){UPRIGHT}(-\d+)?", stem)
+        if original is None:
+            return False
+        return original[1] in self._in(folder) or os.path.exists(
+            os.path.join(folder, original[1] + suffix)
+        )
+
+    def _in(self, folder: str) -> set[str]:
+        if folder != self._folder:
+            names = map(os.path.splitext, _names(folder))
+            self._folder = folder
+            self._stems = {stem for stem, suffix in names if suffix.lower() in SUFFIXES}
+        return self._stems
+
+
+def _names(folder: str) -> list[str]:
+    try:
+        return os.listdir(folder or ".")
+    except OSError:
+        return []
+
+
+def _holder(source: str) -> str:
+    return source if os.path.isdir(source) else os.path.dirname(source)
+
+
+def _walk(folder: str, skip: str | None, left_out: Counter[str]) -> Iterator[str]:
     """The images below a folder; nothing hidden, no linked folders, not the outputs' own."""
     try:
         with os.scandir(folder) as found:
-            kinds = {
-                entry.name: (entry.is_dir(follow_symlinks=False), entry.is_file())
-                for entry in found
-                if not entry.name.startswith(".")
-            }
+            kinds = {entry.name: _kind(entry) for entry in found if entry.name[0] != "."}
     except OSError:
         yield folder  # taken for a file, reading it fails with the reason, and the rest goes on
         return
-    stems = {os.path.splitext(name)[0] for name in kinds}
     for name in sorted(kinds, key=natural):
-        path, (is_folder, is_file) = os.path.join(folder, name), kinds[name]
-        if is_folder and os.path.realpath(path) != skip:
-            yield from _walk(path, skip, without_outputs=without_outputs)
-        stem, suffix = os.path.splitext(name)
-        if is_file and suffix.lower() in SUFFIXES:
-            if without_outputs and _original(stem) in stems:
-                continue
+        path, kind = os.path.join(folder, name), kinds[name]
+        if kind == "image":
             yield path
+        elif kind != "folder":
+            left_out[kind] += 1
+        elif os.path.realpath(path) != skip:
+            yield from _walk(path, skip, left_out)
 
 
-def _original(stem: str) -> str | None:
-    """photo, for photo-upright and photo-upright-2."""
-    found = re.fullmatch(rf"(.*){UPRIGHT}(-\d+)?", stem)
-    return found[1] if found else None
+def _kind(entry: os.DirEntry[str]) -> str:
+    """An image, a folder, or in people's words what is neither."""
+    if entry.is_dir(follow_symlinks=False):
+        return "folder"
+    if entry.is_file():
+        suffix = os.path.splitext(entry.name)[1].lower()
+        return "image" if suffix in SUFFIXES else suffix or "without an ending"
+    if not entry.is_symlink():
+        return "pipes and devices"
+    return "links to folders" if entry.is_dir() else "broken links"
 
 
-def _free(wanted: str, taken: set[str]) -> str:
+def _free(wanted: str, taken: set[int]) -> str:
     """With a number if need be. Some file systems take A.jpg and a.jpg for one file."""
     stem, suffix = os.path.splitext(wanted)
     free, number = wanted, 2
-    while free.casefold() in taken:
+    while hash(free.casefold()) in taken:
         free, number = f"{stem}-{number}{suffix}", number + 1
-    taken.add(free.casefold())
+    taken.add(hash(free.casefold()))
     return free

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -23,9 +24,12 @@ from radialbeams.images import ImageError
 class Run:
     """`outcomes` come in plan order, those of an earlier start included."""
 
-    outcomes: Iterator[Outcome]
+    outcomes: Generator[Outcome, None, None]
     files: int | None = None  # None where the plan is made as the run goes
-    done_before: int = 0  # files that an earlier start had finished
+    done_before: int = 0  # files that an earlier start came to
+    added: int = 0  # files that were not there when the plan was made, and wait for the next run
+    # Files in the folders that are not taken, by their kinds; complete when the outcomes are.
+    left_out: Counter[str] = field(default_factory=Counter)
 
 
 def piped(data: bytes, job: Job, path: str, out: Path | None) -> tuple[Outcome, bytes]:
@@ -50,34 +54,55 @@ def piped(data: bytes, job: Job, path: str, out: Path | None) -> tuple[Outcome, 
 @contextmanager
 def unjournaled(job: Job, plan: Plan, workers: int) -> Iterator[Run]:
     """For a job that writes nothing: there is nothing to go on from."""
+    # A plan with outputs is gone through before, since it may be refused.
+    files = sum(1 for _ in plan.items()) if plan.writes else None
+    left_out: Counter[str] = Counter()
     with Crew(job, workers) as crew:
-        found = crew.outcomes(batches(plan.items()))
-        yield Run(outcome for outcomes in found for outcome in outcomes)
+        found = crew.outcomes(enumerate(batches(plan.items(left_out))))
+        outcomes = (outcome for batch in found for outcome in batch)
+        yield Run(outcomes, files, left_out=left_out)
 
 
 @contextmanager
 def journaled(job: Job, plan: Plan, workers: int, *, fresh: bool = False) -> Iterator[Run]:
     """The journal is forgotten when the block ends well, and kept when it does not."""
+    zoo.verified_onnx(zoo.find(job.model))  # before anything is made that would have to go again
     with closing(Journal(plan.home, _settings(job, plan), fresh=fresh)) as journal:
-        files = journal.fix_plan(plan.items())
-        start = journal.recover()
-        with closing(_carried_out(job, journal, start, workers)) as outcomes:
-            yield Run(outcomes, files, min(start * BATCH, files))
+        try:
+            run = _begun(job, plan, workers, journal)
+            with closing(run.outcomes):
+                yield run
+        except BaseException:
+            if not journal.done_batches:  # there is nothing to go on from
+                journal.finish()
+            raise
         journal.finish()
+
+
+def _begun(job: Job, plan: Plan, workers: int, journal: Journal) -> Run:
+    """The plan is made, or found with what is done of it."""
+    left_out: Counter[str] = Counter()
+    start = journal.recover() if journal.is_resumed else 0
+    added = journal.added(plan.paths(left_out)) if journal.is_resumed else 0
+    files = journal.fix_plan(plan.items(left_out))
+    outcomes = _carried_out(job, journal, start, workers)
+    return Run(outcomes, files, min(start * BATCH, files), added, left_out)
 
 
 def _carried_out(
     job: Job, journal: Journal, start: int, workers: int
 ) -> Generator[Outcome, None, None]:
-    for outcomes in journal.done():
-        yield from outcomes
     try:
         with Crew(job, workers, lock=journal.lock) as crew:
-            for outcomes in crew.outcomes(journal.batches(start), start):
-                journal.record(outcomes)
+            for outcomes in crew.outcomes(journal.failed()):
+                journal.record(outcomes, again=True)
+            for outcomes in journal.done():
                 yield from outcomes
-    finally:
+            for outcomes in crew.outcomes(journal.batches(start)):
+                yield from journal.record(outcomes)
+    except BaseException:
         journal.recover()  # stopped in the middle of things, too, nothing half done is left
+        raise
 
 
 def _settings(job: Job, plan: Plan) -> dict[str, Any]:

@@ -19,13 +19,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radialbeams.answers import Answer
-from radialbeams.batch.job import Job, Outcome, made, outcome_of, thumbnail
-from radialbeams.batch.journal import stage
+from radialbeams.batch.job import Job, Outcome, made, outcome_of, refusal, thumbnail
+from radialbeams.batch.journal import OutputError, stage
 from radialbeams.batch.plan import Item
 from radialbeams.canonicalizer import Canonicalizer
 from radialbeams.images import ImageError
 
-SECONDS_A_FILE = 60
+# Seconds of computing that one file may take: a second more for so many bytes, up to a minute.
+# A small file that would take longer has a decoder run in circles.
+SECONDS, BYTES_A_SECOND, MOST_SECONDS = 3.0, 8_000, 60.0
+PATIENCE = 60  # seconds by the clock, for what does not even compute
 
 Say = Callable[[dict[str, Any]], None]
 
@@ -42,20 +45,20 @@ class Worker:
         found: list[Outcome | None] = []
         views: list[NDArray[np.float32]] = []
         for number, item in enumerate(items):
-            self._at(number)
+            self._at(number, item)
             outcome, view = self._view(item)
             found.append(outcome)
             if view is not None:
                 views.append(view)
-        self._at(None)
+        self._at_none()
         answers = iter(self.canonicalizer.answers_from_views(np.stack(views)) if views else ())
         outcomes = []
         for number, (item, outcome) in enumerate(zip(items, found, strict=True)):
-            self._at(number)
+            self._at(number, item)
             outcomes.append(
                 outcome or self._outcome(item, next(answers), small=number < thumbnails)
             )
-        self._at(None)
+        self._at_none()
         return outcomes
 
     def _view(self, item: Item) -> tuple[Outcome | None, NDArray[np.float32] | None]:
@@ -63,6 +66,8 @@ class Worker:
         kept = not (self.job.in_place or self.job.overwrite)
         if kept and item.out is not None and os.path.lexists(item.out):
             return Outcome(item.path, item.out, action="exists"), None
+        if reason := refusal(item.path):
+            return Outcome(item.path, error=reason), None
         try:
             return None, self.canonicalizer.view(item.path, first_frame=self.job.first_frame)
         except ImageError as error:
@@ -72,7 +77,7 @@ class Worker:
         outcome = outcome_of(item.path, item.out, answer)
         try:
             return self._turned(outcome, answer, small=small) if self.job.turns else outcome
-        except (ImageError, OSError) as error:
+        except (ImageError, OutputError, OSError) as error:
             return Outcome(item.path, error=_sentence(error))
 
     def _turned(self, outcome: Outcome, answer: Answer, *, small: bool) -> Outcome:
@@ -90,10 +95,25 @@ class Worker:
         stage(after, outcome.out, like=outcome.path if in_place else None)
         return replace(outcome, sha256=hashlib.sha256(after).hexdigest())
 
-    def _at(self, number: int | None) -> None:
+    def _at(self, number: int, item: Item) -> None:
         """A file that takes too long ends the worker, even inside a decoder that never returns."""
-        signal.alarm(SECONDS_A_FILE)
+        signal.setitimer(signal.ITIMER_PROF, seconds_for(item.path))
+        signal.alarm(PATIENCE)
         self._say({"at": number})
+
+    def _at_none(self) -> None:
+        """The model may take its time."""
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        signal.alarm(0)
+        self._say({"at": None})
+
+
+def seconds_for(path: str) -> float:
+    try:
+        size = os.path.getsize(path)
+    except OSError:
+        size = 0
+    return min(SECONDS + size / BYTES_A_SECOND, MOST_SECONDS)
 
 
 def _sentence(error: Exception) -> str:
@@ -110,17 +130,19 @@ def main() -> None:
         messages.write(json.dumps(message) + "\n")
         messages.flush()
 
+    job = Job(**json.loads(sys.stdin.readline()))
     try:
-        worker = Worker(Job(**json.loads(sys.stdin.readline())), say)
+        worker = Worker(job, say)
+    except ValueError as error:  # of the model: no other worker would do better
+        say({"broken": str(error)})
+        return
+    try:
         for line in sys.stdin:
             order = json.loads(line)
             outcomes = worker.batch([Item(*item) for item in order["items"]], order["thumbnails"])
-            signal.alarm(0)
             say({"outcomes": [asdict(outcome) for outcome in outcomes]})
     except BrokenPipeError:
         os._exit(1)  # the parent is gone
-    except ValueError as error:
-        say({"broken": str(error)})
 
 
 if __name__ == "__main__":

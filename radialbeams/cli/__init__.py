@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import sys
 import warnings
+from io import TextIOWrapper
 from typing import NoReturn
 
 # Importing the verbs is what adds them to the command, in this order.
@@ -36,6 +37,10 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def run() -> NoReturn:
+    # A letter that the terminal does not know is no reason to die.
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, TextIOWrapper):
+            stream.reconfigure(errors="replace")
     # A warning is for people: the sentence, without the line of code that gave it.
     warnings.showwarning = lambda message, *_: print(f"radialbeams: {message}", file=sys.stderr)
     sys.exit(main())

@@ -42,7 +42,7 @@ def models(json_: JsonOption = False) -> None:
     cards = {name: zoo.find(name).card for name in zoo.names()}
     if json_:
         for name, card in cards.items():
-            print(json.dumps({"name": name, **card}, ensure_ascii=False))
+            print(json.dumps({"name": name, **card}))
         return
     for line in terminal.models_table(cards):
         print(line)

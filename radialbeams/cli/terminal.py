@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # importing it takes longer than `--help` may
-    from radialbeams.batch import Outcome
+    from radialbeams.batch import Job, Outcome, Run
 
 ROWS = 40  # of files that went as they should; beyond that only the others are worth a row
 HEADER = f"{'angle':>8}  {'confidence':>10}  {'symmetry':>8}  file"
@@ -21,6 +21,7 @@ ACTIONS = {
     "exists": "skipped, the output exists",
     "failed": "failed",
 }
+SNAPPED = "left, the nearest quarter turn is 0°"
 
 
 def shown(path: str) -> str:
@@ -29,11 +30,15 @@ def shown(path: str) -> str:
     return "".join(letter if letter.isprintable() else "�" for letter in text)
 
 
-def row(outcome: Outcome) -> str:
+def action(kind: str, job: Job) -> str:
+    return SNAPPED if kind == "left" and job.snap else ACTIONS[kind]
+
+
+def row(outcome: Outcome, job: Job) -> str:
     angle = "" if outcome.angle_ccw is None else f"{outcome.angle_ccw:.2f}°"
     confidence = "" if outcome.confidence is None else f"{outcome.confidence:.0%}"
     symmetry = "" if outcome.symmetry is None else str(outcome.symmetry)
-    note = f"  ({ACTIONS[outcome.action]})" if outcome.action else ""
+    note = f"  ({action(outcome.action, job)})" if outcome.action else ""
     return f"{angle:>8}  {confidence:>10}  {symmetry:>8}  {shown(outcome.path)}{note}"
 
 
@@ -41,10 +46,47 @@ def failure(outcome: Outcome) -> str:
     return f"radialbeams: {shown(outcome.path)}: {outcome.error}"
 
 
-def summary(counts: Counter[str], seconds: float, *, dry_run: bool) -> str:
-    files = f"{counts.total():,} file{'s' if counts.total() != 1 else ''}"
-    parts = "; ".join(f"{counts[kind]:,} {text}" for kind, text in ACTIONS.items() if counts[kind])
-    return f"{files} in {seconds:.1f} s: {parts}{' (dry run, none written)' if dry_run else ''}"
+def summary(counts: Counter[str], seconds: float, job: Job) -> str:
+    kinds = [kind for kind in ACTIONS if counts[kind]]
+    parts = "; ".join(f"{counts[kind]:,} {action(kind, job)}" for kind in kinds)
+    note = "" if job.writes else " (dry run, none written)"
+    return f"{_files(counts.total())} in {seconds:.1f} s: {parts}{note}"
+
+
+def thresholds(job: Job, card: dict[str, Any]) -> str:
+    """What was left alone, and who judged."""
+    return (
+        f"left alone: confidence below {job.min_confidence:g}, or turned by less than "
+        f"{job.min_angle:g}°; model {job.model}: {card.get('summary', 'no summary')}"
+    )
+
+
+def resumption(run: Run) -> Iterator[str]:
+    if run.done_before:
+        yield f"radialbeams: going on; {run.done_before:,} of {run.files:,} were done before."
+    if run.added:
+        yield (
+            f"radialbeams: {_files(run.added)} added since; repeat the command afterwards for them."
+        )
+
+
+def left_out(counts: Counter[str]) -> Iterator[str]:
+    """What lay in the folders and was not taken."""
+    from radialbeams.batch import OUTPUTS
+
+    kinds = [kind for kind, _ in counts.most_common() if kind != OUTPUTS]
+    if kinds:
+        files = _files(sum(counts[kind] for kind in kinds))
+        yield f"{files} not read ({', '.join(f'{counts[kind]:,} {kind}' for kind in kinds)})"
+    if counts[OUTPUTS]:
+        yield (
+            f"{_files(counts[OUTPUTS])} not taken: made by this command beside the originals "
+            "(NAME-upright). Name an output with -o to take them."
+        )
+
+
+def _files(count: int) -> str:
+    return f"{count:,} file{'s' if count != 1 else ''}"
 
 
 def models_table(cards: Mapping[str, dict[str, Any]]) -> Iterator[str]:
