@@ -72,6 +72,31 @@ def test_filled_corners_are_found_in_a_picture_with_alpha_too(photo: Image.Image
     assert picture_share(turned) == picture_share(turned.convert("RGB")) is not None
 
 
+@pytest.mark.parametrize("degrees", [12.0, 30.0, 45.0, 71.0])
+@pytest.mark.parametrize("size", [(200, 200), (240, 160)])
+def test_they_are_found_beside_a_strip_of_their_own_colour(
+    photo: Image.Image, degrees: float, size: tuple[int, int]
+) -> None:
+    """As in a photo that was padded with black before it was turned on black."""
+    upright = photo.resize(size)
+    upright.paste("black", (0, 0, 24, size[1]))
+    turned = read_small(turn(upright, degrees), 128)
+    share = picture_share(turned)
+    if size[0] != size[1] and degrees == 45.0:
+        assert share is None  # the canvas of a strip turned by 45° does not say how wide it is
+    else:
+        assert share is not None
+        assert share * min(turned.size) == pytest.approx(min(size), rel=0.05)
+
+
+@pytest.mark.parametrize("degrees", [10.0, 30.0, 45.0])
+def test_a_tilted_thing_in_the_middle_stays_whole(degrees: float) -> None:
+    thing = turn(Image.new("RGB", (110, 70), "tomato"), degrees, fill="white")
+    picture = Image.new("RGB", (200, 200), "white")
+    picture.paste(thing, (10, 60))
+    assert picture_share(picture) is None
+
+
 def test_they_are_found_after_jpeg(photo: Image.Image) -> None:
     stream = io.BytesIO()
     turn(photo, 30, fill="white").save(stream, "JPEG", quality=80)

@@ -36,6 +36,8 @@ SPANNED = 0.85
 # An edge counts where picture lies within so many pixels of it: this share of all four edges and
 # of each. The rest may be as dark as the corners, or as bright.
 NEAR, EDGES, EDGE = 2.5, 0.7, 0.3
+AGREEING = 2  # edges that a picture must be seen up to for the others to be guessed
+NEARLY_45 = 0.2  # difference of cosine and sine
 _ANGLES = np.radians(np.arange(1, 90, dtype=np.float32))
 
 
@@ -58,7 +60,8 @@ def picture_share(picture: Image.Image) -> float | None:
         clear = _small(picture.getchannel("A")) < HALF_CLEAR
         if clear.any():  # nothing is left to guess
             return _share_of(~clear)
-    return _share_by_colour(picture.convert("RGB"))
+        picture = picture.convert("RGB")
+    return _share_by_colour(picture)
 
 
 def _share_by_colour(picture: Image.Image) -> float | None:
@@ -83,8 +86,9 @@ def _share_of(rest: Mask) -> float | None:
     if min(np.ptp(x) / rest.shape[1], np.ptp(y) / rest.shape[0]) < SPANNED:
         return None
     found = _smallest_rectangle(x, y)
-    share = (min(found.sides) - 1) / min(rest.shape)  # less the pixels on its edges
-    return share if share < HARMLESS and found.fits(rest.shape) else None
+    sides = found.sides if found.fits(rest.shape) else found.completed(rest.shape)
+    share = (min(sides) - 1) / min(rest.shape)  # less the pixels on its edges
+    return share if 0 < share < HARMLESS else None
 
 
 @dataclass(frozen=True)
@@ -106,8 +110,42 @@ class _Rectangle:
             (self.middle[0] - (width - 1) / 2) / width,
             (self.middle[1] - (height - 1) / 2) / height,
         )
-        whole = min(self.edges) >= EDGE and sum(self.edges) / 4 >= EDGES
-        return whole and max(map(abs, away)) <= OFF_CENTRE
+        return self.is_whole and max(map(abs, away)) <= OFF_CENTRE
+
+    def completed(self, shape: tuple[int, ...]) -> tuple[float, float]:
+        """Sides of the one that touches all four sides of the canvas, turned as this one is.
+
+        A picture with a strip along its edge that looks like the corners is not seen whole, but
+        the canvas and the angle say how large it is. (0, 0) if too few edges agree with that.
+        """
+        full = _filling(shape, self.angle)
+        short, limit = self._short_of(full, shape), OFF_CENTRE * min(shape)
+        agreeing = sum(abs(one) <= limit for one in short)
+        good = self.is_whole and agreeing >= AGREEING and min(short) >= -limit
+        return full if good else (0, 0)
+
+    @property
+    def is_whole(self) -> bool:
+        return min(self.edges) >= EDGE and sum(self.edges) / 4 >= EDGES
+
+    def _short_of(self, full: tuple[float, float], shape: tuple[int, ...]) -> list[float]:
+        """How far each edge lies inside a rectangle around the canvas' middle."""
+        x, y = self.middle[0] - (shape[1] - 1) / 2, self.middle[1] - (shape[0] - 1) / 2
+        cos, sin = math.cos(self.angle), math.sin(self.angle)
+        off = (x * cos + y * sin, y * cos - x * sin)
+        room = [(outer - inner) / 2 for outer, inner in zip(full, self.sides, strict=True)]
+        return [room[0] + off[0], room[0] - off[0], room[1] + off[1], room[1] - off[1]]
+
+
+def _filling(shape: tuple[int, ...], angle: float) -> tuple[float, float]:
+    """Sides of the rectangle at that angle that touches all sides of the canvas."""
+    (height, width), cos, sin = shape, math.cos(angle), math.sin(angle)
+    if abs(width - height) <= 2:  # a square, as far as one can tell in a copy this small
+        return width / (cos + sin), height / (cos + sin)
+    if abs(cos - sin) < NEARLY_45:  # any rectangle of the same circumference does
+        return 0, 0
+    scale = cos * cos - sin * sin
+    return (width * cos - height * sin) / scale, (height * cos - width * sin) / scale
 
 
 def _plain_corners(picture: Image.Image) -> bool:
