@@ -112,7 +112,7 @@ def test_without_files_there_are_no_sections(tmp_path: Path) -> None:
 
 def test_a_section_appears_when_its_files_do(tmp_path: Path) -> None:
     write(tmp_path / "results/ring/ablation-as-shipped.json", run("as shipped", 1.0))
-    assert titles(page.results_page(tmp_path)) == ["Ablation of the ring"]
+    assert titles(page.results_page(tmp_path)) == ["Ablation of `ring.coil100`"]
     write(tmp_path / "results/ring/side-by-side-ring.json", run("ring", 1.0))
     write(tmp_path / "results/leaks/a.json", leak("leakfree", "ring", "white", 0.0))
     write(tmp_path / "radialbeams/zoo/ring.json", card(cost={"ms": 1.66, "deep": {"mb": 3}}))
@@ -124,7 +124,7 @@ def test_a_section_appears_when_its_files_do(tmp_path: Path) -> None:
         "By object or person",
         "Cost",
         "Side by side on the same views",
-        "Ablation of the ring",
+        "Ablation of `ring.coil100`",
         "Leaks",
     ]
 
@@ -160,7 +160,7 @@ def test_missing_figures_are_dashes() -> None:
     bare = {"name": "ring", "data": "photos", "metrics": {"leakfree": {"mean": 3.0}, "note": "no"}}
     (text,) = page.models_section(page.measured([bare, {"name": "nothing"}]))
     assert row(text, "`ring`").startswith(
-        "| `ring` | photos, held out | leakfree | – | – | 3.00° |"
+        "| `ring` | everyday photos, one in fifty | leakfree | – | – | 3.00° |"
     )
     assert "nothing" not in text
     assert list(page.jpeg_section(page.measured([bare]))) == []
@@ -251,3 +251,16 @@ def test_the_curves_are_drawn_where_cards_have_them(tmp_path: Path) -> None:
     page.draw_risk_coverage(page.measured([card()]), tmp_path)
     names = sorted(path.name for path in tmp_path.iterdir())
     assert names == ["risk-coverage.png", "risk-coverage.svg"]
+
+
+def test_the_default_model_stands_beside_what_others_publish(tmp_path: Path) -> None:
+    found = {"n": 9, "mean": 5.0, "median": 3.0, "within_5": 0.7, "within_10": 0.8, "flips": 0.02}
+    found["surer_half_within_10"] = 0.95
+    files = {**found, **{kind: found for kind in ("corners", "halved", "deblocked")}}
+    files["turned"] = {"acted_on": 0.4, "acted_on_within_5": 0.9}
+    files["upright"] = {"worse_than_it_came": 0.01}
+    write(tmp_path / "radialbeams/zoo/ring.json", card("ring", end_to_end=files))
+    text = page.results_page(tmp_path).split("## Everyday photos")[1].split("\n## ")[0]
+    assert "| turned on their own canvas | 9 | 5.00° | 3.00° | 70.0 % | 80.0 % | 2.0 %" in text
+    assert "| RightWayUp 1.0, ViT-L | 306,000,000 | 2.04° | 98.8 % | – |" in text
+    assert "Not the same views" in text and "we lose" in text
