@@ -26,7 +26,7 @@ from radialbeams.images import (
     turn,
     view,
 )
-from radialbeams.images.deep import deep_png
+from radialbeams.images.deep import as_gray, deep_png, deep_tiff
 from radialbeams.images.orientation import CYCLES, TRANSPOSES, orientation_of
 from radialbeams.images.views import centre_square, paper_view
 
@@ -507,28 +507,11 @@ def deep(channels: int) -> np.ndarray:
     return np.random.default_rng(0).integers(0, 65536, (5, 7, channels), np.uint16)
 
 
-def deep_file(array: np.ndarray, **kept: Any) -> bytes:
+def deep_file(array: np.ndarray, format: str = "PNG", **kept: Any) -> bytes:
+    if format == "TIFF":
+        return deep_tiff(array, saved(as_gray(array), "TIFF", **kept))
     mode = {2: "LA", 3: "RGB", 4: "RGBA"}[array.shape[2]]
     return deep_png(array, saved(Image.new(mode, (array.shape[1], array.shape[0])), "PNG", **kept))
-
-
-def deep_tiff(array: np.ndarray) -> bytes:
-    """Little-endian, in one strip."""
-    height, width, channels = array.shape
-    bits = 8 + 2 + 12 * 8 + 4
-    tags = [
-        (256, 4, 1, width),
-        (257, 4, 1, height),
-        (258, 3, channels, bits),
-        (259, 3, 1, 1),
-        (262, 3, 1, 2),
-        (273, 4, 1, bits + 2 * channels),
-        (277, 3, 1, channels),
-        (279, 4, 1, array.nbytes),
-    ]
-    entries = b"".join(struct.pack("<HHII", *tag) for tag in tags)
-    head = b"II*\0" + struct.pack("<IH", 8, len(tags)) + entries + bytes(4)
-    return head + struct.pack(f"<{channels}H", *[16] * channels) + array.astype("<u2").tobytes()
 
 
 def deep_pixels(data: bytes) -> np.ndarray:
@@ -537,13 +520,18 @@ def deep_pixels(data: bytes) -> np.ndarray:
     return found
 
 
-@pytest.mark.parametrize("channels", [2, 3, 4])
-def test_sixteen_bits_of_colour_go_back_as_they_came(channels: int) -> None:
+DEEP = [("PNG", 2), ("PNG", 3), ("PNG", 4), ("TIFF", 3), ("TIFF", 4)]
+
+
+@pytest.mark.parametrize(("format", "channels"), DEEP)
+def test_sixteen_bits_of_colour_go_back_as_they_came(format: str, channels: int) -> None:
     array = deep(channels)
-    data = deep_file(array, dpi=(300, 300), icc_profile=b"a profile", exif=exif_of(1))
+    kept = {"dpi": (300, 300), "icc_profile": b"a profile", "exif": exif_of(1)}
+    data = deep_file(array, format, **kept)
     np.testing.assert_array_equal(deep_pixels(data), array)
     again = encode(turn(read(data), 90))
     np.testing.assert_array_equal(deep_pixels(again), np.rot90(array))
+    assert opened(again).format == format
     assert opened(again).info["icc_profile"] == b"a profile"
     assert opened(again).getexif()[MAKE] == "camera"
     turned = encode(turn(read(data), 33))
@@ -569,15 +557,18 @@ def test_a_clear_colour_of_sixteen_bits_is_alpha() -> None:
     assert alpha[0, 0] == 0 and alpha.ravel()[1:].min() == 65535
 
 
-def test_what_sixteen_bits_would_lose_is_said() -> None:
-    data = deep_tiff(deep(3))
+@pytest.mark.parametrize("compression", ["raw", "tiff_lzw", "tiff_adobe_deflate", "packbits"])
+def test_a_deep_tiff_keeps_its_compression(compression: str) -> None:
+    data = deep_file(deep(3), "TIFF", compression=compression)
     np.testing.assert_array_equal(deep_pixels(data), deep(3))
-    assert read_small(data, 8).mode == "RGB"
-    with pytest.raises(ImageError, match=r"16 bits a channel, of which TIFF would .*--format png"):
-        encode(turn(read(data), 90))
-    np.testing.assert_array_equal(
-        deep_pixels(encode(turn(read(data), 90), "png")), np.rot90(deep(3))
-    )
+    assert opened(encode(read(data))).info["compression"] == compression
+    np.testing.assert_array_equal(deep_pixels(encode(read(data), "png")), deep(3))
+
+
+def test_what_sixteen_bits_would_lose_is_said() -> None:
+    data = deep_file(deep(3))
+    with pytest.raises(ImageError, match=r"16 bits a channel, of which PPM would .*--format png"):
+        encode(read(data), "ppm")
     assert opened(encode(read(data), "jpeg")).size == (7, 5)
     ppm = b"P6 7 5 65535\n" + deep(3).astype(">u2").tobytes()
     assert read_small(ppm, 8).size == (7, 5)

@@ -19,6 +19,7 @@ from PIL import Image, ImageFile
 Deep = NDArray[np.uint16]  # (H, W, C) with 2, 3 or 4 channels
 
 _SWAPPED = {"B": "L", "L": "B", "N": "B" if sys.byteorder == "little" else "L"}
+_WIDTH, _BITS, _PHOTOMETRIC, _SAMPLES, _EXTRA = 256, 258, 262, 277, 338  # TIFF's tags
 _SUBTRACT_LEFT = 1  # PNG's number of a filter: what is stored is the difference to the left pixel
 
 
@@ -93,6 +94,36 @@ def deep_png(pixels: Deep, shell: bytes) -> bytes:
         check = zlib.crc32(kind + body)
         chunks.append(struct.pack(">I", len(body)) + kind + body + struct.pack(">I", check))
     return b"".join(chunks)
+
+
+def as_gray(pixels: Deep) -> Image.Image:
+    """The channels beside each other in one wide gray image, which Pillow can write."""
+    return Image.fromarray(pixels.reshape(len(pixels), -1))
+
+
+def deep_tiff(pixels: Deep, shell: bytes) -> bytes:
+    """A TIFF of these pixels out of one of `as_gray`: the same bytes, described otherwise.
+
+    The directory needs more room than it has, so a new one stands at the end.
+    """
+    width, channels = pixels.shape[1:]
+    (at,) = struct.unpack_from("<I", shell, 4)
+    (count,) = struct.unpack_from("<H", shell, at)
+    places = range(at + 2, at + 2 + 12 * count, 12)
+    entries = {struct.unpack_from("<H", shell, one)[0]: shell[one : one + 12] for one in places}
+    shell += bytes(len(shell) % 2)
+    bits = struct.pack(f"<{channels}H", *[16] * channels)
+    # Up to four bytes stand in the entry itself.
+    value = bits if len(bits) <= 4 else struct.pack("<I", len(shell))
+    entries[_WIDTH] = struct.pack("<HHII", _WIDTH, 4, 1, width)
+    entries[_BITS] = struct.pack("<HHI", _BITS, 3, channels) + value
+    entries[_PHOTOMETRIC] = struct.pack("<HHII", _PHOTOMETRIC, 3, 1, 1 if channels == 2 else 2)
+    entries[_SAMPLES] = struct.pack("<HHII", _SAMPLES, 3, 1, channels)
+    if channels in (2, 4):
+        entries[_EXTRA] = struct.pack("<HHII", _EXTRA, 3, 1, 2)  # alpha, not multiplied
+    directory = struct.pack("<H", len(entries)) + b"".join(entries[tag] for tag in sorted(entries))
+    start = struct.pack("<I", len(shell) + len(bits))
+    return shell[:4] + start + shell[8:] + bits + directory + bytes(4)
 
 
 def _chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:

@@ -9,7 +9,7 @@ import numpy as np
 from PIL import Image
 
 from radialbeams.images.beside import png_texts, same_space, tiff_tags
-from radialbeams.images.deep import deep_png
+from radialbeams.images.deep import as_gray, deep_png, deep_tiff
 from radialbeams.images.picture import ImageError, Picture, eight_bits
 
 QUALITY = 95  # of JPEG, WebP and AVIF: turning is to cost no more than it must
@@ -32,11 +32,13 @@ def encode(picture: Picture, format: str | None = None, *, quality: int | None =
     name = (format or picture.format or "PNG").upper()
     name = {"JPG": "JPEG", "TIF": "TIFF"}.get(name, name)
     _check_depth(picture, name)
+    options = _options(picture, name, quality)
     if picture.deep is not None and name == "PNG":
         shell = Image.new(picture.image.mode, picture.image.size)
-        return deep_png(picture.deep, _saved(shell, name, _options(picture, name, quality)))
+        return deep_png(picture.deep, _saved(shell, name, options))
+    if picture.deep is not None and name == "TIFF":
+        return deep_tiff(picture.deep, _saved(as_gray(picture.deep), name, options))
     image = _writable(picture, name)
-    options = _options(picture, name, quality)
     if not same_space(image.mode, picture.image.mode):
         options.pop("icc_profile", None)
     return _saved(image, name, options)
@@ -62,7 +64,7 @@ def _check_depth(picture: Picture, name: str) -> None:
             f"It has 16 bits a channel, of which {name} would be given 8 here. Convert it to PNG "
             "with 16 bits in RGB, or to 8 bits, with another program first."
         )
-    if picture.deep is not None and name != "PNG":
+    if picture.deep is not None and name not in ("PNG", "TIFF"):
         raise ImageError(
             f"It has 16 bits a channel, of which {name} would be given 8 here. Write PNG, which "
             'keeps them all (--format png, format="png"), or convert it to 8 bits first.'
