@@ -273,6 +273,20 @@ def test_a_run_that_goes_on_tries_again_what_failed_and_tells_what_is_new(tmp_pa
     assert found[0].error is None and (tmp_path / "out" / "0.png").exists()
 
 
+def test_a_damaged_journal_is_kept_until_it_is_forgotten_on_purpose(tmp_path: Path) -> None:
+    for number in range(BATCH + 2):
+        face(tmp_path / "in" / f"{number}.png", number)
+    plan = Plan((str(tmp_path / "in"),), folder=tmp_path / "out")
+    with pytest.raises(KeyboardInterrupt), batch.journaled(TURNING, plan, 1) as run:
+        next(run.outcomes)
+        raise KeyboardInterrupt
+    damaged = tmp_path / "out" / journal.FOLDER / "journal.jsonl"
+    damaged.write_bytes(damaged.read_bytes() + b"nothing\n")
+    for _ in range(2):
+        with pytest.raises(batch.JournalError, match="--fresh"):
+            carried_out(plan)
+
+
 def test_a_plan_that_is_refused_leaves_nothing_behind(tmp_path: Path) -> None:
     face(tmp_path / "src" / "sub" / "x.jpg")
     face(tmp_path / "src" / "sub" / "sub" / "x.jpg")

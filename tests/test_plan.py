@@ -86,6 +86,15 @@ def test_no_output_is_an_input(tmp_path: Path) -> None:
         list(Plan(files, folder=tmp_path / "out").items())
 
 
+def test_an_output_that_is_named_itself_is_not_overwritten(tmp_path: Path) -> None:
+    touch(tmp_path, "a.jpg", "a-upright.jpg")
+    named = [str(tmp_path / "a.jpg"), str(tmp_path / "a-upright.jpg")]
+    assert len(list(plan_for(named, None).items())) == 1
+    with pytest.raises(PlanError, match="one of the inputs"):
+        list(plan_for(named, None, overwrite=True).items())
+    assert len(list(plan_for([str(tmp_path)], None, overwrite=True).items())) == 1
+
+
 def test_what_is_no_image_is_counted(tmp_path: Path) -> None:
     touch(tmp_path, "in/a.jpg", "in/b.HEIC", "in/c.heic", "in/notes", "in/.hidden", "in/d/e.txt")
     (tmp_path / "in" / "gone.jpg").symlink_to("nowhere.jpg")

@@ -98,6 +98,7 @@ class Journal:
     def __init__(self, home: Path, settings: dict[str, Any], *, fresh: bool = False) -> None:
         self.home, self.folder = home, home / FOLDER
         self.done_batches = 0
+        self.is_resumed = False
         with writing_in(home):
             self._file = _locked(self.folder)
         try:
@@ -110,15 +111,10 @@ class Journal:
     def lock(self) -> int:
         return self._file.fileno()
 
-    @property
-    def is_resumed(self) -> bool:
-        """Whether there is a plan; before there is one nothing was begun."""
-        return (self.folder / PLAN).exists()
-
     def fix_plan(self, items: Iterable[Item]) -> int:
         """Writes the plan, unless an earlier start has; returns how many files it holds."""
         plan = self.folder / PLAN
-        if not self.is_resumed:
+        if not plan.exists():
             draft = plan.with_suffix(".part")
             with writing_in(self.home), open(draft, "w", encoding="ascii") as file:
                 file.writelines(json.dumps([item.path, item.out]) + "\n" for item in items)
@@ -196,12 +192,13 @@ class Journal:
         self._file.close()
 
     def _begin(self, settings: dict[str, Any], fresh: bool) -> None:
-        plan = self.folder / PLAN
-        if fresh and self.is_resumed:
+        plan = self.folder / PLAN  # before there is one nothing was begun
+        if fresh and plan.exists():
             with suppress(JournalError):  # a plan that cannot be read names no parts
                 self._clear_parts()
             self._file.truncate(0)
-        said = self._header() if self.is_resumed else None
+        said = self._header() if plan.exists() else None
+        self.is_resumed = said is not None
         if said is None:
             plan.unlink(missing_ok=True)
             self._file.truncate(0)

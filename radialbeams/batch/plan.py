@@ -6,9 +6,9 @@ import os
 import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
-from itertools import islice
+from itertools import chain, islice
 from pathlib import Path
 
 # Small enough to share out a few large photos, large enough that a journal line costs nothing.
@@ -58,6 +58,7 @@ class Plan:
     folder: Path | None = None
     file: Path | None = None
     in_place: bool = False
+    overwrite: bool = False
     format: str | None = None
 
     def __post_init__(self) -> None:
@@ -143,21 +144,27 @@ class Plan:
 
 
 def plan_for(
-    sources: Sequence[str], out: str | None, *, in_place: bool = False, format: str | None = None
+    sources: Sequence[str],
+    out: str | None,
+    *,
+    in_place: bool = False,
+    overwrite: bool = False,
+    format: str | None = None,
 ) -> Plan:
     """`out` is a file if it has an image's ending and is no folder already."""
+    plan = Plan(tuple(sources), in_place=in_place, overwrite=overwrite, format=format)
     if out is None:
-        return Plan(tuple(sources), in_place=in_place, format=format)
+        return plan
     if in_place:
         raise PlanError("A file goes to an output or stays in its place; leave out one of the two.")
     ending = format_of(out)
     if ending is None or os.path.isdir(out):
-        return Plan(tuple(sources), folder=Path(out), format=format)
+        return replace(plan, folder=Path(out))
     if len(sources) > 1 or os.path.isdir(sources[0]):
         raise PlanError(f"{out} is a file's name, and one file was not all that was to be turned.")
     if format not in (None, ending):
         raise PlanError(f"{out} does not end as a file of the format {format} does.")
-    return Plan(tuple(sources), file=Path(out), format=ending)
+    return replace(plan, file=Path(out), format=ending)
 
 
 def batches(items: Iterable[Item]) -> Iterator[list[Item]]:
@@ -197,7 +204,9 @@ class _Inputs:
 
     @cached_property
     def _identities(self) -> set[int | None]:
-        return {_identity(path) for path in self._plan.paths()}
+        # Whoever names an output of an earlier run does not expect it to be replaced.
+        named = self._plan.sources if self._plan.overwrite else ()
+        return {_identity(path) for path in chain(self._plan.paths(), named)}
 
 
 def _identity(path: str) -> int | None:

@@ -73,7 +73,7 @@ def journaled(job: Job, plan: Plan, workers: int, *, fresh: bool = False) -> Ite
             with closing(run.outcomes):
                 yield run
         except BaseException:
-            if not journal.done_batches:  # there is nothing to go on from
+            if not (journal.is_resumed or journal.done_batches):  # nothing to go on from
                 journal.finish()
             raise
         journal.finish()

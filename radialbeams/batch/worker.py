@@ -54,7 +54,8 @@ class Worker:
         answers = iter(self.canonicalizer.answers_from_views(np.stack(views)) if views else ())
         outcomes = []
         for number, (item, outcome) in enumerate(zip(items, found, strict=True)):
-            self._at(number, item)
+            if self.job.turns:
+                self._at(number, item)
             outcomes.append(
                 outcome or self._outcome(item, next(answers), small=number < thumbnails)
             )

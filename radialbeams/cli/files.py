@@ -63,7 +63,7 @@ def upright(
     _check_report(report)
     name = model or zoo.DEFAULT
     confidence, angle = batch.thresholds_of(zoo.find(name).card)
-    plan = _plan(paths, out, in_place, format_)
+    plan = _plan(paths, out, format_, in_place=in_place, overwrite=overwrite)
     job = batch.Job(
         model=name,
         refine=refine,
@@ -188,13 +188,25 @@ def _usage() -> Iterator[None]:
         raise typer.BadParameter(str(error)) from error
 
 
-def _plan(paths: list[str], out: str | None, in_place: bool, format: o.FileFormat | None) -> Plan:
+def _plan(
+    paths: list[str],
+    out: str | None,
+    format: o.FileFormat | None,
+    *,
+    in_place: bool,
+    overwrite: bool,
+) -> Plan:
     from radialbeams import batch
 
     name = None if format is None else o.ALIASES.get(format.value, format.value)
     with _usage():
-        wanted = None if out == STDIN else out
-        return batch.plan_for(paths, wanted, in_place=in_place, format=name)
+        return batch.plan_for(
+            paths,
+            None if out == STDIN else out,
+            in_place=in_place,
+            overwrite=overwrite,
+            format=name,
+        )
 
 
 def _check_job(job: Job) -> None:
