@@ -14,7 +14,7 @@ from radialbeams.batch import Outcome
 PICTURES = 2000  # files shown with pictures: more would make a page that no browser likes
 KINDS = {
     "turned": "turned upright",
-    "left": "upright already",
+    "left": "nearly upright",
     "unsure": "unsure, left alone",
     "exists": "done before, skipped",
     "failed": "failed",

@@ -171,9 +171,9 @@ def test_a_plan_that_contradicts_itself_is_refused(tmp_path: Path) -> None:
         ([source], "x.png", {"in_place": True}, "leave out one of the two"),
         ([source], None, {"in_place": True, "format": "png"}, "keeps its format"),
         ([source], "x.gif", {"format": "png"}, "does not end as a file of the format png"),
-        ([folder], source, {}, "is a file's name"),
-        ([source, source], "x.jpg", {}, "is a file's name"),
-        ([folder], "x.jpg", {}, "is a file's name"),
+        ([folder], source, {}, "is the name of one file"),
+        ([source, source], "x.jpg", {}, "is the name of one file"),
+        ([folder], "x.jpg", {}, "is the name of one file"),
     ):
         with pytest.raises(PlanError, match=words):
             plan_for(sources, out, **options)  # type: ignore[arg-type]

@@ -161,7 +161,10 @@ def plan_for(
     if ending is None or os.path.isdir(out):
         return replace(plan, folder=Path(out))
     if len(sources) > 1 or os.path.isdir(sources[0]):
-        raise PlanError(f"{out} is a file's name, and one file was not all that was to be turned.")
+        raise PlanError(
+            f"{out} is the name of one file, but a folder or several inputs were named. Name a "
+            "folder for the outputs."
+        )
     if format not in (None, ending):
         raise PlanError(f"{out} does not end as a file of the format {format} does.")
     return replace(plan, file=Path(out), format=ending)

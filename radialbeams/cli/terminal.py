@@ -16,7 +16,7 @@ ROWS = 40  # of files that went as they should; beyond that only the others are 
 HEADER = f"{'angle':>8}  {'confidence':>10}  {'symmetry':>8}  file"
 ACTIONS = {
     "turned": "turned",
-    "left": "left, upright already",
+    "left": "left, nearly upright",
     "unsure": "left, unsure",
     "exists": "skipped, the output exists",
     "failed": "failed",
