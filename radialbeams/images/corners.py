@@ -32,7 +32,7 @@ OFF_CENTRE = 0.03  # of the canvas
 # little more than the blur of its view.
 HARMLESS = 0.92
 # What spans less of the canvas than this in either direction is an object on a background.
-SPANNED = 0.85
+SPANNED = 0.75
 # An edge counts where picture lies within so many pixels of it: this share of all four edges and
 # of each. The rest may be as dark as the corners, or as bright.
 NEAR, EDGES, EDGE = 2.5, 0.7, 0.3
