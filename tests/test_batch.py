@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import io
 import json
 import os
 import sys
@@ -17,7 +18,7 @@ from PIL import Image
 from radialbeams import batch, images, zoo
 from radialbeams.answers import Answer
 from radialbeams.batch import Job, Outcome, Plan, crew, journal
-from radialbeams.batch.job import action_for, angle_of, made
+from radialbeams.batch.job import action_for, angle_of, made, unchanged
 from radialbeams.batch.plan import BATCH
 from radialbeams.batch.worker import seconds_for
 from radialbeams.demo import PICTURES
@@ -325,3 +326,11 @@ def test_killed_at_random_moments_it_comes_to_the_same_end(in_place: bool) -> No
     assert rough.lines == calm.lines
     assert len(json.loads(f"[{','.join(calm.lines.splitlines())}]")) == 150
     assert not [name for name in rough.files if "/." in name]
+
+
+def test_a_clear_picture_left_alone_is_laid_on_the_colour_that_was_named() -> None:
+    clear = io.BytesIO()
+    Image.new("RGBA", (8, 8), (0, 0, 0, 0)).save(clear, "PNG")
+    laid = unchanged(clear.getvalue(), Job("ring.lfw", format="jpeg", fill="red"))
+    red, green, blue = Image.open(io.BytesIO(laid)).getpixel((4, 4))  # type: ignore[misc]
+    assert red > 250 and green < 5 and blue < 5

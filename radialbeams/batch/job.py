@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from base64 import b64encode
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import BytesIO
 from typing import Any, Literal
 
@@ -132,6 +132,8 @@ def unchanged(data: bytes, job: Job) -> bytes:
     picture = images.read(data, first_frame=job.first_frame)
     if picture.format == job.format.upper():
         return data
+    # A format without alpha lays the picture on the colour that was named.
+    picture = replace(picture, background=job.fill)
     return images.encode(picture, job.format, quality=job.quality)
 
 
