@@ -13,7 +13,11 @@ from radialbeams.images import read
 
 PICTURES = Path(__file__).parent / "pictures"
 # Each picture with the model that knows its kind, and the colour that its corners are filled with.
-SHOWN = {"astronaut": ("ring.lfw", "black"), "horse": ("ring.coil100-objects", "white")}
+SHOWN = {
+    "rocket": ("ring", "black"),
+    "astronaut": ("ring.lfw", "black"),
+    "horse": ("ring.coil100-objects", "white"),
+}
 TURNS = (40, 95, 160, 215, 290, 335)
 TILE, GAP, CAPTION = 144, 8, 20
 INK, PAPER, ACCENT = "#1b1f24", "#ffffff", "#c2410c"

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from radialbeams import demo
+from radialbeams import demo, zoo
 
 
 @pytest.fixture(scope="module")
@@ -15,11 +15,14 @@ def rows() -> list[demo.Row]:
 
 
 def test_every_picture_is_turned_by_every_turn(rows: list[demo.Row]) -> None:
-    pictures = sorted({row.picture for row in rows})
-    assert len(pictures) >= 2
+    assert len(demo.SHOWN) >= 3
     assert [(row.picture, row.turned) for row in rows] == [
-        (picture, turned) for picture in pictures for turned in demo.TURNS
+        (picture, turned) for picture in demo.SHOWN for turned in demo.TURNS
     ]
+
+
+def test_the_default_model_is_shown(rows: list[demo.Row]) -> None:
+    assert rows[0].model == zoo.DEFAULT
 
 
 def test_the_turns_are_found(rows: list[demo.Row]) -> None:

@@ -30,7 +30,7 @@ def test_the_snippet_prints_what_stands_below_it(
 
 
 def rows() -> list[list[str]]:
-    lines = [line for line in README.splitlines() if re.match(r"\| `(bic|ring)\.", line)]
+    lines = [line for line in README.splitlines() if re.match(r"\| `(bic|ring)[.`]", line)]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 FOLDER = Path(__file__).parent
-DEFAULT = "ring.coil100-objects"  # the one place that says which model is used if none is named
+DEFAULT = "ring"
 
 # What a card must say for its model to be run.
 NEEDED = {"config": ("view_size", "channels", "num_beams", "decoder"), "protocol": ("name",)}
