@@ -1,0 +1,324 @@
+"""Pose: how images were turned upright, and the way back for what was found in them.
+
+Convention, for every function here:
+
+- a point is (x, y) in pixel indices, rows downwards: (0, 0) is the middle of the first pixel and
+  ((W − 1)/2, (H − 1)/2) the middle of the image. Where a detector counts from the first pixel's
+  corner, its coordinates are 0.5 larger: `pose.invert_points(points - 0.5) + 0.5`;
+- an angle is the turn that the image has undergone, radians, counter-clockwise as displayed, so
+  upright is the image turned by −angle about its middle;
+- `transform` takes points of the original to points of the upright image.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, fields, replace
+from typing import Literal, get_args
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+Size = tuple[int, int]  # height, width
+# The canvas of the upright image: that of the original, or one that holds it at any angle.
+Canvas = Literal["same", "expand"]
+Kind = Literal["images", "masks", "features", "points", "boxes"]
+Sampler = Callable[[Tensor, Tensor, Size, float], Tensor]
+
+# A sine or cosine this small is 0: float32 holds 2π to about 5e-7.
+QUARTER_TOLERANCE = 1e-6
+
+
+@dataclass(frozen=True, eq=False)
+class Pose:
+    """What was found of N images (or objects in them), and what was done about it."""
+
+    angle: Tensor  # (N,) radians in [0, 2π)
+    confidence: Tensor  # (N,) chance that the angle is within 10°; NaN: the network gives none
+    applied: Tensor  # (N,) bool; False: left alone, so the transform does not turn
+    transform: Tensor  # (N, 2, 3): the original's (x, y, 1) → the upright image's (x, y)
+    source: Tensor  # (N,) integers: which image of the batch each belongs to
+    before: Size  # of the originals
+    after: Size  # of the upright images
+
+    @classmethod
+    def from_angles(
+        cls,
+        angle: Tensor,
+        size: Size,
+        *,
+        canvas: Canvas = "same",
+        confidence: Tensor | None = None,
+        applied: Tensor | None = None,
+    ) -> Pose:
+        """Of N images of one size whose turns are known; all are turned if nothing else is said."""
+        if applied is None:
+            applied = torch.ones_like(angle, dtype=torch.bool)
+        if confidence is None:
+            confidence = torch.full_like(angle, math.nan)
+        after = canvas_size(size, canvas)
+        turn = torch.where(applied, angle, torch.zeros_like(angle))
+        transform = turned_back(turn, middle(size), middle(after))
+        source = torch.arange(angle.shape[0], device=angle.device)
+        return cls(angle, confidence, applied, transform, source, size, after)
+
+    def __len__(self) -> int:
+        return self.angle.shape[0]
+
+    def __getitem__(self, which: slice | Tensor) -> Pose:
+        """The pose of some of the items; for one of them, a slice of length 1."""
+        if isinstance(which, int):
+            which = slice(which, which + 1 or None)
+        tensors = {
+            field.name: getattr(self, field.name)[which]
+            for field in fields(self)
+            if field.name not in ("before", "after")
+        }
+        return replace(self, **tensors)
+
+    # --- there ---
+
+    def apply_images(self, images: Tensor, fill: float = 0.0) -> Tensor:
+        """(N, C, H, W) → (N, C, H', W'), bilinearly; `fill` is what lies outside."""
+        _check_size("apply_images", images, self.before)
+        return _transferred(images, inverted(self.transform), self.before, self.after, blend, fill)
+
+    def apply_masks(self, masks: Tensor, fill: float = 0) -> Tensor:
+        """(N, …, H, W) of any type → (N, …, H', W'): the nearest pixel, so no new values."""
+        return _transferred(masks, inverted(self.transform), self.before, self.after, pick, fill)
+
+    def apply_features(
+        self, features: Tensor, fill: float = 0.0, *, size: Size | None = None
+    ) -> Tensor:
+        """(N, C, h, w) of any resolution → (N, C, h', w'): the same, unless `size` says another."""
+        origin = inverted(self.transform)
+        return _transferred(features, origin, self.before, self.after, blend, fill, size)
+
+    def apply_points(self, points: Tensor) -> Tensor:
+        """(N, …, 2) → (N, …, 2)."""
+        return moved(points, self.transform)
+
+    def apply_boxes(self, boxes: Tensor, *, enclosing: bool = False) -> Tensor:
+        """(N, K, 4) as x₀, y₀, x₁, y₁ → corners (N, K, 4, 2), or the upright box around them."""
+        found = self.apply_points(corners(boxes))
+        return enclosed(found) if enclosing else found
+
+    # --- and back ---
+
+    def invert_images(self, images: Tensor, fill: float = 0.0) -> Tensor:
+        """(N, C, H', W') in the upright frame → (N, C, H, W) in the original one."""
+        _check_size("invert_images", images, self.after)
+        return _transferred(images, self.transform, self.after, self.before, blend, fill)
+
+    def invert_masks(self, masks: Tensor, fill: float = 0) -> Tensor:
+        """(N, …, H', W') of any type → (N, …, H, W): the nearest pixel, so no new values."""
+        return _transferred(masks, self.transform, self.after, self.before, pick, fill)
+
+    def invert_features(
+        self, features: Tensor, fill: float = 0.0, *, size: Size | None = None
+    ) -> Tensor:
+        """(N, C, h', w') of any resolution → (N, C, h, w): the same, unless `size` says another."""
+        return _transferred(features, self.transform, self.after, self.before, blend, fill, size)
+
+    def invert_points(self, points: Tensor) -> Tensor:
+        """(N, …, 2) → (N, …, 2)."""
+        return moved(points, inverted(self.transform))
+
+    def invert_boxes(self, boxes: Tensor, *, enclosing: bool = False) -> Tensor:
+        """(N, K, 4) as x₀, y₀, x₁, y₁ → corners (N, K, 4, 2), or the upright box around them.
+
+        The corners come in the order upper left, upper right, lower right, lower left *of the
+        upright image*: the box lies turned in the original.
+        """
+        found = self.invert_points(corners(boxes))
+        return enclosed(found) if enclosing else found
+
+    def invert(self, found: Tensor, kind: Kind = "images") -> Tensor:
+        """Back into the original frame, whatever it is."""
+        if kind not in get_args(Kind):
+            raise ValueError(f"kind must be one of {', '.join(get_args(Kind))}; got {kind!r}.")
+        way: Callable[[Tensor], Tensor] = getattr(self, f"invert_{kind}")
+        return way(found)
+
+
+torch.export.register_dataclass(Pose, serialized_type_name="radialbeams.nn.pose.Pose")
+
+
+# --- geometry ----------------------------------------------------------------------------------
+
+
+def middle(size: Size) -> tuple[float, float]:
+    """(x, y)."""
+    return (size[1] - 1) / 2, (size[0] - 1) / 2
+
+
+def canvas_size(size: Size, canvas: Canvas) -> Size:
+    """The same for all angles, so that a batch stays a batch."""
+    if canvas == "same":
+        return size
+    if canvas != "expand":
+        raise ValueError(f"canvas must be one of {', '.join(get_args(Canvas))}; got {canvas!r}.")
+    diagonal = math.ceil(math.hypot(*size))
+    # Odd stays odd and even stays even: what is not turned falls on whole pixels.
+    height, width = (diagonal + (diagonal - side) % 2 for side in size)
+    return height, width
+
+
+def turned_back(
+    angles: Tensor,
+    before: tuple[float | Tensor, float | Tensor],
+    after: tuple[float, float],
+    scale: float | Tensor = 1.0,
+) -> Tensor:
+    """(N,) → (N, 2, 3): turns by −angle about the point `before`, which lands on `after`."""
+    cos, sin = (scale * part for part in _cosine_and_sine(angles))
+    (x, y), (u, v) = before, after
+    across = torch.stack((cos, -sin, u - (x * cos - y * sin)), dim=-1)
+    down = torch.stack((sin, cos, v - (x * sin + y * cos)), dim=-1)
+    return torch.stack((across, down), dim=-2)
+
+
+def _cosine_and_sine(angles: Tensor) -> tuple[Tensor, Tensor]:
+    """Whole numbers at multiples of 90°, where rounding would blur; gradients as ever."""
+    cos, sin = torch.cos(angles), torch.sin(angles)
+    quarter = torch.minimum(cos.abs(), sin.abs()) < QUARTER_TOLERANCE
+    return _rounded(cos, quarter), _rounded(sin, quarter)
+
+
+def _rounded(values: Tensor, where: Tensor) -> Tensor:
+    return torch.where(where, _with_gradient_of(values.round(), values), values)
+
+
+def inverted(transform: Tensor) -> Tensor:
+    """(N, 2, 3) → (N, 2, 3), the way back."""
+    (a, b, x), (c, d, y) = (row.unbind(-1) for row in transform.unbind(-2))
+    area = a * d - b * c
+    a, b, c, d = d / area, -b / area, -c / area, a / area
+    across = torch.stack((a, b, -(a * x + b * y)), dim=-1)
+    down = torch.stack((c, d, -(c * x + d * y)), dim=-1)
+    return torch.stack((across, down), dim=-2)
+
+
+def moved(points: Tensor, transform: Tensor) -> Tensor:
+    """(N, …, 2), (N, 2, 3) → (N, …, 2)."""
+    return torch.stack(_moved(points[..., 0], points[..., 1], transform), dim=-1)
+
+
+def _moved(x: Tensor, y: Tensor, transform: Tensor) -> tuple[Tensor, Tensor]:
+    # Not as a matrix product: under autocast that would lose whole pixels.
+    rows = transform.reshape(-1, 2, 3, *(1 for _ in x.shape[1:]))
+    across, down = (row[:, 0] * x + row[:, 2] + row[:, 1] * y for row in rows.unbind(1))
+    return across, down
+
+
+def corners(boxes: Tensor) -> Tensor:
+    """(…, 4) as x₀, y₀, x₁, y₁ → (…, 4, 2), clockwise from the upper left."""
+    return boxes[..., [0, 1, 2, 1, 2, 3, 0, 3]].reshape(*boxes.shape[:-1], 4, 2)
+
+
+def enclosed(points: Tensor) -> Tensor:
+    """(…, K, 2) → (…, 4): the smallest upright box around them."""
+    return torch.cat((points.amin(-2), points.amax(-2)), dim=-1)
+
+
+# --- pixels ------------------------------------------------------------------------------------
+
+
+def _transferred(
+    pixels: Tensor,
+    origin: Tensor,
+    here: Size,
+    there: Size,
+    sampler: Sampler,
+    fill: float,
+    size: Size | None = None,
+) -> Tensor:
+    """(N, …, h, w) of the frame `here`, at any resolution, → the frame `there` at the same one.
+
+    `origin` takes points of `there` to where they come from, both at full resolution.
+    """
+    rows, columns = pixels.shape[-2:]
+    if size is None:
+        size = (_share(there[0], rows, here[0]), _share(there[1], columns, here[1]))
+    steps = (there[1] / size[1], there[0] / size[0])
+    ratios = (here[1] / columns, here[0] / rows)
+    planes = pixels[:, None] if pixels.ndim == 3 else pixels.flatten(1, -3)  # (N, C, h, w)
+    out = sampler(planes, _rescaled(origin, steps, ratios), size, fill)
+    return out.reshape(*pixels.shape[:-2], *size)
+
+
+def _share(there: int, found: int, here: int) -> int:
+    return max(1, round(there * found / here))
+
+
+def _rescaled(origin: Tensor, steps: tuple[float, float], ratios: tuple[float, float]) -> Tensor:
+    """The same map between coarser pixels, `steps` of the image's apart there, `ratios` here.
+
+    In x and y. Pixels tile the image: the middle of pixel i is at (i + ½)·step − ½.
+    """
+    grid, shift = origin[..., :2], origin[..., 2]
+    step, ratio = origin.new_tensor(steps), origin.new_tensor(ratios)
+    shift = (shift + (grid * (step / 2 - 0.5)).sum(-1) + 0.5) / ratio - 0.5
+    return torch.cat((grid * step / ratio[:, None], shift[..., None]), dim=-1)
+
+
+def _sources(origin: Tensor, size: Size) -> tuple[Tensor, Tensor]:
+    """Where each output pixel comes from: x and y, (N, H, W) each."""
+    y = torch.arange(size[0], device=origin.device, dtype=origin.dtype)[None, :, None]
+    x = torch.arange(size[1], device=origin.device, dtype=origin.dtype)[None, None, :]
+    return _moved(x, y, origin)
+
+
+def blend(pixels: Tensor, origin: Tensor, size: Size, fill: float) -> Tensor:
+    """(N, C, h, w) → (N, C, H, W): bilinear, and exact where it only moves pixels."""
+    grid = torch.stack(_sources(_normalised(origin, pixels.shape[-2:]), size), dim=-1)
+    values = pixels.to(origin.dtype)
+    mixed = _sampled(values, grid, "bilinear", fill)
+    nearest = _sampled(values, grid.detach(), "nearest", fill)
+    # A map of whole numbers only moves pixels. The values are then theirs to the bit, but the
+    # gradient stays that of the interpolation: the angle must be able to leave a quarter turn.
+    whole = (origin == origin.round()).flatten(1).all(1)[:, None, None, None]
+    return torch.where(whole, _with_gradient_of(nearest, mixed), mixed).to(pixels.dtype)
+
+
+def _sampled(pixels: Tensor, grid: Tensor, mode: str, fill: float) -> Tensor:
+    out = F.grid_sample(pixels, grid, mode, "zeros", align_corners=False)
+    if fill == 0:
+        return out
+    # Added where there is no picture; taken off and put back, it would round the picture.
+    covered = F.grid_sample(torch.ones_like(pixels[:, :1]), grid, mode, align_corners=False)
+    return out + fill * (1 - covered)
+
+
+def _normalised(origin: Tensor, size: torch.Size) -> Tensor:
+    """To where `grid_sample` counts from −1 to 1 between the outer edges of the outer pixels."""
+    half = origin.new_tensor((size[1] / 2, size[0] / 2))
+    shift = (origin[..., 2] + 0.5) / half - 1
+    return torch.cat((origin[..., :2] / half[:, None], shift[..., None]), dim=-1)
+
+
+def _with_gradient_of(values: Tensor, smooth: Tensor) -> Tensor:
+    return values.detach() + (smooth - smooth.detach()) if smooth.requires_grad else values
+
+
+def pick(pixels: Tensor, origin: Tensor, size: Size, fill: float) -> Tensor:
+    """(N, C, h, w) of any type → (N, C, H, W): the nearest pixel."""
+    height, width = pixels.shape[-2:]
+    column, row = (place.round().long() for place in _sources(origin, size))  # (N, H, W) each
+    inside = (column >= 0) & (column < width) & (row >= 0) & (row < height)
+    index = row.clamp(0, height - 1) * width + column.clamp(0, width - 1)
+    index = index.flatten(1)[:, None].expand(-1, pixels.shape[1], -1)  # (N, C, H·W)
+    found = pixels.flatten(2).gather(2, index).reshape(*pixels.shape[:2], *size)
+    return found.masked_fill(~inside[:, None], fill)
+
+
+def _check_size(name: str, images: Tensor, size: Size) -> None:
+    if tuple(images.shape[-2:]) != tuple(size):
+        other = name.replace("images", "features")
+        raise ValueError(
+            f"{name} expects images of {size[0]} × {size[1]} pixels; got "
+            f"{images.shape[-2]} × {images.shape[-1]}. Maps of another resolution go through "
+            f"{other}."
+        )

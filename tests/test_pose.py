@@ -1,0 +1,322 @@
+"""Pose: the conventions, pinned; what goes there comes back; quarter turns only move pixels."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+from torch import Tensor
+
+from radialbeams.nn.pose import Canvas, Pose, canvas_size, corners, enclosed, inverted
+from radialbeams.nn.rotation import rotate
+
+angles = st.floats(0, 2 * math.pi)
+sides = st.integers(24, 90)
+long_sides = st.integers(100, 180)
+canvases = st.sampled_from(["same", "expand"])
+
+
+def pose(angle: float, size: tuple[int, int], canvas: Canvas = "same") -> Pose:
+    return Pose.from_angles(torch.tensor([angle]), size, canvas=canvas)
+
+
+def degrees(angle: float, size: tuple[int, int], canvas: Canvas = "same") -> Pose:
+    return pose(math.radians(angle), size, canvas)
+
+
+def smooth(height: int, width: int) -> Tensor:
+    """(1, 1, H, W): waves far longer than a pixel, so that interpolation is nearly exact."""
+    y, x = torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
+    return (0.5 + 0.25 * torch.sin(x / 9) + 0.25 * torch.cos(y / 7))[None, None]
+
+
+def disc(size: tuple[int, int], x: float, y: float, radius: float) -> Tensor:
+    """(1, H, W) of bools."""
+    rows, columns = torch.meshgrid(*(torch.arange(side) for side in size), indexing="ij")
+    return ((columns - x) ** 2 + (rows - y) ** 2 <= radius**2)[None]
+
+
+# --- conventions ---
+
+
+def test_convention_of_the_transform() -> None:
+    """Turned a quarter counter-clockwise, an image's top is at its left; upright puts it back."""
+    expected = torch.tensor([[[0.0, -1.0, 3.0], [1.0, 0.0, 0.0]]])
+    torch.testing.assert_close(degrees(90, (4, 4)).transform, expected, rtol=0, atol=0)
+
+
+def test_convention_of_the_transform_at_30_degrees_of_a_wide_image() -> None:
+    """About (W − 1)/2, (H − 1)/2 = (3, 1)."""
+    cos, sin = math.sqrt(3) / 2, 0.5
+    expected = torch.tensor([[[cos, -sin, 3 - 3 * cos + sin], [sin, cos, 1 - 3 * sin - cos]]])
+    torch.testing.assert_close(degrees(30, (3, 7)).transform, expected)
+
+
+def test_convention_of_the_points() -> None:
+    """The left end of the middle row was the top: it goes back up there."""
+    left = torch.tensor([[[0.0, 1.5]]])
+    torch.testing.assert_close(degrees(90, (4, 4)).apply_points(left), torch.tensor([[[1.5, 0.0]]]))
+
+
+def test_convention_of_the_corners() -> None:
+    """Clockwise from the upper left."""
+    expected = [[1.0, 2.0], [5.0, 2.0], [5.0, 7.0], [1.0, 7.0]]
+    assert corners(torch.tensor([1.0, 2.0, 5.0, 7.0])).tolist() == expected
+    assert enclosed(torch.tensor(expected)).tolist() == [1.0, 2.0, 5.0, 7.0]
+
+
+def test_coordinates_that_count_from_the_corner_are_half_a_pixel_larger() -> None:
+    """As the docstring says: then the middle of the image is (W/2, H/2), and stays where it is."""
+    middle = torch.tensor([[[3.5, 1.5]]])
+    torch.testing.assert_close(degrees(77, (3, 7)).invert_points(middle - 0.5) + 0.5, middle)
+
+
+@pytest.mark.parametrize("turn", [0.0, 0.3, 2.0, 5.5])
+@pytest.mark.parametrize("size", [16, 17])
+def test_upright_is_the_projects_own_rotation_by_minus_the_angle(turn: float, size: int) -> None:
+    images = torch.rand(1, 3, size, size, generator=torch.Generator().manual_seed(size))
+    expected = rotate(images, -turn)
+    torch.testing.assert_close(
+        pose(turn, (size, size)).apply_images(images), expected, rtol=0, atol=1e-4
+    )
+
+
+def test_convention_of_the_expanded_canvas() -> None:
+    """As long as the diagonal, and odd or even as the side, so that whole pixels stay whole."""
+    assert canvas_size((30, 40), "same") == (30, 40)
+    assert canvas_size((30, 40), "expand") == (50, 50)
+    assert canvas_size((31, 40), "expand") == (51, 52)
+
+
+# --- quarter turns ---
+
+
+@pytest.mark.parametrize("quarters", range(-4, 5))
+@pytest.mark.parametrize("size", [8, 9])
+@pytest.mark.parametrize("canvas", ["same", "expand"])
+def test_quarter_turns_of_squares_only_move_pixels(
+    quarters: int, size: int, canvas: Canvas
+) -> None:
+    images = torch.rand(2, 3, size, size, generator=torch.Generator().manual_seed(quarters + 4))
+    turned = Pose.from_angles(torch.full((2,), quarters * math.pi / 2), (size, size), canvas=canvas)
+    width = (turned.after[0] - size) // 2
+    there = turned.apply_images(images, fill=0.3)
+    inner = there[..., width : width + size, width : width + size]
+    assert torch.equal(inner, torch.rot90(images, -quarters, (-2, -1)))
+    assert torch.equal(turned.invert_images(there), images)
+    labels = torch.arange(size * size).reshape(1, size, size).expand(2, -1, -1)
+    assert torch.equal(turned.invert_masks(turned.apply_masks(labels)), labels)
+    boxes = torch.tensor([[[1.0, 2.0, 5.0, 3.0]]]).expand(2, -1, -1)
+    back = turned.invert_boxes(turned.apply_boxes(boxes, enclosing=True), enclosing=True)
+    assert torch.equal(back, boxes)
+
+
+def test_half_turns_of_any_rectangle_only_move_pixels() -> None:
+    images = torch.rand(1, 1, 5, 8)
+    assert torch.equal(degrees(180, (5, 8)).apply_images(images), images.flip(-1, -2))
+
+
+def test_what_is_nearly_a_quarter_turn_is_none() -> None:
+    assert not torch.equal(pose(math.pi / 2 + 1e-4, (9, 9)).transform[0, 0, 0], torch.tensor(0.0))
+
+
+def test_a_quarter_turn_has_the_gradient_of_the_turns_beside_it() -> None:
+    """Else a network that answers exactly 0 could never learn to answer anything else."""
+    images = smooth(21, 21)
+
+    def gradient(angle: float) -> float:
+        turn = torch.tensor([angle], requires_grad=True)
+        made = Pose.from_angles(turn, (21, 21)).apply_images(images)
+        (made[..., 4:-4, 4:-4] * smooth(13, 13).mT).sum().backward()  # type: ignore[no-untyped-call]
+        assert turn.grad is not None
+        return turn.grad.item()
+
+    beside = (gradient(-1e-3) + gradient(1e-3)) / 2
+    assert abs(beside) > 0.1
+    assert gradient(0.0) == pytest.approx(beside, rel=0.2)
+
+
+# --- there and back ---
+
+
+@given(angles, sides, sides, canvases, st.integers(0, 2**16))
+@settings(max_examples=60, deadline=None)
+def test_points_and_corners_of_boxes_come_back(
+    angle: float, height: int, width: int, canvas: Canvas, seed: int
+) -> None:
+    """Asked for: within 0.5 pixels."""
+    turned = pose(angle, (height, width), canvas)
+    points = torch.rand(1, 9, 2, generator=torch.Generator().manual_seed(seed)) * 100
+    back = turned.invert_points(turned.apply_points(points))
+    assert (back - points).abs().max() < 1e-3
+    boxes = torch.cat((points[:, :4], points[:, :4] + points[:, 4:8]), dim=-1)
+    there = turned.apply_boxes(boxes)  # (1, 4, 4, 2)
+    assert (turned.invert_points(there) - corners(boxes)).abs().max() < 1e-3
+    around = turned.invert_boxes(boxes, enclosing=True)
+    inside = turned.invert_boxes(boxes)
+    assert (around[..., None, :2] <= inside).all() and (inside <= around[..., None, 2:]).all()
+
+
+@given(angles, sides, sides, st.floats(0.2, 0.8), st.floats(0.2, 0.8))
+@settings(max_examples=40, deadline=None)
+def test_a_bright_spot_is_where_the_points_say(
+    angle: float, height: int, width: int, across: float, down: float
+) -> None:
+    """Points and pixels go by the same map: the middle of a turned spot is the turned middle."""
+    x, y = across * (width - 1), down * (height - 1)
+    rows, columns = torch.meshgrid(torch.arange(height), torch.arange(width), indexing="ij")
+    spot = torch.exp(-((columns - x) ** 2 + (rows - y) ** 2) / 4)[None, None]
+    turned = pose(angle, (height, width), "expand")
+    there = turned.apply_images(spot)[0, 0]
+    mass = there / there.sum()
+    found = torch.stack(
+        (
+            (mass.sum(0) * torch.arange(mass.shape[1])).sum(),
+            (mass.sum(1) * torch.arange(len(mass))).sum(),
+        )
+    )
+    expected = turned.apply_points(torch.tensor([[[x, y]]]))[0, 0]
+    assert (found - expected).abs().max() < 0.1
+
+
+@given(angles, long_sides, long_sides, st.floats(0.35, 0.65), st.floats(0.35, 0.65))
+@example(math.pi / 4, 100, 100, 0.5, 0.5)
+@settings(max_examples=60, deadline=None)
+def test_masks_come_back(angle: float, height: int, width: int, across: float, down: float) -> None:
+    """An upright segmenter's mask of a round thing is the round thing in the original frame.
+
+    The nearest pixel is off by a quarter of a pixel on average, all along the outline: smaller
+    things than these, of 60 pixels across, lose a larger share of themselves.
+    """
+    size = (height, width)
+    x, y, radius = across * size[1], down * size[0], 0.3 * min(size)
+    turned = pose(angle, size, "expand")
+    there = turned.apply_points(torch.tensor([[[x, y]]]))[0, 0].tolist()
+    seen = disc(turned.after, there[0], there[1], radius)
+    back, truth = turned.invert_masks(seen), disc(size, x, y, radius)
+    assert back.dtype == torch.bool
+    assert overlap(back, truth) >= 0.98
+    # Two roundings, there and back again, cost a little more.
+    assert overlap(turned.invert_masks(turned.apply_masks(truth)), truth) >= 0.96
+
+
+def overlap(one: Tensor, other: Tensor) -> float:
+    return ((one & other).sum() / (one | other).sum()).item()
+
+
+@given(angles, sides, sides)
+@settings(max_examples=40, deadline=None)
+def test_images_come_back(angle: float, height: int, width: int) -> None:
+    images = smooth(height, width)
+    turned = pose(angle, (height, width), "expand")
+    back = turned.invert_images(turned.apply_images(images))
+    inner = (back - images).abs()[..., 2:-2, 2:-2]
+    assert inner.max() < 0.02
+
+
+@given(angles, st.sampled_from([2, 4, 8]))
+@settings(max_examples=30, deadline=None)
+def test_features_at_a_lower_resolution_come_back_to_where_they_belong(
+    angle: float, stride: int
+) -> None:
+    """A spot that a backbone found on its coarse map, by the middle of the map's cells."""
+    size, x, y = (128, 160), 90.0, 50.0
+    turned = pose(angle, size, "expand")
+    rows, columns = ((torch.arange(side // stride) + 0.5) * stride - 0.5 for side in turned.after)
+    u, v = turned.apply_points(torch.tensor([[[x, y]]]))[0, 0]
+    coarse = torch.exp(-((columns - u) ** 2 + (rows[:, None] - v) ** 2) / (2 * (3 * stride) ** 2))
+    back = turned.invert_features(coarse[None, None], size=(128 // stride, 160 // stride))[0, 0]
+    assert back.shape == (128 // stride, 160 // stride)
+    mass = back / back.sum()
+    found = (mass.sum(0) * ((torch.arange(mass.shape[1]) + 0.5) * 160 / mass.shape[1] - 0.5)).sum()
+    assert found.item() == pytest.approx(x, abs=stride / 2)
+
+
+def test_a_map_as_fine_as_the_image_is_an_image() -> None:
+    images = torch.rand(1, 3, 20, 30)
+    turned = pose(1.0, (20, 30))
+    assert torch.equal(turned.invert_features(images), turned.invert_images(images))
+
+
+# --- the small print ---
+
+
+def test_what_is_left_alone_stays_to_the_bit_and_its_angle_is_still_told() -> None:
+    images = torch.rand(2, 3, 12, 15)
+    applied = torch.tensor([True, False])
+    mixed = Pose.from_angles(torch.tensor([1.0, 1.0]), (12, 15), applied=applied)
+    upright = mixed.apply_images(images)
+    assert torch.equal(upright[1], images[1]) and not torch.equal(upright[0], images[0])
+    assert mixed.angle.tolist() == [1.0, 1.0]
+
+
+def test_outside_lies_the_fill() -> None:
+    turned = degrees(45, (32, 32), "expand")
+    there = turned.apply_images(torch.ones(1, 1, 32, 32), fill=0.25)
+    assert there[0, 0, 0, 0] == 0.25 and there[0, 0, 23, 23] == 1
+    labels = turned.apply_masks(torch.ones(1, 32, 32, dtype=torch.uint8), fill=255)
+    assert labels.dtype == torch.uint8 and labels[0, 0, 0] == 255
+
+
+@pytest.mark.parametrize("dtype", [torch.bool, torch.uint8, torch.int64, torch.float32])
+def test_masks_keep_their_type_and_their_dimensions(dtype: torch.dtype) -> None:
+    masks = torch.ones(1, 2, 4, 10, 12, dtype=dtype)
+    back = degrees(10, (10, 12)).invert_masks(masks)
+    assert (back.dtype, back.shape) == (masks.dtype, masks.shape)
+
+
+def test_half_precision_images_are_turned_in_full_and_come_back_as_they_were() -> None:
+    images = smooth(20, 20)
+    turned = degrees(33, (20, 20))
+    half = turned.apply_images(images.half())
+    assert half.dtype == torch.float16
+    assert (half.float() - turned.apply_images(images)).abs().max() < 1e-3
+
+
+def test_no_image_at_all_is_a_batch_too() -> None:
+    nothing = Pose.from_angles(torch.zeros(0), (8, 9), canvas="expand")
+    assert nothing.apply_images(torch.zeros(0, 3, 8, 9)).shape == (0, 3, *nothing.after)
+    assert nothing.invert_masks(torch.zeros(0, *nothing.after)).shape == (0, 8, 9)
+    assert nothing.invert_boxes(torch.zeros(0, 5, 4)).shape == (0, 5, 4, 2)
+
+
+def test_some_of_the_items_by_index() -> None:
+    all_three = Pose.from_angles(torch.tensor([0.1, 0.2, 0.3]), (8, 9))
+    assert len(all_three) == 3
+    last = all_three[2:]
+    assert (len(last), last.angle.tolist(), last.source.tolist()) == (1, [pytest.approx(0.3)], [2])
+    assert all_three[torch.tensor([True, False, True])].source.tolist() == [0, 2]
+    assert all_three[-1].source.tolist() == [2]
+
+
+def test_the_inverse_of_the_inverse_is_the_transform() -> None:
+    turned = degrees(200, (50, 70), "expand").transform
+    torch.testing.assert_close(inverted(inverted(turned)), turned)
+
+
+@pytest.mark.parametrize("kind", ["images", "masks", "features", "points", "boxes"])
+def test_invert_by_kind(kind: str) -> None:
+    turned = degrees(20, (8, 8))
+    found = torch.rand(1, 3, {"points": 2, "boxes": 4}.get(kind, 8))
+    found = (
+        found[:, None].expand(-1, 1, 3, -1)
+        if kind in ("points", "boxes")
+        else torch.rand(1, 1, 8, 8)
+    )
+    expected = getattr(turned, f"invert_{kind}")(found)
+    assert torch.equal(turned.invert(found, kind), expected)  # type: ignore[arg-type]
+
+
+def test_wrong_words_and_sizes_are_told() -> None:
+    turned = degrees(20, (8, 9), "expand")
+    with pytest.raises(ValueError, match=r"kind must be one of images, masks, .*; got 'boxen'"):
+        turned.invert(torch.zeros(1, 1, 8, 9), "boxen")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"canvas must be one of same, expand; got 'crop'"):
+        degrees(20, (8, 9), "crop")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match=r"8 × 9 pixels; got 4 × 9.*apply_features"):
+        turned.apply_images(torch.zeros(1, 1, 4, 9))
+    with pytest.raises(ValueError, match=r"14 × 13 pixels; got 8 × 9.*invert_features"):
+        turned.invert_images(torch.zeros(1, 1, 8, 9))
