@@ -93,4 +93,4 @@ class BeamEncoder(nn.Module):
         shared = beams.flatten(0, 1)  # (N·|B|, C, 2ε+1, D): a beam does not know its number
         near = self.proximity(shared)  # (N·|B|, L/8, D−2)
         embeddings: Tensor = self.spatial(near)  # (N·|B|, L)
-        return embeddings.reshape(*beams.shape[:2], -1)  # (N, |B|, L)
+        return embeddings.reshape(*beams.shape[:2], embeddings.shape[1])  # (N, |B|, L)

@@ -6,7 +6,6 @@ exported, `bic.coil100.onnx`. Files appear whole or not at all.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 from collections.abc import Callable, Mapping
@@ -14,14 +13,24 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from safetensors.torch import load_file, save_file
+from safetensors.torch import save_file
 from torch import Tensor
 
-from radialbeams.nn.bic import BICConfig, Network, build
+from radialbeams.nn.bic import Network
+from radialbeams.nn.pretrained import DamagedWeights, load_model, read_card, sha256
 
-
-class DamagedWeights(ValueError):
-    """The weights are not the ones that their card describes."""
+# Reading is the network's own part, since those who only use one read too.
+__all__ = [
+    "DamagedWeights",
+    "load_model",
+    "pick_device",
+    "read_card",
+    "save_model",
+    "sha256",
+    "write_card",
+    "write_tensors",
+    "write_whole",
+]
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
@@ -53,16 +62,6 @@ def write_card(path: Path, card: Mapping[str, Any]) -> None:
     write_whole(path, lambda partial: partial.write_text(text, encoding="utf-8"))
 
 
-def read_card(path: Path) -> dict[str, Any]:
-    if not path.is_file():
-        raise FileNotFoundError(
-            f"Expected a model card at {path}; there is none. "
-            "Name a run folder that `radialbeams train` finished, or a shipped model."
-        )
-    card: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return card
-
-
 def save_model(
     stem: Path, model: Network, card: Mapping[str, Any], *, half: bool = False
 ) -> dict[str, Any]:
@@ -89,36 +88,6 @@ def save_model(
 def _rounded(tensor: Tensor) -> Tensor:
     """Not the vectors: they are few, and a variance may be too small for 16 bits."""
     return tensor.half() if tensor.is_floating_point() and tensor.ndim > 1 else tensor
-
-
-def load_model(stem: Path) -> tuple[Network, dict[str, Any]]:
-    """STEM.safetensors into a model, strictly: other names, shapes or bytes are an error."""
-    card = read_card(stem.with_name(stem.name + ".json"))
-    weights = stem.with_name(stem.name + ".safetensors")
-    if not weights.is_file():
-        raise FileNotFoundError(
-            f"Expected weights at {weights}; there are none. An exported ONNX file goes without "
-            "them: name the run's folder instead."
-        )
-    if sha256(weights) != card["sha256"]["safetensors"]:
-        raise DamagedWeights(
-            f"{weights} does not have the sha256 that its card names, so it is damaged or was "
-            "exchanged. Copy the model again, weights and card together."
-        )
-    model = build(BICConfig.from_dict(card["config"]))
-    try:
-        model.load_state_dict(load_file(weights), strict=True)
-    except RuntimeError as error:
-        raise DamagedWeights(
-            f"{weights} holds other tensors than the config on its card describes. "
-            "Copy the model again, weights and card together."
-        ) from error
-    return model.eval(), card
-
-
-def sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 def pick_device(name: str = "auto") -> torch.device:
