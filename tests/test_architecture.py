@@ -38,12 +38,19 @@ ARROWS = {
     "answers": set(),
     "images": set(),
     "zoo": set(),
+    "transforms": {"canonicalizer", "images", "zoo"},
     "training": {"nn"},
-    "nn": set(),
+    # Only where the shipped models lie, for `Canonicalizer.from_pretrained`.
+    "nn": {"zoo"},
 }
 LIGHT = set(ARROWS) - {"engines", "training", "nn"}
-# Inside nn every part may use angles and bic wires the parts; nothing else goes sideways.
-MODULE_USES = {"angles", "bic", "rotation"}
+# Inside nn every part may use angles, and two files wire the parts: bic the network's own, module
+# the network with what lies before and behind it. Nothing else goes sideways.
+SIDEWAYS = {
+    "module": {"angles", "bic", "pose", "pretrained", "ring", "sight"},
+    "pretrained": {"bic"},  # which it builds
+    "sight": {"rotation"},  # its blur and its reach
+}
 HEAVY = {"torch", "safetensors", "onnx", "onnxscript", "matplotlib"}
 # What one may do without on a machine that only trains.
 NOT_FOR_TRAINING = ("typer", "rich", "onnx", "onnxruntime", "onnxscript", "matplotlib")
@@ -121,11 +128,14 @@ def test_the_parts_of_the_network_do_not_know_each_other(path: Path) -> None:
         name.split(".")[2] for name in imports(parse(path)) if name.startswith("radialbeams.nn")
     }
     if path.stem == "bic":
-        assert "module" not in names
-    elif path.stem == "module":
-        assert names <= MODULE_USES
+        assert not names & {"module", "pose", "pretrained", "sight"}
     else:
-        assert names <= {"angles"}
+        assert names <= SIDEWAYS.get(path.stem, {"angles"})
+
+
+def test_only_the_module_looks_for_shipped_models() -> None:
+    files = sorted((PACKAGE / "nn").glob("*.py"))
+    assert [path.stem for path in files if "zoo" in parts_used(parse(path))] == ["module"]
 
 
 # --- the light side ---

@@ -1,0 +1,208 @@
+"""Canonicalizer: a torch module that turns batches upright, in front of any other module.
+
+    upright, pose = canonicalizer(images)  # (N, C, H, W) in [0, 1], of any size
+    masks = pose.invert_masks(segmenter(upright))  # back to where things are in `images`
+
+Everything on the way is differentiable: view, network, angle and rotation. So a loss on what
+comes after can train the network. Nothing is kept between calls.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Literal, get_args
+
+import torch
+from torch import Tensor, nn
+
+from radialbeams import zoo
+from radialbeams.nn.angles import from_unit, to_unit
+from radialbeams.nn.bic import Network
+from radialbeams.nn.pose import Canvas, Pose, blend, canvas_size, inverted, middle, turned_back
+from radialbeams.nn.pretrained import load_model
+from radialbeams.nn.ring import Posterior, answer, confidence, posterior
+from radialbeams.nn.sight import Sight, cut
+
+Outputs = Tensor | tuple[Tensor, Tensor]
+Returns = Literal["both", "image"]
+
+MARGIN = 0.1  # of an object's box, around it
+SHORT = 1e-6  # a mean direction shorter than this points nowhere
+
+
+class Canonicalizer(nn.Module):
+    """Images (N, C, H, W) in [0, 1] → the images turned upright, and the pose to come back by.
+
+    `hard` turns by the likeliest beam and its offset; otherwise it is the mean direction, through
+    which every beam gets a gradient. Images with less confidence than `abstain` are left alone.
+    `returns="image"` gives the images only, for an `nn.Sequential`.
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        *,
+        parent_size: int | None = None,  # of leak-free views; None: the paper's
+        hard: bool = True,
+        abstain: float | None = None,
+        canvas: Canvas = "same",
+        returns: Returns = "both",
+        temperature: float = 1.0,  # these two are a card's calibration
+        spread_degrees: float = 0.0,
+    ) -> None:
+        super().__init__()
+        _check_options(network, abstain, canvas, returns)
+        self.network = network
+        self.sight = Sight(network.config.view_size, network.config.channels, parent_size)
+        self.hard, self.abstain, self.canvas, self.returns = hard, abstain, canvas, returns
+        self.temperature, self.spread = temperature, math.radians(spread_degrees)
+
+    @classmethod
+    def from_pretrained(
+        cls,
+        model: str | Path = zoo.DEFAULT,
+        *,
+        hard: bool = True,
+        abstain: float | None = None,
+        canvas: Canvas = "same",
+        returns: Returns = "both",
+    ) -> Canonicalizer:
+        """A shipped model by its name, or your own by the path of its run folder."""
+        network, card = load_model(zoo.find(model).stem)
+        protocol, calibration = card["protocol"], card.get("calibration", {})
+        return cls(
+            network,
+            parent_size=protocol["parent_size"] if protocol["name"] == "leakfree" else None,
+            hard=hard,
+            abstain=abstain,
+            canvas=canvas,
+            returns=returns,
+            temperature=calibration.get("temperature", 1.0),
+            spread_degrees=calibration.get("spread", 0.0),
+        ).eval()
+
+    def forward(self, images: Tensor) -> Tensor | tuple[Tensor, Pose]:
+        _check_images(images)
+        views = self.sight(images)  # (N, c, S, S)
+        outputs = self.network(views)  # unit vectors (N, 2), or logits and offsets (N, |B|)
+        pose = self.pose(outputs, images)  # N angles
+        upright = pose.apply_images(images)  # (N, C, H', W')
+        return upright if self.returns == "image" else (upright, pose)
+
+    def pose(self, outputs: Outputs, images: Tensor) -> Pose:
+        """What the network's outputs mean for the images that it saw."""
+        angle, sure = self.read(outputs)
+        return Pose.from_angles(
+            angle,
+            (images.shape[-2], images.shape[-1]),
+            canvas=self.canvas,
+            confidence=sure,
+            applied=self._applied(sure),
+        )
+
+    def read(self, outputs: Outputs) -> tuple[Tensor, Tensor]:
+        """Angles and confidences, (N,) each; without a posterior there is no confidence."""
+        if isinstance(outputs, Tensor):
+            angle = from_unit(outputs.float())
+            return angle, torch.full_like(angle, math.nan)
+        found = posterior(*outputs, self.temperature)
+        angle = answer(found) if self.hard else mean_direction(found)
+        return angle, confidence(found, self.spread)
+
+    def crops(
+        self,
+        images: Tensor,
+        boxes: Sequence[Tensor] | Tensor,
+        *,
+        margin: float = MARGIN,
+        size: int | None = None,  # None: what the network was trained on
+    ) -> tuple[Tensor, Pose]:
+        """Each object upright in a square of its own: (M, C, size, size), and its way back.
+
+        `boxes` are (Kᵢ, 4) for each image as x₀, y₀, x₁, y₁, or (M, 5) with the image's number in
+        front. The square lies around the box's middle; its side is the box's longer one and the
+        margin at both ends. `pose.source` tells which image an object is from.
+        """
+        _check_images(images)
+        source, box = _listed(boxes, images)  # (M,), (M, 4)
+        size = size or self.sight.square_size
+        centres = (box[:, :2] + box[:, 2:]) / 2  # (M, 2)
+        sides = (box[:, 2:] - box[:, :2]).amax(-1).clamp(min=1) * (1 + 2 * margin)  # (M,)
+        whole = images[source]  # (M, C, H, W)
+        angle, sure = self.read(self.network(self.sight.around(whole, centres, sides)))
+        applied = self._applied(sure)
+        turn = torch.where(applied, angle, torch.zeros_like(angle))
+        # First a square that holds every angle, at the new scale, and only then the turn: sampling
+        # a turned grid at once would skip pixels of large objects.
+        wide = canvas_size((size, size), "expand")
+        squares = cut(whole, centres, sides * (wide[0] / size), wide[0])
+        small = middle((size, size))
+        origin = inverted(turned_back(turn, middle(wide), small))
+        upright = blend(squares, origin, (size, size), 0.0)
+        x, y = centres.unbind(-1)
+        transform = turned_back(turn, (x, y), small, size / sides)
+        before = (images.shape[-2], images.shape[-1])
+        return upright, Pose(angle, sure, applied, transform, source, before, (size, size))
+
+    def _applied(self, sure: Tensor) -> Tensor:
+        if self.abstain is None:
+            return torch.ones_like(sure, dtype=torch.bool)
+        return sure >= self.abstain
+
+
+def mean_direction(found: Posterior) -> Tensor:
+    """(N,) radians: where the mean of the posterior points, which moves with all of its mass."""
+    mean = (found.log_probabilities.exp()[..., None] * to_unit(found.angles)).sum(-2)  # (N, 2)
+    # A mean of no length points nowhere, and its gradient would not be a number.
+    short = mean.detach().norm(dim=-1, keepdim=True) < SHORT
+    return from_unit(mean + short * mean.new_tensor((SHORT, 0.0)))
+
+
+# --- what comes in -----------------------------------------------------------------------------
+
+
+def _listed(boxes: Sequence[Tensor] | Tensor, images: Tensor) -> tuple[Tensor, Tensor]:
+    """The number of its image and the box itself for every object: (M,) and (M, 4)."""
+    if not isinstance(boxes, Tensor):
+        if len(boxes) != images.shape[0]:
+            raise ValueError(
+                f"Expected the boxes of {images.shape[0]} images, one tensor (K, 4) for each; got "
+                f"{len(boxes)}. Where an image has none, give torch.zeros(0, 4)."
+            )
+        numbers = [box.new_full((box.shape[0], 1), number) for number, box in enumerate(boxes)]
+        rows = [torch.cat(pair, dim=1) for pair in zip(numbers, boxes, strict=True)]
+        boxes = torch.cat(rows) if rows else images.new_zeros(0, 5)
+    if boxes.ndim != 2 or boxes.shape[1] != 5:
+        raise ValueError(
+            "Expected boxes (K, 4) for each image, or one tensor (M, 5) with the image's number "
+            f"in front; got {tuple(boxes.shape)}."
+        )
+    boxes = boxes.to(images.device, torch.float32)
+    return boxes[:, 0].long(), boxes[:, 1:]
+
+
+def _check_images(images: Tensor) -> None:
+    if images.ndim != 4:
+        raise ValueError(
+            f"Expected images of shape (N, C, H, W); got {tuple(images.shape)}. One image alone "
+            "is a batch of one: image[None]."
+        )
+    if not images.is_floating_point():
+        raise ValueError(
+            f"Expected float images in [0, 1]; got {images.dtype}. Convert bytes: x.float() / 255."
+        )
+
+
+def _check_options(
+    network: Network, abstain: float | None, canvas: Canvas, returns: Returns
+) -> None:
+    canvas_size((1, 1), canvas)
+    if returns not in get_args(Returns):
+        raise ValueError(f"returns must be one of {', '.join(get_args(Returns))}; got {returns!r}.")
+    if abstain is not None and network.config.decoder != "ring":
+        raise ValueError(
+            "abstain needs a network that says how sure it is; the paper's network gives an angle "
+            "only. Use a ring, or leave abstain out."
+        )

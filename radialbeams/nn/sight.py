@@ -1,0 +1,133 @@
+"""Sight: what a network sees of float images of any size, differentiably.
+
+The view that is not turned separates into its axes: cutting a square out, making it small,
+blurring and resampling it are one matrix for the rows and one for the columns. The two products
+make what Pillow and `images.views` make of files, up to their rounding to bytes.
+"""
+
+from __future__ import annotations
+
+from contextlib import AbstractContextManager, nullcontext
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from radialbeams.nn.rotation import REACH, blur_sigma, disc, gaussian_matrix
+
+LOBES = 3  # of the Lanczos kernel
+LUMA = (0.299, 0.587, 0.114)  # what red, green and blue count in a grey image
+
+
+class Sight(nn.Module):
+    """Images (N, C, H, W) in [0, 1] → views (N, channels, S, S) under a protocol.
+
+    With `parent_size` the leak-free one: the centred square at that size, blurred, and only the
+    disc in its middle. Without, the paper's: the centred square itself.
+    """
+
+    def __init__(self, view_size: int, channels: int, parent_size: int | None) -> None:
+        super().__init__()
+        self.channels = channels
+        self.leakfree = parent_size is not None
+        self.square_size = parent_size or view_size
+        reduce = blur_and_resample(parent_size, view_size) if parent_size else torch.eye(view_size)
+        # Made of the sizes alone, so no part of what is saved.
+        self.reduce: Tensor
+        self.mask: Tensor
+        self.register_buffer("reduce", reduce, persistent=False)  # (S, P)
+        self.register_buffer("mask", disc(view_size), persistent=False)  # (S, S)
+
+    def forward(self, images: Tensor) -> Tensor:
+        """The centred squares of whole images."""
+        height, width = images.shape[-2:]
+        side = min(height, width)
+        top, left = (height - side) // 2, (width - side) // 2
+        square = images[..., top : top + side, left : left + side]
+        weights = self._weights(side, self.reduce.new_tensor(-0.5), self.reduce.new_tensor(side))
+        return self._seen(square, weights, weights)
+
+    def around(self, images: Tensor, centres: Tensor, sides: Tensor) -> Tensor:
+        """One square of each image: its centre (N, 2) as x, y and its side (N,), in pixels."""
+        x, y = (centres - sides[:, None] / 2).unbind(-1)
+        columns = self._weights(images.shape[-1], x, sides)[:, None]  # (N, 1, S, W)
+        rows = self._weights(images.shape[-2], y, sides)[:, None]  # (N, 1, S, H)
+        return self._seen(images, rows, columns)
+
+    def _weights(self, length: int, start: Tensor, side: Tensor) -> Tensor:
+        with full_precision(self.reduce.device):
+            return self.reduce @ lanczos(length, start, side, self.square_size)
+
+    def _seen(self, images: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+        views = both_axes(in_channels(images, self.channels), rows, columns)
+        # Lanczos overshoots at edges. Bytes cannot, and the blur takes it away.
+        return views * self.mask if self.leakfree else views.clamp(0, 1)
+
+
+def cut(images: Tensor, centres: Tensor, sides: Tensor, size: int) -> Tensor:
+    """One square of each image, made as large as said: (N, C, H, W) → (N, C, size, size)."""
+    x, y = (centres - sides[:, None] / 2).unbind(-1)
+    columns = lanczos(images.shape[-1], x, sides, size)[:, None]  # (N, 1, size, W)
+    rows = lanczos(images.shape[-2], y, sides, size)[:, None]  # (N, 1, size, H)
+    return both_axes(images, rows, columns).to(images.dtype)
+
+
+def both_axes(images: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+    with full_precision(images.device):
+        return rows @ (images.float() @ columns.mT)
+
+
+def full_precision(device: torch.device) -> AbstractContextManager[object]:
+    """Under autocast, pixels multiplied in half precision would lose what 8 bits hold."""
+    if torch.is_autocast_enabled(device.type):
+        return torch.autocast(device.type, enabled=False)
+    return nullcontext()
+
+
+def lanczos(length: int, start: Tensor, side: Tensor, size: int) -> Tensor:
+    """(…, size, length): what each of `length` pixels counts in each of `size` new ones.
+
+    The new pixels tile `side` old ones from the edge `start` on, an edge being half a pixel from
+    the index of the pixel. As in Pillow the kernel is as wide as a new pixel, so nothing is
+    skipped, and its weights sum to 1; new pixels beyond the image are 0.
+    """
+    step = (side / size)[..., None]  # (…, 1)
+    places = start[..., None] + (torch.arange(size, device=start.device) + 0.5) * step  # (…, size)
+    apart = torch.arange(length, device=start.device) - places[..., None]  # (…, size, length)
+    apart = apart / step.clamp(min=1)[..., None]
+    near = torch.sinc(apart) * torch.sinc(apart / LOBES) * (apart.abs() < LOBES)
+    inside = ((places > -0.5) & (places < length - 0.5))[..., None]
+    return torch.where(inside, near / near.sum(-1, keepdim=True), torch.zeros_like(near))
+
+
+def blur_and_resample(parent_size: int, view_size: int) -> Tensor:
+    """(S, P): the leak-free blur and the bicubic resample after it, along one axis.
+
+    The matrix of the blur is itself an image, whose columns are blurred pixels: resampled along
+    its rows by the function that training resamples with, it is the matrix of both.
+    """
+    blur = gaussian_matrix(parent_size, blur_sigma(parent_size, view_size))  # (P, P)
+    offsets = torch.arange(view_size) - (view_size - 1) / 2
+    # With align_corners, ±1 are the centres of the outermost pixels.
+    rows = offsets * (REACH * parent_size / view_size) / ((parent_size - 1) / 2)
+    y, x = torch.meshgrid(rows, torch.linspace(-1, 1, parent_size), indexing="ij")
+    grid = torch.stack((x, y), dim=-1)
+    both = F.grid_sample(
+        blur[None, None], grid[None], mode="bicubic", padding_mode="border", align_corners=True
+    )
+    return both[0, 0]
+
+
+def in_channels(images: Tensor, channels: int) -> Tensor:
+    """Grey of coloured images, or grey images in three channels, if that is what is asked for."""
+    found = images.shape[1]
+    if found == channels:
+        return images
+    if found == 1:
+        return images.expand(-1, channels, -1, -1)
+    if found == 3 and channels == 1:
+        return (images * images.new_tensor(LUMA)[:, None, None]).sum(1, keepdim=True)
+    raise ValueError(
+        f"This network sees images of {channels} channel(s); got {found}. Give it grey images of "
+        "1 channel or coloured ones of 3."
+    )
