@@ -15,7 +15,7 @@ from radialbeams.nn.rotation import rotate
 
 angles = st.floats(0, 2 * math.pi)
 sides = st.integers(24, 90)
-long_sides = st.integers(100, 180)
+long_sides = st.integers(120, 180)
 canvases = st.sampled_from(["same", "expand"])
 
 
@@ -183,13 +183,13 @@ def test_a_bright_spot_is_where_the_points_say(
 
 
 @given(angles, long_sides, long_sides, st.floats(0.35, 0.65), st.floats(0.35, 0.65))
-@example(math.pi / 4, 100, 100, 0.5, 0.5)
+@example(math.pi / 4, 120, 120, 0.5, 0.5)
 @settings(max_examples=60, deadline=None)
 def test_masks_come_back(angle: float, height: int, width: int, across: float, down: float) -> None:
     """An upright segmenter's mask of a round thing is the round thing in the original frame.
 
     The nearest pixel is off by a quarter of a pixel on average, all along the outline: smaller
-    things than these, of 60 pixels across, lose a larger share of themselves.
+    things than these, of 70 pixels across, lose a larger share of themselves.
     """
     size = (height, width)
     x, y, radius = across * size[1], down * size[0], 0.3 * min(size)
@@ -199,8 +199,7 @@ def test_masks_come_back(angle: float, height: int, width: int, across: float, d
     back, truth = turned.invert_masks(seen), disc(size, x, y, radius)
     assert back.dtype == torch.bool
     assert overlap(back, truth) >= 0.98
-    # Two roundings, there and back again, cost a little more.
-    assert overlap(turned.invert_masks(turned.apply_masks(truth)), truth) >= 0.96
+    assert overlap(turned.invert_masks(turned.apply_masks(truth)), truth) >= 0.98
 
 
 def overlap(one: Tensor, other: Tensor) -> float:
@@ -227,7 +226,7 @@ def test_features_at_a_lower_resolution_come_back_to_where_they_belong(
     turned = pose(angle, size, "expand")
     rows, columns = ((torch.arange(side // stride) + 0.5) * stride - 0.5 for side in turned.after)
     u, v = turned.apply_points(torch.tensor([[[x, y]]]))[0, 0]
-    coarse = torch.exp(-((columns - u) ** 2 + (rows[:, None] - v) ** 2) / (2 * (3 * stride) ** 2))
+    coarse = torch.exp(-((columns - u) ** 2 + (rows[:, None] - v) ** 2) / (2 * stride**2))
     back = turned.invert_features(coarse[None, None], size=(128 // stride, 160 // stride))[0, 0]
     assert back.shape == (128 // stride, 160 // stride)
     mass = back / back.sum()

@@ -59,9 +59,11 @@ class Sight(nn.Module):
             return self.reduce @ lanczos(length, start, side, self.square_size)
 
     def _seen(self, images: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
-        views = both_axes(in_channels(images, self.channels), rows, columns)
-        # Lanczos overshoots at edges. Bytes cannot, and the blur takes it away.
-        return views * self.mask if self.leakfree else views.clamp(0, 1)
+        images = in_channels(images, self.channels)
+        if self.leakfree:
+            return both_axes(images, rows, columns) * self.mask
+        # Lanczos overshoots at edges and bytes cannot; nothing blurs that away here.
+        return both_axes(images, rows, columns, limits=(0.0, 1.0))
 
 
 def cut(images: Tensor, centres: Tensor, sides: Tensor, size: int) -> Tensor:
@@ -72,9 +74,16 @@ def cut(images: Tensor, centres: Tensor, sides: Tensor, size: int) -> Tensor:
     return both_axes(images, rows, columns).to(images.dtype)
 
 
-def both_axes(images: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+def both_axes(
+    images: Tensor,
+    rows: Tensor,
+    columns: Tensor,
+    limits: tuple[float, float] = (-torch.inf, torch.inf),
+) -> Tensor:
+    """(N, C, H, W) → (N, C, S, S); the values are held within the limits after each axis."""
     with full_precision(images.device):
-        return rows @ (images.float() @ columns.mT)
+        across = (images.float() @ columns.mT).clamp(*limits)
+        return (rows @ across).clamp(*limits)
 
 
 def full_precision(device: torch.device) -> AbstractContextManager[object]:
