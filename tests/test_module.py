@@ -51,6 +51,7 @@ def tensor(image: Image.Image) -> Tensor:
 
 
 def both(canonicalizer: Canonicalizer, images: Tensor) -> tuple[Tensor, Pose]:
+    """`canonicalizer(images)`, with its type."""
     upright, pose = canonicalizer(images)
     return upright, pose
 

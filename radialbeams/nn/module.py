@@ -84,12 +84,17 @@ class Canonicalizer(nn.Module):
         ).eval()
 
     def forward(self, images: Tensor) -> Tensor | tuple[Tensor, Pose]:
+        upright, pose = self.canonicalize(images)
+        return upright if self.returns == "image" else (upright, pose)
+
+    def canonicalize(self, images: Tensor) -> tuple[Tensor, Pose]:
+        """Images and pose, whatever `returns` says."""
         _check_images(images)
         views = self.sight(images)  # (N, c, S, S)
         outputs = self.network(views)  # unit vectors (N, 2), or logits and offsets (N, |B|)
         pose = self.pose(outputs, images)  # N angles
         upright = pose.apply_images(images)  # (N, C, H', W')
-        return upright if self.returns == "image" else (upright, pose)
+        return upright, pose
 
     def pose(self, outputs: Outputs, images: Tensor) -> Pose:
         """What the network's outputs mean for the images that it saw."""

@@ -276,6 +276,9 @@ def blend(pixels: Tensor, origin: Tensor, size: Size, fill: float) -> Tensor:
     grid = torch.stack(_sources(_normalised(origin, pixels.shape[-2:]), size), dim=-1)
     values = pixels.to(origin.dtype)
     mixed = _sampled(values, grid, "bilinear", fill)
+    if torch.compiler.is_exporting():
+        # A second sampling would cost a runtime a millisecond; without, 1e-5 is all that differs.
+        return mixed.to(pixels.dtype)
     nearest = _sampled(values, grid.detach(), "nearest", fill)
     # A map of whole numbers only moves pixels. The values are then theirs to the bit, but the
     # gradient stays that of the interpolation: the angle must be able to leave a quarter turn.

@@ -1,0 +1,90 @@
+"""One ONNX file of canonicaliser and classifier: it computes what torch computes, or is not."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import numpy as np
+import onnxruntime
+import pytest
+import torch
+from torch import Tensor, nn
+
+from radialbeams.nn.bic import BICConfig, build
+from radialbeams.nn.module import Canonicalizer
+from radialbeams.training import pipeline
+from radialbeams.training.export import ParityError
+from radialbeams.training.pipeline import OUTPUTS, export_pipeline
+
+CONFIG = BICConfig(
+    view_size=24,
+    num_beams=12,
+    beam_length=12,
+    epsilon=0,
+    sampler="polar",
+    decoder="ring",
+    ring_stem=8,
+    ring_stages=(8,),
+    ring_width=16,
+    ring_dilations=(1, 2),
+)
+Made = tuple[Path, Canonicalizer, nn.Module, Tensor, float]
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    """The one export of these tests."""
+    torch.manual_seed(0)
+    front = Canonicalizer(build(CONFIG), parent_size=54, abstain=0.18).eval()
+    classifier = nn.Sequential(nn.Conv2d(3, 4, 5, 3), nn.Flatten(), nn.LazyLinear(5)).eval()
+    example = torch.rand(2, 3, 30, 41)
+    classifier(example)
+    path = tmp_path_factory.mktemp("pipeline") / "whole.onnx"
+    return path, front, classifier, example, export_pipeline(front, classifier, path, example)
+
+
+@pytest.fixture
+def exported(made: Made, monkeypatch: pytest.MonkeyPatch) -> Made:
+    """Every later export gets the graph of the first."""
+    monkeypatch.setattr(
+        pipeline, "_write_graph", lambda whole, to, example: shutil.copy(made[0], to)
+    )
+    return made
+
+
+@pytest.mark.parametrize("batch", [1, 2, 9])
+def test_the_file_answers_as_torch_does_at_every_batch(made: Made, batch: int) -> None:
+    path, front, classifier, _, difference = made
+    assert difference <= 1e-4
+    images = torch.rand(batch, 3, 30, 41, generator=torch.Generator().manual_seed(batch))
+    with torch.inference_mode():
+        upright, pose = front.canonicalize(images)
+        expected = classifier(upright), pose.angle, pose.confidence, pose.applied
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    for want, found in zip(expected, session.run(None, {"images": images.numpy()}), strict=True):
+        np.testing.assert_allclose(found, want.numpy(), atol=1e-4)
+
+
+def test_the_file_says_what_goes_in_and_comes_out(made: Made) -> None:
+    session = onnxruntime.InferenceSession(str(made[0]), providers=["CPUExecutionProvider"])
+    (given,) = session.get_inputs()
+    assert given.name == "images" and given.shape[1:] == [3, 30, 41]
+    assert isinstance(given.shape[0], str)  # any batch
+    assert tuple(output.name for output in session.get_outputs()) == OUTPUTS
+
+
+def test_without_parity_there_is_no_file(exported: Made, tmp_path: Path) -> None:
+    _, front, _, example, _ = exported
+    other = nn.Sequential(nn.Conv2d(3, 4, 5, 3), nn.Flatten(), nn.LazyLinear(5)).eval()
+    other(example)
+    with pytest.raises(ParityError, match=r"they differ by .*, so mine\.onnx was not written"):
+        export_pipeline(front, other, tmp_path / "mine.onnx", example)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_example_is_a_batch_of_images(made: Made, tmp_path: Path) -> None:
+    _, front, classifier, example, _ = made
+    for wrong in (example[0], example[:0]):
+        with pytest.raises(ValueError, match=r"Expected an example \(N, C, H, W\)"):
+            export_pipeline(front, classifier, tmp_path / "mine.onnx", wrong)
