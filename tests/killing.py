@@ -64,23 +64,27 @@ def undisturbed(folder: Path, in_place: bool) -> Result:
 
 
 def killed(folder: Path, in_place: bool, kills: int, files: int, rng: random.Random) -> Result:
-    """Each kill comes a moment after the journal has reached a place drawn by lot."""
+    """Each kill comes a moment after the journal has reached a place drawn by lot.
+
+    A run may come to its end in that moment; then it was the last.
+    """
     home = folder / ("pictures" if in_place else "out")
     journal = home / ".radialbeams-run" / "journal.jsonl"
     moments = sorted(rng.randrange(max(files // 16 - 1, 1)) for _ in range(kills))
-    count = 0
-    for moment in moments:
-        process = subprocess.Popen(
-            command(in_place), cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
-        )
-        while process.poll() is None and _lines(journal) <= moment:
-            time.sleep(0.001)
-        time.sleep(rng.choice((0, rng.uniform(0, 0.02), rng.uniform(0, 0.5))))
-        count += process.poll() is None
-        process.kill()
-        process.wait()
+    for count, moment in enumerate(moments):
+        with tempfile.TemporaryFile("w+") as said:
+            process = subprocess.Popen(
+                command(in_place), cwd=folder, stdout=said, stderr=subprocess.DEVNULL
+            )
+            while process.poll() is None and _lines(journal) <= moment:
+                time.sleep(0.001)
+            time.sleep(rng.choice((0, rng.uniform(0, 0.02), rng.uniform(0, 0.5))))
+            process.kill()
+            if process.wait() >= 0:  # it has ended by itself
+                said.seek(0)
+                return Result(_left_behind(folder), said.read(), count)
     last = undisturbed(folder, in_place)
-    return Result(last.files, last.lines, count)
+    return Result(last.files, last.lines, len(moments))
 
 
 def compare(files: int, kills: int, *, in_place: bool, seed: int) -> tuple[Result, Result]:
