@@ -38,7 +38,7 @@ ARROWS = {
     "answers": set(),
     "images": set(),
     "zoo": set(),
-    "transforms": {"canonicalizer", "images", "zoo"},
+    "transforms": {"answers", "canonicalizer", "images", "zoo"},
     "training": {"nn"},
     # Only where the shipped models lie, for `Canonicalizer.from_pretrained`.
     "nn": {"zoo"},

@@ -1,0 +1,136 @@
+"""Turning upright as a step of other people's pipelines: a Dataset's transform, a scikit-learn one.
+
+Both leave a picture alone when the model is less sure of it than `abstain`, and both can be
+pickled: a process loads the model when it meets its first picture.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from radialbeams import images, zoo
+from radialbeams.answers import Answer
+from radialbeams.canonicalizer import Canonicalizer
+from radialbeams.images import Corners
+
+Array = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class Upright:
+    """A Pillow image in, the image turned upright out: `Compose([Upright(), ToTensor()])`."""
+
+    model: str = zoo.DEFAULT
+    abstain: float = 0.0  # confidence below which a picture is left alone
+    corners: Corners = "same"
+    fill: str | None = None
+
+    def __call__(self, image: Image.Image) -> Image.Image:
+        (answer,) = _loaded(self.model).answers([image])
+        picture = images.read(image).image  # as it is meant to be seen
+        if not _is_sure(answer, self.abstain):
+            return picture
+        degrees = -answer.angle_degrees
+        return images.turn(picture, degrees, corners=self.corners, fill=self.fill)
+
+
+class UprightTransformer:
+    """Arrays in, the same arrays turned upright out, as a step of a scikit-learn Pipeline.
+
+    `X` is (N, H, W) or (N, H, W, C) of uint8, uint16 or float in [0, 1]; or (N, H·W·C) if
+    `image_shape` says how to read a row. There is nothing to fit: the model is trained already.
+    """
+
+    def __init__(
+        self,
+        model: str = zoo.DEFAULT,
+        abstain: float = 0.0,
+        image_shape: Sequence[int] | None = None,
+    ) -> None:
+        self.model = model
+        self.abstain = abstain
+        self.image_shape = image_shape
+
+    def fit(self, X: Any, y: Any = None) -> UprightTransformer:
+        return self
+
+    def transform(self, X: Any) -> Array:
+        given = np.asarray(X)
+        shape = given.shape[1:] if self.image_shape is None else tuple(self.image_shape)
+        pictures = list(given.reshape(len(given), *shape))
+        if not pictures:
+            return given.copy()
+        answers = _loaded(self.model).answers(pictures)
+        turned = [
+            _turned_inside(picture, -answer.angle_degrees)
+            if _is_sure(answer, self.abstain)
+            else picture
+            for picture, answer in zip(pictures, answers, strict=True)
+        ]
+        return np.stack(turned).reshape(given.shape)
+
+    def fit_transform(self, X: Any, y: Any = None) -> Array:
+        return self.fit(X, y).transform(X)
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        return {
+            "model": self.model,
+            "abstain": self.abstain,
+            "image_shape": self.image_shape,
+        }
+
+    def set_params(self, **params: Any) -> UprightTransformer:
+        unknown = sorted(set(params) - set(self.get_params()))
+        if unknown:
+            raise ValueError(
+                f"Unknown to UprightTransformer: {', '.join(unknown)}. "
+                f"It has {', '.join(self.get_params())}."
+            )
+        for name, value in params.items():
+            setattr(self, name, value)
+        return self
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return True
+
+    def __sklearn_tags__(self) -> Any:
+        # Asked for by scikit-learn alone, so it is there.
+        from sklearn.utils import (  # type: ignore[import-not-found, import-untyped, unused-ignore]
+            InputTags,
+            Tags,
+            TargetTags,
+            TransformerTags,
+        )
+
+        return Tags(
+            estimator_type=None,
+            target_tags=TargetTags(required=False),
+            transformer_tags=TransformerTags(preserves_dtype=[]),
+            requires_fit=False,
+            input_tags=InputTags(two_d_array=self.image_shape is not None, three_d_array=True),
+        )
+
+
+# One thread a process: whoever loads data has a process for every core already.
+@lru_cache(maxsize=4)
+def _loaded(model: str) -> Canonicalizer:
+    return Canonicalizer(model, threads=1)
+
+
+def _is_sure(answer: Answer, abstain: float) -> bool:
+    """The paper's network never says how sure it is."""
+    return answer.confidence is None or answer.confidence >= abstain
+
+
+def _turned_inside(picture: Array, degrees: float) -> Array:
+    """On the same canvas, also a quarter turn of a picture that is not square."""
+    if degrees % 90 == 0 and degrees % 180 and picture.shape[0] != picture.shape[1]:
+        degrees += 1e-6  # a multiple of 90° itself would swap the sides
+    return images.turn(picture, degrees, corners="same")

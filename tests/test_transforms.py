@@ -1,0 +1,122 @@
+"""Steps of other people's pipelines: pickled, loaded late, the same type and shape out as in."""
+
+from __future__ import annotations
+
+import pickle
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from radialbeams import transforms
+from radialbeams.answers import Answer
+from radialbeams.canonicalizer import Canonicalizer, canonicalize
+from radialbeams.transforms import Upright, UprightTransformer
+
+MODEL = "ring.coil100"
+HORSE = Path(__file__).parents[1] / "radialbeams" / "pictures" / "horse.webp"
+
+
+@pytest.fixture(scope="module")
+def horse() -> Image.Image:
+    return Image.open(HORSE).convert("RGB").resize((90, 64))
+
+
+def arrays(image: Image.Image) -> np.ndarray[Any, np.dtype[np.uint8]]:
+    """(2, H, W, 3): the picture, and upside down."""
+    pixels = np.asarray(image)
+    return np.stack((pixels, pixels[::-1, ::-1]))
+
+
+def test_a_picture_comes_back_upright(horse: Image.Image) -> None:
+    made = Upright(MODEL)(horse)
+    expected = canonicalize(horse, MODEL, corners="same").image
+    assert made.size == horse.size
+    # The angle there is rounded to a hundredth of a degree.
+    assert np.abs(np.asarray(made, float) - np.asarray(expected, float)).mean() < 0.2
+
+
+def test_the_transform_is_pickled_without_its_model(horse: Image.Image) -> None:
+    before = Upright(MODEL, corners="expand", fill="white")
+    expected = before(horse)  # has loaded the model
+    packed = pickle.dumps(before)
+    assert len(packed) < 500
+    after = pickle.loads(packed)
+    assert after == before
+    assert np.array_equal(np.asarray(after(horse)), np.asarray(expected))
+
+
+def test_unsure_pictures_are_left_alone(horse: Image.Image) -> None:
+    left = Upright(MODEL, abstain=1.1)(horse)
+    assert np.array_equal(np.asarray(left), np.asarray(horse))
+    stack = arrays(horse)
+    assert np.array_equal(UprightTransformer(MODEL, abstain=1.1).fit_transform(stack), stack)
+
+
+def test_the_model_without_a_confidence_always_turns(horse: Image.Image) -> None:
+    turned = Upright("bic.coil100", abstain=0.9)(horse)
+    assert not np.array_equal(np.asarray(turned), np.asarray(horse))
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.uint16, np.float32])
+@pytest.mark.parametrize("channels", [0, 1, 3])
+def test_arrays_keep_their_shape_and_type(
+    horse: Image.Image, kind: type[np.generic], channels: int
+) -> None:
+    stack = arrays(horse)[..., 0] if not channels else arrays(horse)[..., :channels]
+    given = (stack / 255 if kind is np.float32 else stack).astype(kind)
+    made = UprightTransformer(MODEL).fit(given).transform(given)
+    assert (made.shape, made.dtype) == (given.shape, given.dtype)
+    assert not np.array_equal(made, given)
+
+
+def test_rows_are_read_as_pictures(horse: Image.Image) -> None:
+    stack = arrays(horse)
+    rows = UprightTransformer(MODEL, image_shape=(64, 90, 3)).transform(stack.reshape(2, -1))
+    assert np.array_equal(rows.reshape(stack.shape), UprightTransformer(MODEL).transform(stack))
+
+
+def test_no_pictures_are_none() -> None:
+    assert UprightTransformer(MODEL).transform(np.zeros((0, 8, 8), np.uint8)).shape == (0, 8, 8)
+
+
+def test_a_quarter_turn_keeps_the_canvas(
+    horse: Image.Image, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Else one such answer in a batch of wide pictures could not be stacked with the others."""
+    quarter = [Answer(90.0, 1.0), Answer(180.0, 1.0)]
+    monkeypatch.setattr(Canonicalizer, "answers", lambda *_: quarter)
+    stack = arrays(horse)
+    made = UprightTransformer(MODEL).transform(stack)
+    assert made.shape == stack.shape
+    assert np.array_equal(made[1], stack[0])
+
+
+def test_parameters_as_scikit_learn_wants_them() -> None:
+    step = UprightTransformer(MODEL, abstain=0.3)
+    again = UprightTransformer(**step.get_params())
+    assert again.get_params() == step.get_params()
+    assert step.set_params(abstain=0.7).abstain == 0.7
+    with pytest.raises(ValueError, match="Unknown to UprightTransformer: absten"):
+        step.set_params(absten=1)
+
+
+def test_in_a_pipeline_of_scikit_learn(horse: Image.Image) -> None:
+    pytest.importorskip("sklearn")
+    from sklearn.base import clone
+    from sklearn.neighbors import KNeighborsClassifier
+    from sklearn.pipeline import make_pipeline
+
+    rows = np.repeat(arrays(horse), 3, axis=0).reshape(6, -1)
+    step = UprightTransformer(MODEL, image_shape=(64, 90, 3))
+    model = clone(make_pipeline(step, KNeighborsClassifier(1)))
+    found = model.fit(rows, [0, 0, 0, 1, 1, 1]).predict(rows)
+    assert found.shape == (6,)
+    assert model[0].get_params() == step.get_params()
+
+
+def test_a_process_loads_a_model_once() -> None:
+    transforms._loaded.cache_clear()
+    assert transforms._loaded(MODEL) is transforms._loaded(MODEL)
