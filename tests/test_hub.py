@@ -1,0 +1,64 @@
+"""The hub's mixin: saved with its options, read back the same, also by those without the hub."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+import torch
+
+from radialbeams.nn.module import Canonicalizer
+
+pytest.importorskip("huggingface_hub")
+
+from radialbeams.training import hub
+from radialbeams.training.hub import HubCanonicalizer
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    front = Canonicalizer.from_pretrained("ring.lfw", abstain=0.4, canvas="expand")
+    HubCanonicalizer.around(front).save_pretrained(tmp_path)
+    return tmp_path
+
+
+def test_what_was_saved_comes_back_with_its_options(saved: Path) -> None:
+    front = HubCanonicalizer.from_pretrained(saved, canvas="same")
+    assert (front.abstain, front.canvas, front.training) == (0.4, "same", False)
+    expected = Canonicalizer.from_pretrained("ring.lfw", abstain=0.4)
+    images = torch.rand(2, 3, 60, 50)
+    with torch.inference_mode():
+        (upright, pose), (same, other) = front(images), expected.canonicalize(images)
+    assert torch.equal(upright, same)
+    torch.testing.assert_close(pose.confidence, other.confidence)
+
+
+def test_those_without_the_hub_read_it_too(saved: Path) -> None:
+    images = torch.rand(1, 3, 60, 50)
+    with torch.inference_mode():
+        _, pose = Canonicalizer.from_pretrained(saved).canonicalize(images)
+        _, expected = Canonicalizer.from_pretrained("ring.lfw").canonicalize(images)
+    torch.testing.assert_close(pose.confidence, expected.confidence)
+
+
+def test_the_papers_network_goes_there_and_back(tmp_path: Path) -> None:
+    HubCanonicalizer.around(Canonicalizer.from_pretrained("bic.coil100")).save_pretrained(tmp_path)
+    assert not HubCanonicalizer.from_pretrained(tmp_path).sight.leakfree
+    assert not Canonicalizer.from_pretrained(tmp_path).sight.leakfree
+
+
+def test_an_id_is_fetched_from_the_hub(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def fetched(name: str, **options: Any) -> str:
+        asked.append((name, options["allow_patterns"]))
+        return str(saved)
+
+    monkeypatch.setattr(hub, "snapshot_download", fetched)
+    monkeypatch.setattr(
+        "huggingface_hub.hub_mixin.hf_hub_download", lambda **_: str(saved / "config.json")
+    )
+    front = HubCanonicalizer.from_pretrained("me/faces")
+    assert front.abstain == 0.4
+    assert asked == [("me/faces", ["model.json", "model.safetensors"])]
