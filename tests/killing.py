@@ -80,7 +80,8 @@ def killed(folder: Path, in_place: bool, kills: int, files: int, rng: random.Ran
                 time.sleep(0.001)
             time.sleep(rng.choice((0, rng.uniform(0, 0.02), rng.uniform(0, 0.5))))
             process.kill()
-            if process.wait() >= 0:  # it has ended by itself
+            process.wait()
+            if (folder / "sheet.html").exists() and not journal.exists():  # all was done before
                 said.seek(0)
                 return Result(_left_behind(folder), said.read(), count)
     last = undisturbed(folder, in_place)
