@@ -201,6 +201,14 @@ def test_an_expanded_canvas_holds_all_of_the_image(images: Tensor) -> None:
     assert (back - images)[..., 1:-1, 1:-1].abs().mean() < 0.03
 
 
+def test_outside_lies_the_fill() -> None:
+    module = Canonicalizer(Fixed(0.8), parent_size=72, fill=0.5)  # type: ignore[arg-type]
+    images = torch.ones(1, 3, 64, 64)
+    assert both(module, images)[0][0, :, 0, 0].tolist() == [0.5] * 3
+    crops, _ = module.crops(images, [torch.tensor([[-30.0, -30, 30, 30]])], size=64)
+    assert crops[0, :, 32, 0].tolist() == pytest.approx([0.5] * 3)
+
+
 def test_those_that_it_is_unsure_of_are_left_alone(images: Tensor) -> None:
     eager = Canonicalizer.from_pretrained("ring.coil100-objects")
     with torch.inference_mode():
@@ -316,13 +324,13 @@ def test_only_the_network_is_saved(tiny: Canonicalizer) -> None:
     assert other.load_state_dict(tiny.state_dict(), strict=True).missing_keys == []
 
 
-@pytest.mark.parametrize("hard", [True, False])
-def test_it_compiles_into_one_graph(hard: bool, images: Tensor) -> None:
+@pytest.mark.parametrize(("hard", "backend"), [(True, "aot_eager"), (False, "eager")])
+def test_it_compiles_into_one_graph(hard: bool, backend: str, images: Tensor) -> None:
     torch.manual_seed(0)
     module = Canonicalizer(build(TINY), parent_size=54, hard=hard, abstain=0.05).eval()
     expected, pose = both(module, images)
     torch.compiler.reset()
-    compiled = torch.compile(module, fullgraph=True, backend="aot_eager")
+    compiled = torch.compile(module, fullgraph=True, backend=backend)
     upright, found = compiled(images)
     torch.testing.assert_close(upright, expected)
     torch.testing.assert_close(found.transform, pose.transform)
@@ -351,14 +359,29 @@ def test_it_trains_under_ddp(tiny: Canonicalizer, images: Tensor, tmp_path: Path
     store = torch.distributed.FileStore(str(tmp_path / "store"), 1)
     torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
     try:
-        # In hard mode the logits decide but get no gradient; DDP is told so.
-        shared = nn.parallel.DistributedDataParallel(tiny, find_unused_parameters=True)
+        shared = nn.parallel.DistributedDataParallel(tiny)
         upright, pose = shared(images)
         upright.sum().backward()
     finally:
         torch.distributed.destroy_process_group()
     assert isinstance(pose, Pose)
     assert tiny_gradient(tiny) > 0
+
+
+@pytest.mark.parametrize("decoder", ["ring", "lstm"])
+def test_nothing_is_made_on_another_device_than_the_images(decoder: str) -> None:
+    """The meta device computes shapes only, but like a GPU it meets no tensor of the CPU's."""
+    config = TINY if decoder == "ring" else BICConfig.for_images(28, num_beams=8, latent=16)
+    module = Canonicalizer(build(config), parent_size=54 if decoder == "ring" else None)
+    module = module.eval().to("meta")
+    images = torch.rand(2, 3, 30, 41, device="meta")
+    upright, pose = both(module, images)
+    assert upright.shape == images.shape and upright.device.type == "meta"
+    assert pose.invert_images(upright).shape == images.shape
+    assert pose.invert_masks(upright > 0.5).shape == images.shape
+    assert pose.invert_boxes(torch.rand(2, 5, 4, device="meta")).shape == (2, 5, 4, 2)
+    boxes = torch.rand(6, 5, device="meta")
+    assert module.crops(images, boxes, size=20)[0].shape == (6, 3, 20, 20)
 
 
 # --- objects in a larger image ---

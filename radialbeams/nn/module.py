@@ -48,6 +48,7 @@ class Canonicalizer(nn.Module):
         hard: bool = True,
         abstain: float | None = None,
         canvas: Canvas = "same",
+        fill: float = 0.0,  # what lies outside of an image
         returns: Returns = "both",
         temperature: float = 1.0,  # these two are a card's calibration
         spread_degrees: float = 0.0,
@@ -56,7 +57,8 @@ class Canonicalizer(nn.Module):
         _check_options(network, abstain, canvas, returns)
         self.network = network
         self.sight = Sight(network.config.view_size, network.config.channels, parent_size)
-        self.hard, self.abstain, self.canvas, self.returns = hard, abstain, canvas, returns
+        self.hard, self.abstain, self.returns = hard, abstain, returns
+        self.canvas, self.fill = canvas, fill
         self.temperature, self.spread = temperature, math.radians(spread_degrees)
 
     @classmethod
@@ -67,6 +69,7 @@ class Canonicalizer(nn.Module):
         hard: bool = True,
         abstain: float | None = None,
         canvas: Canvas = "same",
+        fill: float = 0.0,
         returns: Returns = "both",
     ) -> Canonicalizer:
         """A shipped model by its name, or your own by the path of its run folder."""
@@ -78,6 +81,7 @@ class Canonicalizer(nn.Module):
             hard=hard,
             abstain=abstain,
             canvas=canvas,
+            fill=fill,
             returns=returns,
             temperature=calibration.get("temperature", 1.0),
             spread_degrees=calibration.get("spread", 0.0),
@@ -93,7 +97,7 @@ class Canonicalizer(nn.Module):
         views = self.sight(images)  # (N, c, S, S)
         outputs = self.network(views)  # unit vectors (N, 2), or logits and offsets (N, |B|)
         pose = self.pose(outputs, images)  # N angles
-        upright = pose.apply_images(images)  # (N, C, H', W')
+        upright = pose.apply_images(images, self.fill)  # (N, C, H', W')
         return upright, pose
 
     def pose(self, outputs: Outputs, images: Tensor) -> Pose:
@@ -133,23 +137,17 @@ class Canonicalizer(nn.Module):
         _check_images(images)
         source, box = _listed(boxes, images)  # (M,), (M, 4)
         size = size or self.sight.square_size
+        whole = images[source]  # (M, C, H, W)
         centres = (box[:, :2] + box[:, 2:]) / 2  # (M, 2)
         sides = (box[:, 2:] - box[:, :2]).amax(-1).clamp(min=1) * (1 + 2 * margin)  # (M,)
-        whole = images[source]  # (M, C, H, W)
         angle, sure = self.read(self.network(self.sight.around(whole, centres, sides)))
         applied = self._applied(sure)
         turn = torch.where(applied, angle, torch.zeros_like(angle))
-        # First a square that holds every angle, at the new scale, and only then the turn: sampling
-        # a turned grid at once would skip pixels of large objects.
-        wide = canvas_size((size, size), "expand")
-        squares = cut(whole, centres, sides * (wide[0] / size), wide[0])
-        small = middle((size, size))
-        origin = inverted(turned_back(turn, middle(wide), small))
-        upright = blend(squares, origin, (size, size), 0.0)
         x, y = centres.unbind(-1)
-        transform = turned_back(turn, (x, y), small, size / sides)
+        transform = turned_back(turn, (x, y), middle((size, size)), size / sides)
         before = (images.shape[-2], images.shape[-1])
-        return upright, Pose(angle, sure, applied, transform, source, before, (size, size))
+        pose = Pose(angle, sure, applied, transform, source, before, (size, size))
+        return turned_squares(whole, centres, sides, turn, size, self.fill), pose
 
     def _applied(self, sure: Tensor) -> Tensor:
         if self.abstain is None:
@@ -163,6 +161,20 @@ def mean_direction(found: Posterior) -> Tensor:
     # A mean of no length points nowhere, and its gradient would not be a number.
     short = mean.detach().norm(dim=-1, keepdim=True) < SHORT
     return from_unit(mean + short * mean.new_tensor((SHORT, 0.0)))
+
+
+def turned_squares(
+    images: Tensor, centres: Tensor, sides: Tensor, angles: Tensor, size: int, fill: float
+) -> Tensor:
+    """One square of each image, turned back by its angle: (N, C, H, W) → (N, C, size, size).
+
+    First a square that holds every angle, at the new scale, and only then the turn: sampling a
+    turned grid at once would skip pixels of large squares.
+    """
+    wide = canvas_size((size, size), "expand")
+    squares = cut(images, centres, sides * (wide[0] / size), wide[0], fill)
+    origin = inverted(turned_back(angles, middle(wide), middle((size, size))))
+    return blend(squares, origin, (size, size), fill)
 
 
 # --- what comes in -----------------------------------------------------------------------------

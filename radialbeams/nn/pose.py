@@ -67,8 +67,8 @@ class Pose:
     def __len__(self) -> int:
         return self.angle.shape[0]
 
-    def __getitem__(self, which: slice | Tensor) -> Pose:
-        """The pose of some of the items; for one of them, a slice of length 1."""
+    def __getitem__(self, which: int | slice | Tensor) -> Pose:
+        """The pose of some of the items, or of one, as a batch of one."""
         if isinstance(which, int):
             which = slice(which, which + 1 or None)
         tensors = {

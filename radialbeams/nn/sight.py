@@ -66,12 +66,12 @@ class Sight(nn.Module):
         return both_axes(images, rows, columns, limits=(0.0, 1.0))
 
 
-def cut(images: Tensor, centres: Tensor, sides: Tensor, size: int) -> Tensor:
+def cut(images: Tensor, centres: Tensor, sides: Tensor, size: int, fill: float = 0.0) -> Tensor:
     """One square of each image, made as large as said: (N, C, H, W) → (N, C, size, size)."""
     x, y = (centres - sides[:, None] / 2).unbind(-1)
     columns = lanczos(images.shape[-1], x, sides, size)[:, None]  # (N, 1, size, W)
     rows = lanczos(images.shape[-2], y, sides, size)[:, None]  # (N, 1, size, H)
-    return both_axes(images, rows, columns).to(images.dtype)
+    return (both_axes(images - fill, rows, columns) + fill).to(images.dtype)
 
 
 def both_axes(
@@ -88,8 +88,9 @@ def both_axes(
 
 def full_precision(device: torch.device) -> AbstractContextManager[object]:
     """Under autocast, pixels multiplied in half precision would lose what 8 bits hold."""
-    if torch.is_autocast_enabled(device.type):
-        return torch.autocast(device.type, enabled=False)
+    kind = device.type
+    if torch.amp.is_autocast_available(kind) and torch.is_autocast_enabled(kind):
+        return torch.autocast(kind, enabled=False)
     return nullcontext()
 
 

@@ -37,6 +37,7 @@ class HubCanonicalizer(ModelHubMixin, Canonicalizer, library_name="radialbeams")
             hard=canonicalizer.hard,
             abstain=canonicalizer.abstain,
             canvas=canonicalizer.canvas,
+            fill=canonicalizer.fill,
             returns=canonicalizer.returns,
             temperature=canonicalizer.temperature,
             spread_degrees=math.degrees(canonicalizer.spread),
