@@ -860,7 +860,9 @@ def draw_risk_coverage(entries: Sequence[Measured], folder: Path) -> None:
             points = sorted(entry.figures["risk_coverage"], key=lambda point: point["coverage"])
             share = [100 * point["coverage"] for point in points]
             look = {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]}
-            label = f"{entry.name} ({entry.protocol})"
+            several = sum(other.name == entry.name for other in curves) > 1
+            where = TITLES.get(entry.data, entry.data)
+            label = f"{entry.name}, {where}" if several else entry.name
             means = [point["mean"] for point in points]
             left.plot(share, means, label=label, markersize=5, linewidth=1.6, **look)
             if all("within_10" in point for point in points):
