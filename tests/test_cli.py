@@ -292,10 +292,49 @@ def test_a_report_is_overwritten_only_if_told_to(
     report.write_text("mine")
     options = ("upright", faces / "40.jpg", "-o", tmp_path / "out", "--report", report, *TURNING)
     code, _, err = run(*options)
-    assert (code, report.read_text()) == (2, "mine")
-    assert "exists" in err and not contents(tmp_path / "out")
+    assert (code, report.read_text()) == (0, "mine")
+    assert "sheet.html exists; the report is" in err
+    assert (tmp_path / "sheet-2.html").read_text().startswith("<!doctype html>")
     assert run(*options, "--overwrite")[0] == 0
     assert report.read_text().startswith("<!doctype html>")
+
+
+def test_what_failed_is_tried_again_and_gets_a_report_of_its_own(
+    run: Callable[..., Said], faces: Path, tmp_path: Path
+) -> None:
+    good = (faces / "40.jpg").read_bytes()
+    (faces / "40.jpg").write_bytes(good[:100])
+    options = ("upright", faces, "-o", tmp_path / "out", "--report", tmp_path / "r.html", *TURNING)
+    assert run(*options)[0] == 1
+    (faces / "40.jpg").write_bytes(good)
+    assert run(*options)[0] == 0
+    assert (tmp_path / "out" / "40.jpg").is_file() and (tmp_path / "r-2.html").is_file()
+
+
+def test_a_report_that_is_a_folder_is_refused_before_any_work(
+    run: Callable[..., Said], faces: Path, tmp_path: Path
+) -> None:
+    (tmp_path / "r.html").mkdir()
+    options = ("-o", tmp_path / "out", "--report", tmp_path / "r.html", "--overwrite")
+    code, _, err = run("upright", faces, *options, *TURNING)
+    assert code == 2 and "is a folder" in err and not (tmp_path / "out").exists()
+
+
+def test_no_file_is_told_twice(run: Callable[..., Said], faces: Path) -> None:
+    _, out, _ = run("angle", faces, *sorted(faces.glob("*.jpg")), "--json", "--model", "ring.lfw")
+    paths = [line["path"] for line in lines(out)]
+    assert len(paths) == len(set(paths)) > 0
+
+
+def test_the_second_picture_of_a_camera_is_not_lost_in_place(
+    run: Callable[..., Said], faces: Path
+) -> None:
+    face = Image.open(faces / "40.jpg")
+    face.save(faces / "two.jpg", "MPO", save_all=True, append_images=[face.reduce(2)])
+    before = (faces / "two.jpg").read_bytes()
+    code, _, err = run("upright", faces / "two.jpg", "--in-place", *TURNING)
+    assert code == 1 and "only the first would be left" in err
+    assert (faces / "two.jpg").read_bytes() == before
 
 
 def test_a_quarter_turn_of_nothing_is_told_as_such(run: Callable[..., Said], faces: Path) -> None:
@@ -516,7 +555,7 @@ def test_without_torch_the_heavy_verbs_name_the_extra(tmp_path: Path) -> None:
     assert (codes, out) == ([1, 1, 1], "")
     for verb, sentence in zip(("train", "evaluate", "export"), err.splitlines(), strict=True):
         assert sentence.startswith(f"radialbeams: `radialbeams {verb}` needs torch")
-        assert 'pip install "radialbeams[train]"' in sentence
+        assert 'pip install -c constraints.txt -e ".[train]"' in sentence
     assert list(tmp_path.iterdir()) == []
 
 

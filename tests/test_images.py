@@ -709,3 +709,23 @@ def test_wild_exif_is_a_picture_or_a_sentence(wild: bytes, place: int, quarters:
         )
     except ImageError as error:
         assert re.fullmatch(r"[A-Z].+\.", str(error))
+
+
+def test_a_plain_ppm_is_read_turned_and_written() -> None:
+    data = io.BytesIO()
+    Image.new("RGB", (6, 4), (10, 20, 30)).save(data, "PPM")
+    turned = turn(read(data.getvalue()), 90)
+    again = Image.open(io.BytesIO(encode(turned)))
+    assert (again.format, again.size, again.getpixel((0, 0))) == ("PPM", (4, 6), (10, 20, 30))
+
+
+def test_how_bright_a_png_means_its_numbers_is_kept() -> None:
+    chunks = PngImagePlugin.PngInfo()
+    chunks.add(b"gAMA", struct.pack(">I", 100_000))
+    chunks.add(b"cHRM", struct.pack(">8I", *range(31_000, 31_008)))
+    data = io.BytesIO()
+    Image.new("RGB", (6, 4)).save(data, "PNG", pnginfo=chunks)
+    again = Image.open(io.BytesIO(encode(turn(read(data.getvalue()), 30))))
+    again.load()
+    assert again.info["gamma"] == 1.0
+    assert again.info["chromaticity"] == pytest.approx([x / 1e5 for x in range(31_000, 31_008)])

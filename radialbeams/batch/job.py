@@ -121,6 +121,10 @@ def upright(data: bytes, angle: float, job: Job) -> bytes:
     if job.exif:
         raise images.ImageError("Only a JPEG has the tag that --exif sets. Say --snap 90 instead.")
     picture = images.read(data, first_frame=job.first_frame)
+    if job.in_place and picture.more:
+        raise images.ImageError(
+            "It holds several pictures, and only the first would be left. Name an output with -o."
+        )
     turned = images.turn(picture, _back(angle, job), corners=job.corners, fill=job.fill)
     return images.encode(turned, job.format, quality=job.quality)
 

@@ -92,13 +92,13 @@ class Plan:
         seen: set[int] = set()  # hashes: of very many paths they take a tenth of the memory
         taken: set[int] = set()
         for path in self.paths(left_out):
-            if not self.writes:
-                yield Item(path)
-                continue
             place = os.path.realpath(path) if self.in_place else os.path.abspath(path)
             if hash(place) in seen:
                 continue
             seen.add(hash(place))
+            if not self.writes:
+                yield Item(path)
+                continue
             if self.in_place:
                 # What a link points to is replaced, so that the link stays one.
                 yield Item(path, place if os.path.islink(path) else path)

@@ -19,10 +19,12 @@ from radialbeams.cli import options as o
 from radialbeams.cli import terminal
 from radialbeams.cli.app import EXIT_CODES, app
 from radialbeams.cli.following import follow, leave, stoppable, talk
+from radialbeams.cli.shipped import free_name
 
 if TYPE_CHECKING:
     from radialbeams.batch import Job, Plan
     from radialbeams.images import Corners
+    from radialbeams.sheet import Sheet
 
 STDIN = "-"
 
@@ -125,11 +127,11 @@ def _turn_all(
     started = time.monotonic()
     begin = partial(batch.journaled, fresh=fresh) if job.writes else batch.unjournaled
     with _usage(), stoppable(job), begin(job, plan, workers) as run:
-        if not run.done_before:  # else the page may be this run's own, written before it was killed
-            _check_free(report, job.overwrite)
         counts = follow(run, job, plan, json_, page)
         if page is not None and report is not None:
-            page.write(report)
+            # After a kill the page that is there may be this run's own.
+            own = job.overwrite or run.done_before > 0
+            _write(page, report if own else free_name(report), report)
     talk(terminal.summary(counts, time.monotonic() - started, job))
     talk(terminal.thresholds(job, zoo.find(job.model).card))
     for line in terminal.left_out(run.left_out):
@@ -224,8 +226,10 @@ def _check_job(job: Job) -> None:
 def _check_report(report: Path | None) -> None:
     if report is None:
         return
-    if report.suffix != ".html":
+    if report.suffix.lower() != ".html":
         raise typer.BadParameter(f"{report} does not end with .html.", param_hint="--report")
+    if report.is_dir():
+        raise typer.BadParameter(f"{report} is a folder.", param_hint="--report")
     if not report.parent.is_dir() or not os.access(report.parent, os.W_OK):
         raise typer.BadParameter(
             f"{report.parent} is no folder that can be written in. Make it first.",
@@ -233,11 +237,10 @@ def _check_report(report: Path | None) -> None:
         )
 
 
-def _check_free(report: Path | None, overwrite: bool) -> None:
-    if report is not None and report.exists() and not overwrite:
-        raise typer.BadParameter(
-            f"{report} exists. Choose another name, or say --overwrite.", param_hint="--report"
-        )
+def _write(page: Sheet, place: Path, wanted: Path) -> None:
+    if place != wanted:
+        talk(f"{wanted} exists; the report is {place}.")
+    page.write(place)
 
 
 def _corners(expand: bool, crop: bool, same_size: bool) -> Corners:

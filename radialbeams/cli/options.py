@@ -51,7 +51,10 @@ Overwrite = Annotated[
 DryRun = Annotated[bool, typer.Option("--dry-run", help="Write no images; say what would be done.")]
 Snap = Annotated[
     QuarterTurn | None,
-    typer.Option(help="To the nearest quarter turn, without loss; a JPEG by its EXIF tag."),
+    typer.Option(
+        help="To the nearest quarter turn; a JPEG by its EXIF tag, others by their pixels, without "
+        "loss but in lossy WebP and AVIF."
+    ),
 ]
 Exif = Annotated[
     bool, typer.Option("--exif", help="Quarter turns by a JPEG's EXIF tag and no other way.")

@@ -28,7 +28,7 @@ def demo(
             f"{row.picture:<11}{row.model:<22}{row.turned:>7.1f}°{row.found:>8.1f}°"
             f"{row.error:>7.1f}°{row.confidence:>12.0%}"
         )
-    sheet = _free_name(out)
+    sheet = free_name(out)
     show.contact_sheet(found).save(sheet)
     print(f"contact sheet: {sheet}")
 
@@ -48,7 +48,7 @@ def models(json_: JsonOption = False) -> None:
         print(line)
 
 
-def _free_name(path: Path) -> Path:
+def free_name(path: Path) -> Path:
     """The path itself, or with a number behind it: nothing that is there is overwritten."""
     number, free = 2, path
     while free.exists():

@@ -218,7 +218,7 @@ def _need_torch(verb: str) -> None:
     if find_spec("torch") is None or find_spec("safetensors") is None:
         raise ValueError(
             f"`radialbeams {verb}` needs torch, which the light install leaves out. "
-            'Install it with: pip install "radialbeams[train]"'
+            'Install it in your clone with: pip install -c constraints.txt -e ".[train]"'
         )
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+import struct
 from itertools import chain
 from typing import Any
 
 from PIL import ExifTags, Image, JpegImagePlugin, PngImagePlugin
 
 from radialbeams.images.orientation import reset
+from radialbeams.images.picture import Picture
 
 # Tags of a TIFF that say how its own bytes lie, or that hold in Picture's other fields, or that
 # are false once it is turned (a map's place on the earth, layers of an editor).
@@ -48,6 +49,8 @@ def fields_of(image: Image.Image) -> dict[str, Any]:
         "subsampling": max(JpegImagePlugin.get_sampling(image), 0) if name == "JPEG" else 0,
         "compression": info.get("compression") if name == "TIFF" else None,
         "lossless": name == "WEBP" and bool(info.get("lossless")),
+        "chunks": _brightness(info) if name == "PNG" else (),
+        "more": getattr(image, "n_frames", 1) > 1,
     }
 
 
@@ -67,9 +70,12 @@ def tiff_tags(exif: bytes | None, xmp: bytes | None) -> bytes | None:
     return kept.tobytes() if len(kept) else None
 
 
-def png_texts(text: Iterable[tuple[str, str]], xmp: bytes | None) -> PngImagePlugin.PngInfo:
-    info = PngImagePlugin.PngInfo()
-    for key, value in text:
+def png_info(picture: Picture) -> PngImagePlugin.PngInfo:
+    """What a PNG holds beside its pixels, in chunks of its own."""
+    info, xmp = PngImagePlugin.PngInfo(), picture.xmp
+    for kind, content in picture.chunks:
+        info.add(kind, content)
+    for key, value in picture.text:
         info.add_text(key, value)
     if xmp:
         info.add_itxt("XML:com.adobe.xmp", xmp.decode("utf-8", "replace"))
@@ -77,6 +83,19 @@ def png_texts(text: Iterable[tuple[str, str]], xmp: bytes | None) -> PngImagePlu
 
 
 # --- one by one --------------------------------------------------------------------------------
+
+
+def _brightness(info: dict[Any, Any]) -> tuple[tuple[bytes, bytes], ...]:
+    """gAMA and cHRM, as a PNG stores them: in steps of 1/100,000."""
+    found: dict[bytes, tuple[Any, ...]] = {
+        b"gAMA": (info.get("gamma"),),
+        b"cHRM": info.get("chromaticity") or (None,),
+    }
+    return tuple(
+        (kind, struct.pack(f">{len(values)}I", *(round(100_000 * value) for value in values)))
+        for kind, values in found.items()
+        if all(isinstance(value, int | float) and 0 <= value < 21_000 for value in values)
+    )
 
 
 def _bytes(value: Any) -> bytes | None:

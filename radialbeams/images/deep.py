@@ -30,7 +30,9 @@ def raw_mode(image: Image.Image) -> str:
         return ""
     options = tiles[0].args
     if image.format == "PPM" and image.mode == "RGB":
-        return "RGB;16" if options[-1] != "RGB" and int(options[-1]) > 255 else "RGB"
+        # The last of several options is the largest value; plain eight bits have one option.
+        several = isinstance(options, tuple) and options[-1] != "RGB"
+        return "RGB;16" if several and int(options[-1]) > 255 else "RGB"
     return str(options[0] if isinstance(options, tuple) else options)
 
 

@@ -37,6 +37,8 @@ class Picture:
     subsampling: int = 0  # JPEG's, as Pillow counts: 0 = 4:4:4, 1 = 4:2:2, 2 = 4:2:0
     compression: str | None = None  # TIFF's, as Pillow names it
     lossless: bool = False  # WebP's
+    chunks: tuple[tuple[bytes, bytes], ...] = ()  # PNG's that say how bright its numbers are
+    more: bool = False  # the file holds other pictures too, which are not kept
     deep: NDArray[np.uint16] | None = None  # (H, W, C): colour that `image` has in eight bits only
     shallow: bool = False  # the file has sixteen bits, and they could not be had
     background: str | None = None  # what transparent parts are laid on where there is no alpha

@@ -33,7 +33,7 @@ MAX_PIXELS_PER_BYTE = 4_000
 # Those that Pillow always has in memory come first. None of them starts another program, as
 # PostScript would.
 FORMATS = ("JPEG", "PNG", "GIF", "BMP", "PPM", "WEBP", "TIFF", "AVIF", "JPEG2000", "ICO")
-NAMES = "JPEG, PNG, WebP, TIFF, GIF, BMP, AVIF"
+NAMES = "JPEG, PNG, WebP, TIFF, GIF, BMP, AVIF, JPEG 2000, PPM"
 SHOWN = ("icc_profile", "dpi", "exif", "xmp", "comment")  # as Pillow names them
 COLOUR_MODES = ("RGB", "RGBA", "CMYK")  # eight bits a channel, in Pillow
 KEPT_MODES = ("L", "LA", "RGB", "RGBA", "CMYK", "I;16")

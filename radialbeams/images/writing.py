@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from radialbeams.images.beside import png_texts, same_space, tiff_tags
+from radialbeams.images.beside import png_info, same_space, tiff_tags
 from radialbeams.images.deep import as_gray, deep_png, deep_tiff
 from radialbeams.images.picture import ImageError, Picture, eight_bits
 
@@ -108,7 +108,7 @@ def _options(picture: Picture, name: str, quality: int | None) -> dict[str, Any]
         kept["subsampling"] = picture.subsampling
         kept |= {one: None for one, most in LONGEST.items() if len(kept[one] or b"") > most}
     if name == "PNG":
-        kept["pnginfo"] = png_texts(picture.text, picture.xmp)
+        kept["pnginfo"] = png_info(picture)
     if name == "TIFF":
         known = picture.compression in TIFF_COMPRESSIONS
         kept["compression"] = picture.compression if known else "tiff_lzw"

@@ -1,0 +1,26 @@
+"""Publishing: what is held out falls into two halves, whatever held it out."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib
+from pathlib import Path
+
+import pytest
+
+EXPERIMENTS = Path(__file__).parents[1] / "experiments"
+
+
+@pytest.mark.parametrize("one_in", [5, 50])
+def test_half_of_what_is_held_out_is_in_the_first_half(
+    one_in: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(EXPERIMENTS))
+    publish = importlib.import_module("publish")
+
+    def held_out(key: str) -> bool:
+        return int(hashlib.sha256(key.encode()).hexdigest(), 16) % one_in == 0
+
+    keys = [key for key in map(str, range(40_000)) if held_out(key)]
+    first = [key for key in keys if publish._first_half(key)]
+    assert 0.4 < len(first) / len(keys) < 0.6
