@@ -571,7 +571,7 @@ def _ablation_means(changed: Sequence[Record], base: Record | None) -> str:
     )
 
 
-def photos_section(cards: Sequence[Record]) -> Iterator[str]:
+def photos_section(cards: Sequence[Record], indicative: Sequence[Record] = ()) -> Iterator[str]:
     """The default model on files of everyday photos, with what others publish beside it."""
     card = next((card for card in cards if card["name"] == "ring"), None)
     files = card.get("end_to_end") if card else None
@@ -582,6 +582,7 @@ def photos_section(cards: Sequence[Record]) -> Iterator[str]:
         "a third with filled or transparent corners": files["corners"],
         "halved before they were turned": files["halved"],
         "blurred before they were turned": files["deblocked"],
+        **{"*COCO-1030, 826 of its photos, indicative*": found for found in indicative},
     }
     rows = [
         [
@@ -608,6 +609,10 @@ def photos_section(cards: Sequence[Record]) -> Iterator[str]:
         f"turned photos, and {percent(turned['acted_on_within_5'])} of those end within 5°. Of the "
         f"same photos as they are, upright, {percent(upright['worse_than_it_came'])} come out "
         "worse.",
+        "COCO-1030 is the list on which others report. Its photos here were made from squashed "
+        '256 px JPEGs whose block grid lies along "up", so its row is indicative only.'
+        if indicative
+        else "",
         "What others publish. *Not the same views*: other photos, turned and cropped in their own "
         "ways, so read the rows as what one may expect of a kind of tool, not as a ranking.",
         table(
@@ -810,7 +815,7 @@ def results_page(root: Path = ROOT) -> str:
             "held-out originals turned by Pillow with a random fill, saved as JPEG and put "
             "through `Canonicalizer`: what users get. Errors in degrees, shares as fractions.",
         ),
-        *photos_section(cards),
+        *photos_section(cards, read(root / "results", "coco-1030.json")),
         *files_section(lines(root / "results" / "speed" / "files.json")),
         *side_by_side_section(read(ring, "side-by-side-*.json")),
         *ablation_section(read(ring, "ablation-*.json")),
