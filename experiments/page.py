@@ -582,8 +582,9 @@ def photos_section(cards: Sequence[Record], indicative: Sequence[Record] = ()) -
         "a third with filled or transparent corners": files["corners"],
         "halved before they were turned": files["halved"],
         "blurred before they were turned": files["deblocked"],
-        **{"*COCO-1030, 826 of its photos, indicative*": found for found in indicative},
     }
+    for found in indicative:
+        names[f"*COCO-1030, {found['n']} of its photos, indicative*"] = found
     rows = [
         [
             name,
