@@ -16,6 +16,18 @@ from radialbeams.training.data import DataNotFound, ImageSet, load
 from radialbeams.training.runs import complete, plan
 
 SIZE = 28
+TINY_RING = BICConfig(
+    view_size=24,
+    num_beams=12,
+    beam_length=12,
+    epsilon=0,
+    sampler="polar",
+    decoder="ring",
+    ring_stem=8,
+    ring_stages=(8,),
+    ring_width=16,
+    ring_dilations=(1, 2),
+)
 
 # Two threads on two busy cores make the smallest models a hundred times slower than one.
 torch.set_num_threads(1)

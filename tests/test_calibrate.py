@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import torch
 
-from radialbeams.nn.angles import TURN
+from radialbeams.nn.angles import TURN, angular_error
 from radialbeams.nn.bic import BICConfig, RingBIC
+from radialbeams.nn.ring import answer, confidence, posterior
 from radialbeams.training.calibrate import SPREADS, TEMPERATURES, calibrate, thresholds
 from radialbeams.training.data import ImageSet
 from radialbeams.training.evaluate import expected_calibration_error
 from radialbeams.training.views import LeakfreeViews, draw_angles
 
-BEAMS = 36
+BEAMS = 40  # so that a beam's neighbours are within 10° of it, not on the very edge
 
 
 class Overconfident(RingBIC):
@@ -40,6 +41,14 @@ class Overconfident(RingBIC):
         return logits, offset.expand(-1, BEAMS)
 
 
+def uncalibrated(model: Overconfident) -> float:
+    logits, offsets = model(torch.zeros(600, 3, 28, 28))
+    found = posterior(logits, offsets)
+    truth = draw_angles("evaluation", 1000, 0, 600)
+    right = torch.rad2deg(angular_error(answer(found), truth)) <= 10
+    return expected_calibration_error(right, confidence(found))
+
+
 def test_the_temperature_undoes_overconfidence() -> None:
     images = ImageSet(
         "x", torch.zeros(600, 3, 64, 64, dtype=torch.uint8), ("k",) * 600, ("",) * 600
@@ -48,9 +57,11 @@ def test_the_temperature_undoes_overconfidence() -> None:
     found, error = calibrate(
         model, images, LeakfreeViews(28), in_first=lambda i: i // 5 % 2 == 0, seeds=1
     )
-    assert abs(found["temperature"] - 2.5) < 0.2
-    assert found["spread"] in SPREADS
-    assert error < 0.12
+    # Temperature and spread can stand in for each other; what counts is what they make of it.
+    assert found["temperature"] > 1.4 and found["spread"] in SPREADS
+    # Ten bins of 60 answers, 80 % of them right: chance alone makes gaps of 0.04.
+    assert error < 0.06
+    assert uncalibrated(model) > 0.15
 
 
 def test_no_temperature_sharpens() -> None:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from conftest import TINY_RING
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
@@ -27,18 +28,6 @@ from radialbeams.nn.sight import Sight, cut, lanczos
 from radialbeams.training.views import LeakfreeViews
 
 PICTURES = Path(__file__).parents[1] / "radialbeams" / "pictures"
-TINY = BICConfig(
-    view_size=24,
-    num_beams=12,
-    beam_length=12,
-    epsilon=0,
-    sampler="polar",
-    decoder="ring",
-    ring_stem=8,
-    ring_stages=(8,),
-    ring_width=16,
-    ring_dilations=(1, 2),
-)
 
 
 def picture(name: str, size: tuple[int, int] = (256, 256)) -> Image.Image:
@@ -78,7 +67,7 @@ def answering(angle: float, parent_size: int | None = 72) -> Canonicalizer:
 @pytest.fixture
 def tiny() -> Canonicalizer:
     torch.manual_seed(0)
-    return Canonicalizer(build(TINY), parent_size=54).eval()
+    return Canonicalizer(build(TINY_RING), parent_size=54).eval()
 
 
 @pytest.fixture(scope="module")
@@ -163,7 +152,7 @@ def test_under_autocast_views_stay_in_full_precision() -> None:
 @pytest.mark.parametrize("shape", [(0, 3, 20, 30), (1, 3, 33, 20), (5, 1, 24, 24), (2, 3, 400, 9)])
 @pytest.mark.parametrize("decoder", ["ring", "lstm"])
 def test_any_batch_and_any_size(shape: tuple[int, int, int, int], decoder: str) -> None:
-    config = TINY if decoder == "ring" else BICConfig.for_images(28, num_beams=8, latent=16)
+    config = TINY_RING if decoder == "ring" else BICConfig.for_images(28, num_beams=8, latent=16)
     module = Canonicalizer(build(config), parent_size=54 if decoder == "ring" else None).eval()
     upright, pose = both(module, torch.rand(shape))
     assert upright.shape == shape
@@ -239,7 +228,7 @@ def test_it_stands_in_front_of_any_module(images: Tensor) -> None:
 def test_a_loss_behind_it_reaches_the_network(hard: bool, part: int, images: Tensor) -> None:
     """Against finite differences; part 0 of the head makes the logits, 1 the offsets."""
     torch.manual_seed(1)
-    module = Canonicalizer(build(TINY), parent_size=54, hard=hard).eval()
+    module = Canonicalizer(build(TINY_RING), parent_size=54, hard=hard).eval()
     blurred = nn.functional.avg_pool2d(images, 9, 1, 4)  # so that the loss is nearly linear
     ramp = torch.linspace(-1, 1, 80) * blurred.mean()
     weight: Tensor = module.network.ring.head.weight  # type: ignore[union-attr, assignment]
@@ -287,7 +276,7 @@ def test_a_mean_that_points_nowhere_has_a_finite_gradient() -> None:
 def test_a_few_steps_of_training_bring_the_loss_down(images: Tensor) -> None:
     """The downstream loss alone: the pixels of the upright image."""
     torch.manual_seed(0)
-    module = Canonicalizer(build(TINY), parent_size=54, hard=False).train()
+    module = Canonicalizer(build(TINY_RING), parent_size=54, hard=False).train()
     optimizer = torch.optim.Adam(module.parameters(), 3e-3)
     turned = Pose.from_angles(torch.tensor([-0.4, -0.4]), (64, 80)).apply_images(images)
     losses = []
@@ -327,7 +316,7 @@ def test_only_the_network_is_saved(tiny: Canonicalizer) -> None:
 @pytest.mark.parametrize(("hard", "backend"), [(True, "aot_eager"), (False, "eager")])
 def test_it_compiles_into_one_graph(hard: bool, backend: str, images: Tensor) -> None:
     torch.manual_seed(0)
-    module = Canonicalizer(build(TINY), parent_size=54, hard=hard, abstain=0.05).eval()
+    module = Canonicalizer(build(TINY_RING), parent_size=54, hard=hard, abstain=0.05).eval()
     expected, pose = both(module, images)
     torch.compiler.reset()
     compiled = torch.compile(module, fullgraph=True, backend=backend)
@@ -371,7 +360,7 @@ def test_it_trains_under_ddp(tiny: Canonicalizer, images: Tensor, tmp_path: Path
 @pytest.mark.parametrize("decoder", ["ring", "lstm"])
 def test_nothing_is_made_on_another_device_than_the_images(decoder: str) -> None:
     """The meta device computes shapes only, but like a GPU it meets no tensor of the CPU's."""
-    config = TINY if decoder == "ring" else BICConfig.for_images(28, num_beams=8, latent=16)
+    config = TINY_RING if decoder == "ring" else BICConfig.for_images(28, num_beams=8, latent=16)
     module = Canonicalizer(build(config), parent_size=54 if decoder == "ring" else None)
     module = module.eval().to("meta")
     images = torch.rand(2, 3, 30, 41, device="meta")
@@ -459,7 +448,7 @@ def test_wrong_images_boxes_and_options_are_told(tiny: Canonicalizer, images: Te
     with pytest.raises(ValueError, match="abstain needs a network that says how sure it is"):
         Canonicalizer.from_pretrained("bic.coil100", abstain=0.5)
     with pytest.raises(ValueError, match="returns must be one of both, image; got 'images'"):
-        Canonicalizer(build(TINY), parent_size=54, returns="images")  # type: ignore[arg-type]
+        Canonicalizer(build(TINY_RING), parent_size=54, returns="images")  # type: ignore[arg-type]
 
 
 def test_models_by_name_and_by_folder_and_the_names_in_the_error(finished_run: Path) -> None:

@@ -9,26 +9,15 @@ import numpy as np
 import onnxruntime
 import pytest
 import torch
+from conftest import TINY_RING
 from torch import Tensor, nn
 
-from radialbeams.nn.bic import BICConfig, build
+from radialbeams.nn.bic import build
 from radialbeams.nn.module import Canonicalizer
 from radialbeams.training import pipeline
 from radialbeams.training.export import ParityError
 from radialbeams.training.pipeline import OUTPUTS, export_pipeline
 
-CONFIG = BICConfig(
-    view_size=24,
-    num_beams=12,
-    beam_length=12,
-    epsilon=0,
-    sampler="polar",
-    decoder="ring",
-    ring_stem=8,
-    ring_stages=(8,),
-    ring_width=16,
-    ring_dilations=(1, 2),
-)
 Made = tuple[Path, Canonicalizer, nn.Module, Tensor, float]
 
 
@@ -36,7 +25,7 @@ Made = tuple[Path, Canonicalizer, nn.Module, Tensor, float]
 def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     """The one export of these tests."""
     torch.manual_seed(0)
-    front = Canonicalizer(build(CONFIG), parent_size=54, abstain=0.18).eval()
+    front = Canonicalizer(build(TINY_RING), parent_size=54, abstain=0.18).eval()
     classifier = nn.Sequential(nn.Conv2d(3, 4, 5, 3), nn.Flatten(), nn.LazyLinear(5)).eval()
     example = torch.rand(2, 3, 30, 41)
     classifier(example)

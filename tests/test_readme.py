@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
 import re
 from pathlib import Path
 
 import pytest
 
 from radialbeams import zoo
+from radialbeams.cli import main
 
 ROOT = Path(__file__).parent.parent
 README = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -27,6 +29,16 @@ def test_the_snippet_prints_what_stands_below_it(
             exec(code, {})
         assert said.getvalue() == expected
     assert (tmp_path / "upright.png").is_file()
+
+
+def test_the_line_of_angle_is_what_it_prints(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(ROOT)
+    (line,) = re.findall(r"```json\n(.*?)\n```", README)
+    shown = json.loads(line)
+    assert main(["angle", shown["path"], "--json"]) == 0
+    assert json.loads(capsys.readouterr().out) == shown
 
 
 def rows() -> list[list[str]]:

@@ -32,6 +32,8 @@ from radialbeams.training.views import draws
 QUALITY = 90
 ENDINGS = (".jpg", ".jpeg", ".png", ".webp")
 NEAR, WORSE = 5.0, 1.0  # degrees: well turned back; moved further from upright than it was
+FIGURES = ("n", "mean", "median", "p95", "within_5", "within_10", "flips")
+FIGURES += ("surer_half_within_10", "calibration_error")
 Record = dict[str, Any]
 # What happens to a photo before it is turned.
 BEFORE: dict[str, Callable[[Image.Image], Image.Image]] = {
@@ -90,24 +92,10 @@ def read_angles(folder: Path, angles: np.ndarray, model: str) -> tuple[Record, n
     errors = away(np.array([record["angle_ccw"] for record in found]) - angles)
     sure = np.array([record["confidence"] for record in found])
     surer = errors[np.argsort(-sure, kind="stable")[: len(errors) // 2]]
-    figures = summarise(torch.deg2rad(torch.from_numpy(errors[None]))).to_dict()
-    names = ("n", "mean", "median", "p95", "within_5", "within_10", "flips")
-    return {
-        **{name: round(figures[name], 4) for name in names},
-        "surer_half_within_10": round(float((surer <= 10).mean()), 4),
-        "calibration_error": round(calibration_error(sure, errors <= 10), 4),
-    }, errors
-
-
-def calibration_error(sure: np.ndarray, right: np.ndarray, bins: int = 10) -> float:
-    """The mean gap between what was said and what came true, in ten equally wide bins."""
-    place = np.minimum((sure * bins).astype(int), bins - 1)
-    gaps = [
-        abs(float(sure[place == b].mean() - right[place == b].mean())) * float((place == b).mean())
-        for b in range(bins)
-        if (place == b).any()
-    ]
-    return sum(gaps)
+    radians = torch.deg2rad(torch.from_numpy(errors[None]))
+    figures = summarise(radians, confidences=torch.from_numpy(sure[None])).to_dict()
+    figures["surer_half_within_10"] = float((surer <= 10).mean())
+    return {name: round(figures[name], 4) for name in FIGURES}, errors
 
 
 def acted_on(folder: Path, angles: np.ndarray, model: str, out: Path) -> Record:

@@ -101,7 +101,7 @@ def gaussian_matrix(size: int, sigma: float) -> Tensor:
 
     Not a Gaussian itself, but what makes one *together with* the bicubic kernel of the resample.
     That kernel alone passes fine detail along the axes 4 % worse than along the diagonals, which
-    turns with the parent: a plain CNN read the angle modulo 90° off white noise by it (ρ₄ = 0.4).
+    turns with the parent: a plain CNN read the angle modulo 90° off white noise by it (ρ₄ = 0.34).
     A Gaussian is the one separable filter that treats all directions alike.
     """
     frequency = (torch.arange(BANDS, dtype=torch.float64) + 0.5) / (2 * BANDS)  # cycles a pixel

@@ -5,10 +5,13 @@ from __future__ import annotations
 import logging
 import math
 import warnings
+from collections.abc import Callable, Sequence
+from functools import partial
 from pathlib import Path
 
 import numpy as np
 import torch
+from torch import Tensor, nn
 
 from radialbeams.nn.bic import Network
 from radialbeams.training.weights import write_whole
@@ -29,17 +32,33 @@ def export_onnx(model: Network, path: Path, *, tolerance: float = PARITY_TOLERAN
     Runtime differ by more than `tolerance` at any of the batches 1, 7 and 128.
     """
     model = model.cpu().eval()
+    return write_agreeing(
+        path,
+        partial(_write_graph, model),
+        partial(parity, model),
+        tolerance,
+        "Check the weights for NaN",
+    )
+
+
+def write_agreeing(
+    path: Path,
+    write_graph: Callable[[Path], None],
+    difference: Callable[[Path], float],
+    tolerance: float,
+    advice: str,
+) -> float:
+    """A file that differs from torch by more than `tolerance` never takes its place."""
     worst = 0.0
 
-    def write(partial: Path) -> None:
+    def write(part: Path) -> None:
         nonlocal worst
-        _write_graph(model, partial)
-        _store_small(partial)
-        worst = parity(model, partial)
+        write_graph(part)
+        worst = difference(part)
         if not worst <= tolerance:  # also refuses NaN
             raise ParityError(
                 f"Expected ONNX and torch to agree within {tolerance:g}; they differ by "
-                f"{worst:g}, so {path.name} was not written. Check the weights for NaN, or "
+                f"{worst:g}, so {path.name} was not written. {advice}, or "
                 "report this with the versions of torch and onnxruntime."
             )
 
@@ -48,8 +67,15 @@ def export_onnx(model: Network, path: Path, *, tolerance: float = PARITY_TOLERAN
 
 
 def _write_graph(model: Network, path: Path) -> None:
-    # Batch 2: the exporter takes a size of 1 for a constant.
-    example = torch.zeros(2, *_view_shape(model))
+    config = model.config
+    example = torch.zeros(1, config.channels, config.view_size, config.view_size)
+    write_onnx(model, example, path, "views", model.outputs)
+
+
+def write_onnx(
+    model: nn.Module, example: Tensor, path: Path, given: str, outputs: Sequence[str]
+) -> None:
+    """One input, for any number of what `example` (1, …) has one of."""
     exporter = logging.getLogger("torch.onnx")
     level = exporter.level
     exporter.setLevel(logging.ERROR)
@@ -58,16 +84,17 @@ def _write_graph(model: Network, path: Path) -> None:
             warnings.simplefilter("ignore")
             torch.onnx.export(
                 model,
-                (example,),
+                (torch.cat((example, example)),),  # the exporter takes a size of 1 for a constant
                 str(path),
                 dynamo=True,
-                input_names=["views"],
-                output_names=list(model.outputs),
-                dynamic_shapes={"views": {0: torch.export.Dim("batch")}},
+                input_names=[given],
+                output_names=list(outputs),
+                dynamic_shapes={given: {0: torch.export.Dim("batch")}},
                 external_data=False,
                 optimize=False,  # later, see `_store_small`
                 verbose=False,
             )
+            _store_small(path)
     finally:
         exporter.setLevel(level)
 

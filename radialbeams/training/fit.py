@@ -323,6 +323,7 @@ class Fit:
             },
             "training": {
                 **self.recipe.to_dict(),
+                **({} if self.minutes is None else {"minutes": self.minutes}),
                 "steps_done": self.at.step,
                 "seconds": round(self.at.seconds, 1),
                 "hardware": self.device.type,

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import logging
 import math
-import warnings
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -12,8 +11,7 @@ import torch
 from torch import Tensor, nn
 
 from radialbeams.nn.module import Canonicalizer
-from radialbeams.training.export import ParityError
-from radialbeams.training.weights import write_whole
+from radialbeams.training.export import write_agreeing, write_onnx
 
 OUTPUTS = ("output", "angle", "confidence", "applied")
 PARITY_BATCHES = (1, 7)
@@ -51,44 +49,18 @@ def export_pipeline(
             f"Expected an example (N, C, H, W) of at least one image; got {tuple(example.shape)}."
         )
     pipeline = Pipeline(canonicalizer, classifier).cpu().eval()
-    worst = 0.0
-
-    def write(partial: Path) -> None:
-        nonlocal worst
-        _write_graph(pipeline, partial, example.cpu())
-        worst = parity(pipeline, partial, example.cpu())
-        if not worst <= tolerance:  # also refuses NaN
-            raise ParityError(
-                f"Expected ONNX and torch to agree within {tolerance:g}; they differ by "
-                f"{worst:g}, so {path.name} was not written. Give a typical image as the example, "
-                "or report this with the versions of torch and onnxruntime."
-            )
-
-    write_whole(path, write)
-    return worst
+    example = example.cpu()
+    return write_agreeing(
+        path,
+        partial(_write_graph, pipeline, example=example),
+        partial(parity, pipeline, example=example),
+        tolerance,
+        "Give a typical image as the example",
+    )
 
 
 def _write_graph(pipeline: Pipeline, path: Path, example: Tensor) -> None:
-    exporter = logging.getLogger("torch.onnx")
-    level = exporter.level
-    exporter.setLevel(logging.ERROR)
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            torch.onnx.export(
-                pipeline,
-                # Two of them: the exporter takes a size of 1 for a constant.
-                (example[:1].repeat(2, 1, 1, 1),),
-                str(path),
-                dynamo=True,
-                input_names=["images"],
-                output_names=list(OUTPUTS),
-                dynamic_shapes={"images": {0: torch.export.Dim("batch")}},
-                external_data=False,
-                verbose=False,
-            )
-    finally:
-        exporter.setLevel(level)
+    write_onnx(pipeline, example[:1], path, "images", OUTPUTS)
 
 
 def parity(pipeline: Pipeline, path: Path, example: Tensor) -> float:
