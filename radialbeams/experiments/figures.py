@@ -33,7 +33,7 @@ GREY = "#7F7F7F"
 MARKERS = "osD^vPX"
 
 COLUMN, PAGE = 3.35, 6.9  # inches: one column of a paper, and both
-DPI = 220
+DPI = 200
 QUICK_STRIP = 0.16  # inches
 QUICK_MARK = "quick settings: little data, few steps; not a result"
 

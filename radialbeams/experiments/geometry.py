@@ -283,10 +283,18 @@ def draw_lemmas(data: dict[str, Any]) -> Figure:
             for name, look in LOOKS.items():
                 axes.plot(beams, [row[f"{what}_{name}"] for row in rows], look, color=colour)
             counts = [row[f"{what}_angle"] for row in rows]
-            # Where the curves are furthest apart.
-            at = min(range(len(rows)), key=lambda i: abs(counts[i] - 0.6 * max(counts)))
+            # On the curve, each a little lower than the one before, so that none covers another.
+            height = (0.75 - 0.15 * epsilon) * max(counts)
+            at = min(range(len(rows)), key=lambda i: abs(counts[i] - height))
             axes.text(
-                beams[at] * 1.05, counts[at], f"ε = {epsilon}", color=colour, fontsize=7, va="top"
+                beams[at],
+                counts[at],
+                f"ε = {epsilon}",
+                color=colour,
+                fontsize=6.5,
+                ha="center",
+                va="center",
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6},
             )
         along = [row for row in data["by_length"] if row["epsilon"] == epsilon]
         for name in ("printed", "corrected"):

@@ -126,10 +126,10 @@ def kinds() -> list[Kind]:
 
 
 def recipe(kind: Kind, seed: int, settings: Settings) -> Recipe:
-    size = settings.pick(quick=64, full=128)
+    size = settings.pick(quick=48, full=128)
     common: dict[str, Any] = {
         "num_beams": BEAMS,
-        "latent": settings.pick(quick=64, full=128),
+        "latent": settings.pick(quick=32, full=128),
         "hub": VARIANTS[kind.variant].hub,
     }
     if kind.protocol == "paper":
@@ -146,7 +146,7 @@ def recipe(kind: Kind, seed: int, settings: Settings) -> Recipe:
         prior=kind.mode,
         batch=settings.pick(quick=32, full=128),
         steps=settings.pick(quick=200, full=4096),
-        learning_rate=settings.pick(quick=1e-3, full=1e-4),
+        learning_rate=settings.pick(quick=2e-3, full=1e-4),
         seed=seed,
     )
 
