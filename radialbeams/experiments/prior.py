@@ -3,7 +3,9 @@
 `exact` is the prior as the paper means it: beams at equal angles, so that a turn of C_|B| is a roll
 of the beams; the distance itself; cross-entropy with its sign. `authors` is what the authors' code
 does instead: beams whose ends lie at equal steps along the border, the squared distance, a hub that
-hears nothing. The others change one thing at a time. All are trained on the turns of C_|B|.
+hears nothing. The others change one thing at a time. All are trained on the turns of C_|B| at equal
+steps and with the paper's schedule 1/e; the authors' code turns by the angles of its own, unequally
+spaced beams, and shifts the weights linearly over the epochs.
 """
 
 from __future__ import annotations
