@@ -16,7 +16,7 @@ PICTURES = Path(__file__).parent / "pictures"
 SHOWN = {
     "rocket": ("ring", "black"),
     "astronaut": ("ring.lfw", "black"),
-    "horse": ("ring.coil100-objects", "white"),
+    "horse": ("ring", "white"),
 }
 TURNS = (40, 95, 160, 215, 290, 335)
 TILE, GAP, CAPTION = 144, 8, 20
