@@ -12,13 +12,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, get_args
 
 import torch
 from torch import Tensor, nn
 
 from radialbeams import zoo
-from radialbeams.nn.angles import from_unit, to_unit
+from radialbeams.nn.angles import from_unit, to_unit, wrap
 from radialbeams.nn.bic import Network
 from radialbeams.nn.pose import Canvas, Pose, blend, canvas_size, inverted, middle, turned_back
 from radialbeams.nn.pretrained import load_model
@@ -27,8 +27,10 @@ from radialbeams.nn.sight import Sight, cut
 
 Outputs = Tensor | tuple[Tensor, Tensor]
 Returns = Literal["both", "image"]
+Abstain = float | Literal["card"] | None
 
 MARGIN = 0.1  # of an object's box, around it
+CROPS_AT_ONCE = 16  # each needs a copy of its whole image for a moment
 SHORT = 1e-6  # a mean direction shorter than this points nowhere
 
 
@@ -36,8 +38,9 @@ class Canonicalizer(nn.Module):
     """Images (N, C, H, W) in [0, 1] → the images turned upright, and the pose to come back by.
 
     `hard` turns by the likeliest beam and its offset; otherwise it is the mean direction, through
-    which every beam gets a gradient. Images with less confidence than `abstain` are left alone.
-    `returns="image"` gives the images only, for an `nn.Sequential`.
+    which every beam gets a gradient. Images with less confidence than `abstain` are left alone,
+    and so are those that are within `still_degrees` of upright. `returns="image"` gives the images
+    only, for an `nn.Sequential`.
     """
 
     def __init__(
@@ -47,6 +50,7 @@ class Canonicalizer(nn.Module):
         parent_size: int | None = None,  # of leak-free views; None: the paper's
         hard: bool = True,
         abstain: float | None = None,
+        still_degrees: float = 0.0,
         canvas: Canvas = "same",
         fill: float = 0.0,  # what lies outside of an image
         returns: Returns = "both",
@@ -57,7 +61,8 @@ class Canonicalizer(nn.Module):
         _check_options(network, abstain, canvas, returns)
         self.network = network
         self.sight = Sight(network.config.view_size, network.config.channels, parent_size)
-        self.hard, self.abstain, self.returns = hard, abstain, returns
+        self.hard, self.returns = hard, returns
+        self.abstain, self.still = abstain, math.radians(still_degrees)
         self.canvas, self.fill = canvas, fill
         self.temperature, self.spread = temperature, math.radians(spread_degrees)
 
@@ -67,19 +72,26 @@ class Canonicalizer(nn.Module):
         model: str | Path = zoo.DEFAULT,
         *,
         hard: bool = True,
-        abstain: float | None = None,
+        abstain: Abstain = None,
+        still_degrees: float | None = None,
         canvas: Canvas = "same",
         fill: float = 0.0,
         returns: Returns = "both",
     ) -> Canonicalizer:
-        """A shipped model by its name, or your own by the path of its run folder."""
+        """A shipped model by its name, or your own by the path of its run folder.
+
+        `abstain="card"` leaves alone what the commands leave alone: both thresholds are then the
+        ones that were measured for this model.
+        """
         network, card = load_model(zoo.find(model).stem)
         protocol, calibration = card["protocol"], card.get("calibration", {})
+        abstain, still = _thresholds(card, abstain)
         return cls(
             network,
             parent_size=protocol["parent_size"] if protocol["name"] == "leakfree" else None,
             hard=hard,
             abstain=abstain,
+            still_degrees=still if still_degrees is None else still_degrees,
             canvas=canvas,
             fill=fill,
             returns=returns,
@@ -108,7 +120,7 @@ class Canonicalizer(nn.Module):
             (images.shape[-2], images.shape[-1]),
             canvas=self.canvas,
             confidence=sure,
-            applied=self._applied(sure),
+            applied=self._applied(angle, sure),
         )
 
     def read(self, outputs: Outputs) -> tuple[Tensor, Tensor]:
@@ -137,22 +149,35 @@ class Canonicalizer(nn.Module):
         _check_images(images)
         source, box = _listed(boxes, images)  # (M,), (M, 4)
         size = size or self.sight.square_size
-        whole = images[source]  # (M, C, H, W)
         centres = (box[:, :2] + box[:, 2:]) / 2  # (M, 2)
         sides = (box[:, 2:] - box[:, :2]).amax(-1).clamp(min=1) * (1 + 2 * margin)  # (M,)
-        angle, sure = self.read(self.network(self.sight.around(whole, centres, sides)))
-        applied = self._applied(sure)
+        parts = [
+            self._crops(images[source[part]], centres[part], sides[part], size)
+            for part in _chunks(source.shape[0], CROPS_AT_ONCE)
+        ]
+        crops, angle, sure = (torch.cat(found) for found in zip(*parts, strict=True))
+        applied = self._applied(angle, sure)
         turn = torch.where(applied, angle, torch.zeros_like(angle))
         x, y = centres.unbind(-1)
         transform = turned_back(turn, (x, y), middle((size, size)), size / sides)
         before = (images.shape[-2], images.shape[-1])
-        pose = Pose(angle, sure, applied, transform, source, before, (size, size))
-        return turned_squares(whole, centres, sides, turn, size, self.fill), pose
+        return crops, Pose(angle, sure, applied, transform, source, before, (size, size))
 
-    def _applied(self, sure: Tensor) -> Tensor:
-        if self.abstain is None:
-            return torch.ones_like(sure, dtype=torch.bool)
-        return sure >= self.abstain
+    def _crops(
+        self, images: Tensor, centres: Tensor, sides: Tensor, size: int
+    ) -> tuple[Tensor, Tensor, Tensor]:
+        """One object of each image: upright (m, C, size, size), its angle and confidence (m,)."""
+        angle, sure = self.read(self.network(self.sight.around(images, centres, sides)))
+        turn = torch.where(self._applied(angle, sure), angle, torch.zeros_like(angle))
+        return turned_squares(images, centres, sides, turn, size, self.fill), angle, sure
+
+    def _applied(self, angle: Tensor, sure: Tensor) -> Tensor:
+        applied = torch.ones_like(sure, dtype=torch.bool)
+        if self.abstain is not None:
+            applied = sure >= self.abstain
+        if self.still:
+            applied = applied & (wrap(angle).abs() > self.still)
+        return applied
 
 
 def mean_direction(found: Posterior) -> Tensor:
@@ -177,6 +202,12 @@ def turned_squares(
     return blend(squares, origin, (size, size), fill)
 
 
+def _chunks(count: int, at_once: int) -> list[slice]:
+    """At least one, so that nothing has its shapes too."""
+    starts = range(0, max(count, 1), at_once)
+    return [slice(start, min(start + at_once, count)) for start in starts]
+
+
 # --- what comes in -----------------------------------------------------------------------------
 
 
@@ -198,6 +229,19 @@ def _listed(boxes: Sequence[Tensor] | Tensor, images: Tensor) -> tuple[Tensor, T
         )
     boxes = boxes.to(images.device, torch.float32)
     return boxes[:, 0].long(), boxes[:, 1:]
+
+
+def _thresholds(card: dict[str, Any], abstain: Abstain) -> tuple[float | None, float]:
+    """The confidence below which, and the degrees within which, an image is left alone."""
+    if not isinstance(abstain, str):
+        return abstain, 0.0
+    measured = card.get("abstain")
+    if abstain != "card" or measured is None:
+        raise ValueError(
+            f"abstain is a confidence, or 'card' for a model whose card has thresholds; got "
+            f"{abstain!r} for {card.get('name', 'a model')}. Give a number from 0 to 1."
+        )
+    return measured["confidence"], measured["angle"]
 
 
 def _check_images(images: Tensor) -> None:

@@ -36,6 +36,7 @@ class HubCanonicalizer(ModelHubMixin, Canonicalizer, library_name="radialbeams")
             parent_size=sight.square_size if sight.leakfree else None,
             hard=canonicalizer.hard,
             abstain=canonicalizer.abstain,
+            still_degrees=math.degrees(canonicalizer.still),
             canvas=canonicalizer.canvas,
             fill=canonicalizer.fill,
             returns=canonicalizer.returns,
