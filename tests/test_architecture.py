@@ -40,10 +40,12 @@ ARROWS = {
     "zoo": set(),
     "transforms": {"answers", "canonicalizer", "images", "zoo"},
     "training": {"nn"},
+    # The shipped models, and the pictures inside the package to draw on.
+    "experiments": {"nn", "training", "zoo", "demo"},
     # Only where the shipped models lie, for `Canonicalizer.from_pretrained`.
     "nn": {"zoo"},
 }
-LIGHT = set(ARROWS) - {"engines", "training", "nn"}
+LIGHT = set(ARROWS) - {"engines", "training", "nn", "experiments"}
 # Inside nn every part may use angles, and two files wire the parts: bic the network's own, module
 # the network with what lies before and behind it. Nothing else goes sideways.
 SIDEWAYS = {
@@ -166,13 +168,24 @@ def test_importing_the_package_loads_no_torch() -> None:
     assert "onnxruntime" not in loaded  # most of the time that a command takes to start
 
 
+def test_the_names_of_the_experiments_need_no_torch() -> None:
+    line = "from radialbeams.experiments import registry; registry.names()"
+    assert "torch" not in loaded_after(f"import radialbeams.experiments.settings; {line}")
+
+
 def test_importing_torch_would_be_seen() -> None:
     assert "torch" in loaded_after("import radialbeams; import radialbeams.nn.angles")
 
 
-def test_training_needs_none_of_the_command_lines_packages() -> None:
+@pytest.mark.parametrize(
+    "modules",
+    [
+        "radialbeams.training.fit, radialbeams.training.runs, radialbeams.training.__main__",
+        "radialbeams.experiments.__main__ as m; [m.registry.find(n) for n in m.registry.names()]",
+    ],
+)
+def test_training_needs_none_of_the_command_lines_packages(modules: str) -> None:
     blocked = "; ".join(f"sys.modules[{name!r}] = None" for name in NOT_FOR_TRAINING)
-    modules = "radialbeams.training.fit, radialbeams.training.runs, radialbeams.training.__main__"
     code = f"import sys; {blocked}; import {modules}"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
@@ -188,7 +201,7 @@ def called(tree: ast.AST) -> set[str]:
 
 @pytest.mark.parametrize("path", FILES, ids=label)
 def test_only_the_commands_print(path: Path) -> None:
-    if part(path) != "cli" and label(path) != "training/__main__.py":
+    if part(path) != "cli" and path.name != "__main__.py":
         assert "print" not in called(parse(path))
 
 

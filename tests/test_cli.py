@@ -20,7 +20,7 @@ from radialbeams.cli import main
 from radialbeams.demo import PICTURES
 from radialbeams.training.data import ImageSet
 
-VERBS = ("upright", "angle", "demo", "models", "train", "evaluate", "leaks", "export")
+VERBS = ("upright", "angle", "demo", "models", "train", "evaluate", "leaks", "export", "reproduce")
 EVALUATION = {
     "model", "data", "protocol", "split", "seeds", "n", "mean", "median", "p95",
     "paper_equivalent", "within_5", "within_10", "flips", "groups",

@@ -6,6 +6,7 @@ import io
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -19,7 +20,7 @@ from radialbeams.nn.bic import Network, RingBIC
 from radialbeams.nn.ring import answer, confidence, posterior
 from radialbeams.nn.rotation import rotate
 from radialbeams.training.data import ImageSet
-from radialbeams.training.views import PaperViews, Views, as_floats, draw_angles
+from radialbeams.training.views import Group, PaperViews, Views, as_floats, draw_angles
 
 # Views (N, C, S, S) in [0, 1] → radians (N,), or radians and confidences: torch, ONNX and peers
 # all fit in here.
@@ -126,10 +127,12 @@ def evaluate(
     batch: int = 128,
     jpeg: int | None = None,
     by_group: bool = False,
+    group: Group = "so2",
+    num_beams: int = 0,
     device: torch.device | None = None,
     on_batch: Callable[[int, int], None] | None = None,
 ) -> Evaluation:
-    """Every image once per seed, at angles uniform on the circle.
+    """Every image once per seed, at angles uniform on the circle, or on C_|B| where `group` says.
 
     With `jpeg`, each rotated parent is saved once as JPEG of that quality before its view is
     made: a model that reads the angle off interpolation loses it there.
@@ -137,7 +140,8 @@ def evaluate(
     images.upright()
     if seeds < 1:
         raise ValueError(f"seeds must be at least 1; got {seeds}.")
-    angles = torch.stack([draw_angles("evaluation", seed, 0, len(images)) for seed in range(seeds)])
+    draw = partial(draw_angles, "evaluation", group=group, num_beams=num_beams)
+    angles = torch.stack([draw(seed, 0, len(images)) for seed in range(seeds)])
     return _measured(predict, images, views, angles, batch, jpeg, by_group, device, on_batch)
 
 

@@ -29,7 +29,7 @@ from radialbeams.training.data import ImageSet
 from radialbeams.training.evaluate import Evaluation, evaluate, predict_with
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.step import Batch, Losses, Step, make_step
-from radialbeams.training.views import draw_angles, draws, make_views
+from radialbeams.training.views import Group, draw_angles, draws, make_views
 from radialbeams.training.weights import save_model, write_card, write_whole
 
 WARM_UP = 0.1  # of a one-cycle run
@@ -159,7 +159,7 @@ class Fit:
                 if on_progress is not None:
                     on_progress(progress)
             if self.validate_every and self.at.step % self.validate_every == 0:
-                self._log({"step": self.at.step, "held_out": self.validate().to_dict()})
+                self._log({"step": self.at.step, **self.validation()})
             if self.at.seconds - saved >= self.save_seconds:
                 self.save()
                 saved = self.at.seconds
@@ -245,11 +245,25 @@ class Fit:
         model.load_state_dict(self.average if self.recipe.average else self.model.state_dict())
         return model.eval()
 
-    def validate(self) -> Evaluation:
+    def validation(self) -> dict[str, Any]:
+        """On the whole circle, and where only C_|B| is trained on, on its turns as well."""
+        found = {"held_out": self.validate().to_dict()}
+        if self.recipe.group == "cyclic":
+            found["held_out_cyclic"] = self.validate("cyclic").to_dict()
+        return found
+
+    def validate(self, group: Group = "so2") -> Evaluation:
         if self.held_out is None:
             raise ValueError("validate_every needs held_out images; give some or leave it 0.")
-        predict = partial(predict_with, self.averaged())
-        return evaluate(predict, self.held_out, self.views, seeds=1, device=self.device)
+        return evaluate(
+            partial(predict_with, self.averaged()),
+            self.held_out,
+            self.views,
+            seeds=1,
+            group=group,
+            num_beams=self.recipe.model.num_beams,
+            device=self.device,
+        )
 
     def save(self) -> None:
         write_checkpoint(self._checkpoint, self.model, self.average, self.optimizer, self.at)

@@ -1,0 +1,94 @@
+"""The verb that repeats the paper's experiments."""
+
+from __future__ import annotations
+
+import os
+import sys
+from functools import partial
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from radialbeams.cli.app import app
+from radialbeams.cli.training import DataOption, DevicesOption
+
+
+@app.command()
+def reproduce(
+    name: Annotated[
+        str | None, typer.Argument(help="An experiment, or all; without one, what there is.")
+    ] = None,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Minutes on two cores: little data, few steps.")
+    ] = False,
+    out: Annotated[
+        Path | None,
+        typer.Option("--out", "-o", help="results/ if not said, results/quick/ with --quick."),
+    ] = None,
+    root: DataOption = None,
+    jobs: Annotated[int, typer.Option(min=1, help="Trainings at once.")] = 1,
+    seeds: Annotated[
+        int | None, typer.Option(min=1, help="Trainings of a kind; as the experiment says else.")
+    ] = None,
+    redraw: Annotated[
+        bool, typer.Option("--redraw", help="Only the figures, from what was found before.")
+    ] = False,
+    trainings_only: Annotated[
+        bool,
+        typer.Option("--trainings-only", help="No figures; draw them later."),
+    ] = False,
+    devices: DevicesOption = "auto",
+) -> None:
+    """Repeats an experiment of the paper; killed, the same command goes on where it was."""
+    from radialbeams.experiments import registry
+
+    if name is None:
+        for known in registry.names():
+            print(f"{known:<13}{registry.SUMMARIES[known]}")
+        return
+    chosen = registry.chosen(name)
+    _need(["torch", "safetensors", *([] if trainings_only else ["matplotlib"])])
+    from radialbeams.cli import terminal
+    from radialbeams.experiments.reproduce import reproduce as run
+    from radialbeams.experiments.reproduce import reproduce_each
+    from radialbeams.experiments.settings import Settings
+
+    def one(experiment: str) -> None:
+        with terminal.progress_bar(100, experiment) as bar:
+
+            def show(done: float, total: float, text: str) -> None:
+                bar.show(int(100 * done / max(total, 1e-9)), f"{experiment}: {text}")
+
+            settings = Settings(quick, root, out, seeds, jobs, devices, show)
+            files = run(experiment, settings, redraw=redraw, trainings_only=trainings_only)
+            bar.show(100, experiment)
+        for path in files:
+            print(path, flush=True)
+
+    if len(chosen) == 1:
+        one(chosen[0])
+        return
+    failures = reproduce_each(chosen, one, partial(_failed, len(chosen)))
+    print(
+        f"radialbeams: {len(chosen) - len(failures)} of {len(chosen)} experiments done"
+        + (f"; failed: {', '.join(failures)}" if failures else ""),
+        file=sys.stderr,
+    )
+    if failures:
+        raise typer.Exit(1)
+
+
+def _failed(count: int, name: str, error: Exception) -> None:
+    if os.environ.get("RADIALBEAMS_TRACEBACK"):
+        raise error
+    print(f"radialbeams: {name}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+
+
+def _need(packages: list[str]) -> None:
+    if missing := [package for package in packages if find_spec(package) is None]:
+        raise ValueError(
+            f"`radialbeams reproduce` needs {' and '.join(missing)}, not in the light install. "
+            'Install it in your clone with: pip install -c constraints.txt -e ".[experiments]"'
+        )

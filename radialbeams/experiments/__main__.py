@@ -1,0 +1,76 @@
+"""`python -m radialbeams.experiments NAME --trainings-only --data DIR --out DIR --jobs N`.
+
+For machines that have torch but not the packages of the command line or of the figures; with these
+`radialbeams reproduce` does the same and more comfortably.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import time
+from datetime import datetime, timedelta
+from functools import partial
+from pathlib import Path
+
+from radialbeams.experiments import registry
+from radialbeams.experiments.reproduce import reproduce, reproduce_each
+from radialbeams.experiments.settings import Settings
+
+SHOW_SECONDS = 5.0
+
+
+class Lines:
+    """Progress as a line now and then, with the time at which it will end."""
+
+    def __init__(self) -> None:
+        self.started = time.monotonic()
+        self.shown = 0.0
+
+    def __call__(self, done: float, total: float, text: str) -> None:
+        now = time.monotonic()
+        if done <= 0:
+            self.started = now
+        if now - self.shown < SHOW_SECONDS and done < total:
+            return
+        self.shown = now
+        left = (now - self.started) * (total - done) / done if done > 0 else None
+        end = "" if left is None else f", ends {datetime.now() + timedelta(seconds=left):%H:%M:%S}"
+        print(f"{done / max(total, 1e-9):4.0%} {text}{end}", file=sys.stderr, flush=True)
+
+
+def main(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m radialbeams.experiments")
+    parser.add_argument("name", choices=[*registry.names(), registry.ALL])
+    parser.add_argument("--quick", action="store_true", help="minutes on two cores")
+    parser.add_argument("--trainings-only", action="store_true", help="draw later, elsewhere")
+    parser.add_argument("--redraw", action="store_true", help="only the figures, from NAME.json")
+    parser.add_argument("--data", type=Path, help="the folder that holds the data sets")
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--jobs", type=int, default=1, help="trainings at once")
+    parser.add_argument("--seeds", type=int)
+    parser.add_argument("--devices", default="auto")
+    asked = parser.parse_args(argv)
+    settings = Settings(
+        quick=asked.quick,
+        data=asked.data,
+        out=asked.out,
+        seeds=asked.seeds,
+        jobs=asked.jobs,
+        devices=asked.devices,
+        show=Lines(),
+    )
+    run = partial(reproduce, redraw=asked.redraw, trainings_only=asked.trainings_only)
+
+    def one(name: str) -> None:
+        for path in run(name, settings):
+            print(path, flush=True)
+
+    def failed(name: str, error: Exception) -> None:
+        print(f"{name}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+
+    return 1 if reproduce_each(registry.chosen(asked.name), one, failed) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,52 @@
+"""The experiments by name, in the order of the paper's claims; none is imported before it runs."""
+
+from __future__ import annotations
+
+from importlib import import_module
+from importlib.util import find_spec
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # it needs torch, and a list of names does not
+    from radialbeams.experiments.experiment import Experiment
+
+ALL = "all"
+SUMMARIES = {
+    "geometry": "coverage, overlap, upper bound and margin of beams, against exact counts",
+    "loss": "surfaces, bounds and Lipschitz constant of the circle loss; loss against degrees",
+    "beams": "errors over the number of beams, on C_|B| and SO(2), with angles fixed and fresh",
+    "beam-length": "beams of length A, B and C, and what the border gives away",
+    "prior": "the Toeplitz prior off, dynamic and full; and whether its harm was a bug",
+    "orbit": "beam embeddings over the orbit: is it a circle?",
+    "light": "spheres lit from nine positions",
+    "saliency": "which pixels decide, and whether the maps turn with the image",
+    "translation": "errors under shifts of the image",
+    "radius": "what the inner and the outer parts of the beams are worth",
+    "ablation": "what context, hub, λ, layers and thickness are worth",
+    "downstream": "accuracy of a classifier over rotation, with and without uprighting",
+}
+
+
+def names() -> list[str]:
+    """Those that can be run, in their order."""
+    return [name for name in SUMMARIES if find_spec(_module(name)) is not None]
+
+
+def find(name: str) -> Experiment:
+    if name not in names():
+        raise ValueError(f"There is no experiment {name!r}. There are: {', '.join(names())}.")
+    experiment: Experiment = import_module(_module(name)).EXPERIMENT
+    return experiment
+
+
+def chosen(name: str) -> list[str]:
+    """The names that a name stands for."""
+    if name == ALL:
+        return names()
+    if name not in names():
+        known = ", ".join(names())
+        raise ValueError(f"There is no experiment {name!r}. There are: {known}; or {ALL}.")
+    return [name]
+
+
+def _module(name: str) -> str:
+    return f"radialbeams.experiments.{name.replace('-', '_')}"

@@ -1,0 +1,113 @@
+"""From a name and settings to files: NAME.json with all that was found, and the figures from it."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Sequence
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+from radialbeams.experiments import registry
+from radialbeams.experiments.experiment import Experiment, Finding, Record, Records
+from radialbeams.experiments.settings import Settings
+from radialbeams.experiments.trainings import complete
+from radialbeams.training.weights import pick_device, write_card
+
+
+def reproduce(
+    name: str, settings: Settings, *, redraw: bool = False, trainings_only: bool = False
+) -> list[Path]:
+    """Runs an experiment and returns the files that it wrote.
+
+    `redraw` makes the figures again from NAME.json. With `trainings_only` neither is written, only
+    the trainings' own files, which a later call finds: that needs no matplotlib.
+    """
+    experiment = registry.find(name)
+    place = settings.folder / f"{name}.json"
+    if not redraw:
+        if not trainings_only:
+            _need_matplotlib()  # now, not after hours of training
+        started = time.monotonic()
+        records, trained_here = complete(name, experiment.trainings(settings), settings)
+        if trainings_only:
+            return [settings.runs(name) / f"{run}.json" for run in records]
+        finding = experiment.run(settings, records)
+        seconds = time.monotonic() - started - trained_here
+        write_card(place, record(experiment, settings, records, finding, seconds))
+    elif not place.is_file():
+        raise ValueError(
+            f"Expected {place} to draw from; there is none. Run it first, without --redraw."
+        )
+    return [place, *draw(experiment, place)]
+
+
+def reproduce_each(
+    names: Sequence[str],
+    one: Callable[[str], object],
+    failed: Callable[[str, Exception], object],
+) -> list[str]:
+    """Calls `one` with each name; those that fail are told to `failed`, and the rest goes on."""
+    failures = []
+    for name in names:
+        try:
+            one(name)
+        except Exception as error:  # whatever it is: the others are worth running
+            failures.append(name)
+            failed(name, error)
+    return failures
+
+
+def record(
+    experiment: Experiment, settings: Settings, records: Records, finding: Finding, seconds: float
+) -> Record:
+    """All of NAME.json. Its time includes the trainings', whenever they were run."""
+    seeds = {run["recipe"]["seed"] for run in records.values()} | set(finding.seeds)
+    hardware = {run["hardware"] for run in records.values()} or {pick_device(settings.devices).type}
+    trained = sum(run["seconds"] for run in records.values())
+    return {
+        "name": experiment.name,
+        "claim": experiment.claim,
+        "paper": dict(experiment.paper),
+        "ours": dict(finding.ours),
+        "why": finding.why,
+        "command": command(experiment.name, settings),
+        "settings": settings.pick(quick="quick", full="full"),
+        "seeds": sorted(seeds),
+        "seconds": round(trained + seconds, 1),
+        "trainings": len(records),
+        "hardware": " and ".join(sorted(hardware)),
+        "data": dict(finding.data),
+    }
+
+
+def command(name: str, settings: Settings) -> str:
+    """What to type to get this again, wherever the data lies."""
+    words = ["radialbeams reproduce", name]
+    words += ["--quick"] if settings.quick else []
+    words += [] if settings.seeds is None else [f"--seeds {settings.seeds}"]
+    return " ".join(words)
+
+
+def draw(experiment: Experiment, place: Path) -> list[Path]:
+    """NAME*.png and .svg beside NAME.json."""
+    _need_matplotlib()
+    from radialbeams.experiments import figures
+
+    found: dict[str, Any] = json.loads(place.read_text(encoding="utf-8"))
+    files = []
+    with figures.style():
+        for suffix, figure in experiment.draw(found).items():
+            stem = place.with_name(experiment.name + (f"-{suffix}" if suffix else ""))
+            files += figures.save(figure, stem, quick=found["settings"] == "quick")
+    return files
+
+
+def _need_matplotlib() -> None:
+    if find_spec("matplotlib") is None:
+        raise ValueError(
+            "`radialbeams reproduce` draws with matplotlib, which is not installed. Install it in "
+            'your clone with: pip install -c constraints.txt -e ".[experiments]"; or leave the '
+            "drawing for later with --trainings-only."
+        )

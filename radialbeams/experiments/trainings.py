@@ -1,0 +1,364 @@
+"""Many small trainings: one JSON file each, resumed after a kill, shared between processes.
+
+A training whose file is there is not run again. A process claims the one that it works on by a
+lock, which the system takes back when the process dies, so nothing is ever left claimed. Killed in
+the middle, a training goes on from its last checkpoint.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import math
+import os
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import lru_cache, partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from radialbeams.experiments.settings import Settings
+from radialbeams.nn.bic import Network, build
+from radialbeams.training.data import ImageSet
+from radialbeams.training.data import load as load_images
+from radialbeams.training.evaluate import Evaluation, evaluate, predict_with
+from radialbeams.training.fit import Fit, Progress
+from radialbeams.training.recipe import Recipe
+from radialbeams.training.views import GROUPS
+from radialbeams.training.weights import pick_device, write_card, write_whole
+
+POINTS = 64  # of a curve in a file
+POLL_SECONDS = 1.0
+SEEDS = 3  # angles for each held-out image at the end
+# Of an `Evaluation`, what is kept of every training.
+KEPT = ("n", "mean", "median", "p95", "paper_equivalent", "within_5", "within_10", "flips")
+
+
+@dataclass(frozen=True)
+class Trained:
+    """A training at its end: what there is to measure, and on what."""
+
+    recipe: Recipe
+    fit: Fit
+    model: Network
+    held_out: ImageSet
+    device: torch.device
+
+
+Measure = Callable[[Trained], dict[str, Any]]
+
+
+def errors(trained: Trained) -> dict[str, Any]:
+    """Errors on the held-out images, for angles of SO(2) and of C_|B|."""
+    beams = trained.recipe.model.num_beams
+    return {
+        group: summary(
+            evaluate(
+                partial(predict_with, trained.model),
+                trained.held_out,
+                trained.fit.views,
+                seeds=SEEDS,
+                group=group,
+                num_beams=beams,
+                device=trained.device,
+            )
+        )
+        for group in GROUPS
+    }
+
+
+def summary(found: Evaluation | Mapping[str, Any]) -> dict[str, float]:
+    """Those that are kept, and the mean circle loss, which is what the paper plots."""
+    values = found.to_dict() if isinstance(found, Evaluation) else found
+    kept = {name: values[name] for name in KEPT}
+    # The mean loss and the paper's error are one number in two units.
+    return {
+        **kept,
+        "circle_loss": 2 - 2 * math.cos(math.radians(kept["paper_equivalent"])),
+    }
+
+
+@dataclass(frozen=True)
+class Training:
+    """One run of `Fit`, and what to measure of it."""
+
+    name: str  # of its file; no other training of the experiment has it
+    recipe: Recipe
+    tags: Mapping[str, Any] = field(default_factory=dict)  # what the experiment finds it by
+    images: int | None = None  # how many of the training split; None for all
+    held_out: int | None = None  # how many of the test split
+    validations: int = 0  # how often it is measured along the way
+    measure: Measure = errors
+    fit: type[Fit] = Fit
+    keep: bool = False  # the weights too; `load` gives the model
+
+
+# --- all of them ---
+
+
+def complete(
+    experiment: str, trainings: Sequence[Training], settings: Settings
+) -> tuple[dict[str, dict[str, Any]], float]:
+    """Runs those that have no file yet; all results by name, and the seconds that were spent."""
+    _check_names(trainings)
+    folder = settings.runs(experiment)
+    started = time.monotonic()
+    missing = [training for training in trainings if read(training, folder) is None]
+    if missing and settings.jobs > 1:
+        _in_processes(experiment, missing, settings)
+    elif missing:
+        _here(missing, folder, settings)
+    found = {training.name: read(training, folder) for training in trainings}
+    if left := [name for name, record in found.items() if record is None]:
+        raise ValueError(
+            f"{len(left)} trainings of {experiment} are still being run by another process "
+            f"({', '.join(left[:3])} …). Repeat the command when it is done."
+        )
+    done = {name: record for name, record in found.items() if record is not None}
+    return done, time.monotonic() - started if missing else 0.0
+
+
+def read(training: Training, folder: Path) -> dict[str, Any] | None:
+    """Its result, or None; an error where the file tells of another training."""
+    place = folder / f"{training.name}.json"
+    if not place.is_file():
+        return None
+    record: dict[str, Any] = json.loads(place.read_text(encoding="utf-8"))
+    same = (
+        # Through the recipe, so that a file from before a new field still counts.
+        Recipe.from_dict(record["recipe"]) == Recipe.from_dict(_plain(training.recipe))
+        and record["images"] == training.images
+        and record["held_out"] == training.held_out
+    )
+    if not same:
+        raise ValueError(
+            f"{place} holds the result of another recipe. Remove it, or use a new folder (--out)."
+        )
+    return record
+
+
+def load(training: Training, settings: Settings, experiment: str) -> Network:
+    """The model of a training that keeps its weights."""
+    from safetensors.torch import load_file
+
+    place = settings.runs(experiment) / f"{training.name}.safetensors"
+    if not place.is_file():
+        raise ValueError(
+            f"Expected the weights of a training in {place}; there are none. Remove the .json "
+            "beside it to train again."
+        )
+    model = build(training.recipe.model)
+    model.load_state_dict(load_file(place))
+    return model.to(pick_device(settings.devices)).eval()
+
+
+def _check_names(trainings: Sequence[Training]) -> None:
+    names = [training.name for training in trainings]
+    if len(set(names)) < len(names):
+        twice = sorted({name for name in names if names.count(name) > 1})
+        raise ValueError(f"Trainings need names of their own; twice there: {', '.join(twice)}.")
+
+
+# --- in this process ---
+
+
+def _here(trainings: Sequence[Training], folder: Path, settings: Settings) -> None:
+    total = sum(training.recipe.steps for training in trainings)
+    before = 0
+    for number, training in enumerate(trainings, 1):
+        where = f"{training.name} ({number} of {len(trainings)})"
+        settings.show(before, total, where)
+
+        def show(progress: Progress, before: int = before, where: str = where) -> None:
+            text = f"{where}, loss {progress.circle_loss:.3f}"
+            settings.show(before + progress.step, total, text)
+
+        with _claimed(folder / ".work" / f"{training.name}.claimed") as mine:
+            # Another process may have finished it since we looked.
+            if mine and read(training, folder) is None:
+                _run(training, folder, settings, show)
+        before += training.recipe.steps
+    settings.show(total, total, "trained")
+
+
+def _run(
+    training: Training, folder: Path, settings: Settings, show: Callable[[Progress], None]
+) -> None:
+    """Trains, measures, and puts the result there in one step."""
+    device = pick_device(settings.devices)
+    images = _images(training.recipe, "train", settings.data, training.images)
+    held_out = _images(training.recipe, "test", settings.data, training.held_out)
+    work = folder / ".work" / training.name
+    steps = training.recipe.steps
+    fit = training.fit(
+        training.recipe,
+        images,
+        work,
+        device=device,
+        held_out=held_out,
+        validate_every=steps // training.validations if training.validations else 0,
+        log_every=max(1, min(8, steps // POINTS)),
+    )
+    record: dict[str, Any] = {
+        "name": training.name,
+        "tags": dict(training.tags),
+        "recipe": _plain(training.recipe),
+        "images": training.images,
+        "held_out": training.held_out,
+        "training_images": len(images),
+        "hardware": device.type,
+    }
+    measuring = 0.0
+    try:
+        fit.run(show)
+    except FloatingPointError as error:  # that it does not train is a result
+        record["diverged"] = str(error)
+    else:
+        model, started = fit.averaged(), time.monotonic()
+        trained = Trained(training.recipe, fit, model, held_out, device)
+        record["measured"] = training.measure(trained)
+        measuring = time.monotonic() - started
+        record["parameters"] = sum(p.numel() for p in model.parameters())
+        if training.keep:
+            weights = work / "model.safetensors"
+            target = folder / f"{training.name}.safetensors"
+            write_whole(target, partial(shutil.copyfile, weights))
+    record["seconds"] = round(fit.at.seconds + measuring, 1)
+    record["curve"], record["validations"] = curves(work / "metrics.jsonl")
+    write_card(folder / f"{training.name}.json", record)
+    shutil.rmtree(work)
+
+
+def _images(recipe: Recipe, split: str, root: Path | None, limit: int | None) -> ImageSet:
+    width, channels = recipe.parent_size, recipe.model.channels
+    return _read_images(recipe.data, split, recipe.split_by, width, channels, root, limit)
+
+
+@lru_cache(maxsize=4)  # both splits of two data sets
+def _read_images(
+    data: str,
+    split: str,
+    split_by: str,
+    size: int,
+    channels: int,
+    root: Path | None,
+    limit: int | None,
+) -> ImageSet:
+    return load_images(
+        data,
+        root=root,
+        split=split,
+        split_by=split_by,
+        size=size,
+        channels=channels,
+        limit=limit,
+    )
+
+
+def _plain(recipe: Recipe) -> dict[str, Any]:
+    values: dict[str, Any] = json.loads(json.dumps(recipe.to_dict()))
+    return values
+
+
+def curves(metrics: Path) -> tuple[dict[str, list[float]], list[dict[str, Any]]]:
+    """The training losses in at most POINTS averages, and what was measured along the way."""
+    lines = []
+    if metrics.is_file():  # it may have diverged before its first line
+        lines = [json.loads(line) for line in metrics.open(encoding="utf-8")]
+    losses = [line for line in lines if "circle_loss" in line]
+    bins = [
+        part
+        for k in range(POINTS)
+        if (part := losses[k * len(losses) // POINTS : (k + 1) * len(losses) // POINTS])
+    ]
+    curve = {
+        "step": [part[-1]["step"] for part in bins],
+        "circle_loss": [_mean(part, "circle_loss") for part in bins],
+    }
+    if any(line["prior_loss"] for line in losses):
+        curve["prior_loss"] = [_mean(part, "prior_loss") for part in bins]
+    return curve, [along for line in lines if len(along := _along(line)) > 1]
+
+
+def _along(line: Mapping[str, Any]) -> dict[str, Any]:
+    """What a line of metrics says of the held-out images, in few digits."""
+    found: dict[str, Any] = {"step": line["step"]}
+    for group, key in (("so2", "held_out"), ("cyclic", "held_out_cyclic")):
+        if key in line:
+            values = summary(line[key])
+            found[group] = {k: _short(values[k]) for k in ("circle_loss", "mean", "median")}
+    return found
+
+
+def _mean(lines: Sequence[Mapping[str, float]], name: str) -> float:
+    return _short(sum(line[name] for line in lines) / len(lines))
+
+
+def _short(value: float) -> float:
+    return float(f"{value:.4g}")
+
+
+# --- in several processes ---
+
+
+def _in_processes(experiment: str, missing: Sequence[Training], settings: Settings) -> None:
+    """The same trainings in processes that share the folder; each takes what none has claimed."""
+    count = min(settings.jobs, len(missing))
+    words = [sys.executable, "-m", "radialbeams.experiments", experiment]
+    words += ["--trainings-only", "--out", str(settings.folder), "--devices", settings.devices]
+    words += ["--quick"] if settings.quick else []
+    words += [] if settings.data is None else ["--data", str(settings.data)]
+    words += [] if settings.seeds is None else ["--seeds", str(settings.seeds)]
+    threads = max(1, (os.cpu_count() or 1) // count)
+    environment = {"OMP_NUM_THREADS": str(threads), **os.environ}
+    folder = settings.runs(experiment)
+    folder.mkdir(parents=True, exist_ok=True)
+    processes, talks = [], []
+    for number in range(count):
+        talk = folder / f".process-{number}.log"
+        with talk.open("wb") as file:
+            processes.append(subprocess.Popen(words, stdout=file, stderr=file, env=environment))
+        talks.append(talk)
+    try:
+        while any(process.poll() is None for process in processes):
+            done = sum((folder / f"{training.name}.json").is_file() for training in missing)
+            settings.show(
+                done, len(missing), f"{done} of {len(missing)} trainings, {count} at once"
+            )
+            time.sleep(POLL_SECONDS)
+    finally:
+        for process in processes:
+            process.terminate()
+            process.wait()
+    if any(read(training, folder) is None for training in missing):
+        for process, talk in zip(processes, talks, strict=True):
+            if process.returncode:
+                last = talk.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:]
+                raise ValueError(
+                    f"A process with trainings of {experiment} failed: {' '.join(last)} "
+                    f"(all that it said: {talk}). What is done is kept; repeat the command."
+                )
+    for talk in talks:
+        talk.unlink()
+
+
+@contextmanager
+def _claimed(place: Path) -> Iterator[bool]:
+    """True for one process at a time; who did the work removes the file."""
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with place.open("w") as file:
+        try:
+            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            yield False
+            return
+        yield True
+        # Only now, when the result is there: who locks the removed file finds the work done.
+        place.unlink(missing_ok=True)
