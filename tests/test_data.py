@@ -504,8 +504,8 @@ def test_unknown_name_lists_the_names() -> None:
     with pytest.raises(DataNotFound) as error:
         load("coil200")
     assert str(error.value) == (
-        "expected one of coil100, lfw, photos, fashion-mnist, cifar10, si-score, or a path; "
-        "came 'coil200',"
+        "expected one of coil100, lfw, photos, fashion-mnist, cifar10, si-score, "
+        "si-score-rotation, or a path; came 'coil200',"
         " which is neither; check the spelling, or give the path of a folder or archive of images"
     )
 
@@ -532,7 +532,10 @@ def test_environment_names_the_root(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     [
         ({"split": "dev"}, "split to be one of 'train', 'test', 'all'; came 'dev'"),
         ({"split_by": "day"}, "split_by to be one of 'default', 'object'; came 'day'"),
-        ({"split_by": "object"}, "expected coil100 for split_by='object'; came"),
+        (
+            {"split_by": "object"},
+            "expected coil100 or si-score-rotation for split_by='object'; came",
+        ),
         ({"channels": 4}, "channels to be one of 1, 3; came 4"),
         ({"size": 0}, "expected size of at least 1; came 0"),
         ({"limit": 0}, "expected limit of at least 1; came 0"),
