@@ -32,7 +32,8 @@ def test_efficientnet_names_the_rocket_and_prints_nothing(
     pytest.importorskip("efficientnet_lite_pytorch")
     picture = Image.open(PICTURES / "rocket.webp").convert("RGB").resize((224, 224))
     rocket = torch.from_numpy(np.array(picture)).permute(2, 0, 1)[None] / 255
-    assert load_classifier()(rocket).argmax().item() in (657, 744)  # missile, projectile
+    first, second = load_classifier()(rocket)[0].topk(2).indices.tolist()
+    assert 657 in (first, second)  # a missile
     assert capsys.readouterr().out == ""
 
 
