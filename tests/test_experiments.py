@@ -16,7 +16,7 @@ import torch
 from matplotlib.figure import Figure
 
 from radialbeams.cli import main
-from radialbeams.experiments import figures, registry, reproduce, trainings
+from radialbeams.experiments import figures, pictures, registry, reproduce, trainings
 from radialbeams.experiments.__main__ import main as without_typer
 from radialbeams.experiments.experiment import Experiment, Finding
 from radialbeams.experiments.settings import Settings
@@ -398,5 +398,5 @@ def test_labels_keep_apart_and_move_as_little_as_they_must() -> None:
 
 def test_pictures_survive_json() -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (8, 9, 3), dtype=np.uint8)
-    text = json.loads(json.dumps(figures.encode(pixels)))
-    assert np.array_equal(figures.decode(text), pixels)
+    text = json.loads(json.dumps(pictures.encode(pixels)))
+    assert np.array_equal(pictures.decode(text), pixels)

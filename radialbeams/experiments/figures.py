@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import base64
-import io
 from collections.abc import Sequence
 from contextlib import AbstractContextManager
 from functools import partial
@@ -15,8 +13,6 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from numpy.typing import NDArray
-from PIL import Image
 
 from radialbeams.training.weights import write_whole
 
@@ -165,17 +161,3 @@ def save(figure: Figure, stem: Path, *, quick: bool) -> list[Path]:
         write_whole(path, partial(figure.savefig, format=ending, dpi=DPI, metadata=metadata))
         files.append(path)
     return files
-
-
-# --- pictures inside JSON ---
-
-
-def encode(pixels: NDArray[np.uint8]) -> str:
-    """(H, W) or (H, W, 3) bytes as text, so that a figure needs nothing but its JSON."""
-    buffer = io.BytesIO()
-    Image.fromarray(pixels).save(buffer, "PNG", optimize=True)
-    return base64.b64encode(buffer.getvalue()).decode("ascii")
-
-
-def decode(text: str) -> NDArray[np.uint8]:
-    return np.asarray(Image.open(io.BytesIO(base64.b64decode(text))))
