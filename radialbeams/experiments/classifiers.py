@@ -106,7 +106,11 @@ def _torch_classifier(name: str, module: nn.Module, device: torch.device) -> Cla
 def _onnx_classifier(path: Path) -> Classifier:
     import onnxruntime
 
-    session: Any = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = torch.get_num_threads()  # one say for all that computes here
+    session: Any = onnxruntime.InferenceSession(
+        str(path), options, providers=["CPUExecutionProvider"]
+    )
     given = session.get_inputs()[0]
     side = given.shape[-1]
     size = side if isinstance(side, int) else SIZE

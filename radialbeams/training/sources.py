@@ -26,6 +26,7 @@ from radialbeams.training.entries import IMAGES, Entry, Reader, matches
 
 FASHION = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker",
            "Bag", "Ankle boot")  # fmt: skip
+IMAGENET = 1000  # classes
 CIFAR = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
 
 
@@ -70,6 +71,15 @@ def _lfw(place: Path, names: Names) -> list[Entry]:
 def _photos(place: Path, names: Names) -> list[Entry]:
     found = matches(rf"(train|test)/([^/]+)/(?:.+/)?([^/]+)\.{IMAGES}", names)
     return [Entry(path, m[3], m[2], held_out=m[1] == "test") for m, path in found]
+
+
+def _imagenet_samples(place: Path, names: Names) -> list[Entry]:
+    """The index of the class in front, or only its WordNet id: in their order they are indices."""
+    found = matches(r"(?:([0-9]{4})_)?(n[0-9]{8})_[^/]+\.(?i:jpe?g)", names)
+    order = sorted({m[2] for m, _ in found})
+    if len(order) < IMAGENET and any(m[1] is None for m, _ in found):
+        return []  # which classes are missing, no one knows
+    return [Entry(path, m[2], m[1] or f"{order.index(m[2]):04d}") for m, path in found]
 
 
 # Files that hold many images each.
@@ -201,6 +211,15 @@ SOURCES = {
         size=32,
         places=("cifar-10*", "cifar10*", "CIFAR-10*", "CIFAR10*"),
         read=_cifar10,
+    ),
+    "imagenet-samples": Source(
+        official="https://github.com/EliSchwartz/imagenet-sample-images",
+        licence="photos by many people, research use",
+        layout="imagenet-1000-samples/NNNN_WNID_NAME.jpg with NNNN the index of the class, or"
+        " WNID_NAME.JPEG of all 1,000 classes; folder or archive",
+        size=256,
+        places=("imagenet-1000-samples*", "imagenet-sample*"),
+        read=_imagenet_samples,
     ),
     "si-score": Source(
         official="https://github.com/google-research/si-score",
