@@ -279,11 +279,18 @@ def blend(pixels: Tensor, origin: Tensor, size: Size, fill: float) -> Tensor:
     if torch.compiler.is_exporting():
         # A second sampling would cost a runtime a millisecond; without, 1e-5 is all that differs.
         return mixed.to(pixels.dtype)
-    nearest = _sampled(values, grid.detach(), "nearest", fill)
     # A map of whole numbers only moves pixels. The values are then theirs to the bit, but the
     # gradient stays that of the interpolation: the angle must be able to leave a quarter turn.
     whole = (origin == origin.round()).flatten(1).all(1)[:, None, None, None]
+    if _can_ask(whole) and not whole.any():
+        return mixed.to(pixels.dtype)
+    nearest = _sampled(values, grid.detach(), "nearest", fill)
     return torch.where(whole, _with_gradient_of(nearest, mixed), mixed).to(pixels.dtype)
+
+
+def _can_ask(answer: Tensor) -> bool:
+    """A graph has no answer yet, and asking a GPU would hold it up."""
+    return answer.device.type == "cpu" and not torch.compiler.is_compiling()
 
 
 def _sampled(pixels: Tensor, grid: Tensor, mode: str, fill: float) -> Tensor:
