@@ -293,6 +293,15 @@ def test_a_claim_is_for_one_process_and_dies_with_it(tmp_path: Path) -> None:
         assert mine
 
 
+def test_a_process_that_fails_is_quoted_and_its_log_is_kept(
+    two: list[Training], tmp_path: Path
+) -> None:
+    asked = settings(tmp_path, jobs=2)
+    with pytest.raises(ValueError, match=r"failed: .*choice: 'nonsense'.*repeat the command"):
+        complete("nonsense", two[:1], asked)
+    assert (asked.runs("nonsense") / ".process-0.log").is_file()
+
+
 def test_curves_are_thinned_by_averages(tmp_path: Path) -> None:
     metrics = tmp_path / "metrics.jsonl"
     values = np.linspace(2, 0, 640)
