@@ -23,7 +23,8 @@ from photos.files import measure_files
 
 from radialbeams import zoo
 from radialbeams.nn.bic import RingBIC
-from radialbeams.training.calibrate import abstention, calibrate
+from radialbeams.training.abstain import abstention
+from radialbeams.training.calibrate import calibrate
 from radialbeams.training.data import ImageSet
 from radialbeams.training.evaluate import evaluate, predict_with
 from radialbeams.training.recipe import Recipe
@@ -62,7 +63,8 @@ ABOUT: dict[str, dict[str, Any]] = {
     "ring": {
         "summary": "The default: everyday photos, and single objects and faces as well.",
         "licence": "Weights: research use, as the photos they were trained on (COCO, Flickr8k, "
-        "scenes, pets, COIL-100, LFW; many of them photographs of real people).",
+        "scenes, animals, cars, rooms, sports, COIL-100, LFW; many of them photographs of real "
+        "people).",
         "works_on": "Photos of streets, rooms, landscapes, animals, people, with a clear up.",
         "fails_on": "Pictures without an up (plates from above, the sky, textures), where it is "
         "meant to be unsure; text and drawings, which it has not seen; tilts of a few degrees.",

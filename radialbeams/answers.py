@@ -14,6 +14,7 @@ Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
 
 WITHIN = 10.0  # degrees; confidence is the posterior mass this close to the answer
+UPRIGHT = 5.0  # degrees; a picture turned by less counts as upright
 MOMENTS = 6  # the highest k-fold symmetry that is told apart
 STRONG = 0.5  # length of a circular moment from which on it counts
 
@@ -26,6 +27,7 @@ class Answer:
     confidence: float | None = None
     symmetry: int | None = None
     posterior: Floats | None = None
+    upright: float | None = None  # chance that the picture is within 5° of upright as it is
 
 
 def read_unit(unit: Floats, turns: Floats | None = None) -> list[Answer]:
@@ -80,11 +82,13 @@ def _answers(
     best: Doubles, mass: Doubles, angles: Doubles, spread: float, posterior: Doubles
 ) -> list[Answer]:
     """(N, 1) degrees; two of (N, M): any number of masses and where they lie; (N, |B|)."""
-    confidences = (mass * _near(np.abs(_shortest(angles - best)), spread)).sum(1)
+    confidences = (mass * _near(np.abs(_shortest(angles - best)), spread, WITHIN)).sum(1)
+    uprights = (mass * _near(np.abs(_shortest(angles)), spread, UPRIGHT)).sum(1)
     symmetries = _symmetry(mass, angles)
+    found = zip(best[:, 0], confidences, symmetries, posterior, uprights, strict=True)
     return [
-        Answer(_in_circle(b), float(c), int(k), p.astype(np.float32))
-        for b, c, k, p in zip(best[:, 0], confidences, symmetries, posterior, strict=True)
+        Answer(_in_circle(b), float(c), int(k), p.astype(np.float32), float(u))
+        for b, c, k, p, u in found
     ]
 
 
@@ -113,11 +117,11 @@ def _shortest(degrees: Doubles) -> Doubles:
     return (degrees + 180) % 360 - 180
 
 
-def _near(away: Doubles, spread: float) -> Doubles:
-    """The share of each beam that lies within ±10°: all or nothing, or of a logistic bump."""
+def _near(away: Doubles, spread: float, within: float) -> Doubles:
+    """The share of each beam that lies so near: all or nothing, or of a logistic bump."""
     if not spread:
-        return (away <= WITHIN).astype(np.float64)
-    below, above = ((edge - away) / spread for edge in (WITHIN, -WITHIN))
+        return (away <= within).astype(np.float64)
+    below, above = ((edge - away) / spread for edge in (within, -within))
     share: Doubles = 1 / (1 + np.exp(-below)) - 1 / (1 + np.exp(-above))
     return share
 

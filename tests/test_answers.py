@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+import torch
 
 from radialbeams.answers import read_posterior, read_posteriors, read_unit
+from radialbeams.nn.ring import UPRIGHT, mass_near, posterior
 
 BEAMS = 8  # 45° apart
 
@@ -70,3 +72,15 @@ def test_unit_vectors_are_brought_back_and_averaged() -> None:
     unit = np.stack([np.cos(angles), np.sin(angles)], axis=1)[None].astype(np.float32)
     (answer,) = read_unit(unit, np.array([0, 10], dtype=np.float32))
     assert min(answer.angle_degrees, 360 - answer.angle_degrees) < 1e-4
+
+
+@pytest.mark.parametrize("spread", [0.0, 2.0])
+def test_the_chance_of_being_upright_is_the_mass_around_zero(spread: float) -> None:
+    logits = np.log(np.array([[0.2, 1e-9, 0.8, *[1e-9] * 5]], dtype=np.float32))
+    offsets = np.zeros((1, BEAMS), dtype=np.float32)
+    (answer,) = read_posterior(logits, offsets, spread=spread)
+    assert answer.angle_degrees == pytest.approx(90)
+    assert answer.upright == pytest.approx(0.2, abs=0.04)
+    twin = posterior(torch.from_numpy(logits), torch.from_numpy(offsets))
+    found = mass_near(twin, torch.zeros(1), UPRIGHT, np.radians(spread))
+    assert answer.upright == pytest.approx(found.item(), abs=1e-6)

@@ -70,6 +70,14 @@ def test_what_is_done_follows_from_the_answer(
     assert action_for(Answer(angle, confidence), replace(TURNING, **options)) == action
 
 
+def test_what_may_be_upright_already_is_left_alone() -> None:
+    careful = replace(TURNING, max_upright=0.01)
+    assert action_for(Answer(90.0, 0.95, upright=0.02), careful) == "unsure"
+    assert action_for(Answer(90.0, 0.95, upright=0.005), careful) == "turned"
+    assert action_for(Answer(90.0, None, upright=None), careful) == "turned"
+    assert action_for(Answer(90.0, 0.95, upright=0.9), TURNING) == "turned"
+
+
 def test_an_angle_is_rounded_before_anything_is_turned() -> None:
     assert [angle_of(Answer(value)) for value in (12.344999, 359.996, 0.0)] == [12.34, 0.0, 0.0]
 

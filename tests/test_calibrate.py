@@ -7,7 +7,7 @@ import torch
 from radialbeams.nn.angles import TURN, angular_error
 from radialbeams.nn.bic import BICConfig, RingBIC
 from radialbeams.nn.ring import answer, confidence, posterior
-from radialbeams.training.calibrate import SPREADS, TEMPERATURES, calibrate, thresholds
+from radialbeams.training.calibrate import SPREADS, TEMPERATURES, calibrate
 from radialbeams.training.data import ImageSet
 from radialbeams.training.evaluate import expected_calibration_error
 from radialbeams.training.views import LeakfreeViews, draw_angles
@@ -82,20 +82,3 @@ def test_the_error_is_measured_on_the_half_that_was_not_fitted() -> None:
     model = Overconfident(0.8, 2.5).eval()
     _, error = calibrate(model, images, LeakfreeViews(28), in_first=lambda i: i % 5 < 4, seeds=1)
     assert error > 0.3
-
-
-def test_few_upright_pictures_would_come_out_worse() -> None:
-    generator = torch.Generator().manual_seed(0)
-    sure = torch.rand(20_000, generator=generator)
-    wild = torch.rand(20_000, generator=generator) > sure
-    small = 3 * torch.randn(20_000, generator=generator).abs()
-    errors = torch.where(wild, 180 * torch.rand(20_000, generator=generator), small)
-    found = thresholds(errors, sure)
-    worse = (sure >= found["confidence"]) & (errors > found["angle"])
-    assert 0.006 < worse.float().mean() <= 0.008
-    assert 0.8 < found["confidence"] < 0.95 and 5 < found["angle"] <= 10.5
-
-
-def test_a_model_that_is_never_wrong_acts_from_even_chances_and_one_degree_on() -> None:
-    found = thresholds(torch.full((1000,), 0.2), torch.rand(1000))
-    assert found == {"confidence": 0.5, "angle": 1.0}

@@ -275,14 +275,23 @@ def test_thresholds_are_the_cards_unless_said(
     shipped = zoo.find("ring.lfw")
     shutil.copy(shipped.onnx, tmp_path / "mine.onnx")
     for said, words in (
-        ({}, ("0.5", "1")),
-        ({"abstain": {"confidence": 0.25, "angle": 7}}, ("0.25", "7")),
+        ({}, "confidence below 0.5, or turned by less than 1°"),
+        (
+            {"abstain": {"confidence": 0.25, "angle": 7}},
+            "confidence below 0.25, or turned by less than 7°",
+        ),
+        (
+            {"abstain": {"confidence": 0.25, "angle": 7, "upright": 0.02}},
+            "confidence below 0.25, or more than 2 % likely to be upright already, or turned by "
+            "less than 7°",
+        ),
     ):
         card = {name: value for name, value in shipped.card.items() if name != "abstain"}
         (tmp_path / "mine.json").write_text(json.dumps({**card, **said}))
         options = ("--dry-run", "--model", tmp_path / "mine.onnx", "--workers", 1)
         err = run("upright", faces / "0.jpg", *options)[2]
-        assert f"confidence below {words[0]}, or turned by less than {words[1]}°" in err
+        assert words in err
+        assert "likely" not in run("upright", faces / "0.jpg", *options, "--min-confidence", 0)[2]
 
 
 def test_a_report_is_overwritten_only_if_told_to(

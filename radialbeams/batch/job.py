@@ -7,7 +7,7 @@ import stat
 from base64 import b64encode
 from dataclasses import dataclass, replace
 from io import BytesIO
-from typing import Any, Literal
+from typing import Any, Literal, NamedTuple
 
 from radialbeams import images
 from radialbeams.answers import Answer
@@ -17,6 +17,7 @@ Action = Literal["turned", "left", "unsure", "exists"]
 # Where the model's card says nothing better.
 MIN_ANGLE = 1.0  # degrees; nobody sees less, and turning costs a little sharpness
 MIN_CONFIDENCE = 0.5
+MAX_UPRIGHT = 1.0  # any chance that a picture is upright already will do
 THUMBNAIL = 160  # pixels
 JPEG = b"\xff\xd8"
 
@@ -38,6 +39,7 @@ class Job:
     fill: str | None = None
     min_confidence: float = MIN_CONFIDENCE
     min_angle: float = MIN_ANGLE
+    max_upright: float = MAX_UPRIGHT
     quality: int | None = None
     format: str | None = None
     thumbnails: int = 0  # how many of the pictures are kept small, before and after
@@ -77,10 +79,16 @@ class Outcome:
         return {"path": self.path, "out": self.out, **found, "action": self.action}
 
 
-def thresholds_of(card: dict[str, Any]) -> tuple[float, float]:
-    """The confidence and the angle (degrees) below which the model's answers are not acted on."""
-    found = card.get("abstain", {})
-    return float(found.get("confidence", MIN_CONFIDENCE)), float(found.get("angle", MIN_ANGLE))
+class Thresholds(NamedTuple):
+    """From where on a model's answers are acted on."""
+
+    confidence: float = MIN_CONFIDENCE  # at least
+    angle: float = MIN_ANGLE  # degrees, at least
+    upright: float = MAX_UPRIGHT  # chance that the picture is upright as it is, at most
+
+
+def thresholds_of(card: dict[str, Any]) -> Thresholds:
+    return Thresholds(**card.get("abstain", {}))
 
 
 def refusal(path: str) -> str | None:
@@ -111,6 +119,8 @@ def action_for(answer: Answer, job: Job) -> Action:
     angle = angle_of(answer)
     if min(angle, 360 - angle) < job.min_angle or _back(angle, job) == 0:
         return "left"
+    if answer.upright is not None and answer.upright > job.max_upright:
+        return "unsure"
     return "turned"
 
 

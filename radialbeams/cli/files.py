@@ -64,7 +64,7 @@ def upright(
     _check_colour(fill)
     _check_report(report)
     name = model or zoo.DEFAULT
-    confidence, angle = batch.thresholds_of(zoo.find(name).card)
+    card = batch.thresholds_of(zoo.find(name).card)
     plan = _plan(paths, out, format_, in_place=in_place, overwrite=overwrite)
     job = batch.Job(
         model=name,
@@ -78,8 +78,10 @@ def upright(
         exif=exif,
         corners=_corners(expand, crop, same_size),
         fill=fill,
-        min_confidence=confidence if min_confidence is None else min_confidence,
-        min_angle=angle if min_angle is None else min_angle,
+        min_confidence=card.confidence if min_confidence is None else min_confidence,
+        min_angle=card.angle if min_angle is None else min_angle,
+        # Whoever says how sure is sure enough has said it for both.
+        max_upright=card.upright if min_confidence is None else batch.MAX_UPRIGHT,
         quality=quality,
         format=plan.format,
         thumbnails=0 if report is None else sheet.PICTURES,

@@ -55,8 +55,11 @@ def summary(counts: Counter[str], seconds: float, job: Job) -> str:
 
 def thresholds(job: Job, card: dict[str, Any]) -> str:
     """What was left alone, and who judged."""
+    upright = ""
+    if job.max_upright < 1:
+        upright = f" or more than {100 * job.max_upright:g} % likely to be upright already,"
     return (
-        f"left alone: confidence below {job.min_confidence:g}, or turned by less than "
+        f"left alone: confidence below {job.min_confidence:g},{upright} or turned by less than "
         f"{job.min_angle:g}°; model {job.model}: {card.get('summary', 'no summary')}"
     )
 

@@ -19,6 +19,7 @@ from torch import Tensor, nn
 from radialbeams.nn.angles import TURN, circle_loss, positive, to_unit, wrap
 
 WITHIN = math.radians(10)  # confidence is the posterior mass this close to the answer
+UPRIGHT = math.radians(5)  # an image turned by less counts as upright
 OFFSET_REACH = 1.5  # beam steps that a beam's offset can reach to either side
 HEADS = 8  # of attention
 MOMENTS = 6  # the highest k-fold symmetry that is told apart
@@ -204,16 +205,21 @@ def answer(found: Posterior) -> Tensor:
 
 
 def confidence(found: Posterior, spread: float = 0.0) -> Tensor:
-    """(N,) in [0, 1]: the posterior mass within ±10° of the answer.
+    """(N,) in [0, 1]: the posterior mass within ±10° of the answer."""
+    return mass_near(found, answer(found), WITHIN, spread)
 
-    `spread`, in radians, is how far a beam's own answer may be off: each beam is then not a point
-    but a logistic bump of that width. On objects that a model has not seen it matters.
+
+def mass_near(found: Posterior, angles: Tensor, within: float, spread: float = 0.0) -> Tensor:
+    """(N,) in [0, 1]: the posterior mass so near to the angles (N,), all in radians.
+
+    `spread` is how far a beam's own answer may be off: each beam is then not a point but a
+    logistic bump of that width. On objects that a model has not seen it matters.
     """
-    away = wrap(found.angles - answer(found)[:, None]).abs()
+    away = wrap(found.angles - angles[:, None]).abs()
     if spread:
-        near = torch.sigmoid((WITHIN - away) / spread) - torch.sigmoid((-WITHIN - away) / spread)
+        near = torch.sigmoid((within - away) / spread) - torch.sigmoid((-within - away) / spread)
     else:
-        near = (away <= WITHIN).float()
+        near = (away <= within).float()
     return (found.log_probabilities.exp() * near).sum(-1)
 
 

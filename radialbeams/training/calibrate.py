@@ -24,7 +24,6 @@ from radialbeams.training.views import Views, draw_angles
 # and could no longer tell which pictures it is least sure of.
 TEMPERATURES = torch.logspace(0, 0.7, 29).tolist()  # to 5
 SPREADS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0)
-SPOILT = 0.008  # of upright pictures may come out worse
 SEED = 1000  # of angles that no evaluation draws
 
 
@@ -42,7 +41,7 @@ def calibrate(
     That error is measured crosswise: each half of the images, `in_first` says which, with the
     calibration that was fitted on the other.
     """
-    logits, offsets, angles = _outputs(model, images, views, seeds)
+    logits, offsets, angles = outputs(model, images, views, seeds)
     right = angular_error(answer(posterior(logits, offsets)), angles) <= WITHIN
     half = torch.tensor([in_first(i) for i in range(len(images))]).repeat(seeds)
     sure = torch.empty(len(right))
@@ -52,45 +51,6 @@ def calibrate(
     temperature, spread = _best(logits, offsets, right)
     error = expected_calibration_error(right, sure)
     return {"temperature": round(temperature, 4), "spread": spread}, error
-
-
-@torch.inference_mode()
-def abstention(
-    model: RingBIC,
-    images: ImageSet,
-    views: Views,
-    calibration: dict[str, float],
-    *,
-    seeds: int = 3,
-) -> dict[str, float]:
-    """From which confidence and which angle on a picture should be turned back at all.
-
-    An upright picture comes out worse when the model is sure, and wrong by more than the smallest
-    turn that is acted on. Both thresholds are the lowest at which that happens to no more than
-    SPOILT of the held-out views.
-    """
-    logits, offsets, angles = _outputs(model, images, views, seeds)
-    errors = angular_error(answer(posterior(logits, offsets)), angles)
-    sure = _sure(logits, offsets, **calibration)
-    return thresholds(torch.rad2deg(errors), sure)
-
-
-def thresholds(errors: Tensor, sure: Tensor) -> dict[str, float]:
-    """Degrees (N,) and confidences (N,) → the lowest confidence and angle to act on."""
-    allowed = int(SPOILT * len(errors))
-    confidence_ = _lowest(sure[errors > math.degrees(WITHIN)], allowed)
-    angle = _lowest(errors[sure >= confidence_], allowed)
-    return {
-        # Pictures of another kind are not among these, so never on less than even chances.
-        "confidence": max(0.5, math.ceil(100 * confidence_) / 100),
-        "angle": max(1.0, math.ceil(2 * angle) / 2),
-    }
-
-
-def _lowest(values: Tensor, allowed: int) -> float:
-    """The threshold above which no more than `allowed` of the values lie."""
-    ranked = values.sort(descending=True).values
-    return float(ranked[allowed]) if allowed < len(ranked) else 0.0
 
 
 def _best(logits: Tensor, offsets: Tensor, right: Tensor) -> tuple[float, float]:
@@ -105,9 +65,11 @@ def _best(logits: Tensor, offsets: Tensor, right: Tensor) -> tuple[float, float]
     return min(losses, key=lambda pair: losses[pair])
 
 
-def _outputs(
+@torch.inference_mode()
+def outputs(
     model: RingBIC, images: ImageSet, views: Views, seeds: int
 ) -> tuple[Tensor, Tensor, Tensor]:
+    """Logits and offsets (N, |B|) of held-out views, and the angles (N,) they are turned by."""
     found: list[tuple[Tensor, Tensor]] = []
     drawn = []
     for seed in range(seeds):
