@@ -220,6 +220,7 @@ def test_the_thresholds_of_the_card_are_those_of_the_commands(images: Tensor) ->
         card["confidence"],
         pytest.approx(card["angle"]),
     )
+    assert module.most_upright == card.get("upright", 1.0)
     other = Canonicalizer.from_pretrained("ring.coil100", abstain="card", still_degrees=5)
     assert math.degrees(other.still) == pytest.approx(5)
     with pytest.raises(ValueError, match=r"abstain is a confidence, or 'card' .* got 'card'"):
@@ -238,6 +239,23 @@ def test_what_is_nearly_upright_is_left_alone(images: Tensor, angle: float, turn
     straight, _ = answering(0.0).crops(images, [torch.tensor([[9.0, 9, 60, 50]])] * 2)
     assert found.applied.tolist() == [turned] * 2
     assert torch.equal(crops, straight) != turned
+
+
+def test_what_may_be_upright_as_it_is_is_left_alone(ring: Canonicalizer, images: Tensor) -> None:
+    """By the same chance as the commands': the posterior's mass within 5° of no turn."""
+    crooked = torch.cat((images, torch.rot90(tensor(picture("horse")), 1, (-2, -1))[..., :64, :80]))
+    with torch.inference_mode():
+        found = ring.read(ring.network(ring.sight(crooked)))
+    light = LightCanonicalizer("ring.coil100", threads=1)
+    pictures = [Image.fromarray((i.permute(1, 2, 0) * 255).byte().numpy()) for i in crooked]
+    expected = [answer.upright for answer in light.answers(pictures)]
+    assert found.upright.tolist() == pytest.approx(expected, abs=0.05)
+    middle = found.upright.sort().values[1:].mean().item()
+    shy = Canonicalizer.from_pretrained("ring.coil100")
+    shy.most_upright = middle
+    with torch.inference_mode():
+        _, pose = both(shy, crooked)
+    assert torch.equal(pose.applied, found.upright <= middle)
 
 
 def test_it_stands_in_front_of_any_module(images: Tensor) -> None:

@@ -37,6 +37,7 @@ class HubCanonicalizer(ModelHubMixin, Canonicalizer, library_name="radialbeams")
             hard=canonicalizer.hard,
             abstain=canonicalizer.abstain,
             still_degrees=math.degrees(canonicalizer.still),
+            most_upright=canonicalizer.most_upright,
             canvas=canonicalizer.canvas,
             fill=canonicalizer.fill,
             returns=canonicalizer.returns,
