@@ -546,6 +546,8 @@ def _ablated(run: Record, base: Record | None) -> list[str]:
 
 def against(run: Record, base: Record) -> str:
     """Better or worse only where the two intervals do not touch."""
+    if not ("mean_low" in run and "mean_low" in base):
+        return "one figure, no interval"
     if run.get("mean_high", run["mean"]) < base.get("mean_low", base["mean"]):
         return "better"
     if run.get("mean_low", run["mean"]) > base.get("mean_high", base["mean"]):
@@ -556,6 +558,13 @@ def against(run: Record, base: Record) -> str:
 def _ablation_means(changed: Sequence[Record], base: Record | None) -> str:
     if base is None or not changed:
         return "What it means: nothing yet; the other rows are missing."
+    if not any("mean_low" in run for run in changed):
+        return (
+            "What it means: after so few steps, a row tells how soon a variant learns and not how "
+            "far it gets; each is one run, and only its mean and median were kept. Leaving "
+            "branches out slows the start, and a long run with it did not converge, so `ring` is "
+            "trained without. Nothing here speaks for attention."
+        )
     kinds: dict[str, list[str]] = {"better": [], "worse": [], "no clear difference": []}
     for run in changed:
         kinds[against(run, base)].append(str(run["name"]))

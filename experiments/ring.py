@@ -82,16 +82,24 @@ ABLATION: dict[str, Changes] = {
 }
 
 
+LEFT_OUT = {"ring_drop": 0.1}  # of a tenth of the views, each block's branch
 PHOTOS: dict[str, Changes] = {
     "as shipped": {},
     "no attention": {"model": {"ring_attention": 0, "ring_dilations": (1, 2, 4, 8, 16, 1)}},
-    "no branches left out": {"model": {"ring_drop": 0.0}},
     "views of 58 px": {"model": {"view_size": 58, "beam_length": 29}},
-    "thin beams": {"model": {"epsilon": 0}},
     "64 beams": {"model": {"num_beams": 64}},
-    "less zoom": {"augmentation": {"zoom": 0.25}},
-    "no fill": {"augmentation": {"fill": 0.0}},
     "target twice as wide": {"loss": {"width": 2.0}},
+    "branches left out": {"model": LEFT_OUT},
+    "branches left out, no attention": {
+        "model": {**LEFT_OUT, "ring_attention": 0, "ring_dilations": (1, 2, 4, 8, 16, 1)}
+    },
+    "branches left out, views of 58 px": {
+        "model": {**LEFT_OUT, "view_size": 58, "beam_length": 29}
+    },
+    "branches left out, thin beams": {"model": {**LEFT_OUT, "epsilon": 0}},
+    "branches left out, 64 beams": {"model": {**LEFT_OUT, "num_beams": 64}},
+    "branches left out, less zoom": {"model": LEFT_OUT, "augmentation": {"zoom": 0.25}},
+    "branches left out, no fill": {"model": LEFT_OUT, "augmentation": {"fill": 0.0}},
 }
 
 
@@ -260,7 +268,7 @@ def main() -> None:
         held_out = read_images(recipe, "test", root=arguments.data, limit=arguments.limit)
     arguments.out.mkdir(parents=True, exist_ok=True)
     for name, changes in table.rows.items():
-        path = arguments.out / f"{arguments.table}-{name.replace(' ', '-')}.json"
+        path = arguments.out / f"{arguments.table}-{name.replace(',', '').replace(' ', '-')}.json"
         try:
             os.close(os.open(path.with_suffix(".claimed"), os.O_CREAT | os.O_EXCL))
         except FileExistsError:
