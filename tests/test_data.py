@@ -376,6 +376,21 @@ def test_si_score_rotation_knows_its_angles(tmp_path: Path) -> None:
     assert images.select([1]).angles_degrees == (341.0,)
 
 
+def test_imagenet_samples_know_their_class(tmp_path: Path) -> None:
+    picture = encode(noise(30, 40, 3), "jpeg")
+    files = {f"imagenet-1000-samples/{n}": picture for n in ("0007_n01514668_cock.jpg",)}
+    images = load(
+        "imagenet-samples", root=as_zip(tmp_path / "imagenet-1000-samples.zip", files).parent
+    )
+    assert (images.groups, images.keys) == (("0007",), ("n01514668",))
+    assert images.images.shape == (1, 3, 256, 256)
+    # Without the index in front only the whole set tells which class is which.
+    (tmp_path / "imagenet-1000-samples.zip").unlink()
+    as_zip(tmp_path / "imagenet-samples.zip", {"n01514668_cock.JPEG": picture})
+    with pytest.raises(DataNotFound):
+        load("imagenet-samples", root=tmp_path)
+
+
 # Any folder of images.
 
 
@@ -504,8 +519,9 @@ def test_unknown_name_lists_the_names() -> None:
     with pytest.raises(DataNotFound) as error:
         load("coil200")
     assert str(error.value) == (
-        "expected one of coil100, lfw, photos, fashion-mnist, cifar10, si-score, or a path; "
-        "came 'coil200',"
+        "expected one of coil100, lfw, photos, fashion-mnist, cifar10, "
+        "imagenet-samples, si-score, "
+        "si-score-rotation, or a path; came 'coil200',"
         " which is neither; check the spelling, or give the path of a folder or archive of images"
     )
 
@@ -532,7 +548,10 @@ def test_environment_names_the_root(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     [
         ({"split": "dev"}, "split to be one of 'train', 'test', 'all'; came 'dev'"),
         ({"split_by": "day"}, "split_by to be one of 'default', 'object'; came 'day'"),
-        ({"split_by": "object"}, "expected coil100 for split_by='object'; came"),
+        (
+            {"split_by": "object"},
+            "expected coil100 or si-score-rotation for split_by='object'; came",
+        ),
         ({"channels": 4}, "channels to be one of 1, 3; came 4"),
         ({"size": 0}, "expected size of at least 1; came 0"),
         ({"limit": 0}, "expected limit of at least 1; came 0"),

@@ -10,7 +10,7 @@ from PIL import Image
 
 from radialbeams.training import decoding
 from radialbeams.training.decoding import decode
-from radialbeams.training.sources import Entry
+from radialbeams.training.entries import Entry
 
 
 @pytest.fixture

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import math
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -13,6 +15,7 @@ from conftest import TINY_RING
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
+from safetensors.torch import load_file
 from torch import Tensor, nn
 
 from radialbeams import zoo
@@ -20,7 +23,7 @@ from radialbeams.canonicalizer import Canonicalizer as LightCanonicalizer
 from radialbeams.images.views import view
 from radialbeams.nn.angles import angular_error, to_unit
 from radialbeams.nn.bic import BICConfig, build
-from radialbeams.nn.module import Canonicalizer, mean_direction
+from radialbeams.nn.module import CROPS_AT_ONCE, Canonicalizer, mean_direction
 from radialbeams.nn.pose import Pose
 from radialbeams.nn.pretrained import DamagedWeights
 from radialbeams.nn.ring import Posterior
@@ -213,6 +216,51 @@ def test_those_that_it_is_unsure_of_are_left_alone(images: Tensor) -> None:
     assert torch.equal(found.angle, pose.angle)
 
 
+def test_the_thresholds_of_the_card_are_those_of_the_commands(images: Tensor) -> None:
+    card = zoo.find("ring.coil100").card["abstain"]
+    module = Canonicalizer.from_pretrained("ring.coil100", abstain="card")
+    assert (module.abstain, math.degrees(module.still)) == (
+        card["confidence"],
+        pytest.approx(card["angle"]),
+    )
+    assert module.most_upright == card.get("upright", 1.0)
+    other = Canonicalizer.from_pretrained("ring.coil100", abstain="card", still_degrees=5)
+    assert math.degrees(other.still) == pytest.approx(5)
+    with pytest.raises(ValueError, match=r"abstain is a confidence, or 'card' .* got 'card'"):
+        Canonicalizer.from_pretrained("bic.coil100", abstain="card")
+    with pytest.raises(ValueError, match=r"abstain is a confidence, .* got 'cards'"):
+        Canonicalizer.from_pretrained("ring.coil100", abstain="cards")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(("angle", "turned"), [(0.05, False), (6.25, False), (0.2, True)])
+def test_what_is_nearly_upright_is_left_alone(images: Tensor, angle: float, turned: bool) -> None:
+    module = Canonicalizer(Fixed(angle), parent_size=72, still_degrees=5)  # type: ignore[arg-type]
+    upright, pose = both(module, images)
+    assert pose.applied.tolist() == [turned] * 2
+    assert torch.equal(upright, images) != turned
+    crops, found = module.crops(images, [torch.tensor([[9.0, 9, 60, 50]])] * 2)
+    straight, _ = answering(0.0).crops(images, [torch.tensor([[9.0, 9, 60, 50]])] * 2)
+    assert found.applied.tolist() == [turned] * 2
+    assert torch.equal(crops, straight) != turned
+
+
+def test_what_may_be_upright_as_it_is_is_left_alone(ring: Canonicalizer, images: Tensor) -> None:
+    """By the same chance as the commands': the posterior's mass within 5° of no turn."""
+    crooked = torch.cat((images, torch.rot90(tensor(picture("horse")), 1, (-2, -1))[..., :64, :80]))
+    with torch.inference_mode():
+        found = ring.read(ring.network(ring.sight(crooked)))
+    light = LightCanonicalizer("ring.coil100", threads=1)
+    pictures = [Image.fromarray((i.permute(1, 2, 0) * 255).byte().numpy()) for i in crooked]
+    expected = [answer.upright for answer in light.answers(pictures)]
+    assert found.upright.tolist() == pytest.approx(expected, abs=0.05)
+    middle = found.upright.sort().values[1:].mean().item()
+    shy = Canonicalizer.from_pretrained("ring.coil100")
+    shy.most_upright = middle
+    with torch.inference_mode():
+        _, pose = both(shy, crooked)
+    assert torch.equal(pose.applied, found.upright <= middle)
+
+
 def test_it_stands_in_front_of_any_module(images: Tensor) -> None:
     classifier = nn.Sequential(nn.AdaptiveAvgPool2d(4), nn.Flatten(), nn.Linear(48, 5))
     front = Canonicalizer.from_pretrained("ring.coil100", returns="image")
@@ -344,17 +392,20 @@ def test_it_exports_with_any_batch(tiny: Canonicalizer, images: Tensor, tmp_path
         torch.testing.assert_close(found.invert_images(upright), pose.invert_images(expected))
 
 
-def test_it_trains_under_ddp(tiny: Canonicalizer, images: Tensor, tmp_path: Path) -> None:
-    store = torch.distributed.FileStore(str(tmp_path / "store"), 1)
-    torch.distributed.init_process_group("gloo", store=store, rank=0, world_size=1)
+def test_it_trains_under_ddp(tmp_path: Path) -> None:
+    """Two processes with images of their own end with the same gradients, the mean of both."""
+    command = [sys.executable, str(Path(__file__).parent / "ddp.py"), str(tmp_path)]
+    # In processes of their own, so that one that waits for another in vain can be ended.
+    processes = [subprocess.Popen([*command, str(rank)]) for rank in range(2)]
     try:
-        shared = nn.parallel.DistributedDataParallel(tiny)
-        upright, pose = shared(images)
-        upright.sum().backward()
+        assert [process.wait(timeout=240) for process in processes] == [0, 0]
     finally:
-        torch.distributed.destroy_process_group()
-    assert isinstance(pose, Pose)
-    assert tiny_gradient(tiny) > 0
+        for process in processes:
+            process.kill()
+    one, two = (load_file(tmp_path / f"{rank}.safetensors") for rank in range(2))
+    assert one and set(one) == set(two)
+    assert all(torch.equal(one[name], two[name]) for name in one)
+    assert sum(gradient.abs().sum().item() for gradient in one.values()) > 0
 
 
 @pytest.mark.parametrize("decoder", ["ring", "lstm"])
@@ -371,6 +422,21 @@ def test_nothing_is_made_on_another_device_than_the_images(decoder: str) -> None
     assert pose.invert_boxes(torch.rand(2, 5, 4, device="meta")).shape == (2, 5, 4, 2)
     boxes = torch.rand(6, 5, device="meta")
     assert module.crops(images, boxes, size=20)[0].shape == (6, 3, 20, 20)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("name", ["ring.coil100", "bic.coil100"])
+def test_under_autocast_on_a_gpu_only_the_network_is_rounded(name: str, images: Tensor) -> None:
+    module = Canonicalizer.from_pretrained(name).cuda()
+    images = images.cuda()
+    with torch.inference_mode():
+        upright, pose = both(module, images)
+        with torch.autocast("cuda", torch.float16):
+            other, found = both(module, images)
+            same = found.apply_images(images)
+    assert other.dtype == upright.dtype == torch.float32
+    assert torch.equal(same, other)
+    assert math.degrees(angular_error(found.angle, pose.angle).max().item()) < 2
 
 
 # --- objects in a larger image ---
@@ -426,6 +492,19 @@ def test_an_object_is_seen_as_it_would_be_alone(ring: Canonicalizer) -> None:
     assert (crops - upright)[..., 20:-20, 20:-20].abs().mean() < 0.02
     mask = torch.ones(1, 128, 128, dtype=torch.bool)
     assert found.invert_masks(mask).sum().item() == pytest.approx(128 * 128, rel=0.01)
+
+
+def test_many_objects_are_seen_as_each_alone(tiny: Canonicalizer, images: Tensor) -> None:
+    """They go through in parts, for the sake of memory."""
+    generator = torch.Generator().manual_seed(0)
+    corner = torch.rand(CROPS_AT_ONCE + 3, 2, generator=generator) * 40
+    boxes = torch.cat((corner, corner + 20), dim=1)
+    with torch.inference_mode():
+        crops, pose = tiny.crops(images[:1], [boxes])
+        for number in (0, CROPS_AT_ONCE - 1, CROPS_AT_ONCE, len(boxes) - 1):
+            alone, found = tiny.crops(images[:1], [boxes[number][None]])
+            torch.testing.assert_close(crops[number], alone[0])
+            torch.testing.assert_close(pose.transform[number], found.transform[0])
 
 
 def test_no_boxes_are_no_crops(images: Tensor) -> None:

@@ -40,6 +40,10 @@ def reproduce(
         typer.Option("--trainings-only", help="No figures; draw them later."),
     ] = False,
     devices: DevicesOption = "auto",
+    classifier: Annotated[
+        str | None,
+        typer.Option(help="For downstream: an .onnx or .pt2 file that takes images in [0, 1]."),
+    ] = None,
 ) -> None:
     """Repeats an experiment of the paper; killed, the same command goes on where it was."""
     from radialbeams.experiments import registry
@@ -61,7 +65,7 @@ def reproduce(
             def show(done: float, total: float, text: str) -> None:
                 bar.show(int(100 * done / max(total, 1e-9)), f"{experiment}: {text}")
 
-            settings = Settings(quick, root, out, seeds, jobs, devices, show)
+            settings = Settings(quick, root, out, seeds, jobs, devices, classifier, show)
             files = run(experiment, settings, redraw=redraw, trainings_only=trainings_only)
             bar.show(100, experiment)
         for path in files:

@@ -52,6 +52,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--jobs", type=int, default=1, help="trainings at once")
     parser.add_argument("--seeds", type=int)
     parser.add_argument("--devices", default="auto")
+    parser.add_argument("--classifier", help="for downstream: an .onnx or .pt2 file")
     asked = parser.parse_args(argv)
     settings = Settings(
         quick=asked.quick,
@@ -60,6 +61,7 @@ def main(argv: list[str]) -> int:
         seeds=asked.seeds,
         jobs=asked.jobs,
         devices=asked.devices,
+        classifier=asked.classifier,
         show=Lines(),
     )
     run = partial(reproduce, redraw=asked.redraw, trainings_only=asked.trainings_only)

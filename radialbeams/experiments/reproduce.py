@@ -89,6 +89,7 @@ def command(name: str, settings: Settings) -> str:
     words = ["radialbeams reproduce", name]
     words += ["--quick"] if settings.quick else []
     words += [] if settings.seeds is None else [f"--seeds {settings.seeds}"]
+    words += [] if settings.classifier is None else [f"--classifier {settings.classifier}"]
     return " ".join(words)
 
 

@@ -30,6 +30,7 @@ class Settings:
     seeds: int | None = None  # how many; else as many as the experiment says
     jobs: int = 1  # trainings at once
     devices: str = "auto"
+    classifier: str | None = None  # for `downstream`: an .onnx or .pt2 file; else its own
     show: Show = field(default=quietly, compare=False)
 
     def __post_init__(self) -> None:

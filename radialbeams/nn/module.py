@@ -12,32 +12,44 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, get_args
+from typing import Any, Literal, NamedTuple, get_args
 
 import torch
 from torch import Tensor, nn
 
 from radialbeams import zoo
-from radialbeams.nn.angles import from_unit, to_unit
+from radialbeams.nn.angles import from_unit, to_unit, wrap
 from radialbeams.nn.bic import Network
 from radialbeams.nn.pose import Canvas, Pose, blend, canvas_size, inverted, middle, turned_back
 from radialbeams.nn.pretrained import load_model
-from radialbeams.nn.ring import Posterior, answer, confidence, posterior
+from radialbeams.nn.ring import UPRIGHT, Posterior, answer, confidence, mass_near, posterior
 from radialbeams.nn.sight import Sight, cut
 
 Outputs = Tensor | tuple[Tensor, Tensor]
 Returns = Literal["both", "image"]
+Abstain = float | Literal["card"] | None
 
 MARGIN = 0.1  # of an object's box, around it
+CROPS_AT_ONCE = 16  # each needs a copy of its whole image for a moment
 SHORT = 1e-6  # a mean direction shorter than this points nowhere
+
+
+class Reading(NamedTuple):
+    """What a network says of N images."""
+
+    angle: Tensor  # (N,) radians in [0, 2π)
+    confidence: Tensor  # (N,) chance that the angle is within 10°; NaN: the network gives none
+    upright: Tensor  # (N,) chance that the image is upright as it is; 0 where there is none
 
 
 class Canonicalizer(nn.Module):
     """Images (N, C, H, W) in [0, 1] → the images turned upright, and the pose to come back by.
 
     `hard` turns by the likeliest beam and its offset; otherwise it is the mean direction, through
-    which every beam gets a gradient. Images with less confidence than `abstain` are left alone.
-    `returns="image"` gives the images only, for an `nn.Sequential`.
+    which every beam gets a gradient. Images with less confidence than `abstain` are left alone,
+    and so are those that are within `still_degrees` of upright, or upright as they are with a
+    larger chance than `most_upright`. `returns="image"` gives the images only, for an
+    `nn.Sequential`.
     """
 
     def __init__(
@@ -47,6 +59,8 @@ class Canonicalizer(nn.Module):
         parent_size: int | None = None,  # of leak-free views; None: the paper's
         hard: bool = True,
         abstain: float | None = None,
+        still_degrees: float = 0.0,
+        most_upright: float = 1.0,
         canvas: Canvas = "same",
         fill: float = 0.0,  # what lies outside of an image
         returns: Returns = "both",
@@ -57,7 +71,9 @@ class Canonicalizer(nn.Module):
         _check_options(network, abstain, canvas, returns)
         self.network = network
         self.sight = Sight(network.config.view_size, network.config.channels, parent_size)
-        self.hard, self.abstain, self.returns = hard, abstain, returns
+        self.hard, self.returns = hard, returns
+        self.abstain, self.still = abstain, math.radians(still_degrees)
+        self.most_upright = most_upright
         self.canvas, self.fill = canvas, fill
         self.temperature, self.spread = temperature, math.radians(spread_degrees)
 
@@ -67,19 +83,27 @@ class Canonicalizer(nn.Module):
         model: str | Path = zoo.DEFAULT,
         *,
         hard: bool = True,
-        abstain: float | None = None,
+        abstain: Abstain = None,
+        still_degrees: float | None = None,
         canvas: Canvas = "same",
         fill: float = 0.0,
         returns: Returns = "both",
     ) -> Canonicalizer:
-        """A shipped model by its name, or your own by the path of its run folder."""
+        """A shipped model by its name, or your own by the path of its run folder.
+
+        `abstain="card"` leaves alone what the commands leave alone: all thresholds are then the
+        ones that were measured for this model.
+        """
         network, card = load_model(zoo.find(model).stem)
         protocol, calibration = card["protocol"], card.get("calibration", {})
+        least, still, most_upright = _thresholds(card, abstain)
         return cls(
             network,
             parent_size=protocol["parent_size"] if protocol["name"] == "leakfree" else None,
             hard=hard,
-            abstain=abstain,
+            abstain=least,
+            still_degrees=still if still_degrees is None else still_degrees,
+            most_upright=most_upright,
             canvas=canvas,
             fill=fill,
             returns=returns,
@@ -102,23 +126,24 @@ class Canonicalizer(nn.Module):
 
     def pose(self, outputs: Outputs, images: Tensor) -> Pose:
         """What the network's outputs mean for the images that it saw."""
-        angle, sure = self.read(outputs)
+        found = self.read(outputs)
         return Pose.from_angles(
-            angle,
+            found.angle,
             (images.shape[-2], images.shape[-1]),
             canvas=self.canvas,
-            confidence=sure,
-            applied=self._applied(sure),
+            confidence=found.confidence,
+            applied=self._applied(found),
         )
 
-    def read(self, outputs: Outputs) -> tuple[Tensor, Tensor]:
-        """Angles and confidences, (N,) each; without a posterior there is no confidence."""
+    def read(self, outputs: Outputs) -> Reading:
+        """What the network's outputs say; without a posterior there are no chances."""
         if isinstance(outputs, Tensor):
             angle = from_unit(outputs.float())
-            return angle, torch.full_like(angle, math.nan)
+            return Reading(angle, torch.full_like(angle, math.nan), torch.zeros_like(angle))
         found = posterior(*outputs, self.temperature)
         angle = answer(found) if self.hard else mean_direction(found)
-        return angle, confidence(found, self.spread)
+        upright = mass_near(found, torch.zeros_like(angle), UPRIGHT, self.spread)
+        return Reading(angle, confidence(found, self.spread), upright)
 
     def crops(
         self,
@@ -137,22 +162,38 @@ class Canonicalizer(nn.Module):
         _check_images(images)
         source, box = _listed(boxes, images)  # (M,), (M, 4)
         size = size or self.sight.square_size
-        whole = images[source]  # (M, C, H, W)
         centres = (box[:, :2] + box[:, 2:]) / 2  # (M, 2)
         sides = (box[:, 2:] - box[:, :2]).amax(-1).clamp(min=1) * (1 + 2 * margin)  # (M,)
-        angle, sure = self.read(self.network(self.sight.around(whole, centres, sides)))
-        applied = self._applied(sure)
+        parts = [
+            self._crops(images[source[part]], centres[part], sides[part], size)
+            for part in _chunks(source.shape[0], CROPS_AT_ONCE)
+        ]
+        crops, angle, sure, applied = (torch.cat(found) for found in zip(*parts, strict=True))
         turn = torch.where(applied, angle, torch.zeros_like(angle))
         x, y = centres.unbind(-1)
         transform = turned_back(turn, (x, y), middle((size, size)), size / sides)
         before = (images.shape[-2], images.shape[-1])
-        pose = Pose(angle, sure, applied, transform, source, before, (size, size))
-        return turned_squares(whole, centres, sides, turn, size, self.fill), pose
+        return crops, Pose(angle, sure, applied, transform, source, before, (size, size))
 
-    def _applied(self, sure: Tensor) -> Tensor:
-        if self.abstain is None:
-            return torch.ones_like(sure, dtype=torch.bool)
-        return sure >= self.abstain
+    def _crops(
+        self, images: Tensor, centres: Tensor, sides: Tensor, size: int
+    ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
+        """One object of each image: upright (m, C, size, size); angle, confidence, applied (m,)."""
+        found = self.read(self.network(self.sight.around(images, centres, sides)))
+        applied = self._applied(found)
+        turn = torch.where(applied, found.angle, torch.zeros_like(found.angle))
+        crops = turned_squares(images, centres, sides, turn, size, self.fill)
+        return crops, found.angle, found.confidence, applied
+
+    def _applied(self, found: Reading) -> Tensor:
+        applied = torch.ones_like(found.angle, dtype=torch.bool)
+        if self.abstain is not None:
+            applied = found.confidence >= self.abstain
+        if self.still:
+            applied = applied & (wrap(found.angle).abs() >= self.still)
+        if self.most_upright < 1:
+            applied = applied & (found.upright <= self.most_upright)
+        return applied
 
 
 def mean_direction(found: Posterior) -> Tensor:
@@ -177,6 +218,12 @@ def turned_squares(
     return blend(squares, origin, (size, size), fill)
 
 
+def _chunks(count: int, at_once: int) -> list[slice]:
+    """At least one, so that nothing has its shapes too."""
+    starts = range(0, max(count, 1), at_once)
+    return [slice(start, min(start + at_once, count)) for start in starts]
+
+
 # --- what comes in -----------------------------------------------------------------------------
 
 
@@ -198,6 +245,19 @@ def _listed(boxes: Sequence[Tensor] | Tensor, images: Tensor) -> tuple[Tensor, T
         )
     boxes = boxes.to(images.device, torch.float32)
     return boxes[:, 0].long(), boxes[:, 1:]
+
+
+def _thresholds(card: dict[str, Any], abstain: Abstain) -> tuple[float | None, float, float]:
+    """From where on an image is turned: confidence, degrees; and the most chance of upright."""
+    if not isinstance(abstain, str):
+        return abstain, 0.0, 1.0
+    measured = card.get("abstain")
+    if abstain != "card" or measured is None:
+        raise ValueError(
+            f"abstain is a confidence, or 'card' for a model whose card has thresholds; got "
+            f"{abstain!r} for {card.get('name', 'a model')}. Give a number from 0 to 1."
+        )
+    return measured["confidence"], measured["angle"], measured.get("upright", 1.0)
 
 
 def _check_images(images: Tensor) -> None:

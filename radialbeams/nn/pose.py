@@ -258,10 +258,15 @@ def _rescaled(origin: Tensor, steps: tuple[float, float], ratios: tuple[float, f
 
     In x and y. Pixels tile the image: the middle of pixel i is at (i + ½)·step − ½.
     """
-    grid, shift = origin[..., :2], origin[..., 2]
-    step, ratio = origin.new_tensor(steps), origin.new_tensor(ratios)
-    shift = (shift + (grid * (step / 2 - 0.5)).sum(-1) + 0.5) / ratio - 0.5
-    return torch.cat((grid * step / ratio[:, None], shift[..., None]), dim=-1)
+    if steps == ratios == (1, 1):
+        return origin
+    across, down = steps
+    rows = []
+    for row, ratio in zip(origin.unbind(-2), ratios, strict=True):
+        a, b, shift = row.unbind(-1)
+        shift = (shift + a * (across / 2 - 0.5) + b * (down / 2 - 0.5) + 0.5) / ratio - 0.5
+        rows.append(torch.stack((a * across / ratio, b * down / ratio, shift), dim=-1))
+    return torch.stack(rows, dim=-2)
 
 
 def _sources(origin: Tensor, size: Size) -> tuple[Tensor, Tensor]:
@@ -279,11 +284,18 @@ def blend(pixels: Tensor, origin: Tensor, size: Size, fill: float) -> Tensor:
     if torch.compiler.is_exporting():
         # A second sampling would cost a runtime a millisecond; without, 1e-5 is all that differs.
         return mixed.to(pixels.dtype)
-    nearest = _sampled(values, grid.detach(), "nearest", fill)
     # A map of whole numbers only moves pixels. The values are then theirs to the bit, but the
     # gradient stays that of the interpolation: the angle must be able to leave a quarter turn.
     whole = (origin == origin.round()).flatten(1).all(1)[:, None, None, None]
+    if _can_ask(whole) and not whole.any():
+        return mixed.to(pixels.dtype)
+    nearest = _sampled(values, grid.detach(), "nearest", fill)
     return torch.where(whole, _with_gradient_of(nearest, mixed), mixed).to(pixels.dtype)
+
+
+def _can_ask(answer: Tensor) -> bool:
+    """A graph has no answer yet, and asking a GPU would hold it up."""
+    return answer.device.type == "cpu" and not torch.compiler.is_compiling()
 
 
 def _sampled(pixels: Tensor, grid: Tensor, mode: str, fill: float) -> Tensor:
@@ -296,10 +308,15 @@ def _sampled(pixels: Tensor, grid: Tensor, mode: str, fill: float) -> Tensor:
 
 
 def _normalised(origin: Tensor, size: torch.Size) -> Tensor:
-    """To where `grid_sample` counts from −1 to 1 between the outer edges of the outer pixels."""
-    half = origin.new_tensor((size[1] / 2, size[0] / 2))
-    shift = (origin[..., 2] + 0.5) / half - 1
-    return torch.cat((origin[..., :2] / half[:, None], shift[..., None]), dim=-1)
+    """To where `grid_sample` counts from −1 to 1 between the outer edges of the outer pixels.
+
+    By plain numbers: a tensor made of them here would hold up a GPU, and cannot be in its graphs.
+    """
+    rows = []
+    for row, side in zip(origin.unbind(-2), (size[1], size[0]), strict=True):
+        a, b, shift = (row / (side / 2)).unbind(-1)
+        rows.append(torch.stack((a, b, shift + (1 / side - 1)), dim=-1))
+    return torch.stack(rows, dim=-2)
 
 
 def _with_gradient_of(values: Tensor, smooth: Tensor) -> Tensor:

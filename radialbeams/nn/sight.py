@@ -8,6 +8,7 @@ make what Pillow and `images.views` make of files, up to their rounding to bytes
 from __future__ import annotations
 
 from contextlib import AbstractContextManager, nullcontext
+from functools import lru_cache
 
 import torch
 import torch.nn.functional as F
@@ -44,7 +45,7 @@ class Sight(nn.Module):
         side = min(height, width)
         top, left = (height - side) // 2, (width - side) // 2
         square = images[..., top : top + side, left : left + side]
-        weights = self._weights(side, self.reduce.new_tensor(-0.5), self.reduce.new_tensor(side))
+        weights = self._square_weights(side)  # (S, side)
         return self._seen(square, weights, weights)
 
     def around(self, images: Tensor, centres: Tensor, sides: Tensor) -> Tensor:
@@ -53,6 +54,13 @@ class Sight(nn.Module):
         columns = self._weights(images.shape[-1], x, sides)[:, None]  # (N, 1, S, W)
         rows = self._weights(images.shape[-2], y, sides)[:, None]  # (N, 1, S, H)
         return self._seen(images, rows, columns)
+
+    def _square_weights(self, side: int) -> Tensor:
+        """The same for every batch of images of a size, so they are made once."""
+        sizes = (side, self.mask.shape[-1], self.square_size if self.leakfree else None)
+        if torch.compiler.is_compiling():  # a graph has them as constants
+            return square_weights.__wrapped__(*sizes, self.reduce.device)
+        return square_weights(*sizes, self.reduce.device)
 
     def _weights(self, length: int, start: Tensor, side: Tensor) -> Tensor:
         with full_precision(self.reduce.device):
@@ -64,6 +72,20 @@ class Sight(nn.Module):
             return both_axes(images, rows, columns) * self.mask
         # Lanczos overshoots at edges and bytes cannot; nothing blurs that away here.
         return both_axes(images, rows, columns, limits=(0.0, 1.0))
+
+
+@lru_cache(maxsize=32)
+def square_weights(
+    side: int, view_size: int, parent_size: int | None, device: torch.device
+) -> Tensor:
+    """(S, side): what the rows of a whole square count in a view's, all steps in one."""
+    # Neither of these modes may stay in what later calls, perhaps in training, are given.
+    with torch.inference_mode(False), torch.no_grad(), full_precision(device):
+        start, whole = torch.tensor(-0.5), torch.tensor(float(side))
+        weights = lanczos(side, start, whole, parent_size or view_size)
+        if parent_size is not None:
+            weights = blur_and_resample(parent_size, view_size) @ weights
+        return weights.to(device)
 
 
 def cut(images: Tensor, centres: Tensor, sides: Tensor, size: int, fill: float = 0.0) -> Tensor:

@@ -23,7 +23,8 @@ from radialbeams.training.archives import (
     without_top,
 )
 from radialbeams.training.decoding import decode
-from radialbeams.training.sources import SOURCES, Entry, Source, read_folder
+from radialbeams.training.entries import Entry
+from radialbeams.training.sources import SOURCES, Source, read_folder
 
 __all__ = [
     "FOLDER_SIZE",
@@ -35,10 +36,12 @@ __all__ = [
     "Source",
     "in_test",
     "load",
+    "place_of",
 ]
 
 SPLITS = ("train", "test", "all")
 SPLITS_BY = ("default", "object")
+OBJECTS_KNOWN = ("coil100", "si-score-rotation")
 FOLDER_SIZE = 256
 
 
@@ -142,6 +145,11 @@ def load(
 # Where the data is.
 
 
+def place_of(name: str, root: Path | None = None) -> Path:
+    """The folder or archive in which a named set was found."""
+    return _find(name, root).place
+
+
 @dataclass(frozen=True)
 class _Found:
     name: str  # of the set, or the path as it was given
@@ -212,13 +220,15 @@ def _read(source: Source, place: Path, *, nested: bool) -> list[Entry]:
 
 
 def _of_split(found: _Found, split: str, split_by: str) -> list[Entry]:
-    if split_by == "object" and found.name != "coil100":
+    if split_by == "object" and found.name not in OBJECTS_KNOWN:
         raise ValueError(
-            f"expected coil100 for split_by='object'; came {found.name}; "
-            "use split_by='default'; objects are known of coil100 only"
+            f"expected {' or '.join(OBJECTS_KNOWN)} for split_by='object'; came {found.name}; "
+            "use split_by='default'; of other sets no objects are known"
         )
 
     def held_out(entry: Entry) -> bool:
+        if split_by == "object" and entry.object_key:
+            return in_test(entry.object_key)
         if split_by == "object":
             return int(entry.group.removeprefix("obj")) > 80
         return in_test(entry.key) if entry.held_out is None else entry.held_out

@@ -21,8 +21,8 @@ from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
 from radialbeams.training.archives import read_files
+from radialbeams.training.entries import Entry
 from radialbeams.training.pixels import open_image, square_bytes
-from radialbeams.training.sources import Entry
 
 MANY = 4096  # files from which on processes are worth their start
 CHUNK = 256

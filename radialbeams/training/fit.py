@@ -29,7 +29,7 @@ from radialbeams.training.data import ImageSet
 from radialbeams.training.evaluate import Evaluation, evaluate, predict_with
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.step import Batch, Losses, Step, make_step
-from radialbeams.training.views import Group, draw_angles, draws, make_views
+from radialbeams.training.views import Group, Views, draw_angles, draws, make_views
 from radialbeams.training.weights import save_model, write_card, write_whole
 
 WARM_UP = 0.1  # of a one-cycle run
@@ -67,7 +67,8 @@ def _interrupt_noted() -> Iterator[Callable[[], bool]]:
 class Fit:
     """One run in one folder. Make it, call `run()`; make it again there and it goes on.
 
-    Experiments that train something else override `build` and `step_type`.
+    Experiments that train something else override `build` and `step_type`, and those that train on
+    something else `accept` and `make_views`.
     """
 
     step_type = Step
@@ -86,7 +87,7 @@ class Fit:
         save_seconds: float = 15.0,
     ) -> None:
         self.recipe = recipe
-        self.images = images.upright()
+        self.images = self.accept(images)
         self.folder = folder
         self.device = device
         self.minutes = minutes
@@ -94,9 +95,7 @@ class Fit:
         self.validate_every = validate_every
         self.log_every = log_every or max(1, min(50, recipe.steps // 40))
         self.save_seconds = save_seconds
-        self.views = make_views(
-            recipe.protocol, padding=recipe.padding, view_size=recipe.model.view_size
-        )
+        self.views = self.make_views()
         self._check_images()
         self.places = self._places()
         torch.manual_seed(recipe.seed)
@@ -235,6 +234,13 @@ class Fit:
                 self.average[name].copy_(value)
 
     # --- what is measured and kept ---
+
+    def accept(self, images: ImageSet) -> ImageSet:
+        return images.upright()
+
+    def make_views(self) -> Views:
+        recipe = self.recipe
+        return make_views(recipe.protocol, padding=recipe.padding, view_size=recipe.model.view_size)
 
     def build(self) -> Network:
         return build(self.recipe.model)

@@ -6,12 +6,11 @@ decides the split, and its group; it gives none if the place holds something els
 
 from __future__ import annotations
 
-import csv
 import gzip
 import io
 import pickle
 import re
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
@@ -21,28 +20,14 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from radialbeams.training import siscore
 from radialbeams.training.archives import Names, folder_name, read_file, without_top
-from radialbeams.training.pixels import centred_square, open_image
+from radialbeams.training.entries import IMAGES, Entry, Reader, matches
 
-IMAGES = r"(?i:png|jpe?g|webp|bmp|tiff?)"
 FASHION = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker",
            "Bag", "Ankle boot")  # fmt: skip
+IMAGENET = 1000  # classes
 CIFAR = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck")
-
-
-@dataclass(frozen=True)
-class Entry:
-    """One image that is known but not yet decoded."""
-
-    path: str  # as the folder or archive spells it
-    key: str
-    group: str
-    make: Callable[[], Image.Image] | None = None  # None: `path` is an image file
-    angle_degrees: float | None = None
-    held_out: bool | None = None  # None: the key decides
-
-
-Reader = Callable[[Path, Names], list[Entry]]
 
 
 @dataclass(frozen=True)
@@ -74,23 +59,27 @@ def read_folder(place: Path, names: Names) -> list[Entry]:
 
 def _coil100(place: Path, names: Names) -> list[Entry]:
     entries: dict[str, Entry] = {}
-    for m, path in _matches(r"((obj(?:[1-9][0-9]?|100))__[0-9]+)\.(?:png|webp)", names):
+    for m, path in matches(r"((obj(?:[1-9][0-9]?|100))__[0-9]+)\.(?:png|webp)", names):
         entries.setdefault(m[1], Entry(path, m[1], m[2]))  # one of .png and .webp
     return list(entries.values())
 
 
 def _lfw(place: Path, names: Names) -> list[Entry]:
-    return [Entry(path, m[1], m[1]) for m, path in _matches(r"([^/]+)/\1_[0-9]+\.jpg", names)]
+    return [Entry(path, m[1], m[1]) for m, path in matches(r"([^/]+)/\1_[0-9]+\.jpg", names)]
 
 
 def _photos(place: Path, names: Names) -> list[Entry]:
-    found = _matches(rf"(train|test)/([^/]+)/(?:.+/)?([^/]+)\.{IMAGES}", names)
+    found = matches(rf"(train|test)/([^/]+)/(?:.+/)?([^/]+)\.{IMAGES}", names)
     return [Entry(path, m[3], m[2], held_out=m[1] == "test") for m, path in found]
 
 
-def _matches(pattern: str, names: Names) -> list[tuple[re.Match[str], str]]:
-    found = ((re.fullmatch(pattern, path), name) for path, name in names.items())
-    return [(match, name) for match, name in found if match]
+def _imagenet_samples(place: Path, names: Names) -> list[Entry]:
+    """The index of the class in front, or only its WordNet id: in their order they are indices."""
+    found = matches(r"(?:([0-9]{4})_)?(n[0-9]{8})_[^/]+\.(?i:jpe?g)", names)
+    order = sorted({m[2] for m, _ in found})
+    if len(order) < IMAGENET and any(m[1] is None for m, _ in found):
+        return []  # which classes are missing, no one knows
+    return [Entry(path, m[2], m[1] or f"{order.index(m[2]):04d}") for m, path in found]
 
 
 # Files that hold many images each.
@@ -98,10 +87,10 @@ def _matches(pattern: str, names: Names) -> list[tuple[re.Match[str], str]]:
 
 def _fashion_mnist(place: Path, names: Names) -> list[Entry]:
     entries = []
-    for m, path in _matches(r"(train|t10k)-images-idx3-ubyte(\.gz)?", names):
+    for m, path in matches(r"(train|t10k)-images-idx3-ubyte(\.gz)?", names):
         images = _idx(read_file(place, path), 3, path)
         groups = [""] * len(images)
-        for _, labels in _matches(rf"{m[1]}-labels-idx1-ubyte(\.gz)?", names)[:1]:
+        for _, labels in matches(rf"{m[1]}-labels-idx1-ubyte(\.gz)?", names)[:1]:
             groups = _classes(_idx(read_file(place, labels), 1, labels), FASHION)
         part = "train" if m[1] == "train" else "test"
         entries += _from_arrays(path, part, images, groups)
@@ -122,12 +111,12 @@ def _idx(data: bytes, dimensions: int, path: str) -> NDArray[np.uint8]:
 
 def _cifar10(place: Path, names: Names) -> list[Entry]:
     entries = []
-    for m, path in _matches(r"(data_batch_[1-5]|test_batch)(\.bin)?", names):
+    for m, path in matches(r"(data_batch_[1-5]|test_batch)(\.bin)?", names):
         read = _cifar_binary if m[2] else _cifar_pickle
         pixels, labels = read(read_file(place, path), path)
         images = pixels.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
         entries += _from_arrays(path, m[1], images, _classes(labels, CIFAR))
-    found = _matches(rf"(train|test)/({'|'.join(CIFAR)})/([^/]+)\.{IMAGES}", names)
+    found = matches(rf"(train|test)/({'|'.join(CIFAR)})/([^/]+)\.{IMAGES}", names)
     return entries or [Entry(path, "-".join(m.groups()), m[2]) for m, path in found]
 
 
@@ -180,43 +169,6 @@ def _from_arrays(
     return [Entry(path, f"{part}-{i}", g, partial(Image.fromarray, x)) for i, (x, g) in rows]
 
 
-# SI-SCORE: turned objects, or the cut-outs and backgrounds that upright ones are made from.
-
-
-def _si_score(place: Path, names: Names) -> list[Entry]:
-    """The full set has no upright image: metadata.csv says how far each object was turned."""
-    if "metadata.csv" not in names:
-        return _si_score_samples(place, names)
-    table = csv.DictReader(io.StringIO(read_file(place, names["metadata.csv"]).decode()))
-    turns = {row["image_id"]: float(row["rotation"]) % 360 for row in table}
-    found = _matches(r"([^/]+)/([0-9]+)\.jpg", names)
-    return [Entry(p, m[2], m[1], None, turns[m[2]]) for m, p in found if m[2] in turns]
-
-
-def _si_score_samples(place: Path, names: Names) -> list[Entry]:
-    scenes = {}
-    for m, path in _matches(rf"background_samples/([^/]+)\.{IMAGES}", names):
-        scene = centred_square(open_image(read_file(place, path), 512)).convert("RGB")
-        scenes[m[1]] = scene.resize((512, 512), Image.Resampling.LANCZOS)
-    entries = []
-    for m, path in _matches(rf"foreground_samples/([^/]+)/([^/]+)\.{IMAGES}", names):
-        cutout = open_image(read_file(place, path), 512).convert("RGBA")
-        for name, scene in scenes.items():
-            make = partial(_compose, cutout, scene)
-            entries.append(Entry(path, f"{m[2]}-{name}", m[1], make))
-    return entries
-
-
-def _compose(cutout: Image.Image, scene: Image.Image) -> Image.Image:
-    """The cut-out upright in the middle, its longer side 0.6 of the scene's."""
-    scale = 0.6 * scene.width / max(cutout.size)
-    width, height = (round(n * scale) for n in cutout.size)
-    piece = cutout.resize((width, height), Image.Resampling.LANCZOS)
-    image = scene.copy()
-    image.paste(piece, ((scene.width - width) // 2, (scene.height - height) // 2), piece)
-    return image
-
-
 SOURCES = {
     "coil100": Source(
         official="https://cave.cs.columbia.edu/repository/COIL-100",
@@ -260,6 +212,15 @@ SOURCES = {
         places=("cifar-10*", "cifar10*", "CIFAR-10*", "CIFAR10*"),
         read=_cifar10,
     ),
+    "imagenet-samples": Source(
+        official="https://github.com/EliSchwartz/imagenet-sample-images",
+        licence="photos by many people, research use",
+        layout="imagenet-1000-samples/NNNN_WNID_NAME.jpg with NNNN the index of the class, or"
+        " WNID_NAME.JPEG of all 1,000 classes; folder or archive",
+        size=256,
+        places=("imagenet-1000-samples*", "imagenet-sample*"),
+        read=_imagenet_samples,
+    ),
     "si-score": Source(
         official="https://github.com/google-research/si-score",
         licence="Apache-2.0",
@@ -267,6 +228,15 @@ SOURCES = {
         " foreground_samples/CLASS/*.png and background_samples/*, folder or archive",
         size=512,
         places=("si-score*", "object_rotation*", "rotation*"),
-        read=_si_score,
+        read=siscore.read,
+    ),
+    "si-score-rotation": Source(
+        official="https://github.com/google-research/si-score",
+        licence="Apache-2.0",
+        layout="as si-score; made from the samples as the benchmark makes its images where the"
+        " full set, rotation/CLASS/NUMBER.jpg with rotation/metadata.csv, is not there",
+        size=512,
+        places=("si-score*", "object_rotation*", "rotation*"),
+        read=siscore.read_turned,
     ),
 }

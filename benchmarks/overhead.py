@@ -1,0 +1,222 @@
+"""What the canonicaliser and its rotation cost in front of a classifier, as a share of its time.
+
+    python benchmarks/overhead.py [--out results/speed/overhead.json] [--json]
+
+EfficientNet-Lite0 at 224 px with its weights; both are torch modules in the memory layout that is
+fastest for them (channels last), on one thread and, where there is one, on a GPU. Classifier and
+canonicaliser run in turns, so that whatever else runs here slows both; the shares are of their
+medians, on the CPU in this thread's own time. On a GPU both are captured as graphs, which is how
+small networks are run there, and the times without are told too.
+
+Bars: on one CPU thread, in batches of 8, 20 % with `ring.coil100` and 60 % with `ring`; on a GPU,
+in batches of 64, 15 %. Exits 1 if one is missed. Batches of 1, and both as one ONNX file, are told
+without a bar.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from radialbeams.experiments.classifiers import efficientnet_lite0
+from radialbeams.nn.module import Canonicalizer
+
+SIZE = 224
+MODELS = ("ring.coil100", "ring")
+CPU_BARS = {"ring.coil100": 0.20, "ring": 0.60}
+GPU_BAR = 0.15
+CPU_BATCH, GPU_BATCH = 8, 64
+ROUNDS = {1: 40, CPU_BATCH: 12, GPU_BATCH: 60}
+
+Call = Callable[[], object]
+
+
+def in_turns(calls: dict[str, Call], rounds: int, clock: Callable[[], float]) -> dict[str, float]:
+    """Median seconds of each, round by round."""
+    for call in calls.values():
+        call()
+        call()
+    spent: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(rounds):
+        for name, call in calls.items():
+            started = clock()
+            call()
+            spent[name].append(clock() - started)
+    return {name: statistics.median(times) for name, times in spent.items()}
+
+
+def shares(seconds: dict[str, float], batch: int) -> dict[str, Any]:
+    own = seconds["classifier"]
+    return {
+        "batch": batch,
+        "classifier_ms": round(1e3 * own / batch, 3),
+        **{
+            name: {
+                "ms": round(1e3 * spent / batch, 3),
+                "share": round(spent / own, 4),
+            }
+            for name, spent in seconds.items()
+            if name != "classifier"
+        },
+    }
+
+
+def calls_of(device: torch.device, batch: int) -> dict[str, Call]:
+    """The classifier alone, and each canonicaliser with its rotation alone."""
+    images = torch.rand(batch, 3, SIZE, SIZE, device=device)
+    laid_out = images.to(memory_format=torch.channels_last)
+    classifier = efficientnet_lite0().to(device, memory_format=torch.channels_last)
+    calls: dict[str, Call] = {"classifier": lambda: classifier(laid_out)}
+    for name in MODELS:
+        front = Canonicalizer.from_pretrained(name, returns="image")
+        front = front.to(device, memory_format=torch.channels_last)
+        calls[name] = lambda front=front: front(images)
+    return calls
+
+
+@torch.inference_mode()
+def on_the_cpu(batch: int) -> dict[str, Any]:
+    calls = calls_of(torch.device("cpu"), batch)
+    return shares(in_turns(calls, ROUNDS[batch], time.thread_time), batch)
+
+
+# --- on a GPU ---
+
+
+def awaited(call: Call) -> Call:
+    def run() -> None:
+        call()
+        torch.cuda.synchronize()
+
+    return run
+
+
+def captured(call: Call) -> Call:
+    """The kernels of one call, launched as one."""
+    side = torch.cuda.Stream()
+    side.wait_stream(torch.cuda.current_stream())
+    with torch.cuda.stream(side):
+        for _ in range(3):
+            call()
+    torch.cuda.current_stream().wait_stream(side)
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        call()
+    return graph.replay
+
+
+@torch.inference_mode()
+def on_a_gpu(batch: int) -> dict[str, Any]:
+    calls = calls_of(torch.device("cuda"), batch)
+    graphs = {name: awaited(captured(call)) for name, call in calls.items()}
+    plain = {name: awaited(call) for name, call in calls.items()}
+    rounds = ROUNDS[GPU_BATCH]
+    return {
+        **shares(in_turns(graphs, rounds, time.perf_counter), batch),
+        "without_graphs": shares(in_turns(plain, rounds, time.perf_counter), batch),
+    }
+
+
+# --- as ONNX files ---
+
+
+def as_onnx(batches: tuple[int, ...]) -> dict[str, Any]:
+    """One file of both less one of the classifier alone, in ONNX Runtime."""
+    from radialbeams.training.export import write_onnx
+    from radialbeams.training.pipeline import export_pipeline
+
+    classifier, example = efficientnet_lite0(), torch.rand(2, 3, SIZE, SIZE)
+    with tempfile.TemporaryDirectory() as folder:
+        alone = Path(folder) / "classifier.onnx"
+        write_onnx(classifier, example[:1], alone, "images", ("output",))
+        sessions = {"classifier": session(alone)}
+        for name in MODELS:
+            path = Path(folder) / f"{name}.onnx"
+            export_pipeline(Canonicalizer.from_pretrained(name), classifier, path, example)
+            sessions[name] = session(path)
+    found = {}
+    for batch in batches:
+        images = torch.rand(batch, 3, SIZE, SIZE)
+        calls: dict[str, Call] = {
+            name: lambda run=run, images=images: run(images) for name, run in sessions.items()
+        }
+        seconds = in_turns(calls, ROUNDS[batch], time.thread_time)
+        own = seconds["classifier"]
+        seconds |= {name: seconds[name] - own for name in MODELS}
+        found[f"batch_{batch}"] = shares(seconds, batch)
+    return found
+
+
+def session(path: Path) -> Callable[[Tensor], object]:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = 1
+    made = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    return lambda images: made.run(["output"], {"images": images.numpy()})
+
+
+# --- all of it ---
+
+
+def missed(found: dict[str, Any]) -> list[str]:
+    """Every bar that does not hold, in words."""
+    bars = [("cpu", name, bar) for name, bar in CPU_BARS.items()]
+    bars += [("gpu", name, GPU_BAR) for name in MODELS if "gpu" in found]
+    return [
+        f"{name} takes {share:.0%} of the classifier's time on the {place}; at most {bar:.0%}"
+        for place, name, bar in bars
+        if (share := found[place][name]["share"]) > bar
+    ]
+
+
+def measure(with_onnx: bool) -> dict[str, Any]:
+    torch.set_num_threads(1)
+    found: dict[str, Any] = {"cpu": on_the_cpu(CPU_BATCH), "cpu_batch_1": on_the_cpu(1)}
+    if with_onnx:
+        found["onnx"] = as_onnx((1, CPU_BATCH))
+    if torch.cuda.is_available():
+        found |= {"gpu": on_a_gpu(GPU_BATCH), "gpu_batch_1": on_a_gpu(1)}
+    return found
+
+
+def table(found: dict[str, Any]) -> str:
+    rows = {**found, **{f"onnx {k}": v for k, v in found.get("onnx", {}).items()}}
+    lines = [f"{'':16}{'classifier':>12}" + "".join(f"{name:>24}" for name in MODELS)]
+    for place, row in rows.items():
+        if place != "onnx":
+            cells = [f"{row[n]['ms']:.2f} ms = {row[n]['share']:.0%}" for n in MODELS]
+            lines.append(
+                f"{place:16}{row['classifier_ms']:9.2f} ms" + "".join(f"{c:>24}" for c in cells)
+            )
+    return "\n".join(lines)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path)
+    parser.add_argument("--json", action="store_true")
+    parser.add_argument("--no-onnx", action="store_true", help="without the ONNX files")
+    arguments = parser.parse_args()
+    found = measure(not arguments.no_onnx)
+    if arguments.out is not None:
+        arguments.out.parent.mkdir(parents=True, exist_ok=True)
+        arguments.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    print(json.dumps(found) if arguments.json else table(found))
+    for line in missed(found):
+        print(line, file=sys.stderr)
+    return 1 if missed(found) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,192 @@
+"""From an image to labels, with a detector that knows nothing of rotation.
+
+    python examples/detector.py [--out detector.png]
+
+Detector → crop → canonicalise → downstream → back into the image. The detector finds faces, the
+downstream step finds eyes and says whether a face smiles; all three are OpenCV's cascades, whose
+weights come inside its package (opencv-python-headless below 5), and all three know upright faces
+only. The picture is our own: one public-domain portrait, laid down three times, turned.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import cv2
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image, ImageDraw
+from torch import Tensor
+
+from radialbeams.demo import PICTURES
+from radialbeams.nn.module import Canonicalizer
+from radialbeams.nn.pose import Pose
+
+TURNED = (40.0, 158.0, 275.0)  # degrees, counter-clockwise, of the portraits in the picture
+TURNS = 12  # at which the detector looks
+SIZE = 192  # pixels of an upright face with its surroundings
+MARGIN = 0.35  # around the detector's box, so that the chin is in it
+
+
+# --- the picture ---
+
+
+def picture() -> Image.Image:
+    """Three turned portraits on a table; nothing in it is upright."""
+    portrait = Image.open(PICTURES / "astronaut.webp").convert("RGB")
+    size = portrait.width
+    disc = Image.new("L", (4 * size, 4 * size), 0)
+    ImageDraw.Draw(disc).ellipse((24, 24, 4 * size - 24, 4 * size - 24), fill=255)
+    disc = disc.resize((size, size), Image.Resampling.LANCZOS)
+    table = Image.new("RGB", (3 * size + 40, size + 40), (164, 149, 129))
+    for place, degrees in enumerate(TURNED):
+        turned = portrait.rotate(degrees, Image.Resampling.BICUBIC)
+        table.paste(turned, (10 + place * (size + 10), 20), disc)
+    return table
+
+
+def as_tensor(image: Image.Image) -> Tensor:
+    """(1, 3, H, W) in [0, 1]."""
+    return torch.from_numpy(np.array(image)).permute(2, 0, 1)[None] / 255
+
+
+def grey(image: Tensor) -> NDArray[np.uint8]:
+    """(3, H, W) in [0, 1] → (H, W) bytes, as the cascades want them."""
+    weights = torch.tensor([0.299, 0.587, 0.114])[:, None, None]
+    return ((image * weights).sum(0) * 255).clamp(0, 255).round().byte().numpy()
+
+
+# --- 1. the detector ---
+
+
+def cascade(name: str) -> cv2.CascadeClassifier:
+    return cv2.CascadeClassifier(f"{cv2.data.haarcascades}haarcascade_{name}.xml")
+
+
+def faces(image: Tensor) -> Tensor:
+    """(K, 4) as x₀, y₀, x₁, y₁: the faces of an image (1, 3, H, W), whichever way they are turned.
+
+    The detector misses what is turned by more than some 20°, so it is shown the image at twelve
+    turns, and the pose of each turn brings its boxes back.
+    """
+    detector = cascade("frontalface_alt2")
+    boxes, votes = [], []
+    for turn in range(TURNS):
+        angle = torch.tensor([2 * math.pi * turn / TURNS])
+        pose = Pose.from_angles(angle, (image.shape[-2], image.shape[-1]), canvas="expand")
+        turned = grey(pose.apply_images(image)[0])
+        found, _, sure = detector.detectMultiScale3(turned, 1.1, 8, outputRejectLevels=True)
+        for (x, y, width, height), vote in zip(found, sure, strict=True):
+            box = torch.tensor([[[x, y, x + width, y + height]]], dtype=torch.float32)
+            centre = pose.invert_points((box[..., :2] + box[..., 2:]) / 2 - 0.5)[0, 0]
+            half = max(width, height) / 2
+            boxes.append(torch.cat((centre - half, centre + half)))
+            votes.append(float(vote))
+    return strongest(torch.stack(boxes), torch.tensor(votes)) if boxes else torch.zeros(0, 4)
+
+
+def strongest(boxes: Tensor, votes: Tensor) -> Tensor:
+    """One box a face: of those that share their middle the surest; from left to right."""
+    kept: list[Tensor] = []
+    for row in votes.argsort(descending=True):
+        middle = (boxes[row, :2] + boxes[row, 2:]) / 2
+        reach = (boxes[row, 2] - boxes[row, 0]) / 2
+        if all(((other[:2] + other[2:]) / 2 - middle).norm() > reach for other in kept):
+            kept.append(boxes[row])
+    return torch.stack(sorted(kept, key=lambda box: box[0].item()))
+
+
+# --- 3. the downstream step ---
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What the downstream step says of one upright face."""
+
+    label: str
+    eyes: Tensor  # (E, 2) as x, y
+
+
+def look(face: Tensor) -> Seen:
+    """(3, H, W), upright → its label and its eyes."""
+    pixels = grey(face)
+    half = pixels.shape[0] // 2
+    upper = cascade("eye").detectMultiScale(pixels[:half], 1.05, 8)
+    lower = cascade("smile").detectMultiScale(pixels[half:], 1.1, 20)
+    eyes = [(x + (width - 1) / 2, y + (height - 1) / 2) for x, y, width, height in upper]
+    label = "smiling" if len(lower) and len(eyes) else "not smiling" if eyes else "no face"
+    return Seen(label, torch.tensor(eyes, dtype=torch.float32).reshape(-1, 2))
+
+
+# --- all of it ---
+
+
+@dataclass(frozen=True)
+class Result:
+    image: Image.Image
+    boxes: Tensor  # (K, 4), the detector's
+    crops: Tensor  # (K, 3, SIZE, SIZE), upright
+    pose: Pose
+    seen: list[Seen]  # upright
+    before: list[Seen]  # the same step on the same crops, not turned
+
+
+@torch.inference_mode()
+def run() -> Result:
+    image = picture()
+    given = as_tensor(image)
+    boxes = faces(given)  # 1
+    canonicalizer = Canonicalizer.from_pretrained("ring.lfw")
+    crops, pose = canonicalizer.crops(given, [boxes], margin=MARGIN, size=SIZE)  # 2
+    seen = [look(face) for face in crops]  # 3
+    alone = Canonicalizer.from_pretrained("ring.lfw", abstain=2.0)  # never as sure as that
+    left, _ = alone.crops(given, [boxes], margin=MARGIN, size=SIZE)
+    return Result(image, boxes, crops, pose, seen, [look(face) for face in left])
+
+
+def drawn(result: Result) -> Image.Image:
+    """The picture with the detector's boxes and what was found, brought back; the faces below."""
+    sheet = Image.new("RGB", (result.image.width, result.image.height + SIZE + 10), "white")
+    sheet.paste(result.image, (0, 0))
+    pen = ImageDraw.Draw(sheet)
+    frame = torch.tensor([[[SIZE * 0.2, SIZE * 0.1, SIZE * 0.8, SIZE * 0.95]]])
+    for number, seen in enumerate(result.seen):
+        pose = result.pose[number]
+        pen.rectangle(result.boxes[number].tolist(), outline=(120, 120, 120))
+        corners = pose.invert_boxes(frame)[0, 0]  # (4, 2): the upright face's frame, turned
+        points = [tuple(corner) for corner in corners.tolist()]
+        pen.polygon(points, outline=(0, 114, 178), width=3)
+        pen.line(points[:2], fill=(213, 94, 0), width=4)  # its upper edge
+        for x, y in pose.invert_points(seen.eyes[None])[0].tolist():
+            pen.ellipse((x - 4, y - 4, x + 4, y + 4), outline=(0, 158, 115), width=3)
+        left = (2 * number + 1) * sheet.width // (2 * len(result.seen)) - SIZE // 2
+        face = result.crops[number].clamp(0, 1).mul(255).round().byte().permute(1, 2, 0).numpy()
+        sheet.paste(Image.fromarray(face), (left, result.image.height + 5))
+        degrees = math.degrees(pose.angle.item())
+        text = f"{seen.label}, was turned by {degrees:.0f}°"
+        pen.rectangle((left, sheet.height - 21, left + SIZE, sheet.height - 5), fill="white")
+        pen.text((left + 3, sheet.height - 19), text, fill="black")
+    return sheet
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--out", type=Path, default=Path("detector.png"))
+    arguments = parser.parse_args()
+    result = run()
+    for number, (seen, before) in enumerate(zip(result.seen, result.before, strict=True)):
+        pose = result.pose[number]
+        eyes = pose.invert_points(seen.eyes[None])[0].round().int().tolist()
+        print(
+            f"turned by {math.degrees(pose.angle.item()):.0f}°: {seen.label}, eyes at {eyes}; "
+            f"without uprighting: {before.label}"
+        )
+    drawn(result).save(arguments.out)
+
+
+if __name__ == "__main__":
+    main()

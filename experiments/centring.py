@@ -1,0 +1,123 @@
+"""What centring gains where the object is beside the middle, and what it costs elsewhere.
+
+    python experiments/centring.py [--data DIR] [--photos PATH] [--limit N] [--out FILE]
+
+Held-out views of COIL-100 are turned and laid on a ground of their own colour, beside the middle
+by a given distance in a random direction. `ring.coil100` sees a square of the object's own scale:
+around the middle of the canvas, or around the centre of mass that was found. The photos have no
+single object on a plain ground: there `ring` sees the middle of the photo, or what centring takes
+for it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from radialbeams.nn.angles import angular_error
+from radialbeams.nn.centring import border_colour, centred_boxes
+from radialbeams.nn.module import Canonicalizer
+from radialbeams.nn.rotation import rotate
+from radialbeams.training.data import DataNotFound, ImageSet, load
+from radialbeams.training.evaluate import summarise
+from radialbeams.training.views import draw_angles, draws
+
+SHIFTS = (0, 4, 8, 16, 24, 32, 48)  # pixels, of objects in squares of 128
+WAYS = ("none", "foreground", "saliency")
+KEPT = ("n", "mean", "median", "p95", "within_10", "flips")
+BATCH = 64
+
+
+def beside_the_middle(parents: Tensor, angles: Tensor, directions: Tensor, shift: int) -> Tensor:
+    """(N, C, W, W) → (N, C, 2·W, 2·W): turned, and `shift` pixels from the middle.
+
+    Only the disc is laid down: the corners of a turned square would give its middle away.
+    """
+    size = parents.shape[-1]
+    offsets = torch.arange(size) - (size - 1) / 2
+    inside = torch.hypot(offsets[:, None], offsets) <= (size - 1) / 2
+    ground = border_colour(parents)[..., None, None]  # (N, C, 1, 1)
+    turned = torch.where(inside, rotate(parents, angles), ground)
+    canvas = ground.repeat(1, 1, 2 * size, 2 * size)
+    for number, direction in enumerate(directions.tolist()):
+        left = size // 2 + round(shift * math.cos(direction))
+        top = size // 2 + round(shift * math.sin(direction))
+        canvas[number, :, top : top + size, left : left + size] = turned[number]
+    return canvas
+
+
+def found_angles(front: Canonicalizer, images: Tensor, side: int, way: str) -> Tensor:
+    """(N,) radians, of the square of that side that `way` chooses."""
+    if way == "none":
+        middle = (images.shape[-1] - 1) / 2
+        box = torch.tensor([middle - side / 2] * 2 + [middle + side / 2] * 2)
+        boxes = torch.cat((torch.arange(len(images))[:, None], box.expand(len(images), -1)), 1)
+    else:
+        boxes = centred_boxes(images, side=side, by=way)  # type: ignore[arg-type]
+    return front.crops(images, boxes, margin=0, size=16)[1].angle
+
+
+@torch.inference_mode()
+def measured(front: Canonicalizer, images: ImageSet, shift: int | None) -> dict[str, Any]:
+    """Figures of each way; `shift` None: the turned image itself, without a canvas around it."""
+    angles = draw_angles("evaluation", 0, 0, len(images))
+    directions = torch.from_numpy(draws("noise", 0, 0, len(images)) * 2 * math.pi)
+    errors = {way: torch.empty(1, len(images)) for way in WAYS}
+    for start in range(0, len(images), BATCH):
+        part = slice(start, start + BATCH)
+        parents = images.images[part].float() / 255
+        if shift is None:
+            shown = rotate(parents, angles[part])
+        else:
+            shown = beside_the_middle(parents, angles[part], directions[part], shift)
+        for way in WAYS:
+            found = found_angles(front, shown, parents.shape[-1], way)
+            errors[way][0, part] = angular_error(found, angles[part])
+    figures = {way: summarise(error).to_dict() for way, error in errors.items()}
+    return {way: {name: round(f[name], 4) for name in KEPT} for way, f in figures.items()}
+
+
+def photos_at(given: Path | None, root: Path | None, limit: int | None) -> ImageSet | None:
+    top = root or Path(os.environ.get("RADIALBEAMS_DATA", "."))
+    try:
+        return load(given or top / "coco-1030.zip", limit=limit)
+    except DataNotFound:
+        return None
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--photos", type=Path, help="a folder or archive of upright photos")
+    parser.add_argument("--limit", type=int)
+    parser.add_argument("--out", type=Path, default=Path("results/centring.json"))
+    arguments = parser.parse_args()
+    objects = load("coil100", root=arguments.data, split="test", limit=arguments.limit)
+    front = Canonicalizer.from_pretrained("ring.coil100")
+    found: dict[str, Any] = {
+        "objects": {
+            "model": "ring.coil100",
+            "data": "coil100",
+            "side": objects.images.shape[-1],
+            "shifts": {str(shift): measured(front, objects, shift) for shift in SHIFTS},
+        }
+    }
+    photos = photos_at(arguments.photos, arguments.data, arguments.limit)
+    if photos is not None:
+        ring = Canonicalizer.from_pretrained("ring")
+        name = Path(photos.name).stem
+        found["photos"] = {"model": "ring", "data": name, **measured(ring, photos, None)}
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
+    arguments.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,265 @@
+"""Accuracy of a classifier behind several ways of turning its images upright, over the angle.
+
+All ways see the same turned images, and what they make of them is masked, cut and resampled alike.
+So is the ceiling, which is turned back by the true angle.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from radialbeams.nn.angles import angular_error
+from radialbeams.nn.module import Canonicalizer
+from radialbeams.nn.pose import Pose
+
+BATCH = 32
+TURNS = 6  # that test-time averaging averages over
+# In the order in which they are told.
+LINES = ("plain", "averaged", "bic", "ring", "abstain", "ceiling")
+
+
+@dataclass(frozen=True)
+class Found:
+    """What a canonicaliser says of N images."""
+
+    angle: Tensor  # (N,) radians
+    applied: Tensor  # (N,) bool; False: unsure, or nearly upright
+
+
+Finder = Callable[[Tensor], Found]
+
+
+@dataclass(frozen=True)
+class Task:
+    """Images to turn, what is behind, and what may stand in front."""
+
+    name: str
+    labels: Tensor  # (N,)
+    turned: Callable[[Tensor, Tensor], Tensor]  # rows and radians (n,) → images (n, 3, S, S)
+    shown: Callable[[Tensor], Tensor]  # such images → what the classifier sees: masked, cut
+    classify: Callable[[Tensor], Tensor]  # → scores (n, K)
+    finders: Mapping[str, Finder]
+    fill: float  # what lies outside of a turned image
+
+
+@dataclass
+class Tally:
+    """What was predicted for one angle of each of some images."""
+
+    labels: Tensor  # (n,)
+    angles: Tensor  # (n,) radians
+    probabilities: Tensor  # (n, K): of the images as they come
+    predicted: dict[str, Tensor]  # (n,) by line
+    found: dict[str, Found]
+    seconds: dict[str, float]  # spent by each part
+
+    def accuracy(self, line: str, where: Tensor | None = None) -> float:
+        right = (self.predicted[line] == self.labels).float()
+        return (right if where is None else right[where]).mean().item()
+
+    def accuracies(self) -> dict[str, float]:
+        return {line: self.accuracy(line) for line in LINES if line in self.predicted}
+
+    def errors(self) -> dict[str, dict[str, float]]:
+        """Of each canonicaliser, in degrees; and the share that it left alone."""
+        rows = {}
+        for name, found in self.found.items():
+            error = torch.rad2deg(angular_error(found.angle, self.angles))
+            rows[name] = {
+                "mean": error.mean().item(),
+                "median": error.median().item(),
+                "within_10": (error <= 10).float().mean().item(),
+                "left_alone": 1 - found.applied.float().mean().item(),
+            }
+        return rows
+
+    def milliseconds(self) -> dict[str, float]:
+        return {name: 1e3 * spent / len(self.labels) for name, spent in self.seconds.items()}
+
+
+@torch.inference_mode()
+def tally(
+    task: Task,
+    rows: Tensor,
+    angles: Tensor,
+    *,
+    averaged: bool = False,
+    show: Callable[[int], object] | None = None,
+) -> Tally:
+    """Every line of one turn of each row; `averaged` adds test-time averaging."""
+    parts = []
+    for start in range(0, len(rows), BATCH):
+        part = slice(start, start + BATCH)
+        parts.append(_tally_batch(task, rows[part], angles[part], averaged))
+        if show is not None:
+            show(min(start + BATCH, len(rows)))
+    return _joined(parts)
+
+
+def _tally_batch(task: Task, rows: Tensor, angles: Tensor, averaged: bool) -> Tally:
+    images = task.turned(rows, angles)
+    seconds = {"classifier": 0.0}
+
+    def classified(given: Tensor) -> Tensor:
+        shown, started = task.shown(given), time.perf_counter()
+        found = task.classify(shown).softmax(-1)
+        seconds["classifier"] += time.perf_counter() - started
+        return found
+
+    plain = classified(images)
+    seconds_of_one = seconds["classifier"]
+    predicted, found = {"plain": plain.argmax(-1)}, {}
+    for name, finder in task.finders.items():
+        started = time.perf_counter()
+        found[name] = finder(images)
+        upright = turned_back(images, found[name].angle, task.fill)
+        seconds[name] = time.perf_counter() - started
+        predicted[name] = classified(upright).argmax(-1)
+    if "ring" in found:
+        predicted["abstain"] = torch.where(
+            found["ring"].applied, predicted["ring"], predicted["plain"]
+        )
+    predicted["ceiling"] = classified(turned_back(images, angles, task.fill)).argmax(-1)
+    if averaged:
+        turns = [torch.full_like(angles, turn * 2 * math.pi / TURNS) for turn in range(1, TURNS)]
+        others = [classified(turned_back(images, turn, task.fill)) for turn in turns]
+        predicted["averaged"] = (plain + sum(others)).argmax(-1)
+    seconds["classifier"] = seconds_of_one  # what the classifier itself costs, once
+    return Tally(task.labels[rows], angles, plain, predicted, found, seconds)
+
+
+def turned_back(images: Tensor, angles: Tensor, fill: float) -> Tensor:
+    """By −angle, on the same canvas."""
+    size = (images.shape[-2], images.shape[-1])
+    return Pose.from_angles(angles, size).apply_images(images, fill)
+
+
+def _joined(parts: list[Tally]) -> Tally:
+    first = parts[0]
+
+    def cat(name: str) -> Tensor:
+        return torch.cat([getattr(part, name) for part in parts])
+
+    return Tally(
+        cat("labels"),
+        cat("angles"),
+        cat("probabilities"),
+        {line: torch.cat([p.predicted[line] for p in parts]) for line in first.predicted},
+        {
+            name: Found(
+                torch.cat([p.found[name].angle for p in parts]),
+                torch.cat([p.found[name].applied for p in parts]),
+            )
+            for name in first.found
+        },
+        {name: sum(part.seconds[name] for part in parts) for name in first.seconds},
+    )
+
+
+def average_over_the_grid(tallies: list[Tally]) -> None:
+    """Adds test-time averaging to images that were turned by every angle of an even grid.
+
+    A turn of a turned image is another angle of the grid, so nothing is classified again; and no
+    image is resampled twice, which is generous to it.
+    """
+    if len(tallies) % TURNS:
+        raise ValueError(
+            f"Averaging over {TURNS} turns needs a grid with a multiple of as many angles; this "
+            f"one has {len(tallies)}."
+        )
+    step = len(tallies) // TURNS
+    for number, one in enumerate(tallies):
+        others = [tallies[(number + k * step) % len(tallies)] for k in range(TURNS)]
+        one.predicted["averaged"] = sum(other.probabilities for other in others).argmax(-1)  # type: ignore[union-attr]
+
+
+def lost_upright(upright: Tally) -> dict[str, float]:
+    """Of upright images: the share that was right and is no longer, by line."""
+    right = upright.predicted["plain"] == upright.labels
+    return {
+        line: (right & (upright.predicted[line] != upright.labels)).float().mean().item()
+        for line in ("ring", "abstain")
+    }
+
+
+def share_of_the_gap(accuracies: Mapping[str, float], line: str) -> float | None:
+    """How much of what turning costs the line brings back: 0 as without it, 1 the ceiling.
+
+    None where turning costs nothing.
+    """
+    gap = accuracies["ceiling"] - accuracies["plain"]
+    return (accuracies[line] - accuracies["plain"]) / gap if gap > 0 else None
+
+
+# --- what stands in front ---
+
+
+def finder(front: Canonicalizer, device: torch.device, side: int | None = None) -> Finder:
+    """What the module finds; `side` is that of the object's own square in the middle of images."""
+    front = front.to(device)
+
+    def find(images: Tensor) -> Found:
+        images = images.to(device)
+        if side is None:
+            pose = front.pose(front.network(front.sight(images)), images)
+        else:
+            pose = front.crops(images, _middle_boxes(images, side), margin=0, size=8)[1]
+        return Found(pose.angle.cpu(), pose.applied.cpu())
+
+    return find
+
+
+def _middle_boxes(images: Tensor, side: int) -> Tensor:
+    """(N, 5), as `crops` takes them."""
+    count, middle = images.shape[0], (images.shape[-1] - 1) / 2
+    box = images.new_tensor([middle - side / 2] * 2 + [middle + side / 2] * 2)
+    numbers = torch.arange(count, device=images.device, dtype=images.dtype)[:, None]
+    return torch.cat((numbers, box.expand(count, -1)), dim=1)
+
+
+# --- a classifier of other classes ---
+
+
+def fit_head(
+    scores: Tensor, labels: Tensor, *, steps: int = 400, decay: float = 1e-3
+) -> Callable[[Tensor], Tensor]:
+    """A linear layer on a classifier's scores (N, K), fitted to other labels (N,).
+
+    On its scores and not on what lies below them, so that it can be any classifier, a file too.
+    """
+    mean, deviation = scores.mean(0), scores.std(0).clamp(min=1e-6)
+    given = (scores - mean) / deviation
+    layer = torch.nn.Linear(scores.shape[1], int(labels.max()) + 1)
+    torch.nn.init.zeros_(layer.weight)
+    torch.nn.init.zeros_(layer.bias)
+    optimizer = torch.optim.Adam(layer.parameters(), 1e-2, weight_decay=decay)
+    for _ in range(steps):
+        loss = torch.nn.functional.cross_entropy(layer(given), labels)
+        optimizer.zero_grad()
+        torch.autograd.backward(loss)
+        optimizer.step()
+    layer.requires_grad_(False)
+
+    def head(found: Tensor) -> Tensor:
+        out: Tensor = layer((found - mean) / deviation)
+        return out
+
+    return head
+
+
+def rounded(values: Mapping[str, Any], digits: int = 4) -> dict[str, Any]:
+    return {
+        key: rounded(value, digits)
+        if isinstance(value, Mapping)
+        else round(value, digits)
+        if isinstance(value, float)
+        else value
+        for key, value in values.items()
+    }

@@ -1,0 +1,164 @@
+"""SI-SCORE: the full set of turned objects; or its samples, composed upright or as it composes.
+
+The benchmark lays a cut-out on a background of 512 px: resized to a share of the background's area,
+turned about its middle, pasted there; only where at least 95 % of the turned cut-out's box are in
+view. The background never turns, so no border and no corner tells the angle.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Iterator
+from functools import partial
+from pathlib import Path
+
+from PIL import Image
+
+from radialbeams.training.archives import Names, read_file
+from radialbeams.training.entries import IMAGES, Entry, matches
+from radialbeams.training.pixels import centred_square, open_image
+
+TABLE, CLASSES = "metadata.csv", "foreground_classes.csv"
+SCENE = 512  # pixels
+ANGLES = tuple(range(1, 361, 20))  # none is a quarter turn, which would be sharper
+AREAS = (0.2, 0.5, 0.8, 1.0)  # of a cut-out's box, as shares of the scene's
+IN_VIEW = 0.95  # of the turned cut-out's box
+UPRIGHT_SIDE = 0.6  # of the scene: the longer side of an upright cut-out, which always fits
+
+# What ImageNet calls the classes of the samples; the full set brings a table of its own.
+SAMPLE_CLASSES = {
+    "bagel": 931,
+    "koala": 105,
+    "lemon": 951,
+    "printer": 742,
+    "starfish": 327,
+    "strawberry": 949,
+    "toaster": 859,
+    "vase": 883,
+    "zebra": 340,
+}
+
+
+def read(place: Path, names: Names) -> list[Entry]:
+    """The full set, which has no upright image; else the samples, upright."""
+    return _full(place, names) or _upright_samples(place, names)
+
+
+def read_turned(place: Path, names: Names) -> list[Entry]:
+    """The full set; else as many images as the samples make, by the benchmark's own rules."""
+    return _full(place, names) or _turned_samples(place, names)
+
+
+def imagenet_classes(place: Path, names: Names) -> dict[str, int]:
+    """Class name → ImageNet's index, by the table of the full set where it is there."""
+    if CLASSES not in names:
+        return dict(SAMPLE_CLASSES)
+    rows = _table(place, names[CLASSES])
+    return {row["label"]: int(row["int"]) for row in rows}
+
+
+# --- the full set ---
+
+
+def _full(place: Path, names: Names) -> list[Entry]:
+    """CLASS/NUMBER.jpg; the table says by which angle and from which cut-out each was made."""
+    if TABLE not in names:
+        return []
+    rows = {row["image_id"]: row for row in _table(place, names[TABLE])}
+    entries = []
+    for m, path in matches(r"([^/]+)/([0-9]+)\.jpg", names):
+        if (row := rows.get(m[2])) is not None:
+            angle = float(row["rotation"]) % 360
+            cutout = f"{m[1]}/{row.get('foreground_instance', '')}"
+            entries.append(Entry(path, m[2], m[1], angle_degrees=angle, object_key=cutout))
+    return entries
+
+
+def _table(place: Path, path: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(read_file(place, path).decode())))
+
+
+# --- the samples ---
+
+
+def _cutouts(place: Path, names: Names) -> Iterator[tuple[str, str, str, Image.Image]]:
+    """Class, name, path and picture of each."""
+    for m, path in matches(rf"foreground_samples/([^/]+)/([^/]+)\.{IMAGES}", names):
+        yield m[1], m[2], path, open_image(read_file(place, path), SCENE).convert("RGBA")
+
+
+def _backgrounds(place: Path, names: Names) -> Iterator[tuple[str, Image.Image]]:
+    for m, path in matches(rf"background_samples/([^/]+)\.{IMAGES}", names):
+        yield m[1], open_image(read_file(place, path), SCENE).convert("RGB")
+
+
+def _upright_samples(place: Path, names: Names) -> list[Entry]:
+    scenes = {
+        name: centred_square(picture).resize((SCENE, SCENE), Image.Resampling.LANCZOS)
+        for name, picture in _backgrounds(place, names)
+    }
+    return [
+        Entry(path, f"{name}-{scene}", group, partial(_compose_upright, cutout, background))
+        for group, name, path, cutout in _cutouts(place, names)
+        for scene, background in scenes.items()
+    ]
+
+
+def _compose_upright(cutout: Image.Image, scene: Image.Image) -> Image.Image:
+    """Upright in the middle, whatever its shape."""
+    scale = UPRIGHT_SIDE * scene.width / max(cutout.size)
+    width, height = (round(n * scale) for n in cutout.size)
+    piece = cutout.resize((width, height), Image.Resampling.LANCZOS)
+    image = scene.copy()
+    image.paste(piece, ((scene.width - width) // 2, (scene.height - height) // 2), piece)
+    return image
+
+
+def _turned_samples(place: Path, names: Names) -> list[Entry]:
+    scenes = {name: _scene(picture) for name, picture in _backgrounds(place, names)}
+    entries = []
+    for group, name, path, cutout in _cutouts(place, names):
+        for scene, background in scenes.items():
+            for area in AREAS:
+                for angle in ANGLES:
+                    if share_in_view(cutout.size, area, angle) < IN_VIEW:
+                        continue
+                    make = partial(compose, cutout, background, area, angle)
+                    key = f"{name}-{scene}-{area}-{angle}"
+                    entries.append(
+                        Entry(path, key, group, make, float(angle), object_key=f"{group}/{name}")
+                    )
+    return entries
+
+
+def _scene(picture: Image.Image) -> Image.Image:
+    """The square at its upper left, as the benchmark cuts it."""
+    side = min(picture.size)
+    square = picture.crop((0, 0, side, side))
+    return square.resize((SCENE, SCENE), Image.Resampling.BILINEAR)
+
+
+def compose(cutout: Image.Image, scene: Image.Image, area: float, degrees: float) -> Image.Image:
+    """The cut-out in the middle of the scene, turned counter-clockwise."""
+    piece = cutout.resize(resized(cutout.size, area, scene.width), Image.Resampling.BILINEAR)
+    piece = piece.rotate(degrees, Image.Resampling.BICUBIC, expand=True)
+    left, top = (int(scene.width / 2 - side / 2) for side in piece.size)
+    image = scene.copy()
+    image.paste(piece, (left, top), piece)
+    return image
+
+
+def resized(size: tuple[int, int], area: float, scene: int = SCENE) -> tuple[int, int]:
+    """Of the same shape, its box covering that share of a square scene."""
+    factor = scene * math.sqrt(area / (size[0] * size[1]))
+    return int(size[0] * factor), int(size[1] * factor)
+
+
+def share_in_view(size: tuple[int, int], area: float, degrees: float, scene: int = SCENE) -> float:
+    """How much of the box around the turned cut-out lies inside the scene."""
+    width, height = resized(size, area, scene)
+    cos, sin = (abs(f(math.radians(degrees))) for f in (math.cos, math.sin))
+    around = (width * cos + height * sin, width * sin + height * cos)
+    return math.prod(min(side, scene) / side for side in around)

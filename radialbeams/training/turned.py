@@ -1,0 +1,80 @@
+"""Training on images that come already turned, as SI-SCORE's do: nothing is rendered or drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from radialbeams.nn.angles import angular_error
+from radialbeams.nn.bic import Network
+from radialbeams.training.data import ImageSet
+from radialbeams.training.evaluate import Evaluation, predict_with, summarise
+from radialbeams.training.fit import Fit
+from radialbeams.training.step import Batch
+from radialbeams.training.views import PaperViews, Views, as_floats
+
+
+@dataclass(frozen=True)
+class TurnedViews(PaperViews):
+    """The images themselves: no padding, since the turn is in them and their border never moved."""
+
+    def size(self, parent_size: int) -> int:
+        return parent_size
+
+    def turn(
+        self,
+        prepared: Tensor,
+        angles: Tensor,
+        zoom: Tensor | None = None,
+        shift: Tensor | None = None,
+    ) -> Tensor:
+        return prepared
+
+
+class TurnedFit(Fit):
+    """`Fit` for a set that knows its angles; every image has one and keeps it."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.turns = turns_of(self.images).to(self.device)
+
+    def accept(self, images: ImageSet) -> ImageSet:
+        turns_of(images)
+        return images
+
+    def make_views(self) -> Views:
+        return TurnedViews()
+
+    def _batches(self) -> Iterator[tuple[int, Batch]]:
+        for epoch, batch in super()._batches():
+            yield epoch, replace(batch, angles=self.turns[batch.rows])
+
+
+def turns_of(images: ImageSet) -> Tensor:
+    """(N,) radians."""
+    if images.angles_degrees is None:
+        raise ValueError(
+            f"Expected images that come already turned, with their angles; {images.name} has none. "
+            "Upright images are turned while training: use Fit."
+        )
+    return torch.deg2rad(torch.tensor(images.angles_degrees))
+
+
+def found_turns(model: Network, images: ImageSet, device: torch.device, batch: int = 64) -> Tensor:
+    """(N,) radians: what the model says of each."""
+    answers = []
+    for start in range(0, len(images), batch):
+        views = as_floats(images.images[start : start + batch].to(device))
+        found = predict_with(model, views)
+        answers.append((found[0] if isinstance(found, tuple) else found).cpu().float())
+    return torch.cat(answers)
+
+
+def turned_errors(model: Network, images: ImageSet, device: torch.device) -> Evaluation:
+    """As `evaluate`, of a set whose angles are given; by group as well."""
+    errors = angular_error(found_turns(model, images, device), turns_of(images))
+    return summarise(errors[None], images.groups)
