@@ -259,7 +259,7 @@ def _rescaled(origin: Tensor, steps: tuple[float, float], ratios: tuple[float, f
     In x and y. Pixels tile the image: the middle of pixel i is at (i + ½)·step − ½.
     """
     grid, shift = origin[..., :2], origin[..., 2]
-    step, ratio = origin.new_tensor(steps), origin.new_tensor(ratios)
+    step, ratio = _pair(origin, steps), _pair(origin, ratios)
     shift = (shift + (grid * (step / 2 - 0.5)).sum(-1) + 0.5) / ratio - 0.5
     return torch.cat((grid * step / ratio[:, None], shift[..., None]), dim=-1)
 
@@ -297,9 +297,14 @@ def _sampled(pixels: Tensor, grid: Tensor, mode: str, fill: float) -> Tensor:
 
 def _normalised(origin: Tensor, size: torch.Size) -> Tensor:
     """To where `grid_sample` counts from −1 to 1 between the outer edges of the outer pixels."""
-    half = origin.new_tensor((size[1] / 2, size[0] / 2))
+    half = _pair(origin, (size[1] / 2, size[0] / 2))
     shift = (origin[..., 2] + 0.5) / half - 1
     return torch.cat((origin[..., :2] / half[:, None], shift[..., None]), dim=-1)
+
+
+def _pair(like: Tensor, values: tuple[float, float]) -> Tensor:
+    """(2,), filled where it lies: numbers copied to a GPU would make the CPU wait for it."""
+    return torch.stack([like.new_full((), value) for value in values])
 
 
 def _with_gradient_of(values: Tensor, smooth: Tensor) -> Tensor:

@@ -44,7 +44,9 @@ class Sight(nn.Module):
         side = min(height, width)
         top, left = (height - side) // 2, (width - side) // 2
         square = images[..., top : top + side, left : left + side]
-        weights = self._weights(side, self.reduce.new_tensor(-0.5), self.reduce.new_tensor(side))
+        # Filled where they lie: a number copied to a GPU would make the CPU wait for it.
+        start, whole = self.reduce.new_full((), -0.5), self.reduce.new_full((), side)
+        weights = self._weights(side, start, whole)
         return self._seen(square, weights, weights)
 
     def around(self, images: Tensor, centres: Tensor, sides: Tensor) -> Tensor:

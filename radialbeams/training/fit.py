@@ -67,7 +67,7 @@ def _interrupt_noted() -> Iterator[Callable[[], bool]]:
 class Fit:
     """One run in one folder. Make it, call `run()`; make it again there and it goes on.
 
-    Experiments that train something else override `build` and `step_type`.
+    Experiments that train something else override `build` and `step_type` or `step`.
     """
 
     step_type = Step
@@ -135,9 +135,7 @@ class Fit:
         self, on_progress: Callable[[Progress], None] | None, interrupted: Callable[[], bool]
     ) -> None:
         self.model.train()
-        step = self.step_type(
-            self.recipe, self.images.images.to(self.device), self.views, self.model, self.optimizer
-        )
+        step = self.step()
         run_step: Callable[[Batch, int], Losses] | None = None
         started, before = time.monotonic(), self.at.seconds
         logged, saved = Position(self.at.step, before), before
@@ -234,7 +232,11 @@ class Fit:
             else:  # a counter
                 self.average[name].copy_(value)
 
-    # --- what is measured and kept ---
+    # --- what is trained, measured and kept ---
+
+    def step(self) -> Step:
+        parents = self.images.images.to(self.device)
+        return self.step_type(self.recipe, parents, self.views, self.model, self.optimizer)
 
     def build(self) -> Network:
         return build(self.recipe.model)
