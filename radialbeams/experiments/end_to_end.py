@@ -14,12 +14,23 @@ from dataclasses import dataclass
 from statistics import mean
 from typing import TYPE_CHECKING, Any
 
+from torch import Tensor
+
 from radialbeams.experiments.experiment import Experiment, Finding, Record, Records
 from radialbeams.experiments.joint import Joint, Way
-from radialbeams.experiments.joint_fit import AVERAGED, Design, JointFit, joint_fit, judge_fully
+from radialbeams.experiments.joint_fit import (
+    AVERAGED,
+    Design,
+    JointFit,
+    TurnedImages,
+    joint_fit,
+    judge_fully,
+)
 from radialbeams.experiments.settings import Settings
 from radialbeams.experiments.trainings import Trained, Training
 from radialbeams.nn.bic import BICConfig
+from radialbeams.nn.sight import Sight
+from radialbeams.training.leaks import FULL, Canary, Effort, Render, Rendering, measure_leak
 from radialbeams.training.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -31,13 +42,14 @@ WAYS = {
     "augmented": Way("rotation augmentation", localises=False, shown="turned"),
     "apart": Way("trained apart", angle=1.0, shown="upright"),
     "angle": Way("end to end, angle loss", angle=1.0),
-    "downstream": Way("end to end, downstream loss", downstream=True, answers="mean"),
-    "both": Way("end to end, both losses", angle=1.0, downstream=True),
+    "downstream": Way("end to end, downstream loss", downstream=1.0, answers="mean"),
+    "both": Way("end to end, both losses", angle=1.0, downstream=1.0),
 }
-# The downstream loss alone, with other gradients of the answer; on the first data set only.
+# Other gradients of the answer, on the first data set only.
 VARIANTS = {
-    "downstream-through": Way("straight-through", downstream=True, answers="through"),
-    "downstream-beam": Way("likeliest beam", downstream=True, answers="beam"),
+    "both-through": Way("both, straight-through", angle=1.0, downstream=1.0, answers="through"),
+    "downstream-through": Way("downstream, straight-through", downstream=1.0, answers="through"),
+    "downstream-beam": Way("downstream, likeliest beam", downstream=1.0, answers="beam"),
 }
 AVERAGES = {"plain": "no canonicaliser, averaged", "augmented": "augmentation, averaged"}
 VALIDATIONS = 16
@@ -106,9 +118,10 @@ def tasks(settings: Settings) -> list[Task]:
 def trainings(settings: Settings) -> list[Training]:
     first, second = tasks(settings)
     seeds = settings.seeds_of(quick=1, full=3)
-    runs = [(first, name, way) for name, way in WAYS.items()]
-    runs += [(second, name, way) for name, way in WAYS.items()]
+    runs = [(task, name, way) for task in (first, second) for name, way in WAYS.items()]
     runs += [] if settings.quick else [(first, name, way) for name, way in VARIANTS.items()]
+    # Once is enough: the views are the same in every training.
+    checked = None if settings.quick else (first, "apart", 0)
     return [
         Training(
             f"{task.data}-{name}-{seed}",
@@ -117,7 +130,7 @@ def trainings(settings: Settings) -> list[Training]:
             task.images,
             task.held_out,
             validations=settings.pick(quick=4, full=VALIDATIONS),
-            measure=measure,
+            measure=measure_with_canaries if (task, name, seed) == checked else measure,
             fit=joint_fit(way, task.design),
         )
         for task, name, way in runs
@@ -126,11 +139,36 @@ def trainings(settings: Settings) -> list[Training]:
 
 
 def measure(trained: Trained) -> dict[str, Any]:
+    fit, model = _joint(trained)
+    return {"along": fit.along(), **judge_fully(model, fit.probe(trained.held_out))}
+
+
+def _joint(trained: Trained) -> tuple[JointFit, Joint]:
     fit, model = trained.fit, trained.model
     if not isinstance(fit, JointFit) or not isinstance(model, Joint):
         raise TypeError(f"Expected a joint training; got {type(fit).__name__}.")
-    probe = fit.probe(trained.held_out)
-    return {"along": fit.along(), **judge_fully(model, probe)}
+    return fit, model
+
+
+def measure_with_canaries(trained: Trained, effort: Effort = FULL) -> dict[str, Any]:
+    """Whether the angle can be read off the making of the views: of noise, and with a control."""
+    recipe, turned = trained.recipe, TurnedImages(_joint(trained)[0].design.side)
+    sight = Sight(recipe.model.view_size, 3, recipe.parent_size).to(trained.device)
+
+    def sighted(parents: Tensor, angles: Tensor) -> Tensor:
+        views: Tensor = sight(turned.turn(turned.prepare(parents), angles))
+        return views
+
+    effort = {**effort, "parent": recipe.parent_size}
+    ways: tuple[tuple[Rendering | Render, Canary], ...] = (
+        (sighted, "cnn"),
+        (sighted, "ring"),
+        ("bilinear", "cnn"),
+    )
+    leaks = [
+        measure_leak(way, canary, "white", device=trained.device, **effort) for way, canary in ways
+    ]
+    return {**measure(trained), "canaries": [leak.record() for leak in leaks]}
 
 
 # --- what was found ---
@@ -145,17 +183,22 @@ def run(settings: Settings, records: Records) -> Finding:
         "fashion_mnist_apart": round(apart, 4),
         "reached": both >= apart,
     }
-    return Finding(ours, _why(fashion), {"tasks": data, "averaged_turns": AVERAGED})
+    canaries = [line for record in records.values() for line in _measured(record, "canaries", [])]
+    found = {"tasks": data, "averaged_turns": AVERAGED, "canaries": canaries}
+    return Finding(ours, _why(fashion), found)
+
+
+def _measured(record: Record, name: str, otherwise: Any) -> Any:
+    return record["measured"].get(name, otherwise)
 
 
 def _of_task(task: Task, records: Records) -> Record:
     ways = {}
     for name, way in {**WAYS, **VARIANTS}.items():
-        runs = [
-            record
-            for record in records.values()
-            if record["tags"] == {"data": task.data, "way": name}
-        ]
+        mine = {"data": task.data, "way": name}
+        runs = [record for record in records.values() if record["tags"] == mine]
+        if lost := [run["name"] for run in runs if "diverged" in run]:
+            raise ValueError(f"{', '.join(lost)} diverged; lower the learning rate.")
         if runs:
             ways[name] = {"title": way.title, **_summary(runs)}
     return {"title": task.title, "ways": ways}
@@ -173,21 +216,36 @@ def _summary(runs: Sequence[Record]) -> Record:
             found[name] = {"mean": mean(values), "values": values}
     found["seconds"] = [run["seconds"] for run in runs]
     found["along"] = [run["measured"]["along"] for run in runs]
-    found["classes"] = runs[0]["measured"].get("classes", [])
+    found["classes"] = _measured(runs[0], "classes", [])
     return found
 
 
 def _why(ways: Record) -> str:
     turned = {name: 100 * way["turned"]["mean"] for name, way in ways.items()}
-    alone = ways["downstream"]
+    alone, ahead = ways["downstream"], turned["angle"] - turned["apart"]
     verb = "reaches" if turned["both"] >= turned["apart"] else "misses"
     return (
         f"On rotated Fashion-MNIST training with both losses {verb} the pipeline trained apart "
-        f"({turned['both']:.1f} % against {turned['apart']:.1f} %): its classifier learns on the "
-        "images that the canonicaliser makes, errors included. The downstream loss alone gives "
-        f"{turned['downstream']:.1f} %: it turns an image to the same pose from any angle (two "
-        f"turns end {alone['between_turns']['mean']:.0f}° apart), but not to the upright one "
-        f"({alone['mean']['mean']:.0f}° off on average)."
+        f"({turned['both']:.1f} % against {turned['apart']:.1f} %). With the angle loss alone the "
+        "canonicaliser is the same as apart, and a classifier that learns behind it, on its "
+        f"errors too, is {abs(ahead):.1f} points {'better' if ahead >= 0 else 'worse'}. The "
+        f"downstream loss alone gives {turned['downstream']:.1f} %: an image is turned to the same "
+        f"pose from any angle (two turns end {alone['between_turns']['mean']:.0f}° apart), by the "
+        f"symmetry of the ring, but not to the upright one ({alone['mean']['mean']:.0f}° off on "
+        f"average, {alone['within_class']['mean']:.0f}° with a constant for each class)."
+        f"{_pull(ways)}"
+    )
+
+
+def _pull(ways: Record) -> str:
+    """What the class loss does to the angle when it may move every beam."""
+    if "both-through" not in ways:
+        return ""
+    errors = [ways[name]["mean"]["mean"] for name in ("both", "both-through")]
+    return (
+        " Where a class loss may move every beam (straight-through), both losses together give "
+        f"{100 * ways['both-through']['turned']['mean']:.1f} %, and an angle that errs by "
+        f"{errors[1]:.1f}° instead of {errors[0]:.1f}°."
     )
 
 
@@ -225,77 +283,89 @@ def _rows(ways: Record) -> list[tuple[str, str, str]]:
         rows.append((name, "turned", ways[name]["title"]))
         if name in AVERAGES:
             rows.append((name, "averaged", AVERAGES[name]))
-    rows += [
-        (name, "turned", f"downstream loss, {ways[name]['title']}")
-        for name in VARIANTS
-        if name in ways
-    ]
-    return rows
+    return rows + [(name, "turned", ways[name]["title"]) for name in VARIANTS if name in ways]
 
 
 def _dots(data: Sequence[Record]) -> Figure:
-    """Accuracy of every way, one dot for each seed; hollow: upright images."""
+    """Accuracy of every way: a dot for each seed, a bar at their mean; rings: upright images."""
     from radialbeams.experiments import figures
 
-    longest = max(len(_rows(task["ways"])) for task in data)
-    figure = figures.new(figures.PAGE, 0.8 + 0.21 * longest)
-    for axes, task in zip(figure.subplots(1, len(data)), data, strict=True):
-        rows = _rows(task["ways"])
+    rows = _rows(data[0]["ways"])
+    figure = figures.new(figures.PAGE, 0.8 + 0.21 * len(rows))
+    panels = figure.subplots(1, len(data), sharey=True)
+    for axes, task in zip(panels, data, strict=True):
         for y, (name, key, _) in enumerate(rows):
-            values = [100 * value for value in task["ways"][name][key]["values"]]
-            centre = mean(values)
-            axes.plot(values, [y] * len(values), "o", markersize=3, alpha=0.6, **_look(name))
-            axes.plot([centre], [y], "|", markersize=9, markeredgewidth=1.6, **_look(name))
-            axes.annotate(
-                f"{centre:.1f}",
-                (centre, y),
-                xytext=(0, 4.5),
-                textcoords="offset points",
-                ha="center",
-                fontsize=6,
-            )
-            if key == "turned":
-                upright = [100 * value for value in task["ways"][name]["upright"]["values"]]
-                axes.plot(
-                    [mean(upright)], [y], "o", markersize=4, markerfacecolor="none", **_look(name)
-                )
-        axes.set_yticks(range(len(rows)), [title for _, _, title in rows])
-        axes.set_ylim(len(rows) - 0.4, -0.7)
-        axes.set_xlabel("accuracy, %   (dots: any angle, one a seed; rings: upright)")
-        axes.set_title(task["title"])
+            if name in task["ways"]:
+                _row(axes, y, task["ways"][name], key, _look(name))
+        axes.set(title=task["title"], xlabel="accuracy, %", xlim=(0, 106))
+    panels[0].set_yticks(range(len(rows)), [title for _, _, title in rows])
+    panels[0].set_ylim(len(rows) - 0.4, -0.8)
+    figure.supxlabel("dots: images at any angle, one for each seed; rings: upright images", size=7)
     return figure
 
 
-def _lines(
-    axes: Any, task: Record, names: Sequence[str], key: str, split: str, scale: float
-) -> None:
+def _row(axes: Any, y: int, way: Record, key: str, look: dict[str, Any]) -> None:
+    values = [100 * value for value in way[key]["values"]]
+    centre = mean(values)
+    axes.plot(values, [y] * len(values), "o", markersize=3, alpha=0.6, **look)
+    axes.plot([centre], [y], "|", markersize=8, markeredgewidth=1.4, **look)
+    axes.annotate(
+        f"{centre:.1f}",
+        (centre, y),
+        xytext=(-6, 0),
+        textcoords="offset points",
+        ha="right",
+        va="center",
+        fontsize=6.5,
+    )
+    if key == "turned":
+        upright = 100 * way["upright"]["mean"]
+        axes.plot([upright], [y], "o", markersize=4.5, markerfacecolor="none", **look)
+
+
+def _lines(axes: Any, task: Record, names: Sequence[str], key: str, split: str) -> None:
     """The mean over the seeds, and the range of them."""
     for name in names:
         curves = task["ways"][name]["along"]
         steps = [line["step"] for line in curves[0]]
-        values = [[scale * line[split][key] for line in curve] for curve in curves]
+        values = [[_shown(key, line[split][key]) for line in curve] for curve in curves]
         middle = [mean(at) for at in zip(*values, strict=True)]
         if split == "train":
             axes.plot(steps, middle, ":", linewidth=0.8, label=f"_{name}", **_look(name))
             continue
-        axes.plot(steps, middle, label=task["ways"][name]["title"], **_look(name))
+        # Dashed on top: it lies on another line where both learn the same angle.
+        style = {"linestyle": "--", "zorder": 3} if name == "apart" else {}
+        axes.plot(steps, middle, label=task["ways"][name]["title"], **style, **_look(name))
         low, high = ([choose(at) for at in zip(*values, strict=True)] for choose in (min, max))
         axes.fill_between(steps, low, high, alpha=0.15, linewidth=0, **_look(name))
+
+
+def _shown(key: str, value: float) -> float:
+    """Angles as they are; of an accuracy the percents that are missing, which a log scale shows."""
+    return value if key == "mean" else max(100 * (1 - value), LEAST)
+
+
+LEAST = 0.05  # percent: the lower end of that scale
 
 
 def _curves(data: Sequence[Record]) -> Figure:
     """Accuracy on turned images over training; dotted: of training images."""
     from radialbeams.experiments import figures
 
-    figure = figures.new(figures.PAGE, 2.7)
+    figure = figures.new(figures.PAGE, 2.9)
     panels = figure.subplots(1, len(data))
     for axes, task in zip(panels, data, strict=True):
-        _lines(axes, task, list(WAYS), "turned", "train", 100)
-        _lines(axes, task, list(WAYS), "turned", "test", 100)
-        axes.set(title=task["title"], xlabel="training step", ylim=(0, 100))
+        _lines(axes, task, list(WAYS), "turned", "train")
+        _lines(axes, task, list(WAYS), "turned", "test")
+        axes.set(title=task["title"], xlabel="training step", yscale="log")
+        ticks = [100 - share for share in (10, 30, 50, 70, 80, 85, 90, 95, 98, 99, 99.5, 99.9)]
+        low, high = axes.get_ylim()
+        ticks = [tick for tick in ticks if low <= tick <= high]
+        axes.set_yticks(ticks, [f"{100 - tick:g}" for tick in ticks])
+        axes.minorticks_off()
+        axes.set_ylim(high, low)
     panels[0].set_ylabel("accuracy at any angle, %\n(dotted: training images)")
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3)
+    _legend(figure, panels[0], columns=3)
     return figure
 
 
@@ -307,12 +377,12 @@ def _angles(data: Sequence[Record]) -> Figure:
     figure = figures.new(figures.PAGE, 2.7)
     panels = figure.subplots(1, len(data))
     for axes, task in zip(panels, data, strict=True):
-        _lines(axes, task, names, "mean", "test", 1)
-        axes.axhline(90, color="0.6", linewidth=0.8, linestyle="--")
+        _lines(axes, task, names, "mean", "test")
+        axes.axhline(90, color="0.6", linewidth=0.8, linestyle=":")
         axes.annotate(
             "chance",
             (1, 90),
-            xytext=(0, 2),
+            xytext=(-2, 2),
             textcoords="offset points",
             xycoords=("axes fraction", "data"),
             ha="right",
@@ -320,36 +390,46 @@ def _angles(data: Sequence[Record]) -> Figure:
             color="0.4",
         )
         axes.set(title=task["title"], xlabel="training step", yscale="log")
-        axes.set_yticks([1, 2, 5, 10, 20, 50, 100], ["1°", "2°", "5°", "10°", "20°", "50°", "100°"])
+        axes.set_ylim(top=180)
+        ticks = [tick for tick in (0.5, 1, 2, 5, 10, 20, 50, 100) if tick >= axes.get_ylim()[0]]
+        axes.set_yticks(ticks, [f"{tick:g}°" for tick in ticks])
         axes.minorticks_off()
     panels[0].set_ylabel("mean error of the angle")
-    handles, labels = panels[0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=2)
+    _legend(figure, panels[0], columns=2)
     return figure
 
 
 def _poses(task: Record) -> Figure:
-    """Where each class comes to lie: an arrow up is upright, a long one is always the same."""
+    """Where each class comes to lie: up is upright, a long arrow is always the same pose."""
+    from matplotlib import colormaps
+
     from radialbeams.experiments import figures
 
     names = [name for name in ("apart", "downstream", "both") if name in task["ways"]]
-    figure = figures.new(figures.PAGE, 2.6)
+    figure = figures.new(figures.PAGE, 3.0)
     panels = figure.subplots(1, len(names), subplot_kw={"projection": "polar"})
     for axes, name in zip(panels, names, strict=True):
         way = task["ways"][name]
         axes.set_theta_zero_location("N")
         for number, row in enumerate(way["classes"]):
-            # What is left of the turn after turning back, counter-clockwise: −residual.
-            radians = -math.radians(row["direction"])
-            colour = figures.COLOURS[number % len(figures.COLOURS)]
-            axes.plot([radians, radians], [0, row["length"]], color=colour, linewidth=1.2)
-            axes.plot([radians], [row["length"]], "o", markersize=2.5, color=colour)
+            # The turn that is left after turning back, counter-clockwise.
+            left = -math.radians(row["direction"])
+            colour = colormaps["tab10"](number % 10)
+            label = row["name"] if number < 10 else None
+            axes.plot([left, left], [0, row["length"]], "o-", markevery=[1], markersize=3,
+                      linewidth=1.2, color=colour, label=label)  # fmt: skip
         axes.set_ylim(0, 1.05)
         axes.set_yticks([0.5, 1], ["", ""])
         axes.set_xticks([k * math.pi / 2 for k in range(4)], ["up", "90°", "180°", "270°"])
         apart = way["between_turns"]["mean"]
-        axes.set_title(f"{way['title']}\ntwo turns of an image end {apart:.1f}° apart", fontsize=7)
+        axes.set_title(f"{way['title']}\n(two turns of an image end {apart:.1f}° apart)", size=7)
+    _legend(figure, panels[0], columns=5)
     return figure
+
+
+def _legend(figure: Figure, axes: Any, columns: int) -> None:
+    handles, labels = axes.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=columns)
 
 
 EXPERIMENT = Experiment(

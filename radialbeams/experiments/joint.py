@@ -25,6 +25,7 @@ from radialbeams.nn.ring import answer, posterior, ring_loss
 
 # Which angle an image is turned back by, and which outputs its gradient moves.
 # `beam`: the likeliest beam and its offset; only that offset is moved, by ±1.5 beam steps at most.
+# A class loss can refine the angle then, and cannot say that another beam would have been better.
 # `mean`: the mean direction of the posterior; every beam is moved.
 # `through`: turned by the former, moved as the latter would be (straight-through).
 Answers = Literal["beam", "mean", "through"]
@@ -39,9 +40,9 @@ class Way:
     title: str
     localises: bool = True  # False: no canonicaliser, and a wider classifier
     angle: float = 0.0  # weight of the angle loss
-    downstream: bool = False  # whether the class loss reaches the canonicaliser
+    downstream: float = 0.0  # how much of the class loss's gradient reaches the canonicaliser
     shown: Shown = "localised"
-    answers: Answers = "through"
+    answers: Answers = "beam"
 
 
 class Classifier(nn.Module):
@@ -106,15 +107,16 @@ class Joint(nn.Module):
         self.localisation = localisation
         self.classifier = classifier
 
-    def forward(self, images: Tensor, *, downstream: bool = True) -> Seen:
-        """Without `downstream`, a loss on the logits moves the classifier only."""
+    def forward(self, images: Tensor, *, downstream: float = 1.0) -> Seen:
+        """With a `downstream` of 0, a loss on the logits moves the classifier only."""
         if self.localisation is None:
             return Seen(self.classifier(images))
         outputs = self.localisation.network(self.localisation.sight(images))  # (N, |B|) twice
-        pose = self.localisation.pose(outputs, images)  # N angles
-        angles = pose.angle
-        if not downstream:
-            pose = Pose.from_angles(angles.detach(), pose.before)
+        angles, _ = self.localisation.read(outputs)  # (N,)
+        heard = angles.detach()  # the same angles, with as much of their gradient as is asked for
+        if downstream:
+            heard = heard + downstream * (angles - heard)
+        pose = Pose.from_angles(heard, (images.shape[-2], images.shape[-1]))
         upright = pose.apply_images(images)  # (N, C, S, S)
         return Seen(self.classifier(upright), angles, outputs)
 
