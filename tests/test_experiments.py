@@ -16,7 +16,7 @@ import torch
 from matplotlib.figure import Figure
 
 from radialbeams.cli import main
-from radialbeams.experiments import figures, registry, reproduce, trainings
+from radialbeams.experiments import figures, pictures, registry, reproduce, trainings
 from radialbeams.experiments.__main__ import main as without_typer
 from radialbeams.experiments.experiment import Experiment, Finding
 from radialbeams.experiments.settings import Settings
@@ -293,6 +293,15 @@ def test_a_claim_is_for_one_process_and_dies_with_it(tmp_path: Path) -> None:
         assert mine
 
 
+def test_a_process_that_fails_is_quoted_and_its_log_is_kept(
+    two: list[Training], tmp_path: Path
+) -> None:
+    asked = settings(tmp_path, jobs=2)
+    with pytest.raises(ValueError, match=r"failed: .*choice: 'nonsense'.*repeat the command"):
+        complete("nonsense", two[:1], asked)
+    assert (asked.runs("nonsense") / ".process-0.log").is_file()
+
+
 def test_curves_are_thinned_by_averages(tmp_path: Path) -> None:
     metrics = tmp_path / "metrics.jsonl"
     values = np.linspace(2, 0, 640)
@@ -398,5 +407,5 @@ def test_labels_keep_apart_and_move_as_little_as_they_must() -> None:
 
 def test_pictures_survive_json() -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (8, 9, 3), dtype=np.uint8)
-    text = json.loads(json.dumps(figures.encode(pixels)))
-    assert np.array_equal(figures.decode(text), pixels)
+    text = json.loads(json.dumps(pictures.encode(pixels)))
+    assert np.array_equal(pictures.decode(text), pixels)

@@ -145,6 +145,36 @@ def test_every_table_names_its_command_and_its_meaning(tmp_path: Path) -> None:
         assert "rinted by" in text and "What it means: " in text and "| --- |" in text
 
 
+def experiment(name: str, **extra: Any) -> dict[str, Any]:
+    told = {"claim": "a claim", "paper": {"K": 2, "left open": "x"}, "ours": {"K": 1.99999, "n": 3}}
+    said = {"why": "because.", "command": f"radialbeams reproduce {name}", "settings": "full"}
+    return {"name": name, **told, **said, "seeds": [0], "seconds": 3.2, "trainings": 0} | {
+        "hardware": "cpu",
+        **extra,
+    }
+
+
+def test_the_papers_experiments_stand_beside_its_claims_in_their_order(tmp_path: Path) -> None:
+    for name in ("beam-length", "loss", "beams"):
+        write(tmp_path / f"results/{name}.json", experiment(name))
+        (tmp_path / f"results/{name}-more.png").touch()
+    (tmp_path / "results/quick").mkdir()
+    write(tmp_path / "results/quick/geometry.json", experiment("geometry"))
+    (text,) = page.results_page(tmp_path).split("\n## ")[1:]
+    assert page.re.findall(r"### (.+)", text) == ["loss", "beams", "beam-length"]
+    assert "| K | 2 | 2 |" in text and "| left open | x | – |" in text and "| n | – | 3 |" in text
+    assert page.re.findall(r"\(\.\./results/(.+)\)", text) == [
+        f"{name}-more.png" for name in ("loss", "beams", "beam-length")
+    ]
+    assert "rinted by" in text and "What it means: because." in text
+
+
+def test_every_figure_of_an_experiment_exists() -> None:
+    text = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    for picture in page.re.findall(r"\((\.\./results/.+?)\)", text):
+        assert (ROOT / "docs" / picture).resolve().is_file(), REGENERATE
+
+
 # --- cards -------------------------------------------------------------------------------------
 
 

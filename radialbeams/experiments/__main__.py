@@ -26,11 +26,13 @@ class Lines:
     def __init__(self) -> None:
         self.started = time.monotonic()
         self.shown = 0.0
+        self.done = 0.0
 
     def __call__(self, done: float, total: float, text: str) -> None:
         now = time.monotonic()
-        if done <= 0:
+        if done < self.done:  # another part of the work has begun
             self.started = now
+        self.done = done
         if now - self.shown < SHOW_SECONDS and done < total:
             return
         self.shown = now

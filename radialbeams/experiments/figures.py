@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import base64
-import io
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from pathlib import Path
@@ -13,10 +11,11 @@ from typing import Any
 import matplotlib
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
-from numpy.typing import NDArray
-from PIL import Image
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator, NullLocator
 
 from radialbeams.training.weights import write_whole
 
@@ -34,7 +33,7 @@ GREY = "#7F7F7F"
 MARKERS = "osD^vPX"
 
 COLUMN, PAGE = 3.35, 6.9  # inches: one column of a paper, and both
-DPI = 220
+DPI = 200
 QUICK_STRIP = 0.16  # inches
 QUICK_MARK = "quick settings: little data, few steps; not a result"
 
@@ -142,6 +141,53 @@ def _apart(values: Sequence[float], gap: float) -> list[float]:
     return placed
 
 
+def band(
+    axes: Axes, steps: Sequence[float], curve: Mapping[str, Sequence[float]], colour: str, look: str
+) -> None:
+    """A mean over seeds, and one standard deviation to both sides."""
+    mean, std = np.asarray(curve["mean"]), np.asarray(curve["std"])
+    low = np.maximum(mean - std, mean / 10)  # a logarithmic axis has no place for 0
+    axes.fill_between(steps, low, mean + std, color=colour, alpha=0.2, lw=0)
+    axes.plot(steps, mean, look, color=colour, lw=1.2)
+
+
+def plain_log(axis: Axis) -> None:
+    """A logarithmic axis with 0.2, 0.5, 1 instead of powers, as many as have room."""
+    low, high = axis.get_view_interval()
+    steps = (1, 2, 5) if high / low > 8 else (1, 1.5, 2, 3, 4, 5, 6, 8)
+    ticks = [step * 10.0**power for power in range(-6, 4) for step in steps]
+    shown = [tick for tick in ticks if low <= tick <= high]
+    axis.set_major_locator(FixedLocator(shown))
+    axis.set_minor_locator(NullLocator())
+    axis.set_major_formatter("{x:g}")
+
+
+def degrees_axis(axes: Axes) -> None:
+    """Beside an axis of circle losses the same in the paper's degrees, on the right."""
+
+    def degrees(loss: Any) -> Any:
+        return np.degrees(np.arccos(np.clip(1 - np.asarray(loss) / 2, -1, 1)))
+
+    def loss(angle: Any) -> Any:
+        return 2 - 2 * np.cos(np.radians(np.clip(angle, 0.01, 180)))
+
+    right = axes.secondary_yaxis("right", functions=(degrees, loss))
+    low, high = (float(degrees(value)) for value in axes.get_ylim())
+    steps = (0.5, 1, 2, 3, 5, 7, 10, 15, 20, 30, 45, 60, 90, 120, 180)
+    right.yaxis.set_major_locator(FixedLocator([step for step in steps if low <= step <= high]))
+    right.yaxis.set_minor_locator(NullLocator())
+    right.yaxis.set_major_formatter("{x:g}°")
+    right.set_ylabel("paper-equivalent error")
+    right.spines["right"].set_visible(True)
+
+
+def legend_above(figure: Figure, colours: Mapping[str, str], looks: Mapping[str, str]) -> None:
+    """One legend for all panels: what the colours and what the kinds of lines mean."""
+    lines = [Line2D([], [], color=colour, label=name) for name, colour in colours.items()]
+    lines += [Line2D([], [], color="0.3", ls=look, label=name) for name, look in looks.items()]
+    figure.legend(handles=lines, loc="outside upper center", ncols=len(lines))
+
+
 def save(figure: Figure, stem: Path, *, quick: bool) -> list[Path]:
     """STEM.png and STEM.svg; quick settings are marked on both."""
     if quick:
@@ -165,17 +211,3 @@ def save(figure: Figure, stem: Path, *, quick: bool) -> list[Path]:
         write_whole(path, partial(figure.savefig, format=ending, dpi=DPI, metadata=metadata))
         files.append(path)
     return files
-
-
-# --- pictures inside JSON ---
-
-
-def encode(pixels: NDArray[np.uint8]) -> str:
-    """(H, W) or (H, W, 3) bytes as text, so that a figure needs nothing but its JSON."""
-    buffer = io.BytesIO()
-    Image.fromarray(pixels).save(buffer, "PNG", optimize=True)
-    return base64.b64encode(buffer.getvalue()).decode("ascii")
-
-
-def decode(text: str) -> NDArray[np.uint8]:
-    return np.asarray(Image.open(io.BytesIO(base64.b64decode(text))))

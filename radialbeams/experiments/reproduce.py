@@ -11,9 +11,10 @@ from typing import Any
 
 from radialbeams.experiments import registry
 from radialbeams.experiments.experiment import Experiment, Finding, Record, Records
+from radialbeams.experiments.records import write_record
 from radialbeams.experiments.settings import Settings
 from radialbeams.experiments.trainings import complete
-from radialbeams.training.weights import pick_device, write_card
+from radialbeams.training.weights import pick_device
 
 
 def reproduce(
@@ -35,7 +36,8 @@ def reproduce(
             return [settings.runs(name) / f"{run}.json" for run in records]
         finding = experiment.run(settings, records)
         seconds = time.monotonic() - started - trained_here
-        write_card(place, record(experiment, settings, records, finding, seconds))
+        found = record(experiment, settings, records, finding, seconds)
+        write_record(place, found, long=["data"])
     elif not place.is_file():
         raise ValueError(
             f"Expected {place} to draw from; there is none. Run it first, without --redraw."

@@ -12,6 +12,8 @@ Value = TypeVar("Value")
 Show = Callable[[float, float, str], None]
 
 RESULTS = Path("results")
+# Said before what small settings seem to show.
+QUICK = "Quick settings answer nothing, they only show that it runs. "
 
 
 def quietly(done: float, total: float, text: str) -> None:

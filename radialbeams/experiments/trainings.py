@@ -24,6 +24,7 @@ from typing import Any
 
 import torch
 
+from radialbeams.experiments.records import write_record
 from radialbeams.experiments.settings import Settings
 from radialbeams.nn.bic import Network, build
 from radialbeams.training.data import ImageSet
@@ -32,7 +33,7 @@ from radialbeams.training.evaluate import Evaluation, evaluate, predict_with
 from radialbeams.training.fit import Fit, Progress
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.views import GROUPS
-from radialbeams.training.weights import pick_device, write_card, write_whole
+from radialbeams.training.weights import pick_device, write_whole
 
 POINTS = 64  # of a curve in a file
 POLL_SECONDS = 1.0
@@ -232,7 +233,8 @@ def _run(
             write_whole(target, partial(shutil.copyfile, weights))
     record["seconds"] = round(fit.at.seconds + measuring, 1)
     record["curve"], record["validations"] = curves(work / "metrics.jsonl")
-    write_card(folder / f"{training.name}.json", record)
+    long = ["recipe", "measured", "curve", "validations"]
+    write_record(folder / f"{training.name}.json", record, long)
     shutil.rmtree(work)
 
 

@@ -14,11 +14,16 @@ import torch
 from torch import Tensor, nn
 
 Length = Literal["A", "B", "C"]
+# Equal angles between beams, as the paper says; or equal steps of their ends along the border of
+# the square, as its proofs and its authors' code have it. Only with the first is a turn a roll.
+Spacing = Literal["angle", "border"]
 
 # --- which pixels a beam reads ---------------------------------------------------------------
 
 
-def bresenham_pixels(num_beams: int, beam_length: int, epsilon: int, size: int) -> Tensor:
+def bresenham_pixels(
+    num_beams: int, beam_length: int, epsilon: int, size: int, spacing: Spacing = "angle"
+) -> Tensor:
     """The (x, y) pixel of every sample of every beam: (|B|, 2ε + 1, D, 2), integers.
 
     The modified Bresenham line: one pixel per step along the longer axis, the nearest one across
@@ -33,7 +38,8 @@ def bresenham_pixels(num_beams: int, beam_length: int, epsilon: int, size: int) 
     # Even sizes have no centre pixel: their first sample lies half a pixel off the centre.
     steps = torch.arange(beam_length, dtype=torch.float64) + (0.5 if size % 2 == 0 else 0.0)
     centre = (size - 1) / 2
-    slope = torch.tan(within - math.pi / 4)  # rows per step to the left, from −1 up to +1
+    # Rows per step to the left, from −1 up to +1.
+    slope = torch.tan(within - math.pi / 4) if spacing == "angle" else within / (math.pi / 4) - 1
     across = centre + slope[:, None] * steps  # (|B|, D)
     # Counter-clockwise of "left" is down, so a tie rounds up; 1e-9 absorbs the rounding of tan.
     nearest = torch.floor(across + 0.5 + 1e-9)
@@ -103,9 +109,17 @@ class BresenhamBeams(nn.Module):
     the border pixel, which turns with the image like everything else.
     """
 
-    def __init__(self, num_beams: int, beam_length: int, epsilon: int, size: int) -> None:
+    def __init__(
+        self,
+        num_beams: int,
+        beam_length: int,
+        epsilon: int,
+        size: int,
+        spacing: Spacing = "angle",
+    ) -> None:
         super().__init__()
-        pixels = bresenham_pixels(num_beams, beam_length, epsilon, size).clamp(0, size - 1)
+        pixels = bresenham_pixels(num_beams, beam_length, epsilon, size, spacing)
+        pixels = pixels.clamp(0, size - 1)
         self.size = size
         self.index: Tensor
         # Geometry follows from the configuration, so it is no part of the weights.
@@ -215,10 +229,12 @@ def overlap(num_beams: int, beam_length: int, epsilon: int, *, as_printed: bool 
     return samples - coverage(num_beams, beam_length, epsilon, as_printed=as_printed)
 
 
-def count_pixels(num_beams: int, beam_length: int, epsilon: int) -> tuple[int, int]:
+def count_pixels(
+    num_beams: int, beam_length: int, epsilon: int, spacing: Spacing = "angle"
+) -> tuple[int, int]:
     """Coverage and overlap of Bresenham beams, counted pixel by pixel on an even grid."""
     size = 2 * (beam_length + epsilon)
-    pixels = bresenham_pixels(num_beams, beam_length, epsilon, size).flatten(0, 2)
+    pixels = bresenham_pixels(num_beams, beam_length, epsilon, size, spacing).flatten(0, 2)
     covered = len(torch.unique(pixels, dim=0))
     return covered, len(pixels) - covered
 

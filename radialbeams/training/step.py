@@ -44,6 +44,8 @@ class Losses:
 class Step:
     """Parents, views, network and optimizer: call it with a batch and an epoch."""
 
+    prior_type = ToeplitzPrior  # experiments try others
+
     def __init__(
         self,
         recipe: Recipe,
@@ -57,7 +59,7 @@ class Step:
         self.prepared = _prepared(parents, views)
         self.model = model
         self.optimizer = optimizer
-        self.prior = ToeplitzPrior(recipe.model.num_beams).to(parents.device)
+        self.prior = self.prior_type(recipe.model.num_beams).to(parents.device)
         self.mixed = parents.device.type == "cuda"
 
     def __call__(self, batch: Batch, epoch: int) -> Losses:

@@ -1,0 +1,470 @@
+"""The lemmas on beams against exact counts, and the drawings of beams, kernel and overlap.
+
+Coverage, overlap and upper bound are counted pixel by pixel, for beams at equal angles, as the
+paper's text says, and for beams whose ends lie at equal steps along the border, as its proof draws
+them. The margin is counted by rotating.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any, get_args
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+
+from radialbeams.demo import PICTURES
+from radialbeams.experiments.experiment import Experiment, Finding, Record, Records
+from radialbeams.experiments.pictures import decode, encode
+from radialbeams.experiments.settings import Settings
+from radialbeams.nn.beams import (
+    Spacing,
+    bresenham_pixels,
+    count_pixels,
+    coverage,
+    margin,
+    named_length,
+    overlap,
+    upper_bound,
+)
+from radialbeams.nn.rotation import rotate
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SPACINGS: tuple[Spacing, ...] = get_args(Spacing)
+LENGTH, EPSILON, BEAMS = 64, 1, 32  # the paper's COIL-100 setting
+SETTING = f"{BEAMS} beams, D = {LENGTH}, ε = {EPSILON}"
+EPSILONS = (0, 1, 2, 3)
+
+# --- counting ---
+
+
+def lemmas(beams: int, length: int, epsilon: int) -> dict[str, float]:
+    """Coverage and overlap: by both formulas, and counted for both spacings."""
+    row: dict[str, float] = {"beams": beams, "length": length, "epsilon": epsilon}
+    for name, printed in (("printed", True), ("corrected", False)):
+        row[f"cover_{name}"] = coverage(beams, length, epsilon, as_printed=printed)
+        row[f"over_{name}"] = overlap(beams, length, epsilon, as_printed=printed)
+    for spacing in SPACINGS:
+        row[f"cover_{spacing}"], row[f"over_{spacing}"] = count_pixels(
+            beams, length, epsilon, spacing
+        )
+    return {name: round(value, 1) for name, value in row.items()}
+
+
+def readers(beams: int, length: int, epsilon: int, spacing: Spacing) -> tuple[Any, Any]:
+    """How many beams read each pixel, (S, S); and for each beam how many read its pixels."""
+    size = 2 * (length + epsilon)
+    pixels = bresenham_pixels(beams, length, epsilon, size, spacing).numpy()
+    flat = (pixels[..., 1] * size + pixels[..., 0]).reshape(beams, -1)
+    # No beam reads a pixel twice, so the count of readings is that of readers.
+    counts = np.bincount(flat.ravel(), minlength=size * size)
+    return counts.reshape(size, size), counts[flat]
+
+
+def limits(length: int, epsilon: int, spacing: Spacing) -> dict[str, float]:
+    """The two things that the upper bound is said to be, counted in steps of 4 beams.
+
+    `full`: the fewest beams that read every pixel of the square. `redundant`: the fewest of which
+    one has no pixel that it alone reads.
+    """
+    found: dict[str, float] = {}
+    side = slice(epsilon, epsilon + 2 * length)
+    beams = 8
+    while len(found) < 2:
+        counts, seen = readers(beams, length, epsilon, spacing)
+        if (counts[side, side] > 0).all():
+            found.setdefault("full", beams)
+        if not (seen == 1).any(axis=1).all():
+            found.setdefault("redundant", beams)
+        beams += 4
+    bound = upper_bound(length, epsilon)
+    return {"length": length, "epsilon": epsilon, "bound": round(bound, 1), **found}
+
+
+def margins(size: int) -> dict[str, int]:
+    """The paper's δ, and the least padding that really loses nothing, counted by rotating.
+
+    `centres`: the centre of every pixel stays on the canvas. `bilinear`: so does every pixel that
+    interpolation gives a share of the image.
+    """
+    corner = math.sqrt(2) * (size - 1) / 2
+    centres = math.ceil(corner - (size - 1) / 2 - 0.5)  # a pixel reaches half a pixel further
+    bright = torch.ones(1, 1, size, size)
+    angles = torch.deg2rad(torch.arange(0.0, 46.0, 1.0))
+    wide = margin(size) + 3
+    found = torch.cat([rotate(bright, angle, width=wide) for angle in angles[:, None]])
+    rows = (found.amax(dim=(0, 1, 3)) > 1e-6).nonzero()
+    return {
+        "size": size,
+        "paper": margin(size),
+        "centres": centres,
+        "bilinear": wide - int(rows.min()),
+    }
+
+
+def padding_read(size: int) -> dict[str, Any]:
+    """The share of samples that fall on padding for the lengths A, B, C, over all rotations."""
+    width = margin(size)
+    canvas, centre = size + 2 * width, (size + 2 * width - 1) / 2
+    found: dict[str, Any] = {"size": size}
+    for name in ("A", "B", "C"):
+        length = min(named_length(name, size), (canvas + 1) // 2)
+        offsets = bresenham_pixels(BEAMS, length, EPSILON, canvas).double() - centre
+        x, y = offsets[..., 0].flatten(), offsets[..., 1].flatten()
+        shares = []
+        for angle in np.deg2rad(np.arange(0, 90, 1.0)):
+            u, v = (
+                x * math.cos(angle) - y * math.sin(angle),
+                x * math.sin(angle) + y * math.cos(angle),
+            )
+            outside = torch.maximum(u.abs(), v.abs()) > (size - 1) / 2 + 1e-9
+            shares.append(outside.double().mean().item())
+        found[name] = {"length": length, "mean": float(np.mean(shares)), "most": max(shares)}
+    # The longest beams whose outermost sample stays within the circle inside the image.
+    length = 1
+    while _reach(length + 1, canvas) <= (size - 1) / 2:
+        length += 1
+    return {**found, "longest_without": length}
+
+
+def _reach(length: int, canvas: int) -> float:
+    offsets = bresenham_pixels(BEAMS, length, EPSILON, canvas).double() - (canvas - 1) / 2
+    return float(offsets.norm(dim=-1).max())
+
+
+# --- the experiment ---
+
+
+def run(settings: Settings, records: Records) -> Finding:
+    steps = settings.pick(
+        quick=(8, 16, 32, 64, 128), full=(*range(8, 128, 4), *range(128, 516, 16))
+    )
+    lengths = settings.pick(quick=(16, 32), full=(16, 24, 32, 48, 64, 96, 128))
+    sizes = settings.pick(quick=(28, 32, 128), full=tuple(range(8, 257, 4)))
+    by_beams, by_length, bounds = [], [], []
+    for number, epsilon in enumerate(EPSILONS):
+        settings.show(number, len(EPSILONS), f"counting, ε = {epsilon}")
+        below = [beams for beams in steps if beams <= upper_bound(LENGTH, epsilon)]
+        by_beams += [lemmas(beams, LENGTH, epsilon) for beams in below]
+        by_length += [
+            lemmas(BEAMS, length, epsilon)
+            for length in lengths
+            if upper_bound(length, epsilon) >= BEAMS
+        ]
+        bounds += [
+            {"spacing": spacing, **limits(length, epsilon, spacing)}
+            for length in lengths
+            for spacing in SPACINGS
+            if length <= settings.pick(quick=32, full=96)
+        ]
+    settings.show(len(EPSILONS), len(EPSILONS), "rotating")
+    data = {
+        "by_beams": by_beams,
+        "by_length": by_length,
+        "bounds": bounds,
+        "margins": [margins(size) for size in sizes],
+        "padding": [padding_read(size) for size in (128, 250)],
+        "drawing": drawing(),
+    }
+    ours = _numbers(data)
+    why = (
+        "The printed tan(360°/|B|) contradicts the proof's own triangle, whose slope is 8/|B|; "
+        "with that the lemma counts beams whose ends lie at equal steps along the border to "
+        f"within {ours['largest error of the corrected coverage, equal border steps']}, those at "
+        f"equal angles to within {ours['largest error of the corrected coverage, equal angles']}."
+    )
+    return Finding(ours, why, data)
+
+
+def _numbers(data: dict[str, Any]) -> dict[str, Any]:
+    here = lemmas(BEAMS, LENGTH, EPSILON)
+    ours: dict[str, Any] = {f"pixels covered, {SETTING}": int(here["cover_angle"])}
+    ours[f"samples that overlap, {SETTING}"] = int(here["over_angle"])
+    for formula in ("printed", "corrected"):
+        for spacing, words in (("angle", "equal angles"), ("border", "equal border steps")):
+            worst = max(
+                abs(row[f"cover_{formula}"] / row[f"cover_{spacing}"] - 1)
+                for row in data["by_beams"]
+            )
+            ours[f"largest error of the {formula} coverage, {words}"] = f"{worst:.1%}"
+    for words, spacing in (("equal angles", "angle"), ("equal border steps", "border")):
+        rows = [row for row in data["bounds"] if row["spacing"] == spacing]
+        ratios = [row["full"] / row["bound"] for row in rows]
+        ours[f"beams that fill the square, in upper bounds, {words}"] = (
+            f"{min(ratios):.2f} to {max(ratios):.2f}"
+        )
+        ratios = [row["redundant"] / row["bound"] for row in rows]
+        ours[f"beams of which one is redundant, in upper bounds, {words}"] = (
+            f"{min(ratios):.2f} to {max(ratios):.2f}"
+        )
+    short = [row for row in data["margins"] if row["bilinear"] > row["paper"]]
+    ours["image sizes at which bilinear rotation passes the margin"] = (
+        f"{len(short)} of {len(data['margins'])}, by at most "
+        f"{max((row['bilinear'] - row['paper'] for row in short), default=0)} pixel"
+    )
+    coil = data["padding"][0]
+    ours["samples on padding at W = 128, lengths A, B, C"] = ", ".join(
+        f"{coil[name]['mean']:.0%}" for name in ("A", "B", "C")
+    )
+    ours["longest beams that never read padding at W = 128"] = coil["longest_without"]
+    return ours
+
+
+PAPER = {
+    f"pixels covered, {SETTING}": round(coverage(BEAMS, LENGTH, EPSILON, as_printed=True)),
+    f"samples that overlap, {SETTING}": round(overlap(BEAMS, LENGTH, EPSILON, as_printed=True)),
+    "beams that fill the square, in upper bounds, equal angles": "1",
+    "longest beams that never read padding at W = 128": named_length("A", 128),
+}
+
+
+# --- the drawings ---
+
+DRAWN_SIZE, DRAWN_BEAMS, DRAWN_TURN = 48, 16, 20.0
+
+
+def drawing() -> dict[str, Any]:
+    """A small picture, padded and turned, and which of its pixels the beams read."""
+    width = margin(DRAWN_SIZE)
+    canvas, length = DRAWN_SIZE + 2 * width, DRAWN_SIZE // 2
+    upright = torch.from_numpy(_picture()).permute(2, 0, 1)[None].float() / 255
+    turn = math.radians(DRAWN_TURN)
+    turned = rotate(upright, turn, width=width)
+    inside = rotate(torch.ones_like(upright[:, :1]), turn, width=width)
+    pixels = bresenham_pixels(DRAWN_BEAMS, length, EPSILON, canvas).numpy()
+    counts = np.zeros((canvas, canvas), dtype=np.uint8)
+    np.add.at(counts, (pixels[..., 1], pixels[..., 0]), 1)
+    return {
+        "size": DRAWN_SIZE,
+        "margin": width,
+        "beams": DRAWN_BEAMS,
+        "turn": DRAWN_TURN,
+        "length": length,
+        "picture": _encoded(turned[0].permute(1, 2, 0).numpy() * 255),
+        "inside": _encoded(inside[0, 0].numpy() * 255),
+        "readers": _encoded(counts),
+        "core": pixels[:, EPSILON].tolist(),  # (|B|, D, 2): the middle row of each beam
+        "thick": pixels[:, [0, 2]].tolist(),  # (|B|, 2, D, 2): its two edges
+        "lengths": {name: named_length(name, DRAWN_SIZE) for name in ("A", "B", "C")},
+    }
+
+
+def _picture() -> NDArray[np.uint8]:
+    with Image.open(PICTURES / "astronaut.webp") as file:
+        whole = file.convert("RGB")
+    side = min(whole.size)
+    left, top = (whole.width - side) // 2, (whole.height - side) // 2
+    square = whole.crop((left, top, left + side, top + side))
+    return np.array(square.resize((DRAWN_SIZE, DRAWN_SIZE), Image.Resampling.LANCZOS))
+
+
+def _encoded(values: NDArray[Any]) -> str:
+    return encode(np.clip(np.round(values), 0, 255).astype(np.uint8))
+
+
+def draw(record: Record) -> dict[str, Figure]:
+    return {"": draw_lemmas(record["data"]), "beams": draw_beams(record["data"]["drawing"])}
+
+
+def draw_lemmas(data: dict[str, Any]) -> Figure:
+    from radialbeams.experiments import figures
+
+    figure = figures.new(figures.PAGE, 6.9)
+    (cover, over), (error, length), (bound, padding) = figure.subplots(3, 2)
+    for epsilon, colour in zip(EPSILONS, figures.COLOURS, strict=False):
+        rows = [row for row in data["by_beams"] if row["epsilon"] == epsilon]
+        beams = [row["beams"] for row in rows]
+        for axes, what in ((cover, "cover"), (over, "over")):
+            for name, look in LOOKS.items():
+                axes.plot(beams, [row[f"{what}_{name}"] for row in rows], look, color=colour)
+            counts = [row[f"{what}_angle"] for row in rows]
+            # On the curve, each a little lower than the one before, so that none covers another.
+            height = (0.75 - 0.15 * epsilon) * max(counts)
+            at = min(range(len(rows)), key=lambda i: abs(counts[i] - height))
+            axes.text(
+                beams[at],
+                counts[at],
+                f"ε = {epsilon}",
+                color=colour,
+                fontsize=6.5,
+                ha="center",
+                va="center",
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6},
+            )
+        along = [row for row in data["by_length"] if row["epsilon"] == epsilon]
+        for name in ("printed", "corrected"):
+            error.plot(beams, _off(rows, name), LOOKS[name], color=colour)
+            lengths = [row["length"] for row in along]
+            length.plot(lengths, _off(along, name), LOOKS[name], color=colour)
+    most = max(row["beams"] for row in data["by_beams"])
+    cover.set(ylabel="pixels covered", ylim=(-3500, None))
+    cover.set_title(f"a  coverage, D = {LENGTH}")
+    over.set(ylabel="readings beyond the first")
+    over.set_title(f"b  overlap, D = {LENGTH}")
+    error.set_title(f"c  error of the coverage over |B|, D = {LENGTH}")
+    length.set_title(f"d  error of the coverage over D, |B| = {BEAMS}")
+    length.set(xlabel="beam length D, pixels")
+    length.axhline(0, color="0.5", lw=0.6)
+    for axes in (error, length):
+        axes.set(ylabel="formula / count − 1", ylim=(-105, 12))
+        axes.yaxis.set_major_formatter("{x:g} %")
+    for axes, room in ((cover, 1.2), (over, 1.2), (error, 1.1)):
+        axes.set(xlabel="number of beams |B|", xscale="log", xlim=(7.5, most * room))
+        axes.axhline(0, color="0.5", lw=0.6)
+        ticks = [2**k for k in range(3, 10) if 2**k <= most]
+        axes.set_xticks(ticks, [str(tick) for tick in ticks])
+        axes.minorticks_off()
+    for name, words in WORDS.items():
+        over.plot([], [], LOOKS[name], color="0.3", label=words)
+    over.legend(loc="upper left")
+    draw_bounds(bound, data["bounds"])
+    draw_padding(padding, data["padding"])
+    return figure
+
+
+def _off(rows: list[dict[str, float]], formula: str) -> list[float]:
+    """Percent by which a formula misses the count."""
+    return [100 * (row[f"cover_{formula}"] / row["cover_angle"] - 1) for row in rows]
+
+
+LOOKS = {"angle": "-", "corrected": "--", "printed": ":"}
+WORDS = {"angle": "counted", "corrected": "corrected, 8/|B|", "printed": "printed, tan(360°/|B|)"}
+
+
+def draw_bounds(axes: Axes, bounds: list[dict[str, Any]]) -> None:
+    """Counts in units of the bound: both meanings, both spacings."""
+    from radialbeams.experiments import figures
+
+    kinds = (
+        ("full", "angle", figures.BLUE, "o", "fill the square, equal angles"),
+        ("full", "border", figures.SKY, "s", "fill the square, border steps"),
+        ("redundant", "angle", figures.ORANGE, "^", "one is redundant, equal angles"),
+        ("redundant", "border", figures.YELLOW, "v", "one is redundant, border steps"),
+    )
+    axes.axhline(1, color="0.4", lw=0.8)
+    for what, spacing, colour, marker, label in kinds:
+        rows = [row for row in bounds if row["spacing"] == spacing]
+        x, y = [row["bound"] for row in rows], [row[what] / row["bound"] for row in rows]
+        axes.plot(x, y, marker, color=colour, label=label, mfc="none", mew=0.9)
+    axes.set(xlabel="the paper's upper bound, 8D/(2ε + 1) beams", xscale="log", ylim=(0.5, 2.9))
+    axes.set(ylabel="fewest beams that …, in bounds")
+    axes.set_xticks([20, 50, 100, 200, 500], ["20", "50", "100", "200", "500"])
+    axes.minorticks_off()
+    axes.set_title("e  upper bound against counts")
+    axes.legend(loc="upper right")
+
+
+def draw_padding(axes: Axes, rows: list[dict[str, Any]]) -> None:
+    from radialbeams.experiments import figures
+
+    names = ("A", "B", "C")
+    for offset, row, colour in zip((-0.2, 0.2), rows, figures.COLOURS[:2], strict=True):
+        place = np.arange(len(names)) + offset
+        shares = [100 * row[name]["mean"] for name in names]
+        most = [100 * row[name]["most"] for name in names]
+        axes.bar(place, shares, 0.36, color=colour, label=f"W = {row['size']}")
+        axes.plot(place, most, "_", color="0.1", ms=8)
+        for x, top, name in zip(place, most, names, strict=True):
+            axes.annotate(
+                f"D = {row[name]['length']}",
+                (x, top),
+                ha="center",
+                va="bottom",
+                fontsize=6,
+                xytext=(0, 3),
+                textcoords="offset points",
+            )
+    axes.set_xticks(range(len(names)), [f"length {name}" for name in names])
+    axes.set(ylim=(0, 36))
+    axes.yaxis.set_major_formatter("{x:g} %")
+    axes.set(ylabel="samples that read padding")
+    axes.set_title("f  padding: mean over rotations; – the worst")
+    axes.grid(axis="x", visible=False)
+    axes.legend(loc="upper left")
+
+
+def draw_beams(drawn: dict[str, Any]) -> Figure:
+    from matplotlib.patches import Circle, Rectangle
+
+    from radialbeams.experiments import figures
+
+    image, inside = decode(drawn["picture"]), decode(drawn["inside"])
+    counts = decode(drawn["readers"]).astype(float)
+    canvas, centre = len(counts), (len(counts) - 1) / 2
+    figure = figures.new(figures.PAGE, 2.05)
+    panels = figure.subplots(1, 4)
+    for axes in panels:
+        axes.imshow(image)
+        figures.picture(axes)
+        axes.set(xlim=(-0.5, canvas - 0.5), ylim=(canvas - 0.5, -0.5))
+
+    def fill(axes: Axes, places: Any, colour: str) -> None:
+        layer = np.zeros((canvas, canvas))
+        columns, rows = np.asarray(places).reshape(-1, 2).T
+        layer[rows, columns] = 1
+        shown = np.ma.masked_equal(layer, 0)
+        axes.imshow(shown, cmap=_one_colour(colour), vmin=0, vmax=1)
+
+    core, thick = np.asarray(drawn["core"]), np.asarray(drawn["thick"])
+    for axes in panels[:2]:
+        if axes is panels[1]:
+            fill(axes, thick, figures.YELLOW)
+        fill(axes, core, figures.SKY)
+    panels[0].set_title(f"a  {drawn['beams']} beams")
+    right, step = 5 * drawn["beams"] // 8, 2 * drawn["length"] // 3
+    x, y = core[right, step]
+    kernel = Rectangle((x - 1.5, y - 1.5), 3, 3, fc=figures.ORANGE, ec="white", lw=0.8, zorder=5)
+    panels[1].add_patch(kernel)
+    panels[1].annotate(
+        "kernel",
+        (x, y + 1.5),
+        xytext=(x, y + 14),
+        ha="center",
+        fontsize=6.5,
+        bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
+        arrowprops={"arrowstyle": "-|>", "color": "black", "lw": 0.8, "mutation_scale": 6},
+    )
+    panels[1].set_title("b  thickness ε = 1")
+    shown = panels[2].imshow(np.where(counts > 0, counts, np.nan), cmap="viridis", norm="log")
+    panels[2].set_title("c  overlap")
+    ticks = [tick for tick in (1, 2, 4, 8, 16) if tick <= counts.max()]
+    bar = figure.colorbar(shown, ax=panels[2], shrink=0.8, pad=0.02, ticks=ticks, format="%d")
+    bar.set_label("readings of a pixel", fontsize=6.5)
+    bar.minorticks_off()
+    panels[3].contour(inside, [127], colors="white", linewidths=0.8)
+    colours = (figures.GREEN, figures.SKY, figures.YELLOW)
+    for (name, length), colour in zip(drawn["lengths"].items(), colours, strict=True):
+        corner = centre - length
+        square = Rectangle((corner, corner), 2 * length, 2 * length, fill=False, ec=colour, lw=1.2)
+        panels[3].add_patch(square)
+        panels[3].text(
+            corner + 2, corner + 2, name, color=colour, va="top", fontsize=8, fontweight="bold"
+        )
+    circle = Circle((centre, centre), drawn["size"] / 2, fill=False, ec="white", lw=0.6, ls=":")
+    panels[3].add_patch(circle)
+    panels[3].set_title("d  lengths A, B, C; padding")
+    return figure
+
+
+def _one_colour(colour: str) -> Any:
+    from matplotlib.colors import ListedColormap
+
+    return ListedColormap([colour])
+
+
+EXPERIMENT = Experiment(
+    name="geometry",
+    claim=(
+        "Closed formulas give how many pixels the beams cover and how often they overlap, at most "
+        "8D/(2ε + 1) beams are of use, a margin δ keeps every pixel under rotation, and beams of "
+        "length W/2 − δ never read padding"
+    ),
+    paper=PAPER,
+    run=run,
+    draw=draw,
+)

@@ -1,0 +1,399 @@
+"""The Toeplitz prior off, dynamic and full; and whether its harm was a bug.
+
+`exact` is the prior as the paper means it: beams at equal angles, so that a turn of C_|B| is a roll
+of the beams; the distance itself; cross-entropy with its sign. `authors` is what the authors' code
+does instead: beams whose ends lie at equal steps along the border, the squared distance, a hub that
+hears nothing. The others change one thing at a time. All are trained on the turns of C_|B| at equal
+steps and with the paper's schedule 1/e; the authors' code turns by the angles of its own, unequally
+spaced beams, and shifts the weights linearly over the epochs.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from radialbeams.experiments.experiment import Experiment, Finding, Record, Records
+from radialbeams.experiments.seeds import compare, mean_curve, spread
+from radialbeams.experiments.settings import QUICK, Settings
+from radialbeams.experiments.trainings import Trained, Training, errors
+from radialbeams.nn.beams import BresenhamBeams
+from radialbeams.nn.bic import BIC, BICConfig, Network
+from radialbeams.nn.context import Hub
+from radialbeams.nn.prior import PRIOR_MODES, PriorMode, ToeplitzPrior
+from radialbeams.nn.rotation import largest_view
+from radialbeams.training.fit import Fit
+from radialbeams.training.recipe import Recipe
+from radialbeams.training.step import Step
+from radialbeams.training.views import GROUPS, Protocol, draw_angles
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+BEAMS = 32
+
+# --- the variants ---
+
+
+class SquaredPrior(ToeplitzPrior):
+    """Similarities 1/(1 + ‖·‖²), as in the authors' code."""
+
+    def forward(self, upright: Tensor, turned: Tensor) -> Tensor:
+        apart = torch.cdist(
+            upright.float(), turned.float(), compute_mode="donot_use_mm_for_euclid_dist"
+        )
+        logits = torch.einsum("nij,kij->nk", 1 / (1 + apart.square()), self.extractor)
+        return logits.log_softmax(dim=-1)
+
+
+class PrintedPrior(ToeplitzPrior):
+    """With the sign of the loss as printed: `prior_loss` negates what it is given."""
+
+    def forward(self, upright: Tensor, turned: Tensor) -> Tensor:
+        return -super().forward(upright, turned)
+
+
+class SquaredStep(Step):
+    prior_type = SquaredPrior
+
+
+class PrintedStep(Step):
+    prior_type = PrintedPrior
+
+
+class SquaredFit(Fit):
+    step_type = SquaredStep
+
+
+class PrintedFit(Fit):
+    step_type = PrintedStep
+
+
+class BorderFit(Fit):
+    """Beams whose ends lie at equal steps along the border: no turn but a quarter is a roll."""
+
+    def build(self) -> Network:
+        model, c = super().build(), self.recipe.model
+        layout = (c.num_beams, c.beam_length, c.epsilon, c.view_size)
+        model.beams = BresenhamBeams(*layout, spacing="border")
+        return model
+
+
+class AuthorsFit(BorderFit):
+    step_type = SquaredStep
+
+
+class Variant(NamedTuple):
+    fit: type[Fit]
+    hub: Hub
+    words: str
+
+
+VARIANTS = {
+    "exact": Variant(Fit, "mean", "exact"),
+    "authors": Variant(AuthorsFit, "dead", "authors' code"),
+    "border": Variant(BorderFit, "mean", "border steps"),
+    "squared": Variant(SquaredFit, "mean", "squared distance"),
+    "printed": Variant(PrintedFit, "mean", "sign as printed"),
+}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of training; its seeds differ in nothing else."""
+
+    variant: str
+    protocol: Protocol
+    mode: PriorMode
+
+    @property
+    def name(self) -> str:
+        return f"{self.variant}-{self.protocol}-{self.mode}"
+
+
+def kinds() -> list[Kind]:
+    """The two that are compared in every mode and on both kinds of views; the others where full."""
+    found = [
+        Kind(variant, "paper", mode) for variant in ("exact", "authors") for mode in PRIOR_MODES
+    ]
+    found += [Kind("exact", "leakfree", mode) for mode in PRIOR_MODES]
+    # Without the prior a squared distance or a sign changes nothing.
+    found += [Kind("border", "paper", "off")]
+    return found + [Kind(name, "paper", "full") for name in ("border", "squared", "printed")]
+
+
+def recipe(kind: Kind, seed: int, settings: Settings) -> Recipe:
+    size = settings.pick(quick=48, full=128)
+    common: dict[str, Any] = {
+        "num_beams": BEAMS,
+        "latent": settings.pick(quick=32, full=128),
+        "hub": VARIANTS[kind.variant].hub,
+    }
+    if kind.protocol == "paper":
+        model = BICConfig.for_images(size, **common)
+    else:
+        view = largest_view(size)
+        model = BICConfig(view_size=view, beam_length=view // 2, **common)
+    return Recipe(
+        "coil100",
+        model,
+        size,
+        protocol=kind.protocol,
+        group="cyclic",
+        prior=kind.mode,
+        batch=settings.pick(quick=32, full=128),
+        steps=settings.pick(quick=200, full=4096),
+        learning_rate=settings.pick(quick=2e-3, full=1e-4),
+        seed=seed,
+    )
+
+
+def trainings(settings: Settings) -> list[Training]:
+    found = []
+    for kind in kinds():
+        compared = kind.protocol == "paper" and kind.variant in ("exact", "authors")
+        for seed in settings.seeds_of(quick=2 if compared else 1, full=5 if compared else 3):
+            found.append(
+                Training(
+                    f"{kind.name}-seed{seed}",
+                    recipe(kind, seed, settings),
+                    {"kind": kind.name},
+                    images=settings.pick(quick=400, full=None),
+                    held_out=settings.pick(quick=120, full=None),
+                    validations=settings.pick(quick=4, full=16),
+                    measure=measure,
+                    fit=VARIANTS[kind.variant].fit,
+                )
+            )
+    return found
+
+
+def measure(trained: Trained) -> dict[str, Any]:
+    return {**errors(trained), "shift_found": shift_found(trained)}
+
+
+@torch.inference_mode()
+def shift_found(trained: Trained, batch: int = 128) -> float:
+    """How often the brightest diagonal of the similarities is the true shift: 1/|B| by chance."""
+    model, views, beams = trained.model, trained.fit.views, trained.recipe.model.num_beams
+    if not isinstance(model, BIC):
+        raise TypeError("The prior compares embeddings of the paper's network.")
+    squared = issubclass(trained.fit.step_type, SquaredStep)
+    prior = (SquaredPrior if squared else ToeplitzPrior)(beams).to(trained.device)
+    images = trained.held_out.images
+    angles = draw_angles("evaluation", 0, 0, len(images), group="cyclic", num_beams=beams)
+    right = 0
+    for start in range(0, len(images), batch):
+        parents = images[start : start + batch].to(trained.device)
+        turns = angles[start : start + batch].to(trained.device)
+        upright, turned = (
+            model.embed(views.upright(parents)),
+            model.embed(views.render(parents, turns)),
+        )
+        found = prior(upright, turned).argmax(dim=-1)
+        true = torch.round(turns * (beams / (2 * torch.pi))).long() % beams
+        right += int((found == true).sum())
+    return right / len(images)
+
+
+# --- what was found ---
+
+
+def run(settings: Settings, records: Records) -> Finding:
+    cells, curves = [], {}
+    for kind in kinds():
+        runs = [record for record in records.values() if record["tags"]["kind"] == kind.name]
+        cells.append({**vars(kind), **cell(runs)})
+        if kind.protocol == "paper" and kind.variant in ("exact", "authors"):
+            curves[kind.name] = along(runs)
+    answer = verdict(cells)
+    data = {"cells": cells, "curves": curves, "answer": answer}
+    why = settings.pick(quick=QUICK, full="") + answer["sentence"]
+    return Finding({**numbers(cells), **answer["harm"]}, why, data)
+
+
+def cell(runs: Sequence[Record]) -> dict[str, Any]:
+    measured = [run["measured"] for run in runs if "measured" in run]
+    found: dict[str, Any] = {"diverged": len(runs) - len(measured)}
+    for group in GROUPS:
+        found[f"test_{group}"] = spread([one[group]["circle_loss"] for one in measured])
+        found[f"degrees_{group}"] = spread([one[group]["paper_equivalent"] for one in measured])
+    return {**found, "shift_found": spread([one["shift_found"] for one in measured])}
+
+
+def along(runs: Sequence[Record]) -> dict[str, Any]:
+    return {
+        "train_step": runs[0]["curve"]["step"],
+        "train": mean_curve([run["curve"]["circle_loss"] for run in runs]),
+        "test_step": [point["step"] for point in runs[0]["validations"]],
+        "test": mean_curve(
+            [[p["cyclic"]["circle_loss"] for p in run["validations"]] for run in runs]
+        ),
+    }
+
+
+def numbers(cells: Sequence[Record]) -> dict[str, str]:
+    found = {}
+    for one in cells:
+        error, share = one["degrees_cyclic"], one["shift_found"]
+        name = f"{VARIANTS[one['variant']].words}, {one['protocol']}, prior {one['mode']}"
+        found[f"error on C_B, {name}"] = f"{error['mean']:.2f}° ± {error['std']:.2f}°"
+        found[f"shifts found, {name}"] = f"{share['mean']:.0%}"
+    return found
+
+
+def verdict(cells: Sequence[Record]) -> dict[str, Any]:
+    """Does the prior hurt, where it is exact and where it is as in the authors' code?"""
+    harm: dict[str, str] = {}
+    signs: dict[tuple[str, str], list[int]] = {}
+    for one in cells:
+        if one["mode"] == "off":
+            continue
+        # Without the prior its distance and its sign are no part of the training.
+        base = one["variant"] if one["variant"] in ("authors", "border") else "exact"
+        off = _find(cells, base, one["protocol"], "off")
+        sign = compare(one["test_cyclic"], off["test_cyclic"])
+        signs.setdefault((one["variant"], one["protocol"]), []).append(sign)
+        name = f"{VARIANTS[one['variant']].words}, {one['protocol']}, prior {one['mode']}"
+        harm[f"against no prior: {name}"] = {-1: "better", 0: "no difference", 1: "worse"}[sign]
+    exact = signs["exact", "paper"]
+    authors = signs["authors", "paper"]
+    return {"harm": harm, "sentence": _sentence(exact, authors, cells)}
+
+
+def _sentence(exact: list[int], authors: list[int], cells: Sequence[Record]) -> str:
+    hurts_exact, hurts_authors = 1 in exact, 1 in authors
+    if hurts_exact and hurts_authors:
+        meaning = (
+            "the harm is no bug: with exact rolls, equal spacing, the distance itself and the "
+            "right sign the prior still makes the answers worse"
+        )
+    elif hurts_authors:
+        meaning = (
+            "the harm was a bug: as in the authors' code the prior makes the answers worse, and "
+            "with exact rolls, equal spacing and the distance itself it does not"
+        )
+    elif hurts_exact:
+        meaning = "the exact prior makes the answers worse, and that of the authors' code does not"
+    else:
+        meaning = "no harm of the prior is seen, neither as in the authors' code nor exact"
+    said = "; ".join(
+        f"{VARIANTS[variant].words}: "
+        + ", ".join(
+            f"{mode} {_find(cells, variant, 'paper', mode)['degrees_cyclic']['mean']:.2f}°"
+            for mode in PRIOR_MODES
+        )
+        for variant in ("exact", "authors")
+    )
+    return f"By two standard errors over seeds, {meaning} ({said}, on C_B)."
+
+
+def _find(cells: Sequence[Record], variant: str, protocol: str, mode: str) -> Record:
+    wanted = {"variant": variant, "protocol": protocol, "mode": mode}
+    return next(one for one in cells if wanted.items() <= one.items())
+
+
+# --- figures ---
+
+
+def draw(record: Record) -> dict[str, Figure]:
+    data = record["data"]
+    return {"": draw_curves(data["curves"]), "variants": draw_variants(data["cells"])}
+
+
+def _colours() -> dict[str, str]:
+    from radialbeams.experiments import figures
+
+    return {"off": figures.BLUE, "dynamic": figures.GREEN, "full": figures.ORANGE}
+
+
+def draw_curves(curves: dict[str, Any]) -> Figure:
+    from radialbeams.experiments import figures
+
+    figure = figures.new(figures.PAGE, 2.7)
+    panels = figure.subplots(1, 2, sharey=True)
+    for axes, variant, title in zip(
+        panels, ("exact", "authors"), ("a  exact prior", "b  as in the authors' code"), strict=True
+    ):
+        for mode, colour in _colours().items():
+            found = curves[f"{variant}-paper-{mode}"]
+            figures.band(axes, found["train_step"], found["train"], colour, "-")
+            figures.band(axes, found["test_step"], found["test"], colour, "--")
+        axes.set(xlabel="training steps", yscale="log")
+        axes.set_title(title)
+    panels[0].set_ylabel("circle loss on C_B")
+    figures.plain_log(panels[0].yaxis)
+    figures.degrees_axis(panels[-1])
+    looks = {f"prior {mode}": colour for mode, colour in _colours().items()}
+    figures.legend_above(figure, looks, {"training": "-", "test": "--"})
+    return figure
+
+
+def draw_variants(cells: Sequence[Record]) -> Figure:
+    """Every seed a dot: the errors, and how often the brightest diagonal is the right one."""
+    from radialbeams.experiments import figures
+
+    figure = figures.new(figures.PAGE, 3.1)
+    left, right = figure.subplots(1, 2)
+    rows = sorted(
+        {(one["protocol"] != "paper", list(VARIANTS).index(one["variant"])) for one in cells}
+    )
+    names = list(VARIANTS)
+    labels = []
+    for place, (leakfree, number) in enumerate(rows):
+        protocol = "leakfree" if leakfree else "paper"
+        labels.append(VARIANTS[names[number]].words + (", leakfree" if leakfree else ""))
+        here = [
+            one for one in cells if (one["variant"], one["protocol"]) == (names[number], protocol)
+        ]
+        for one in here:
+            shift = 0.2 * (list(_colours()).index(one["mode"]) - 1)
+            for axes, what in ((left, "test_cyclic"), (right, "shift_found")):
+                _dots(axes, one[what], place + shift, _colours()[one["mode"]])
+    for axes in (left, right):
+        axes.set(ylim=(len(rows) - 0.5, -0.5))
+        axes.set_yticks(range(len(rows)), labels)
+        axes.grid(axis="y", visible=False)
+    right.tick_params(labelleft=False)
+    right.set(xlabel="shifts found on held-out images", xlim=(-0.02, 1.02))
+    right.axvline(1 / BEAMS, color="0.4", lw=0.7, ls=":")
+    right.annotate(
+        "chance",
+        (1 / BEAMS, -0.45),
+        fontsize=6.5,
+        color="0.3",
+        va="top",
+        xytext=(2, 0),
+        textcoords="offset points",
+    )
+    right.xaxis.set_major_formatter(lambda share, _: f"{100 * share:g} %")
+    left.set(xlabel="circle loss on C_B, test", xscale="log")
+    figures.plain_log(left.xaxis)
+    left.set_title("a  what the prior does to the answers")
+    right.set_title("b  does it do its own job?")
+    figures.legend_above(figure, {f"prior {mode}": c for mode, c in _colours().items()}, {})
+    return figure
+
+
+def _dots(axes: Axes, found: dict[str, Any], place: float, colour: str) -> None:
+    axes.plot(found["values"], [place] * len(found["values"]), "o", color=colour, ms=3)
+    axes.plot([found["mean"]], [place], "|", color=colour, ms=9)
+
+
+EXPERIMENT = Experiment(
+    name="prior",
+    claim=(
+        "Over five runs the circle loss alone trains best, ahead of a dynamic combination with the "
+        "Toeplitz prior and of their plain sum; whether the prior hurts or the code has a bug is "
+        "left open"
+    ),
+    paper={"best of off, dynamic and full": "off", "why": "a bug, or perturbations; left open"},
+    run=run,
+    draw=draw,
+    trainings=trainings,
+)

@@ -1,0 +1,26 @@
+"""Results as JSON that people can read: each word on its line, each long list on a single one."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from radialbeams.training.weights import write_whole
+
+
+def write_record(path: Path, record: Mapping[str, Any], long: Sequence[str]) -> None:
+    """Whole or not at all; the values of the keys in `long` take one line each."""
+    entries = [f" {json.dumps(key)}: {_text(value, key in long)}" for key, value in record.items()]
+    text = "{\n" + ",\n".join(entries) + "\n}\n"
+    write_whole(path, lambda partial: partial.write_text(text, encoding="utf-8"))
+
+
+def _text(value: Any, one_line: bool) -> str:
+    if not one_line:
+        return json.dumps(value, indent=1, ensure_ascii=False).replace("\n", "\n ")
+    if isinstance(value, Mapping):  # a line for each part of it
+        parts = [f"  {json.dumps(key)}: {json.dumps(part)}" for key, part in value.items()]
+        return "{\n" + ",\n".join(parts) + "\n }"
+    return json.dumps(value)
