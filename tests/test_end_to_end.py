@@ -37,6 +37,7 @@ from radialbeams.nn.module import Canonicalizer, mean_direction
 from radialbeams.nn.ring import answer, posterior
 from radialbeams.training.data import ImageSet
 from radialbeams.training.fit import Progress
+from radialbeams.training.leaks import Effort
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.views import LeakfreeViews
 
@@ -284,6 +285,16 @@ def test_a_class_that_was_not_trained_on_is_refused(tmp_path: Path) -> None:
     strange = replace(drawn(4), groups=("half", "wedge", "star", "half"))
     with pytest.raises(ValueError, match="star are in the test images only"):
         fitted(tmp_path).probe(strange)
+
+
+def test_canaries_look_at_the_views_of_the_network_and_at_a_control(tmp_path: Path) -> None:
+    fit = fitted(tmp_path, recipe=replace(RECIPE, steps=20))
+    fit.run()
+    trained = trainings.Trained(fit.recipe, fit, fit.averaged(), drawn(20), torch.device("cpu"))
+    effort = Effort(views=64, parent=128, batch=32, small=True, fourfold=5.0)
+    found = end_to_end.measure_with_canaries(trained, effort)
+    assert [line["protocol"] for line in found["canaries"]] == ["sighted", "sighted", "bilinear"]
+    assert "turned" in found and found["along"][-1]["step"] == 20
 
 
 # --- the whole experiment ---

@@ -300,7 +300,7 @@ def _dots(data: Sequence[Record]) -> Figure:
         axes.set(title=task["title"], xlabel="accuracy, %", xlim=(0, 106))
     panels[0].set_yticks(range(len(rows)), [title for _, _, title in rows])
     panels[0].set_ylim(len(rows) - 0.4, -0.8)
-    figure.supxlabel("dots: images at any angle, one for each seed; rings: upright images", size=7)
+    figure.suptitle("dots: images at any angle, one for each seed; rings: upright images", size=7)
     return figure
 
 
@@ -406,7 +406,7 @@ def _poses(task: Record) -> Figure:
     from radialbeams.experiments import figures
 
     names = [name for name in ("apart", "downstream", "both") if name in task["ways"]]
-    figure = figures.new(figures.PAGE, 3.0)
+    figure = figures.new(figures.PAGE, 3.2)
     panels = figure.subplots(1, len(names), subplot_kw={"projection": "polar"})
     for axes, name in zip(panels, names, strict=True):
         way = task["ways"][name]
@@ -429,7 +429,7 @@ def _poses(task: Record) -> Figure:
 
 def _legend(figure: Figure, axes: Any, columns: int) -> None:
     handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=columns)
+    figure.legend(handles, labels, loc="outside upper center", ncols=columns)
 
 
 EXPERIMENT = Experiment(
