@@ -23,6 +23,7 @@ SUMMARIES = {
     "radius": "what the inner and the outer parts of the beams are worth",
     "ablation": "what context, hub, λ, layers and thickness are worth",
     "downstream": "accuracy of a classifier over rotation, with and without uprighting",
+    "end-to-end": "the canonicaliser trained by what comes after it, and by the angle, and by both",
 }
 
 

@@ -200,8 +200,8 @@ def mean_direction(found: Posterior) -> Tensor:
     """(N,) radians: where the mean of the posterior points, which moves with all of its mass."""
     mean = (found.log_probabilities.exp()[..., None] * to_unit(found.angles)).sum(-2)  # (N, 2)
     # A mean of no length points nowhere, and its gradient would not be a number.
-    short = mean.detach().norm(dim=-1, keepdim=True) < SHORT
-    return from_unit(mean + short * mean.new_tensor((SHORT, 0.0)))
+    short = (mean.detach().norm(dim=-1, keepdim=True) < SHORT).to(mean.dtype)  # (N, 1)
+    return from_unit(mean + SHORT * torch.cat((short, torch.zeros_like(short)), dim=-1))
 
 
 def turned_squares(

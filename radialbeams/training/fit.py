@@ -67,8 +67,8 @@ def _interrupt_noted() -> Iterator[Callable[[], bool]]:
 class Fit:
     """One run in one folder. Make it, call `run()`; make it again there and it goes on.
 
-    Experiments that train something else override `build` and `step_type`, and those that train on
-    something else `accept` and `make_views`.
+    Experiments that train something else override `build` and `step_type` or `step`, and those
+    that train on something else `accept` and `make_views`.
     """
 
     step_type = Step
@@ -134,9 +134,7 @@ class Fit:
         self, on_progress: Callable[[Progress], None] | None, interrupted: Callable[[], bool]
     ) -> None:
         self.model.train()
-        step = self.step_type(
-            self.recipe, self.images.images.to(self.device), self.views, self.model, self.optimizer
-        )
+        step = self.step()
         run_step: Callable[[Batch, int], Losses] | None = None
         started, before = time.monotonic(), self.at.seconds
         logged, saved = Position(self.at.step, before), before
@@ -233,7 +231,11 @@ class Fit:
             else:  # a counter
                 self.average[name].copy_(value)
 
-    # --- what is measured and kept ---
+    # --- what is trained, measured and kept ---
+
+    def step(self) -> Step:
+        parents = self.images.images.to(self.device)
+        return self.step_type(self.recipe, parents, self.views, self.model, self.optimizer)
 
     def accept(self, images: ImageSet) -> ImageSet:
         return images.upright()

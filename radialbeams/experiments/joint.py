@@ -1,0 +1,163 @@
+"""Canonicaliser and classifier as one network: a spatial transformer that turns, and nothing else.
+
+The canonicaliser is the localisation network. Its angle can be learnt from the angle loss, from
+the classifier's loss through the rotation, or from both. A *way* says which loss reaches which
+network; the networks are the same in every way, and where one has no canonicaliser its classifier
+is wider by as many parameters.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from radialbeams.nn.angles import circle_loss, to_unit
+from radialbeams.nn.bic import RingBIC
+from radialbeams.nn.module import Canonicalizer, Outputs, mean_direction
+from radialbeams.nn.pose import Pose
+from radialbeams.nn.ring import answer, posterior, ring_loss
+
+# Which angle an image is turned back by, and which outputs its gradient moves.
+# `beam`: the likeliest beam and its offset; only that offset is moved, by ±1.5 beam steps at most.
+# A class loss can refine the angle then, and cannot say that another beam would have been better.
+# `mean`: the mean direction of the posterior; every beam is moved.
+# `through`: turned by the former, moved as the latter would be (straight-through).
+Answers = Literal["beam", "mean", "through"]
+# What the classifier is shown in training.
+Shown = Literal["upright", "turned", "localised"]
+
+
+@dataclass(frozen=True)
+class Way:
+    """Which loss reaches which network."""
+
+    title: str
+    localises: bool = True  # False: no canonicaliser, and a wider classifier
+    angle: float = 0.0  # weight of the angle loss
+    downstream: float = 0.0  # how much of the class loss's gradient reaches the canonicaliser
+    shown: Shown = "localised"
+    answers: Answers = "beam"
+
+
+class Classifier(nn.Module):
+    """Images (N, C, S, S) → class logits (N, K): two convolutions a stage, then the mean."""
+
+    def __init__(self, channels: int, classes: int, widths: Sequence[int]) -> None:
+        super().__init__()
+        layers: list[nn.Module] = []
+        maps = channels
+        for width in widths:
+            layers += [*_convolution(maps, width, 2), *_convolution(width, width, 1)]
+            maps = width
+        self.features = nn.Sequential(*layers)
+        self.head = nn.Linear(maps, classes)
+
+    def forward(self, images: Tensor) -> Tensor:
+        features = self.features(images)  # (N, maps, s, s)
+        logits: Tensor = self.head(features.mean((2, 3)))  # (N, K)
+        return logits.float()
+
+
+def _convolution(maps: int, width: int, stride: int) -> list[nn.Module]:
+    convolution = nn.Conv2d(maps, width, 3, stride, 1, bias=False)
+    return [convolution, nn.BatchNorm2d(width), nn.ReLU()]
+
+
+class Localisation(Canonicalizer):
+    """The canonicaliser, with a choice of what the gradient of its answer moves."""
+
+    def __init__(self, network: RingBIC, answers: Answers, **options: Any) -> None:
+        super().__init__(network, **options)
+        if answers not in get_args(Answers):
+            names = ", ".join(get_args(Answers))
+            raise ValueError(f"answers must be one of {names}; got {answers!r}.")
+        self.answers = answers
+
+    def read(self, outputs: Outputs) -> tuple[Tensor, Tensor]:
+        found = posterior(*outputs)
+        unasked = found.angles.new_full((found.angles.shape[0],), math.nan)  # how sure it is
+        if self.answers == "beam":
+            return answer(found), unasked
+        mean = mean_direction(found)
+        if self.answers == "mean":
+            return mean, unasked
+        return answer(found).detach() + (mean - mean.detach()), unasked
+
+
+@dataclass(frozen=True)
+class Seen:
+    """What one pass gives; without a localisation network there are only logits."""
+
+    logits: Tensor  # (N, K) of the classes
+    angles: Tensor | None = None  # (N,) radians: what was turned back
+    outputs: tuple[Tensor, Tensor] | None = None  # (N, |B|) each, of the localisation network
+
+
+class Joint(nn.Module):
+    """Images (N, C, S, S) in [0, 1] → class logits, by way of an angle where there is one."""
+
+    def __init__(self, classifier: Classifier, localisation: Localisation | None = None) -> None:
+        super().__init__()
+        self.localisation = localisation
+        self.classifier = classifier
+
+    def forward(self, images: Tensor, *, downstream: float = 1.0) -> Seen:
+        """With a `downstream` of 0, a loss on the logits moves the classifier only."""
+        if self.localisation is None:
+            return Seen(self.classifier(images))
+        outputs = self.localisation.network(self.localisation.sight(images))  # (N, |B|) twice
+        angles, _ = self.localisation.read(outputs)  # (N,)
+        heard = angles.detach()  # the same angles, with as much of their gradient as is asked for
+        if downstream:
+            heard = heard + downstream * (angles - heard)
+        pose = Pose.from_angles(heard, (images.shape[-2], images.shape[-1]))
+        upright = pose.apply_images(images)  # (N, C, S, S)
+        return Seen(self.classifier(upright), angles, outputs)
+
+
+def losses(
+    model: Joint, way: Way, upright: Tensor, turned: Tensor, angles: Tensor, labels: Tensor
+) -> tuple[Tensor, Tensor]:
+    """What is minimised, and the circle loss of the angles; a way takes what it learns from.
+
+    `upright` and `turned` are images (N, C, S, S) of the same parents, `angles` (N,) their turns.
+    """
+    if way.shown == "localised" or way.angle:
+        seen = model(turned, downstream=way.downstream)
+    if way.shown == "upright":
+        logits = model.classifier(upright)
+    else:
+        logits = seen.logits if way.localises else model.classifier(turned)
+    total = F.cross_entropy(logits, labels)
+    if not way.localises:
+        return total, torch.zeros_like(total)
+    if way.angle:
+        total = total + way.angle * ring_loss(angles, *seen.outputs)[0].mean()
+    return total, circle_loss(angles, to_unit(seen.angles.detach())).mean()
+
+
+# --- as many parameters ------------------------------------------------------------------------
+
+
+def parameters(model: nn.Module) -> int:
+    return sum(parameter.numel() for parameter in model.parameters())
+
+
+def classifier_parameters(channels: int, classes: int, widths: Sequence[int]) -> int:
+    """Of a classifier that nobody has to build for it: kernels, norms, and the head."""
+    before = (channels, *widths[:-1])
+    stages = sum(9 * w * (maps + w) + 4 * w for maps, w in zip(before, widths, strict=True))
+    return stages + (widths[-1] + 1) * classes
+
+
+def widened(channels: int, classes: int, widths: Sequence[int], total: int) -> tuple[int, ...]:
+    """The same widths, all by one factor, so that the classifier has so many parameters."""
+    factors = (1 + step / 500 for step in range(2000))
+    tried = [tuple(round(factor * width) for width in widths) for factor in factors]
+    return min(tried, key=lambda w: abs(classifier_parameters(channels, classes, w) - total))

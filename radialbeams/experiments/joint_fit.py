@@ -1,0 +1,302 @@
+"""Trains canonicaliser and classifier in one of the ways, and judges them along the way."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cache, cached_property
+from typing import Any, ClassVar, cast
+
+import torch
+from torch import Tensor
+
+from radialbeams.experiments.joint import (
+    Classifier,
+    Joint,
+    Localisation,
+    Way,
+    classifier_parameters,
+    losses,
+    parameters,
+    widened,
+)
+from radialbeams.nn.angles import TURN, wrap
+from radialbeams.nn.bic import RingBIC
+from radialbeams.nn.pose import Pose
+from radialbeams.nn.rotation import REACH, blur, blur_sigma, gaussian_matrix, largest_view, render
+from radialbeams.training.data import ImageSet
+from radialbeams.training.fit import Fit
+from radialbeams.training.recipe import Recipe
+from radialbeams.training.step import Batch, Losses, Step
+from radialbeams.training.views import Views, as_floats, draw_angles
+
+PROBES = 2000  # images of either split that are judged along the way
+TURNS = 2  # angles for each image at the end
+AVERAGED = 16  # turns of an image whose answers are averaged
+FINE = 0.5  # σ of small parents' images, in parent pixels
+FLIPPED = math.radians(150)
+
+
+@dataclass(frozen=True)
+class TurnedImages:
+    """Parents (N, C, W, W) turned about their middle: images (N, C, S, S), a disc on black.
+
+    As long as S allows it they are leak-free views. Parents too small for that, such as those of
+    28 px, are resampled more finely than they are: one bicubic resample that is a Gaussian of half
+    a parent pixel together with the blur before it, and the largest disc. These images are for
+    the classifier; the network that reads the angle gets a leak-free view of them.
+    """
+
+    side: int
+
+    def leakfree(self, parent_size: int) -> bool:
+        return self.side <= largest_view(parent_size)
+
+    def prepare(self, parents: Tensor) -> Tensor:
+        width = parents.shape[-1]
+        sigma = blur_sigma(width, self.side) if self.leakfree(width) else FINE
+        return blur(as_floats(parents), _kernel(width, sigma, parents.device))
+
+    def turn(
+        self,
+        prepared: Tensor,
+        angles: Tensor,
+        zoom: Tensor | None = None,
+        shift: Tensor | None = None,
+    ) -> Tensor:
+        if not self.leakfree(prepared.shape[-1]):
+            zoom = prepared.new_full((prepared.shape[0], 2), REACH)  # the whole width in sight
+        return render(prepared, angles, self.side, zoom=zoom, shift=shift).clamp(0, 1)
+
+
+@cache
+def _kernel(size: int, sigma: float, device: torch.device) -> Tensor:
+    return gaussian_matrix(size, sigma).to(device)
+
+
+@dataclass(frozen=True)
+class Design:
+    """What the recipe of the localisation network does not say: the rest of the joint network."""
+
+    side: int  # S of the images
+    widths: tuple[int, ...]  # of the classifier's stages
+
+
+def joint_network(recipe: Recipe, way: Way, design: Design, classes: int) -> Joint:
+    """The network of a way; all ways have as many parameters, up to 1 %."""
+    sizes = (recipe.model.channels, classes)
+    # Images that are leak-free views are what the network sees; of others it gets such a view.
+    seen = None if TurnedImages(design.side).leakfree(recipe.parent_size) else recipe.parent_size
+    localisation = Localisation(RingBIC(recipe.model), way.answers, parent_size=seen)
+    if way.localises:
+        return Joint(Classifier(*sizes, design.widths), localisation)
+    total = classifier_parameters(*sizes, design.widths) + parameters(localisation)
+    return Joint(Classifier(*sizes, widened(*sizes, design.widths, total)))
+
+
+class JointStep(Step):
+    """A step of the loop with two networks, in one of the ways."""
+
+    def __init__(self, fit: JointFit, parents: Tensor, labels: Tensor) -> None:
+        # Images are prepared and turned by the same calls as views.
+        super().__init__(fit.recipe, parents, cast(Views, fit.turned), fit.model, fit.optimizer)
+        self.way, self.labels = fit.way, labels
+
+    def losses(
+        self, parents: Tensor, views: Tensor, batch: Batch, epoch: int
+    ) -> tuple[Tensor, Losses]:
+        upright = views
+        if self.way.shown == "upright":
+            with torch.no_grad():
+                upright = self.views.turn(parents, torch.zeros_like(batch.angles))
+        labels = self.labels[batch.rows]
+        total, circle = losses(
+            cast(Joint, self.model), self.way, upright, views, batch.angles, labels
+        )
+        # Where no angle is learnt the circle loss is 0, unless the run has diverged.
+        reported = circle + 0 * total.detach()
+        return total, Losses(reported, torch.zeros_like(reported))
+
+
+class JointFit(Fit):
+    """`Fit` for the joint network; `joint_fit` makes one for a way and a design."""
+
+    way: ClassVar[Way]
+    design: ClassVar[Design]
+
+    @cached_property
+    def turned(self) -> TurnedImages:
+        return TurnedImages(self.design.side)
+
+    @cached_property
+    def classes(self) -> tuple[str, ...]:
+        return tuple(sorted(set(self.images.groups)))
+
+    def build(self) -> Joint:  # type: ignore[override]
+        return joint_network(self.recipe, self.way, self.design, len(self.classes))
+
+    def step(self) -> Step:
+        parents = self.images.images.to(self.device)
+        return JointStep(self, parents, self.labels_of(self.images))
+
+    def labels_of(self, images: ImageSet) -> Tensor:
+        """(N,) integers, by the classes of the training split."""
+        numbers = {name: number for number, name in enumerate(self.classes)}
+        if unknown := sorted(set(images.groups) - set(numbers)):
+            raise ValueError(
+                f"Expected the classes of the training images; {', '.join(unknown[:5])} are in the "
+                "test images only. Use more training images."
+            )
+        return torch.tensor([numbers[group] for group in images.groups], device=self.device)
+
+    # --- along the way ---
+
+    def validation(self) -> dict[str, Any]:
+        model = cast(Joint, self.averaged())
+        return {"joint": {name: judge(model, probe) for name, probe in self.probes.items()}}
+
+    @cached_property
+    def probes(self) -> dict[str, Probe]:
+        if self.held_out is None:
+            raise ValueError("validate_every needs held_out images; give some or leave it 0.")
+        most = min(PROBES, len(self.held_out))
+        return {"train": self.probe(self.images, most), "test": self.probe(self.held_out, most)}
+
+    def probe(self, images: ImageSet, most: int | None = None) -> Probe:
+        """Evenly spaced images, ready to be turned."""
+        number = len(images) if most is None else min(most, len(images))
+        rows = [k * len(images) // number for k in range(number)]
+        chosen = images.select(rows)
+        prepared = self.turned.prepare(chosen.images.to(self.device))
+        return Probe(self.turned, prepared, self.labels_of(chosen), self.classes)
+
+    def along(self) -> list[dict[str, Any]]:
+        """What was judged so far: the step, and both splits."""
+        lines = [json.loads(line) for line in self._metrics.open(encoding="utf-8")]
+        return [{"step": line["step"], **line["joint"]} for line in lines if "joint" in line]
+
+    def _finish(self) -> dict[str, Any]:
+        return {}  # judged by who runs it; nobody needs the weights
+
+
+@cache
+def joint_fit(way: Way, design: Design) -> type[JointFit]:
+    return type("JointFit", (JointFit,), {"way": way, "design": design})
+
+
+# --- judging -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Probe:
+    """Images to judge a network on."""
+
+    turned: TurnedImages
+    prepared: Tensor  # (N, C, W, W)
+    labels: Tensor  # (N,)
+    classes: Sequence[str]
+
+    def angles(self, draw: int) -> Tensor:
+        return draw_angles("evaluation", draw, 0, len(self.labels)).to(self.labels.device)
+
+
+@torch.no_grad()
+def answers_of(
+    model: Joint, probe: Probe, angles: Tensor, *, averaged: int = 1, batch: int = 500
+) -> tuple[Tensor, Tensor | None]:
+    """Class probabilities (N, K) and residual angles (N,) of the images turned by `angles`.
+
+    With `averaged`, the probabilities are the mean over so many turns of each image.
+    """
+    model.eval()
+    chances, residuals = [], []
+    for start in range(0, len(angles), batch):
+        part = slice(start, start + batch)
+        images = probe.turned.turn(probe.prepared[part], angles[part])
+        seen = model(images)
+        chance = seen.logits.softmax(-1)
+        for turn in range(1, averaged):
+            more = torch.full_like(angles[part], turn * TURN / averaged)
+            again = Pose.from_angles(more, (images.shape[-2], images.shape[-1]))
+            chance = chance + model(again.apply_images(images)).logits.softmax(-1)
+        chances.append(chance / averaged)
+        if seen.angles is not None:
+            residuals.append(wrap(seen.angles - angles[part]))
+    return torch.cat(chances), torch.cat(residuals) if residuals else None
+
+
+def judge(model: Joint, probe: Probe) -> dict[str, float]:
+    """Accuracy on images turned by any angle and on upright ones, and the error of the angle."""
+    angles = probe.angles(0)
+    chances, residuals = answers_of(model, probe, angles)
+    found = {
+        "turned": _accuracy(chances, probe.labels),
+        "upright": _accuracy(answers_of(model, probe, 0 * angles)[0], probe.labels),
+    }
+    if residuals is not None:
+        found |= {"mean": _degrees(residuals.abs()), "median": _degrees(residuals.abs(), True)}
+    return {name: float(f"{value:.5g}") for name, value in found.items()}
+
+
+def judge_fully(model: Joint, probe: Probe) -> dict[str, Any]:
+    """The same for several angles of each image, and what the angles mean where they err.
+
+    `between_turns`: how far apart two turns of one image end, in degrees: 0 means that it is
+    always turned to the same pose, upright or not. `within_class`: the error that is left after
+    each class is turned by its own constant.
+    """
+    draws = [answers_of(model, probe, probe.angles(draw)) for draw in range(TURNS)]
+    rights = [(chances.argmax(-1) == probe.labels).float() for chances, _ in draws]
+    found: dict[str, Any] = {
+        "turned": torch.stack(rights).mean().item(),
+        "upright": judge(model, probe)["upright"],
+        "n": len(probe.labels) * TURNS,
+    }
+    residuals = [residual for _, residual in draws if residual is not None]
+    if not residuals:
+        averaged = [
+            answers_of(model, probe, probe.angles(draw), averaged=AVERAGED)[0]
+            for draw in range(TURNS)
+        ]
+        found["averaged"] = sum(_accuracy(chance, probe.labels) for chance in averaged) / TURNS
+        return found
+    errors = torch.cat(residuals)
+    found |= {
+        "mean": _degrees(errors.abs()),
+        "median": _degrees(errors.abs(), True),
+        "flips": (errors.abs() >= FLIPPED).float().mean().item(),
+        "between_turns": _degrees(wrap(residuals[0] - residuals[1]).abs()),
+        **_by_class(residuals[0], rights[0], probe),
+    }
+    return found
+
+
+def _by_class(residuals: Tensor, right: Tensor, probe: Probe) -> dict[str, Any]:
+    """Where each class is turned to on average, how firmly, and how well it is then told."""
+    rest = torch.empty_like(residuals)
+    rows = []
+    for number, name in enumerate(probe.classes):
+        mine = probe.labels == number
+        if not bool(mine.any()):
+            continue
+        direction = torch.polar(torch.ones_like(residuals[mine]), residuals[mine]).mean()
+        rest[mine] = wrap(residuals[mine] - direction.angle()).abs()
+        rows.append(
+            {
+                "name": name,
+                "direction": math.degrees(direction.angle().item()),
+                "length": direction.abs().item(),
+                "accuracy": right[mine].mean().item(),
+            }
+        )
+    return {"within_class": _degrees(rest), "classes": rows}
+
+
+def _accuracy(chances: Tensor, labels: Tensor) -> float:
+    return (chances.argmax(-1) == labels).float().mean().item()
+
+
+def _degrees(angles: Tensor, median: bool = False) -> float:
+    return math.degrees((angles.median() if median else angles.mean()).item())
