@@ -46,7 +46,7 @@ def main() -> int:
     def forward() -> None:
         parents, views = step.render(batch)
         with torch.autocast("cuda", torch.bfloat16, enabled=gpu, cache_enabled=False):
-            step.losses(parents, views, batch, 1)
+            step.losses(parents, views, batch)
 
     whole = make_step(step, batch)
     parts: list[Callable[[], object]] = [lambda: step.render(batch), forward]

@@ -173,9 +173,7 @@ class BasicBlock(nn.Module):
 
 
 class ResNetStep(Step):
-    def losses(
-        self, parents: Tensor, views: Tensor, batch: Batch, epoch: int
-    ) -> tuple[Tensor, Losses]:
+    def losses(self, parents: Tensor, views: Tensor, batch: Batch) -> tuple[Tensor, Losses]:
         found = self.model(views)
         if found.shape[1] == 2:
             circle = circle_loss(batch.angles, F.normalize(found, dim=1)).mean()

@@ -19,9 +19,9 @@ from torch import Tensor, nn
 
 from radialbeams.nn.angles import circle_loss, to_unit
 from radialbeams.nn.bic import RingBIC
-from radialbeams.nn.module import Canonicalizer, Outputs, mean_direction
+from radialbeams.nn.module import Canonicalizer, Outputs, Reading, mean_direction
 from radialbeams.nn.pose import Pose
-from radialbeams.nn.ring import answer, posterior, ring_loss
+from radialbeams.nn.ring import Posterior, answer, posterior, ring_loss
 
 # Which angle an image is turned back by, and which outputs its gradient moves.
 # `beam`: the likeliest beam and its offset; only that offset is moved, by ±1.5 beam steps at most.
@@ -79,15 +79,18 @@ class Localisation(Canonicalizer):
             raise ValueError(f"answers must be one of {names}; got {answers!r}.")
         self.answers = answers
 
-    def read(self, outputs: Outputs) -> tuple[Tensor, Tensor]:
-        found = posterior(*outputs)
-        unasked = found.angles.new_full((found.angles.shape[0],), math.nan)  # how sure it is
+    def read(self, outputs: Outputs) -> Reading:
+        angle = self._angle(posterior(*outputs))
+        # How sure it is, nobody asks here.
+        return Reading(angle, torch.full_like(angle, math.nan), torch.zeros_like(angle))
+
+    def _angle(self, found: Posterior) -> Tensor:
         if self.answers == "beam":
-            return answer(found), unasked
+            return answer(found)
         mean = mean_direction(found)
         if self.answers == "mean":
-            return mean, unasked
-        return answer(found).detach() + (mean - mean.detach()), unasked
+            return mean
+        return answer(found).detach() + (mean - mean.detach())
 
 
 @dataclass(frozen=True)
@@ -112,7 +115,7 @@ class Joint(nn.Module):
         if self.localisation is None:
             return Seen(self.classifier(images))
         outputs = self.localisation.network(self.localisation.sight(images))  # (N, |B|) twice
-        angles, _ = self.localisation.read(outputs)  # (N,)
+        angles = self.localisation.read(outputs).angle  # (N,)
         heard = angles.detach()  # the same angles, with as much of their gradient as is asked for
         if downstream:
             heard = heard + downstream * (angles - heard)

@@ -104,9 +104,7 @@ class JointStep(Step):
         super().__init__(fit.recipe, parents, cast(Views, fit.turned), fit.model, fit.optimizer)
         self.way, self.labels = fit.way, labels
 
-    def losses(
-        self, parents: Tensor, views: Tensor, batch: Batch, epoch: int
-    ) -> tuple[Tensor, Losses]:
+    def losses(self, parents: Tensor, views: Tensor, batch: Batch) -> tuple[Tensor, Losses]:
         upright = views
         if self.way.shown == "upright":
             with torch.no_grad():

@@ -182,11 +182,26 @@ def _exact_quarters(
     quarters = angles / (math.pi / 2)
     nearest = torch.round(quarters)
     exact = (quarters - nearest).abs() < QUARTER_TOLERANCE
+    if images.is_cuda:
+        return _all_quarters(images, out, torch.where(exact, nearest % 4, -1), fill, width)
     fill = fill.expand(len(images), -1, 1, 1)
     for k in torch.unique(nearest[exact]).tolist():
         which = (exact & (nearest == k)).nonzero().squeeze(1).to(images.device)
         turned = torch.rot90(images[which], int(k), (-2, -1))
         out[which] = _surround(turned, fill[which], width)
+    return out
+
+
+def _all_quarters(
+    images: Tensor, out: Tensor, quarters: Tensor, fill: Tensor, width: int
+) -> Tensor:
+    """The same for a GPU: all four turns of every image, since asking which costs far more.
+
+    `quarters` (N,) is 0 to 3, or anything else where the interpolated image stays.
+    """
+    for k in range(4):
+        turned = _surround(torch.rot90(images, k, (-2, -1)), fill, width)
+        out = torch.where((quarters == k)[:, None, None, None], turned, out)
     return out
 
 

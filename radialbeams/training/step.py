@@ -61,11 +61,27 @@ class Step:
         self.optimizer = optimizer
         self.prior = self.prior_type(recipe.model.num_beams).to(parents.device)
         self.mixed = parents.device.type == "cuda"
+        self.epoch = 0  # that the weights are of
+        self.weights = torch.ones(2, device=parents.device)  # of L_circle and L_prior
 
     def __call__(self, batch: Batch, epoch: int) -> Losses:
+        self.weigh(epoch)
+        return self.run(batch)
+
+    def weigh(self, epoch: int) -> None:
+        """Sets what the two losses count in this epoch. They lie on the device: a graph reads them
+        from there, whatever the epoch is that it was recorded in."""
+        if epoch != self.epoch:
+            self.epoch = epoch
+            for held, weight in zip(
+                self.weights, loss_weights(self.recipe.prior, epoch), strict=True
+            ):
+                held.fill_(weight)
+
+    def run(self, batch: Batch) -> Losses:
         parents, views = self.render(batch)
         with torch.autocast("cuda", torch.bfloat16, enabled=self.mixed, cache_enabled=False):
-            loss, losses = self.losses(parents, views, batch, epoch)
+            loss, losses = self.losses(parents, views, batch)
         self.optimizer.zero_grad(set_to_none=True)
         torch.autograd.backward(loss)
         if self.recipe.clip:
@@ -94,24 +110,22 @@ class Step:
             views = views * disc(views.shape[-1], views.device)
         return views
 
-    def losses(
-        self, parents: Tensor, views: Tensor, batch: Batch, epoch: int
-    ) -> tuple[Tensor, Losses]:
+    def losses(self, parents: Tensor, views: Tensor, batch: Batch) -> tuple[Tensor, Losses]:
         """What is minimised, and what is reported."""
         if isinstance(self.model, BIC):
-            return self._paper_losses(self.model, parents, views, batch, epoch)
+            return self._paper_losses(self.model, parents, views, batch)
         logits, offsets = self.model(views)
         loss, circle = ring_loss(batch.angles, logits, offsets, self.recipe.loss)
         return loss.mean(), Losses(circle.mean().detach(), circle.new_zeros(()))
 
     def _paper_losses(
-        self, model: BIC, parents: Tensor, views: Tensor, batch: Batch, epoch: int
+        self, model: BIC, parents: Tensor, views: Tensor, batch: Batch
     ) -> tuple[Tensor, Losses]:
-        circle_weight, prior_weight = loss_weights(self.recipe.prior, epoch)
+        circle_weight, prior_weight = self.weights
         context = model.embed(views)
         circle = circle_loss(batch.angles, model.decoder(context)).mean()
         prior = circle.new_zeros(())
-        if prior_weight:
+        if self.recipe.prior != "off":
             # The same light on both images of a pair: only the turn may tell them apart.
             zoom, shift = self.recipe.augmentation.geometry(batch.uniform)
             still = torch.zeros_like(batch.angles)
@@ -145,22 +159,23 @@ class GraphedStep:
     def __call__(self, batch: Batch, epoch: int) -> Losses:
         for held, new in zip(vars(self.static).values(), vars(batch).values(), strict=True):
             held.copy_(new)
+        self.step.weigh(epoch)
         if self.losses is None:
-            self.losses = self._record(epoch)
+            self.losses = self._record()
         else:
             self.graph.replay()
         return self.losses
 
-    def _record(self, epoch: int) -> Losses:
+    def _record(self) -> Losses:
         """Runs the step once for real on a side stream, as capture demands, then records it."""
         side = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         side.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(side):
-            losses = self.step(self.static, epoch)
+            losses = self.step.run(self.static)
         torch.cuda.current_stream().wait_stream(side)
         self.step.optimizer.zero_grad(set_to_none=True)
         with torch.cuda.graph(self.graph):
-            recorded = self.step(self.static, epoch)
+            recorded = self.step.run(self.static)
         # What capture returns is filled by the first replay only; this step's losses are real.
         for held, real in zip(vars(recorded).values(), vars(losses).values(), strict=True):
             held.copy_(real)
@@ -168,8 +183,5 @@ class GraphedStep:
 
 
 def make_step(step: Step, example: Batch) -> Callable[[Batch, int], Losses]:
-    """Captured where that is possible: on a GPU, for views that ask the CPU nothing."""
-    capturable = (
-        step.mixed and step.recipe.protocol == "leakfree" and step.recipe.prior != "dynamic"
-    )
-    return GraphedStep(step, example) if capturable else step
+    """Captured on a GPU: nothing in a step asks the CPU."""
+    return GraphedStep(step, example) if step.mixed else step
