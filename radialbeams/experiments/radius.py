@@ -231,10 +231,10 @@ def draw_parts(models: Mapping[str, Any]) -> Figure:
                 means = [one["whole"]["mean"], *(c["mean"] for c in cells)]
                 axes.plot(100 * np.asarray(hidden), means, line, color=colour, ms=2.5)
         axes.axhline(90, color="0.4", lw=0.7, ls=":")
-        axes.axhline(STILL_GOOD, color="0.4", lw=0.7, ls=":")
         axes.set(yscale="log")
         axes.set_title(f"{letter}  {name}, D = {one['length']}")
-        axes.xaxis.set_major_formatter("{x:g} %")
+        axes.set_xticks([0, 25, 50, 75, 100], ["0", "¼", "½", "¾", "1"])
+        axes.set_xlim(-3, 103)
         if letter in "cd":
             axes.set_xlabel("share of the beam that is hidden")
         if letter in "ac":
@@ -261,21 +261,16 @@ def draw_bands(models: Mapping[str, Any]) -> Figure:
     figure = look.new(look.PAGE, 2.4)
     panels = figure.subplots(1, 2, sharey=True)
     for axes, data, letter in zip(panels, ("coil100", "lfw"), "ab", strict=True):
-        for place, (kind, colour) in enumerate((("bic", look.BLUE), ("ring", look.ORANGE))):
+        for kind, colour in (("bic", look.BLUE), ("ring", look.ORANGE)):
             one = models[f"{kind}.{data}"]
-            for fill, alpha in (("zero", 0.3), ("mean", 1.0)):
+            for fill, line, inside in (("mean", "-", colour), ("zero", "--", "white")):
                 cells = _cells(one, "band", fill)
-                centres = np.array([100 * (c["start"] + c["end"]) / 2 for c in cells])
-                axes.bar(
-                    centres + 5 * (place - 0.5),
-                    [c["mean"] for c in cells],
-                    4.6,
-                    color=colour,
-                    alpha=alpha,
-                    label=f"{kind}, {'mean' if fill == 'mean' else 'black'}",
-                    zorder=3 if fill == "mean" else 2,
-                )
-            axes.axhline(one["whole"]["mean"], color=colour, lw=0.8, ls="--", zorder=4)
+                middles = [100 * (c["start"] + c["end"]) / 2 for c in cells]
+                means = [c["mean"] for c in cells]
+                words = "the mean" if fill == "mean" else "black"
+                label = f"{kind}, filled with {words}"
+                axes.plot(middles, means, f"o{line}", color=colour, mfc=inside, label=label, lw=1)
+            axes.axhline(one["whole"]["mean"], color=colour, lw=0.8, ls=":")
         axes.set(xlabel="eighth of the beam that is hidden, from centre to tip")
         axes.set_xticks([0, 25, 50, 75, 100], ["0", "¼", "½", "¾", "1"])
         axes.set_title(f"{letter}  {'COIL-100' if data == 'coil100' else 'LFW'}")
@@ -283,7 +278,7 @@ def draw_bands(models: Mapping[str, Any]) -> Figure:
         axes.set(yscale="log")
         look.plain_log(axes.yaxis)
         axes.yaxis.set_major_formatter("{x:g}°")
-    panels[0].set_ylabel("mean error; – – nothing hidden")
+    panels[0].set_ylabel("mean error; ··· nothing hidden")
     handles, labels = panels[0].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=4)
     return figure

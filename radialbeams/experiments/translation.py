@@ -236,11 +236,15 @@ def said(stable: Mapping[str, Any]) -> str:
     return f"±{math.floor(pixels)} px (the mean passes {BOUNDARY:g}° at {pixels:.1f} px)"
 
 
+def _pixels(pixels: float) -> str:
+    return f"≥ {FARTHEST} px" if pixels >= FARTHEST else f"{pixels:.1f} px"
+
+
 def sentence(models: Mapping[str, Any]) -> str:
     """How far the paper's setting is stable, and whether thicker beams help."""
 
-    def worst(name: str) -> float:
-        return float(min(models[name]["stable"][d]["pixels"] for d in DIRECTIONS))
+    def worst(name: str) -> str:
+        return _pixels(min(models[name]["stable"][d]["pixels"] for d in DIRECTIONS))
 
     thin, thick = (models[name_of(epsilon)] for epsilon in (EPSILONS[0], EPSILONS[-1]))
     signs = [compare(thick["stable"][d]["seeds"], thin["stable"][d]["seeds"]) for d in DIRECTIONS]
@@ -251,12 +255,12 @@ def sentence(models: Mapping[str, Any]) -> str:
         if -1 in signs and 1 not in signs
         else "thicker beams make no clear difference"
     )
-    reach = ", ".join(f"ε = {e}: {worst(name_of(e)):.1f} px" for e in EPSILONS)
+    reach = ", ".join(f"ε = {e}: {worst(name_of(e))}" for e in EPSILONS)
     return (
         f"Along its worse axis the mean passes {BOUNDARY:g}° at {reach}: by two standard errors "
         f"over seeds {helps}; the shipped ring, trained on views whose centre was moved, at "
-        f"{worst('shipped ring.coil100'):.1f} px, and the shipped bic, trained on centred ones for "
-        f"longer, at {worst('shipped bic.coil100'):.1f} px."
+        f"{worst('shipped ring.coil100')}, and the shipped bic, trained on centred ones for "
+        f"longer, at {worst('shipped bic.coil100')}."
     )
 
 
@@ -296,19 +300,21 @@ def draw_violins(data: dict[str, Any]) -> Figure:
         axes.set_title(f"{letter}  {direction} shifts, {'shipped' if names is shipped else 'bic'}")
         axes.grid(axis="x", visible=False)
         axes.set(ylabel="change of the answer", yscale="log", ylim=(0.02, 200))
-        axes.set_yticks([0.1, 1, 5, 10, 100], ["0.1°", "1°", "5°", "10°", "100°"])
+        axes.set_yticks([0.1, 1, 5, 20, 100], ["0.1°", "1°", "5°", "20°", "100°"])
         axes.minorticks_off()
     panels[-1].set_xticks(SHIFTS, [f"{shift:+d}".replace("-", "−") for shift in SHIFTS])
     panels[-1].set(xlabel="shift, pixels of a 128-pixel image", xlim=(-8.6, 8.6))
     handles = [Patch(color=colours[name], alpha=0.6, label=_reach(name, models)) for name in models]
-    figure.legend(handles=handles, loc="outside upper center", ncols=2)
+    title = "Shift at which the mean (bars) passes 5°, horizontal and vertical"
+    figure.legend(
+        handles=handles, loc="outside upper center", ncols=2, title=title, title_fontsize=7.5
+    )
     return figure
 
 
 def _reach(name: str, models: Mapping[str, Any]) -> str:
-    reach = [models[name]["stable"][direction]["pixels"] for direction in DIRECTIONS]
-    said = [f"≥ {FARTHEST}" if pixels >= FARTHEST else f"{pixels:.1f}" for pixels in reach]
-    return f"{name}: mean within 5° up to {said[0]} px across, {said[1]} px down"
+    stable = models[name]["stable"]
+    return f"{name}: " + " and ".join(_pixels(stable[d]["pixels"]) for d in DIRECTIONS)
 
 
 def _violins(
