@@ -144,7 +144,7 @@ def sentence(cells: Sequence[Record]) -> str:
             f"its authors' weights measure {AUTHORS[data]:g}°"
         )
     return (
-        f"By the paper's own formula, {'; '.join(parts)}. Other than in the authors' code the beams "
+        f"By the paper's own formula, {'; '.join(parts)}. Unlike in the authors' code the beams "
         "lie at equal angles, the hub hears their mean and every view has a fresh angle (see "
         "beams, prior and ablation for what that is worth); the views leak all the same, so none "
         "of it is the error on a user's picture."
