@@ -65,18 +65,25 @@ def recipe(variant: str, protocol: Protocol, seed: int, settings: Settings) -> R
     common: dict[str, Any] = {
         "protocol": protocol,
         "batch": settings.pick(quick=32, full=128),
-        "steps": settings.pick(quick=100, full=4096),
         "seed": seed,
     }
     if protocol == "paper":
         rate = settings.pick(quick=2e-3, full=1e-4)
         model = BICConfig.for_images(size, **changes)
-        return Recipe("coil100", model, size, learning_rate=rate, **common)
+        steps = settings.pick(quick=100, full=4096)
+        return Recipe("coil100", model, size, steps=steps, learning_rate=rate, **common)
     view = largest_view(size)
     model = BICConfig(view_size=view, beam_length=view // 2, **changes)
     rate = settings.pick(quick=2e-3, full=1e-3)
     return Recipe(
-        "coil100", model, size, learning_rate=rate, schedule="one-cycle", clip=1.0, **common
+        "coil100",
+        model,
+        size,
+        steps=settings.pick(quick=100, full=2048),
+        learning_rate=rate,
+        schedule="one-cycle",
+        clip=1.0,
+        **common,
     )
 
 
