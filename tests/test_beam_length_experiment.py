@@ -51,10 +51,12 @@ def border_is_not_read(kind: str) -> float:
 
 @pytest.fixture
 def without_data(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The drawing of any picture will do."""
+    """The drawing of any picture will do, and any figures of the shipped models."""
     pixels = torch.randint(256, (1, 3, 64, 64), dtype=torch.uint8)
     drawn = beam_length.pictures_of(pixels)
     monkeypatch.setattr(beam_length, "drawing", lambda settings: drawn)
+    swapped = {"zeros": {"mean": 0.5}, "corner": {"mean": 20.0}}
+    monkeypatch.setattr(beam_length, "swapped_shipped", lambda data, settings: swapped)
 
 
 # --- the plan ---
@@ -126,13 +128,15 @@ def test_a_canary_reads_the_black_border_off_noise(tmp_path: Path) -> None:
 @pytest.mark.usefixtures("without_data")
 def test_the_answer_follows_from_the_losses() -> None:
     read = beam_length.run(Settings(), records(Settings(), border_is_read))
-    assert "C is better than A" in read.why
-    assert "with adaptive padding C is worse than with black" in read.why
+    assert "C is better than A (3.0° against 15.0°)" in read.why
+    assert "C on adaptive padding is worse than C on black" in read.why
     assert read.ours["length with the least loss, COIL-100"] in ("B", "C")
     assert "2.0° → 70.0°" in read.ours["mean error of C with the other padding, COIL-100"]
     assert read.ours["ρ₄ that the network reads off white noise, leak-free views"] == 0
+    assert "lengths that leak: A, B, C" in read.why
+    assert "shipped bic.lfw (B) 20.0° instead of 0.5°" in read.why
     innocent = beam_length.run(Settings(), records(Settings(), border_is_not_read))
-    assert "with adaptive padding C is not clearly different than with black" in innocent.why
+    assert "C on adaptive padding does not clearly differ from C on black" in innocent.why
 
 
 @pytest.mark.usefixtures("without_data")

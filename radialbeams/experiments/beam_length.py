@@ -23,6 +23,7 @@ from radialbeams.experiments.geometry import padding_read
 from radialbeams.experiments.pictures import decode, encode
 from radialbeams.experiments.seeds import compare, mean_curve, spread
 from radialbeams.experiments.settings import QUICK, Settings
+from radialbeams.experiments.shipped import open_shipped
 from radialbeams.experiments.trainings import SEEDS, Trained, Training, errors, summary
 from radialbeams.nn.angles import circle_loss
 from radialbeams.nn.beams import Length, named_length
@@ -31,7 +32,7 @@ from radialbeams.nn.rotation import PADDINGS, Padding, largest_view
 from radialbeams.training.data import ImageSet, load
 from radialbeams.training.evaluate import evaluate, predict_with
 from radialbeams.training.fit import Fit
-from radialbeams.training.leaks import rho
+from radialbeams.training.leaks import ALERT, rho
 from radialbeams.training.noise import NoiseSource
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.step import Batch, Losses, Step
@@ -232,16 +233,18 @@ def run(settings: Settings, records: Records) -> Finding:
     for protocol, length in CANARIES:
         found = _of(f"canary-{protocol}-{length}", records)[0]["measured"]
         canaries[f"{protocol}-{length}"] = found
+    shipped = {name: swapped_shipped(name, settings) for name in DATA}
     data = {
         "cells": cells,
+        "shipped": shipped,
         "curves": curves,
         "canaries": canaries,
         "measured_leaks": measured_leaks(),
         "padding": {name: padding_read(size) for name, size in WIDTH.items()},
         "drawing": drawing(settings),
     }
-    why = settings.pick(quick=QUICK, full="") + sentence(cells, canaries)
-    return Finding(numbers(cells, canaries), why, data)
+    why = settings.pick(quick=QUICK, full="") + sentence(cells, canaries, shipped)
+    return Finding(numbers(cells, canaries, shipped), why, data)
 
 
 def _of(kind: str, records: Records) -> list[Record]:
@@ -282,7 +285,9 @@ def find(cells: Sequence[Record], data: str, length: str, padding: str) -> Recor
     return next(one for one in cells if wanted.items() <= one.items())
 
 
-def numbers(cells: Sequence[Record], canaries: Mapping[str, Any]) -> dict[str, Any]:
+def numbers(
+    cells: Sequence[Record], canaries: Mapping[str, Any], shipped: Mapping[str, Any]
+) -> dict[str, Any]:
     found: dict[str, Any] = {}
     for data, title in DATA.items():
         losses = {name: find(cells, data, name, "zeros")["test"]["mean"] for name in LENGTHS}
@@ -301,6 +306,9 @@ def numbers(cells: Sequence[Record], canaries: Mapping[str, Any]) -> dict[str, A
             found[f"mean error of {length} with the other padding, {title}"] = (
                 f"{one['mean']['mean']:.1f}° → {one['mean_swapped']['mean']:.1f}°"
             )
+        found[f"mean error of shipped bic.{data} with the other padding"] = (
+            f"{shipped[data]['zeros']['mean']:.1f}° → {shipped[data]['corner']['mean']:.1f}°"
+        )
     for name, one in canaries.items():
         protocol, length = name.split("-")
         words = f"length {length}" if protocol == "paper" else "leak-free views"
@@ -308,7 +316,9 @@ def numbers(cells: Sequence[Record], canaries: Mapping[str, Any]) -> dict[str, A
     return found
 
 
-def sentence(cells: Sequence[Record], canaries: Mapping[str, Any]) -> str:
+def sentence(
+    cells: Sequence[Record], canaries: Mapping[str, Any], shipped: Mapping[str, Any]
+) -> str:
     """Is the hypothesis right that the border is what longer beams gain by?"""
     parts = []
     for data, title in DATA.items():
@@ -316,24 +326,43 @@ def sentence(cells: Sequence[Record], canaries: Mapping[str, Any]) -> str:
             find(cells, data, length, padding)
             for length, padding in (("A", "zeros"), ("C", "zeros"), ("C", "corner"))
         )
-        gain = compare(border["test"], short["test"])
-        lost = compare(adaptive["test"], border["test"])
+        gain = _SIGNS[compare(border["test"], short["test"])]
+        lost = _SIGNS[compare(adaptive["test"], border["test"])]
         parts.append(
-            f"on {title} C {_SIGNS[gain]} than A ({border['degrees']['mean']:.1f}° against "
-            f"{short['degrees']['mean']:.1f}°), with adaptive padding C {_SIGNS[lost]} than with "
-            f"black ({adaptive['degrees']['mean']:.1f}°), and C trained on black makes "
-            f"{border['mean_swapped']['mean']:.0f}° of mean error on adaptive padding instead of "
-            f"{border['mean']['mean']:.1f}°"
+            f"on {title} C {gain} A ({border['degrees']['mean']:.1f}° against "
+            f"{short['degrees']['mean']:.1f}°), C on adaptive padding {lost} C on black "
+            f"({adaptive['degrees']['mean']:.1f}°), C trained on black makes "
+            f"{border['mean_swapped']['mean']:.1f}° of mean error on adaptive padding instead of "
+            f"{border['mean']['mean']:.1f}°, and shipped bic.{data} (B) "
+            f"{shipped[data]['corner']['mean']:.1f}° instead of "
+            f"{shipped[data]['zeros']['mean']:.1f}°"
         )
-    read = ", ".join(f"{length} {canaries[f'paper-{length}']['rho4'][0]:.2f}" for length in LENGTHS)
+    found = {length: canaries[f"paper-{length}"]["rho4"][0] for length in LENGTHS}
+    leaks = [length for length, value in found.items() if value > ALERT]
+    read = ", ".join(f"{length} {value:.2f}" for length, value in found.items())
+    meaning = f"lengths that leak: {', '.join(leaks) or 'none'}"
     return (
-        f"By two standard errors over seeds, {'; '.join(parts)}; the border is a leak: trained on "
-        f"white noise the network reads the angle modulo 90° with ρ₄ of {read} (1 is exactly, 0 "
-        f"not at all; {canaries['leakfree-B']['rho4'][0]:.2f} off leak-free views)."
+        f"By two standard errors over seeds, {'; '.join(parts)}; {meaning}, since trained on white "
+        f"noise the network reads the angle modulo 90° with ρ₄ of {read} (1 is exactly, 0 not at "
+        f"all; {canaries['leakfree-B']['rho4'][0]:.2f} off leak-free views)."
     )
 
 
-_SIGNS = {-1: "is better", 0: "is not clearly different", 1: "is worse"}
+_SIGNS = {-1: "is better than", 0: "does not clearly differ from", 1: "is worse than"}
+
+
+def swapped_shipped(data: str, settings: Settings) -> dict[str, Any]:
+    """The errors of a shipped model, trained on black padding, on both."""
+    limit = settings.pick(quick=24, full=300)
+    there = open_shipped(f"bic.{data}", settings, limit=limit)
+    predict = partial(predict_with, there.model)
+    return {
+        padding: summary(
+            evaluate(predict, there.images, PaperViews(padding), seeds=1, device=there.device)
+        )
+        for padding in PADDINGS
+    }
+
 
 # --- figures ---
 
@@ -394,7 +423,7 @@ def draw_lengths(data: dict[str, Any]) -> Figure:
         axes.set_title(f"{letter}  {title}, test")
         figures.plain_log(axes.yaxis)
     coil.set_ylabel("circle loss")
-    _draw_swapped(dots, data["cells"])
+    _draw_swapped(dots, data["cells"], data["shipped"])
     handles = {f"length {name}": colour for name, colour in _colours().items()}
     figures.legend_above(figure, handles, {WORDS["zeros"]: "-", WORDS["corner"]: "--"})
     return figure
@@ -425,35 +454,33 @@ def _draw_picture(axes: Axes, drawn: dict[str, Any], padding: str) -> None:
         )
 
 
-def _draw_swapped(axes: Axes, cells: Sequence[Record]) -> None:
+def _draw_swapped(axes: Axes, cells: Sequence[Record], shipped: Mapping[str, Any]) -> None:
     """From the padding that was trained on to the one that was not."""
     from radialbeams.experiments import figures
 
-    rows = [
-        (data, length, padding)
-        for data in DATA
-        for length in LENGTHS
-        for padding in PADDINGS
-        if not (length == "A" and padding == "corner")
-    ]
-    for place, (data, length, padding) in enumerate(rows):
-        one = find(cells, data, length, padding)
-        before, after = one["mean"]["mean"], one["mean_swapped"]["mean"]
+    rows: list[tuple[str, str, float, float]] = []  # label, length, before, after
+    for data, title in DATA.items():
+        for one in (find(cells, data, "B", "zeros"), find(cells, data, "C", "zeros")):
+            after = one["mean_swapped"]["mean"]
+            label = f"{title}, {one['length']}"
+            rows.append((label, one["length"], one["mean"]["mean"], after))
+        both = shipped[data]
+        rows.append((f"bic.{data}", "B", both["zeros"]["mean"], both["corner"]["mean"]))
+    for place, (_, length, before, after) in enumerate(rows):
         colour = _colours()[length]
-        look = "-" if padding == "zeros" else "--"
-        axes.plot([before, after], [place, place], look, color=colour, lw=1)
+        axes.plot([before, after], [place, place], color=colour, lw=1)
         axes.plot([before], [place], "o", color=colour)
         axes.plot([after], [place], "o", color=colour, mfc="white")
-    axes.set_yticks(range(len(rows)), [f"{DATA[data]}, {length}" for data, length, _ in rows])
+    axes.set_yticks(range(len(rows)), [row[0] for row in rows])
     axes.set(ylim=(len(rows) - 0.5, -0.5), xscale="log", xlabel="mean error")
     figures.plain_log(axes.xaxis)
     axes.xaxis.set_major_formatter("{x:g}°")
     axes.grid(axis="y", visible=False)
-    axes.set_title("f  ○ with the other padding")
+    axes.set_title("f  ● on black, ○ on adaptive")
 
 
 def draw_leak(data: dict[str, Any]) -> Figure:
-    """What networks read off white noise: this one by length, and the canaries of `leaks`."""
+    """What networks read off white noise: this one by length, and those of `leaks`."""
     from radialbeams.experiments import figures
 
     cited = [
@@ -471,7 +498,7 @@ def draw_leak(data: dict[str, Any]) -> Figure:
     panels[0].set_title("a  the paper's network on white noise")
     if cited:
         _bars(panels[1], cited)
-        panels[1].set_title("b  canaries of `radialbeams leaks`, 600,000 views")
+        panels[1].set_title("b  canaries of `radialbeams leaks`")
     for axes in panels:
         axes.set(xlabel="1: the angle is read; 0: chance", xlim=(-0.08, 1.05))
         axes.axvline(0, color="0.3", lw=0.7)
