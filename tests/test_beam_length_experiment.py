@@ -55,6 +55,8 @@ def without_data(monkeypatch: pytest.MonkeyPatch) -> None:
     pixels = torch.randint(256, (1, 3, 64, 64), dtype=torch.uint8)
     drawn = beam_length.pictures_of(pixels)
     monkeypatch.setattr(beam_length, "drawing", lambda settings: drawn)
+    edges = {"zeros": 33.0, "corner": 4.0}
+    monkeypatch.setattr(beam_length, "border", lambda data, settings: edges)
     swapped = {"zeros": {"mean": 0.5}, "corner": {"mean": 20.0}}
     monkeypatch.setattr(beam_length, "swapped_shipped", lambda data, settings: swapped)
 
@@ -167,3 +169,11 @@ def test_the_adaptive_padding_has_the_colour_of_the_corner() -> None:
     drawn = beam_length.pictures_of(pixels)
     assert decode(drawn["corner"]).min() == decode(drawn["corner"]).max() == 40
     assert decode(drawn["zeros"]).min() == 0
+
+
+def test_the_step_at_the_border_is_what_the_padding_leaves_of_it() -> None:
+    pixels = torch.full((2, 3, 16, 16), 40, dtype=torch.uint8)
+    assert beam_length.edge_step(pixels, "zeros") == 40
+    assert beam_length.edge_step(pixels, "corner") == 0
+    pixels[..., -1, :] = 80  # one edge of four, and the ends of two more
+    assert beam_length.edge_step(pixels, "corner") == pytest.approx(40 / 4 + 2 * 40 / 64, abs=0.1)
