@@ -140,14 +140,14 @@ def draw_seeds(sets: Mapping[str, Any]) -> Figure:
         dots.plot(found["values"], [place] * len(found["values"]), "o", color=colour, ms=3.5)
         dots.plot([found["mean"]], [place], "|", color=colour, ms=14)
         height = [place - 0.3, place + 0.3]
-        dots.plot([PRINTED[data]] * 2, height, color="0.2", lw=1)
-        dots.plot([AUTHORS[data]] * 2, height, ":", color="0.2", lw=1)
+        for known, mark in ((PRINTED, figures.GREEN), (AUTHORS, figures.PINK)):
+            dots.plot([known[data]] * 2, height, color=mark, lw=1.2)
     dots.set_yticks(range(len(DATA)), list(DATA.values()))
     dots.set(xscale="log", xlabel="paper-equivalent error, test", ylim=(1.5, -0.5))
     figures.plain_log(dots.xaxis)
     dots.xaxis.set_major_formatter("{x:g}°")
     dots.grid(axis="y", visible=False)
-    dots.set_title("a  every seed a dot; – their mean")
+    dots.set_title("a  every seed a dot; | their mean")
     for axes, (data, title), letter in zip(panels, DATA.items(), "bc", strict=True):
         curves = sets[data]["curves"]
         figures.band(axes, curves["train_step"], curves["train"], colours[data], "-")
@@ -156,8 +156,8 @@ def draw_seeds(sets: Mapping[str, Any]) -> Figure:
         axes.set_title(f"{letter}  {title}")
         figures.plain_log(axes.yaxis)
     panels[0].set_ylabel("circle loss")
-    looks = {"training": "-", "test": "--", "authors' weights": ":"}
-    figures.legend_above(figure, {"the paper prints": "0.2"}, looks)
+    marks = {"the paper prints": figures.GREEN, "its authors' weights": figures.PINK}
+    figures.legend_above(figure, marks, {"training": "-", "test": "--"})
     return figure
 
 
