@@ -21,6 +21,7 @@ SUMMARIES = {
     "saliency": "which pixels decide, and whether the maps turn with the image",
     "translation": "errors under shifts of the image",
     "radius": "what the inner and the outer parts of the beams are worth",
+    "protocol": "the paper's network under the paper's protocol, over five seeds",
     "ablation": "what context, hub, λ, layers and thickness are worth",
     "downstream": "accuracy of a classifier over rotation, with and without uprighting",
     "end-to-end": "the canonicaliser trained by what comes after it, and by the angle, and by both",

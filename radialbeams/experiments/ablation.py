@@ -1,0 +1,245 @@
+"""What each part of the paper's network is worth: one thing changed at a time.
+
+Under the paper's protocol with the paper's optimizer; and on views that do not leak, with the rate
+and schedule of the shipped models, so that a part is judged by what it can do rather than by how
+fast it starts. The two columns do not compare with each other, only within themselves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from radialbeams.experiments.experiment import Experiment, Finding, Record, Records
+from radialbeams.experiments.seeds import compare, spread
+from radialbeams.experiments.settings import QUICK, Settings
+from radialbeams.experiments.trainings import Training
+from radialbeams.nn.bic import BICConfig
+from radialbeams.nn.rotation import largest_view
+from radialbeams.training.recipe import Recipe
+from radialbeams.training.views import Protocol
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+BASE = "base"
+# What is changed of the paper's network: three layers, λ = 0.5, the hub hears the mean, ε = 1.
+VARIANTS: dict[str, dict[str, Any]] = {
+    BASE: {},
+    "context-off": {"context_layers": 0},
+    "layers-1": {"context_layers": 1},
+    "layers-5": {"context_layers": 5},
+    "hub-summed": {"hub": "sum"},
+    "hub-dead": {"hub": "dead"},
+    "lambda-0.1": {"edge_factor": 0.1},
+    "lambda-1": {"edge_factor": 1.0},
+    "epsilon-0": {"epsilon": 0},
+    "epsilon-2": {"epsilon": 2},
+    "epsilon-3": {"epsilon": 3},
+}
+WORDS = {
+    BASE: "base: 3 layers, mean hub, λ = 0.5, ε = 1",
+    "context-off": "no context",
+    "layers-1": "1 layer",
+    "layers-5": "5 layers",
+    "hub-summed": "hub summed, as in the text",
+    "hub-dead": "hub dead, as in the authors' code",
+    "lambda-0.1": "λ = 0.1",
+    "lambda-1": "λ = 1",
+    "epsilon-0": "ε = 0",
+    "epsilon-2": "ε = 2",
+    "epsilon-3": "ε = 3",
+}
+SHOWN: tuple[Protocol, ...] = ("paper", "leakfree")
+CHANCE = 90.0  # degrees of mean error
+
+
+def kind(variant: str, protocol: Protocol) -> str:
+    return f"{protocol}-{variant}"
+
+
+def recipe(variant: str, protocol: Protocol, seed: int, settings: Settings) -> Recipe:
+    size = settings.pick(quick=64, full=128)
+    changes = {"latent": settings.pick(quick=64, full=128), **VARIANTS[variant]}
+    common: dict[str, Any] = {
+        "protocol": protocol,
+        "batch": settings.pick(quick=32, full=128),
+        "seed": seed,
+    }
+    if protocol == "paper":
+        rate = settings.pick(quick=2e-3, full=1e-4)
+        model = BICConfig.for_images(size, **changes)
+        steps = settings.pick(quick=100, full=4096)
+        return Recipe("coil100", model, size, steps=steps, learning_rate=rate, **common)
+    view = largest_view(size)
+    model = BICConfig(view_size=view, beam_length=view // 2, **changes)
+    rate = settings.pick(quick=2e-3, full=1e-3)
+    return Recipe(
+        "coil100",
+        model,
+        size,
+        steps=settings.pick(quick=100, full=2048),
+        learning_rate=rate,
+        schedule="one-cycle",
+        clip=1.0,
+        **common,
+    )
+
+
+def trainings(settings: Settings) -> list[Training]:
+    return [
+        Training(
+            f"{kind(variant, protocol)}-seed{seed}",
+            recipe(variant, protocol, seed, settings),
+            {"kind": kind(variant, protocol)},
+            images=settings.pick(quick=400, full=None),
+            held_out=settings.pick(quick=100, full=None),
+        )
+        for protocol in SHOWN
+        for variant in VARIANTS
+        for seed in settings.seeds_of(quick=1, full=3)
+    ]
+
+
+# --- what was found ---
+
+
+def run(settings: Settings, records: Records) -> Finding:
+    cells = []
+    for protocol in SHOWN:
+        for variant in VARIANTS:
+            runs = [
+                record
+                for record in records.values()
+                if record["tags"]["kind"] == kind(variant, protocol)
+            ]
+            cells.append({"protocol": protocol, "variant": variant, **cell(runs)})
+    for one in cells:
+        one["sign"] = sign(one, find(cells, one["protocol"], BASE))
+    why = settings.pick(quick=QUICK, full="") + sentence(cells)
+    return Finding(numbers(cells), why, {"cells": cells})
+
+
+def cell(runs: Sequence[Record]) -> dict[str, Any]:
+    """A run whose loss left the numbers has no figures; that it did is one."""
+    tested = [run["measured"]["so2"] for run in runs if "measured" in run]
+    return {
+        "diverged": len(runs) - len(tested),
+        "parameters": next((run["parameters"] for run in runs if "measured" in run), None),
+        **{
+            name: spread([one[key] for one in tested]) if tested else None
+            for name, key in (("mean", "mean"), ("degrees", "paper_equivalent"))
+        },
+    }
+
+
+def sign(one: Mapping[str, Any], base: Mapping[str, Any]) -> int:
+    """1 where it is worse than the base by more than two standard errors over seeds, −1 better."""
+    if one["mean"] is None or base["mean"] is None:
+        return 1 if base["mean"] is not None else 0
+    return compare(one["mean"], base["mean"])
+
+
+def find(cells: Sequence[Record], protocol: str, variant: str) -> Record:
+    wanted = {"protocol": protocol, "variant": variant}
+    return next(one for one in cells if wanted.items() <= one.items())
+
+
+def numbers(cells: Sequence[Record]) -> dict[str, str]:
+    words = {-1: "better", 0: "no clear difference", 1: "worse"}
+    found = {}
+    for one in cells:
+        text = _degrees(one)
+        if one["variant"] != BASE:
+            text += f" ({words[one['sign']]})"
+        found[f"mean error, {one['protocol']}, {WORDS[one['variant']]}"] = text
+    return found
+
+
+def _degrees(one: Mapping[str, Any]) -> str:
+    if one["mean"] is None:
+        return "diverged"
+    return f"{one['mean']['mean']:.2f}° ± {one['mean']['std']:.2f}°"
+
+
+def sentence(cells: Sequence[Record]) -> str:
+    parts = []
+    for protocol in SHOWN:
+        here = [one for one in cells if one["protocol"] == protocol and one["variant"] != BASE]
+        named = {
+            word: [WORDS[one["variant"]] for one in here if one["sign"] == sign]
+            for word, sign in (("worse", 1), ("better", -1))
+        }
+        said = "; ".join(f"{word}: {', '.join(found) or 'none'}" for word, found in named.items())
+        base = _degrees(find(cells, protocol, BASE))
+        parts.append(f"under {protocol} against {base} {said}")
+    return (
+        "The paper has no ablation; by two standard errors over seeds, "
+        + "; and ".join(parts)
+        + ". What is not named makes no clear difference."
+    )
+
+
+# --- figures ---
+
+
+def draw(record: Record) -> dict[str, Figure]:
+    return {"": draw_variants(record["data"]["cells"])}
+
+
+def draw_variants(cells: Sequence[Record]) -> Figure:
+    """Every seed a dot, the base as a line to compare with."""
+    from radialbeams.experiments import figures
+
+    figure = figures.new(figures.PAGE, 3.0)
+    panels = figure.subplots(1, 2)
+    titles = ("a  the paper's protocol and optimizer", "b  leak-free views, one-cycle rate")
+    for axes, protocol, title in zip(panels, SHOWN, titles, strict=True):
+        base = find(cells, protocol, BASE)
+        if base["mean"] is not None:
+            axes.axvline(base["mean"]["mean"], color="0.4", lw=0.8, ls="--")
+        for place, variant in enumerate(VARIANTS):
+            _dots(axes, find(cells, protocol, variant), place)
+        axes.set(xscale="log", xlabel="mean error, test", ylim=(len(VARIANTS) - 0.5, -0.5))
+        figures.plain_log(axes.xaxis)
+        axes.xaxis.set_major_formatter("{x:g}°")
+        axes.set_yticks(range(len(VARIANTS)), [WORDS[variant] for variant in VARIANTS])
+        axes.grid(axis="y", visible=False)
+        axes.set_title(title)
+    panels[1].tick_params(labelleft=False)
+    for colour, label in zip(
+        _colours().values(), ("better", "no difference", "worse"), strict=True
+    ):
+        panels[0].plot([], [], "o", color=colour, label=label)
+    figure.legend(loc="outside upper center", ncols=3)
+    return figure
+
+
+def _colours() -> dict[int, str]:
+    from radialbeams.experiments import figures
+
+    return {-1: figures.GREEN, 0: figures.GREY, 1: figures.ORANGE}
+
+
+def _dots(axes: Axes, one: Mapping[str, Any], place: float) -> None:
+    colour = _colours()[one["sign"]]
+    if one["mean"] is None:
+        axes.annotate("diverged", (CHANCE, place), color=colour, va="center", ha="right")
+        return
+    values = one["mean"]["values"]
+    axes.plot(values, [place] * len(values), "o", color=colour, ms=3)
+    axes.plot([one["mean"]["mean"]], [place], "|", color=colour, ms=10)
+
+
+EXPERIMENT = Experiment(
+    name="ablation",
+    claim=(
+        "The network encodes context on a directed wheel graph whose hub gathers all beams, with "
+        "an edge factor λ, and beams of thickness ε = 1; none of it is taken out to see"
+    ),
+    paper={"ablation": "none printed"},
+    run=run,
+    draw=draw,
+    trainings=trainings,
+)

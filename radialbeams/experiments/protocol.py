@@ -1,0 +1,173 @@
+"""The paper's network under the paper's protocol over five seeds, on COIL-100 and LFW.
+
+With the recipes on the cards of the shipped models, shortened to the number of steps and the batch
+of the authors' code. The optimizer that the paper describes, on the same views, is the base of
+`ablation` and length B of `beam-length`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import fields, replace
+from typing import TYPE_CHECKING, Any
+
+from radialbeams import zoo
+from radialbeams.experiments.experiment import Experiment, Finding, Record, Records
+from radialbeams.experiments.seeds import mean_curve, spread
+from radialbeams.experiments.settings import QUICK, Settings
+from radialbeams.experiments.trainings import Training
+from radialbeams.nn.bic import BICConfig
+from radialbeams.training.recipe import Recipe
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+DATA = {"coil100": "COIL-100", "lfw": "LFW"}
+# Paper-equivalent degrees: what the paper prints, and what its authors' weights measured on real
+# images that include the ones that they were trained on.
+PRINTED = {"coil100": 13.0, "lfw": 12.0}
+AUTHORS = {"coil100": 9.5, "lfw": 16.1}
+KEPT = ("mean", "median", "p95", "paper_equivalent", "within_5", "within_10", "flips")
+
+
+def shipped_recipe(data: str) -> Recipe:
+    """As on the card of `bic.coil100` or `bic.lfw`; the card also says what came of it."""
+    training = zoo.find(f"bic.{data}").card["training"]
+    known = {field.name for field in fields(Recipe)}
+    return Recipe.from_dict({name: value for name, value in training.items() if name in known})
+
+
+def recipe(data: str, seed: int, settings: Settings) -> Recipe:
+    found = replace(shipped_recipe(data), batch=128, steps=4096, seed=seed)
+    if settings.quick:
+        model = BICConfig.for_images(64, latent=64)
+        found = replace(found, model=model, parent_size=64, batch=32, steps=150, average=0.0)
+        found = replace(found, learning_rate=2e-3)
+    return found
+
+
+def trainings(settings: Settings) -> list[Training]:
+    return [
+        Training(
+            f"{data}-seed{seed}",
+            recipe(data, seed, settings),
+            {"data": data},
+            images=settings.pick(quick=400, full=None),
+            held_out=settings.pick(quick=100, full=None),
+            validations=settings.pick(quick=3, full=8),
+        )
+        for data in reversed(DATA)  # the longest first
+        for seed in settings.seeds_of(quick=2, full=5)
+    ]
+
+
+# --- what was found ---
+
+
+def run(settings: Settings, records: Records) -> Finding:
+    sets: dict[str, Any] = {}
+    for data in DATA:
+        runs = [
+            record
+            for record in records.values()
+            if record["tags"]["data"] == data and "measured" in record
+        ]
+        sets[data] = {**cell(runs), "curves": along(runs)}
+    ours = {}
+    for data, title in DATA.items():
+        ours[f"paper-equivalent error, {title}"] = _figure(sets[data], "paper_equivalent")
+        ours[f"mean error, {title}"] = _figure(sets[data], "mean")
+        ours[f"flips, {title}"] = f"{sets[data]['flips']['mean']:.2%}"
+    why = settings.pick(quick=QUICK, full="") + sentence(sets)
+    return Finding(ours, why, {"sets": sets})
+
+
+def cell(runs: Sequence[Record]) -> dict[str, Any]:
+    found: dict[str, Any] = {"training_images": runs[0]["training_images"], "seeds": len(runs)}
+    for name in KEPT:
+        found[name] = spread([run["measured"]["so2"][name] for run in runs])
+    return found
+
+
+def along(runs: Sequence[Record]) -> dict[str, Any]:
+    points = [[p["so2"]["circle_loss"] for p in run["validations"]] for run in runs]
+    return {
+        "train_step": runs[0]["curve"]["step"],
+        "train": mean_curve([run["curve"]["circle_loss"] for run in runs]),
+        "test_step": [point["step"] for point in runs[0]["validations"]],
+        "test": mean_curve(points),
+    }
+
+
+def _figure(one: Record, name: str) -> str:
+    values = one[name]["values"]
+    text = f"{one[name]['mean']:.2f}° ± {one[name]['std']:.2f}°"
+    return f"{text} over {one['seeds']} seeds, {min(values):.2f}° to {max(values):.2f}°"
+
+
+def sentence(sets: Mapping[str, Any]) -> str:
+    parts = []
+    for data, title in DATA.items():
+        found = sets[data]["paper_equivalent"]
+        parts.append(
+            f"{found['mean']:.1f}° on {title}, the worst seed {max(found['values']):.1f}°, where "
+            f"the paper prints {PRINTED[data]:g}° and its authors' weights measure "
+            f"{AUTHORS[data]:g}°"
+        )
+    return (
+        f"By the paper's own formula {'; '.join(parts)}. Unlike in the authors' code the beams "
+        "lie at equal angles, the hub hears their mean and every view has a fresh angle (see "
+        "beams, prior and ablation for what that is worth); the views leak all the same, so none "
+        "of it is the error on a user's picture."
+    )
+
+
+# --- figures ---
+
+
+def draw(record: Record) -> dict[str, Figure]:
+    return {"": draw_seeds(record["data"]["sets"])}
+
+
+def draw_seeds(sets: Mapping[str, Any]) -> Figure:
+    from radialbeams.experiments import figures
+
+    figure = figures.new(figures.PAGE, 2.5)
+    dots, *panels = figure.subplots(1, 3)
+    colours = dict(zip(DATA, (figures.BLUE, figures.ORANGE), strict=True))
+    for place, (data, colour) in enumerate(colours.items()):
+        found = sets[data]["paper_equivalent"]
+        dots.plot(found["values"], [place] * len(found["values"]), "o", color=colour, ms=3.5)
+        dots.plot([found["mean"]], [place], "|", color=colour, ms=14)
+        height = [place - 0.3, place + 0.3]
+        for known, mark in ((PRINTED, figures.GREEN), (AUTHORS, figures.PINK)):
+            dots.plot([known[data]] * 2, height, color=mark, lw=1.2)
+    dots.set_yticks(range(len(DATA)), list(DATA.values()))
+    dots.set(xscale="log", xlabel="paper-equivalent error, test", ylim=(1.5, -0.5))
+    figures.plain_log(dots.xaxis)
+    dots.xaxis.set_major_formatter("{x:g}°")
+    dots.grid(axis="y", visible=False)
+    dots.set_title("a  every seed a dot; | their mean")
+    for axes, (data, title), letter in zip(panels, DATA.items(), "bc", strict=True):
+        curves = sets[data]["curves"]
+        figures.band(axes, curves["train_step"], curves["train"], colours[data], "-")
+        figures.band(axes, curves["test_step"], curves["test"], colours[data], "--")
+        axes.set(yscale="log", xlabel="training steps")
+        axes.set_title(f"{letter}  {title}")
+        figures.plain_log(axes.yaxis)
+    panels[0].set_ylabel("circle loss")
+    marks = {"the paper prints": figures.GREEN, "its authors' weights": figures.PINK}
+    figures.legend_above(figure, marks, {"training": "-", "test": "--"})
+    return figure
+
+
+EXPERIMENT = Experiment(
+    name="protocol",
+    claim="The regression error is 13° on COIL-100 and 12° on LFW with random continuous rotations",
+    paper={
+        f"paper-equivalent error, {title}": f"{PRINTED[data]:g}°" for data, title in DATA.items()
+    },
+    run=run,
+    draw=draw,
+    trainings=trainings,
+)

@@ -1,0 +1,296 @@
+"""What the inner and the outer parts of the beams are worth: errors with a part of them masked.
+
+The network is the one that was trained on whole beams, so a mask shows it something new. Two fills
+bracket that: `mean`, what the beams hold on average at that radius, which has no direction and is
+the least foreign; and `zero`, black, which puts an edge there. A third mask hides one eighth of the
+beam at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from radialbeams.experiments.experiment import Experiment, Finding, Record, Records
+from radialbeams.experiments.settings import QUICK, Settings
+from radialbeams.experiments.shipped import Shipped, open_shipped
+from radialbeams.nn.angles import angular_error, from_unit
+from radialbeams.nn.bic import BIC, Network
+from radialbeams.nn.encoder import spatial_table
+from radialbeams.nn.ring import answer, posterior
+from radialbeams.training.evaluate import summarise
+from radialbeams.training.views import draw_angles
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+SHIPPED = ("bic.coil100", "ring.coil100", "bic.lfw", "ring.lfw")
+Part = Literal["inner", "outer", "band"]
+Fill = Literal["mean", "zero"]
+FILLS: tuple[Fill, ...] = ("mean", "zero")
+BANDS = 8
+STILL_GOOD = 10.0  # degrees of mean error up to which what is left is called enough
+
+
+class Mask(NamedTuple):
+    """Samples from `start` up to `end` of the beam are hidden, as shares of its length."""
+
+    part: Part
+    start: float
+    end: float
+
+
+def masks(steps: int) -> list[Mask]:
+    """From the centre outwards, from the tip inwards, and one band at a time."""
+    shares = [step / steps for step in range(1, steps)]
+    found = [Mask("inner", 0.0, share) for share in shares]
+    found += [Mask("outer", share, 1.0) for share in reversed(shares)]
+    return found + [Mask("band", k / BANDS, (k + 1) / BANDS) for k in range(BANDS)]
+
+
+def masked(beams: Tensor, mask: Mask, fill: Tensor | float) -> Tensor:
+    """(N, |B|, C, 2ε + 1, D) with a part of every beam replaced; `fill` is a number or like D."""
+    length = beams.shape[-1]
+    sample = torch.arange(length, device=beams.device)
+    hidden = (sample >= round(mask.start * length)) & (sample < round(mask.end * length))
+    return torch.where(hidden, fill, beams)
+
+
+def answers(model: Network, beams: Tensor) -> Tensor:
+    """(N, |B|, C, 2ε + 1, D) → (N,) radians: the model behind its own sampling."""
+    if isinstance(model, BIC):
+        return from_unit(model.decoder(model.context(model.encoder(beams))))
+    return answer(posterior(*model.ring(beams)))
+
+
+@torch.inference_mode()
+def mean_beam(there: Shipped, batch: int = 64) -> Tensor:
+    """(C, 1, D): the mean over images, turns, beams and their width, at each radius.
+
+    It is the same for every beam, so it says nothing about the angle.
+    """
+    total, count = torch.zeros(()), 0
+    for beams, _ in batches(there, batch):
+        total = total + beams.mean(dim=(1, 3), keepdim=True).sum(0)[0].cpu()
+        count += len(beams)
+    return total.to(there.device) / count
+
+
+def batches(there: Shipped, batch: int) -> Iterator[tuple[Tensor, Tensor]]:
+    """The beams of every held-out image at one angle each, and those angles."""
+    turns = draw_angles("evaluation", 0, 0, len(there.images))
+    for start in range(0, len(there.images), batch):
+        part = slice(start, start + batch)
+        prepared = there.views.prepare(there.images.images[part].to(there.device))
+        yield there.model.beams(there.views.turn(prepared, turns[part])), turns[part]
+
+
+@torch.inference_mode()
+def profile(there: Shipped, steps: int, show: Any = None, batch: int = 64) -> dict[str, Any]:
+    """Errors with nothing hidden, and with each mask in each fill."""
+    fills: dict[Fill, Tensor | float] = {"mean": mean_beam(there, batch), "zero": 0.0}
+    asked: list[tuple[Mask, Fill]] = [(mask, fill) for mask in masks(steps) for fill in FILLS]
+    errors: list[list[Tensor]] = [[] for _ in range(1 + len(asked))]
+    done = 0
+    for beams, turns in batches(there, batch):
+        errors[0].append(angular_error(answers(there.model, beams).cpu(), turns))
+        for row, (mask, fill) in enumerate(asked, 1):
+            found = answers(there.model, masked(beams, mask, fills[fill]))
+            errors[row].append(angular_error(found.cpu(), turns))
+        done += len(turns)
+        if show is not None:
+            show(done, len(there.images))
+    whole, *rest = (figures(torch.cat(parts)) for parts in errors)
+    config = there.model.config
+    return {
+        "images": len(there.images),
+        "length": config.beam_length,
+        "unread": unread(there.model),
+        "whole": whole,
+        "cells": [
+            {**mask._asdict(), "fill": fill, **found}
+            for (mask, fill), found in zip(asked, rest, strict=True)
+        ],
+    }
+
+
+def figures(errors: Tensor) -> dict[str, float]:
+    found = summarise(errors[None])
+    kept = ("mean", "median", "within_10", "paper_equivalent")
+    return {name: float(f"{getattr(found, name):.4g}") for name in kept}
+
+
+def unread(model: Network) -> int:
+    """How many samples at the tip never reach the output: strides that do not divide evenly."""
+    if not isinstance(model, BIC):
+        return 0  # the ring pads along the radius, and drops nothing
+    length = model.config.beam_length
+    used = 1
+    for layer in reversed(spatial_table(length)):
+        used = (used - 1) * layer.stride + layer.kernel
+    return length - 2 - used  # the proximity encoder takes one sample at each end
+
+
+# --- the experiment ---
+
+
+def run(settings: Settings, records: Records) -> Finding:
+    steps = settings.pick(quick=4, full=16)
+    models = {}
+    for number, name in enumerate(SHIPPED):
+        limit = settings.pick(quick=24, full=493 if name.endswith("coil100") else 300)
+        there = open_shipped(name, settings, limit=limit)
+
+        def show(done: int, total: int, name: str = name, number: int = number) -> None:
+            settings.show(number + done / total, len(SHIPPED), f"masks, {name}")
+
+        models[name] = profile(there, steps, show)
+    ours: dict[str, Any] = {}
+    for name, one in models.items():
+        halves = {part: _half(one, part)["mean"] for part in ("inner", "outer")}
+        ours[f"mean error, {name}: whole beams, inner half masked, outer half masked"] = (
+            f"{one['whole']['mean']:.2f}°, {halves['inner']:.1f}°, {halves['outer']:.1f}°"
+        )
+        ours[f"outer part that is enough for {STILL_GOOD:g}°, {name}"] = _enough(one, "inner")
+        ours[f"inner part that is enough for {STILL_GOOD:g}°, {name}"] = _enough(one, "outer")
+        band = max(_cells(one, "band", "mean"), key=lambda c: float(c["mean"]))
+        ours[f"eighth that is missed most, {name}"] = (
+            f"{band['start']:.0%} to {band['end']:.0%} of the radius ({band['mean']:.1f}°)"
+        )
+        if one["unread"]:
+            ours[f"outermost samples that are never read, {name}"] = one["unread"]
+    ours["half of the beam that matters more"] = ", ".join(
+        f"{name}: {matters(one)}" for name, one in models.items()
+    )
+    why = settings.pick(quick=QUICK, full="") + sentence(models)
+    return Finding(ours, why, {"models": models, "steps": steps})
+
+
+def _cells(one: Mapping[str, Any], part: str, fill: str) -> list[Record]:
+    return [c for c in one["cells"] if c["part"] == part and c["fill"] == fill]
+
+
+def _half(one: Mapping[str, Any], part: str, fill: str = "mean") -> Record:
+    edge = "end" if part == "inner" else "start"
+    return next(c for c in _cells(one, part, fill) if c[edge] == 0.5)
+
+
+def _enough(one: Mapping[str, Any], hidden: str) -> str:
+    """The least part of the beam with which the mean error stays below STILL_GOOD, fill mean."""
+    left = [
+        1 - (c["end"] - c["start"]) for c in _cells(one, hidden, "mean") if c["mean"] <= STILL_GOOD
+    ]
+    return f"{min(left):.0%} of the beam" if left else "only the whole beam"
+
+
+def matters(one: Mapping[str, Any]) -> str:
+    """The half without which the mean error is larger, whatever it is filled with."""
+    found = {
+        "outer"
+        if _half(one, "outer", fill)["mean"] > _half(one, "inner", fill)["mean"]
+        else "inner"
+        for fill in FILLS
+    }
+    return found.pop() if len(found) == 1 else "depends on the fill"
+
+
+def sentence(models: Mapping[str, Any]) -> str:
+    said = "; ".join(
+        f"{name} {_half(one, 'outer')['mean']:.1f}° without the outer half and "
+        f"{_half(one, 'inner')['mean']:.1f}° without the inner"
+        for name, one in models.items()
+    )
+    halves = {matters(one) for one in models.values()}
+    meaning = "As expected" if halves == {"outer"} else "Not simply as expected"
+    return f"{meaning}: with the mean at each radius in its place, {said}."
+
+
+# --- figures ---
+
+
+def draw(record: Record) -> dict[str, Figure]:
+    return {"": draw_parts(record["data"]["models"]), "bands": draw_bands(record["data"]["models"])}
+
+
+def draw_parts(models: Mapping[str, Any]) -> Figure:
+    """One panel a model: inner and outer part masked, in both fills, over the share hidden."""
+    from radialbeams.experiments import figures as look
+
+    figure = look.new(look.PAGE, 4.6)
+    panels = figure.subplots(2, 2, sharex=True, sharey=True).flat
+    colours = {"inner": look.BLUE, "outer": look.ORANGE}
+    for axes, (name, one), letter in zip(panels, models.items(), "abcd", strict=False):
+        for part, colour in colours.items():
+            for fill, line in (("mean", "o-"), ("zero", "--")):
+                cells = _cells(one, part, fill)
+                hidden = [0.0, *(c["end"] - c["start"] for c in cells)]
+                means = [one["whole"]["mean"], *(c["mean"] for c in cells)]
+                axes.plot(100 * np.asarray(hidden), means, line, color=colour, ms=2.5)
+        axes.axhline(90, color="0.4", lw=0.7, ls=":")
+        axes.set(yscale="log")
+        axes.set_title(f"{letter}  {name}, D = {one['length']}")
+        axes.set_xticks([0, 25, 50, 75, 100], ["0", "¼", "½", "¾", "1"])
+        axes.set_xlim(-3, 103)
+        if letter in "cd":
+            axes.set_xlabel("share of the beam that is hidden")
+        if letter in "ac":
+            axes.set_ylabel("mean error")
+        if letter == "a":
+            axes.annotate("chance", (98, 90), fontsize=6.5, va="bottom", ha="right", color="0.3")
+    lows = [one["whole"]["mean"] for one in models.values()]
+    axes.set_ylim(0.7 * min(lows), 130)
+    axes.set_yticks([t for t in (0.2, 0.5, 1, 2, 5, 10, 20, 50, 90) if t > 0.7 * min(lows)])
+    axes.yaxis.set_major_formatter("{x:g}°")
+    axes.minorticks_off()
+    look.legend_above(
+        figure,
+        {"inner part hidden": colours["inner"], "outer part hidden": colours["outer"]},
+        {"filled with the mean": "-", "filled with black": "--"},
+    )
+    return figure
+
+
+def draw_bands(models: Mapping[str, Any]) -> Figure:
+    """Which eighth is missed most."""
+    from radialbeams.experiments import figures as look
+
+    figure = look.new(look.PAGE, 2.4)
+    panels = figure.subplots(1, 2, sharey=True)
+    for axes, data, letter in zip(panels, ("coil100", "lfw"), "ab", strict=True):
+        for kind, colour in (("bic", look.BLUE), ("ring", look.ORANGE)):
+            one = models[f"{kind}.{data}"]
+            for fill, line, inside in (("mean", "-", colour), ("zero", "--", "white")):
+                cells = _cells(one, "band", fill)
+                middles = [100 * (c["start"] + c["end"]) / 2 for c in cells]
+                means = [c["mean"] for c in cells]
+                words = "the mean" if fill == "mean" else "black"
+                label = f"{kind}, filled with {words}"
+                axes.plot(middles, means, f"o{line}", color=colour, mfc=inside, label=label, lw=1)
+            axes.axhline(one["whole"]["mean"], color=colour, lw=0.8, ls=":")
+        axes.set(xlabel="eighth of the beam that is hidden, from centre to tip")
+        axes.set_xticks([0, 25, 50, 75, 100], ["0", "¼", "½", "¾", "1"])
+        axes.set_title(f"{letter}  {'COIL-100' if data == 'coil100' else 'LFW'}")
+        axes.grid(axis="x", visible=False)
+        axes.set(yscale="log")
+        look.plain_log(axes.yaxis)
+        axes.yaxis.set_major_formatter("{x:g}°")
+    panels[0].set_ylabel("mean error; ··· nothing hidden")
+    handles, labels = panels[0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=4)
+    return figure
+
+
+EXPERIMENT = Experiment(
+    name="radius",
+    claim=(
+        "Information is expected to decrease along the beams towards the centre, since turns move "
+        "outer pixels further; a study of it is left for later work"
+    ),
+    paper={"half of the beam that matters more": "the outer, expected and not measured"},
+    run=run,
+    draw=draw,
+)

@@ -1,0 +1,74 @@
+"""The plan of `reproduce ablation`, and that its verdict follows from the figures."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from radialbeams.experiments import ablation
+from radialbeams.experiments.experiment import Record
+from radialbeams.experiments.settings import QUICK, Settings
+
+
+def records(settings: Settings, mean: Any) -> dict[str, Record]:
+    """What the trainings might have left: `mean(variant)` is the error of each; None: diverged."""
+    found = {}
+    for training in ablation.trainings(settings):
+        value = mean(training.tags["kind"].split("-", 1)[1])
+        record: Record = {"tags": training.tags}
+        if value is None:
+            record["diverged"] = "The loss is nan."
+        else:
+            value += 0.001 * training.recipe.seed
+            record["parameters"] = 7
+            record["measured"] = {"so2": {"mean": value, "paper_equivalent": 2 * value}}
+        found[training.name] = record
+    return found
+
+
+def hub_matters(variant: str) -> float | None:
+    return {"hub-summed": None, "hub-dead": 9.0, "epsilon-3": 2.0}.get(variant, 4.0)
+
+
+def test_each_variant_changes_one_thing_and_has_three_seeds() -> None:
+    planned = ablation.trainings(Settings())
+    assert len(planned) == 2 * 3 * len(ablation.VARIANTS) == 66
+    assert set(ablation.VARIANTS) == set(ablation.WORDS)
+    for protocol in ablation.SHOWN:
+        base = vars(ablation.recipe(ablation.BASE, protocol, 0, Settings()))
+        for variant, changes in ablation.VARIANTS.items():
+            other = vars(ablation.recipe(variant, protocol, 0, Settings()))
+            apart = {name for name in base if base[name] != other[name]}
+            assert apart == (set() if variant == ablation.BASE else {"model"})
+            mine, theirs = vars(base["model"]), vars(other["model"])
+            assert {name for name in mine if mine[name] != theirs[name]} == set(changes)
+
+
+def test_the_verdict_follows_from_the_errors() -> None:
+    finding = ablation.run(Settings(), records(Settings(), hub_matters))
+    signs = {one["variant"]: one["sign"] for one in finding.data["cells"]}
+    assert {name: sign for name, sign in signs.items() if sign} == {
+        "hub-summed": 1,
+        "hub-dead": 1,
+        "epsilon-3": -1,
+    }
+    assert "worse: hub summed, as in the text, hub dead" in finding.why
+    assert "better: ε = 3" in finding.why
+    assert "diverged" in finding.ours["mean error, paper, hub summed, as in the text"]
+    assert finding.ours["mean error, paper, no context"].endswith("(no clear difference)")
+
+
+@pytest.mark.parametrize("mean", [hub_matters, lambda variant: None])
+def test_the_figures_need_nothing_but_json(mean: Any, tmp_path: Path) -> None:
+    from radialbeams.experiments import figures
+
+    settings = Settings(quick=True)
+    finding = ablation.run(settings, records(settings, mean))
+    assert finding.why.startswith(QUICK)
+    found = json.loads(json.dumps({"data": finding.data}, allow_nan=False))
+    with figures.style():
+        for suffix, figure in ablation.draw(found).items():
+            figures.save(figure, tmp_path / f"ablation{suffix}", quick=True)
