@@ -135,9 +135,7 @@ class CanaryStep(Step):
     The circle loss alone would teach nothing there: four equally likely answers cancel out.
     """
 
-    def losses(
-        self, parents: Tensor, views: Tensor, batch: Batch, epoch: int
-    ) -> tuple[Tensor, Losses]:
+    def losses(self, parents: Tensor, views: Tensor, batch: Batch) -> tuple[Tensor, Losses]:
         unit = self.model(views).float()
         circle = circle_loss(batch.angles, unit).mean()
         fourfold = circle_loss(4 * batch.angles, squared(squared(unit))).mean()
