@@ -53,9 +53,12 @@ SIDEWAYS = {
     "pretrained": {"bic"},  # which it builds
     "sight": {"rotation"},  # its blur and its reach
 }
-HEAVY = {"torch", "safetensors", "onnx", "onnxscript", "matplotlib"}
+HEAVY = {"torch", "safetensors", "onnx", "onnxscript", "matplotlib", "mitsuba"}
 # What one may do without on a machine that only trains.
-NOT_FOR_TRAINING = ("typer", "rich", "onnx", "onnxruntime", "onnxscript", "matplotlib")
+NOT_FOR_TRAINING = (
+    *("typer", "rich", "onnx", "onnxruntime", "onnxscript"),
+    *("matplotlib", "mitsuba", "sklearn", "scipy"),
+)
 
 # Every departure from the paper, by file, and the test file that covers it.
 DEPARTURES = {

@@ -11,7 +11,7 @@ import torch
 
 from radialbeams.experiments import radius
 from radialbeams.experiments.radius import Mask
-from radialbeams.experiments.shipped import Shipped
+from radialbeams.experiments.shipped import HeldOut
 from radialbeams.nn.bic import BICConfig, build
 from radialbeams.training.data import ImageSet
 from radialbeams.training.views import PaperViews
@@ -20,7 +20,7 @@ SIZE = 28
 
 
 @pytest.fixture(params=["lstm", "ring"])
-def there(request: pytest.FixtureRequest) -> Shipped:
+def there(request: pytest.FixtureRequest) -> HeldOut:
     torch.manual_seed(0)
     small: dict[str, Any] = {"ring_stem": 8, "ring_stages": (8,), "ring_width": 16}
     sampler = "polar" if request.param == "ring" else "bresenham"
@@ -29,7 +29,7 @@ def there(request: pytest.FixtureRequest) -> Shipped:
     )
     pixels = torch.randint(256, (5, 3, SIZE, SIZE), dtype=torch.uint8)
     images = ImageSet("noise", pixels, tuple("abcde"), ("",) * 5)
-    return Shipped("any", build(config).eval(), images, PaperViews(), torch.device("cpu"))
+    return HeldOut("any", build(config).eval(), images, PaperViews(), torch.device("cpu"))
 
 
 def test_masks_hide_what_they_say() -> None:
@@ -51,14 +51,14 @@ def test_inner_and_outer_masks_leave_every_share_and_bands_fill_the_beam() -> No
     assert (bands[0].start, bands[-1].end) == (0, 1)
 
 
-def test_behind_its_sampling_the_model_is_the_model(there: Shipped) -> None:
+def test_behind_its_sampling_the_model_is_the_model(there: HeldOut) -> None:
     views = PaperViews().render(there.images.images, torch.linspace(0, 6, 5))
     with torch.inference_mode():
         found = radius.answers(there.model, there.model.beams(views))
         assert torch.equal(found, there.model.angles(views))
 
 
-def test_the_mean_beam_says_nothing_of_the_angle(there: Shipped) -> None:
+def test_the_mean_beam_says_nothing_of_the_angle(there: HeldOut) -> None:
     mean = radius.mean_beam(there, batch=2)
     config = there.model.config
     assert mean.shape == (3, 1, config.beam_length)
@@ -85,7 +85,7 @@ def test_an_unread_tip_can_be_hidden_without_loss() -> None:
         assert not torch.equal(radius.answers(model, more), radius.answers(model, beams))
 
 
-def test_profile_verdict_and_figures(there: Shipped, tmp_path: Path) -> None:
+def test_profile_verdict_and_figures(there: HeldOut, tmp_path: Path) -> None:
     from radialbeams.experiments import figures
 
     one = radius.profile(there, 4)

@@ -17,7 +17,7 @@ from torch import Tensor
 
 from radialbeams.experiments.experiment import Experiment, Finding, Record, Records
 from radialbeams.experiments.settings import QUICK, Settings
-from radialbeams.experiments.shipped import Shipped, open_shipped
+from radialbeams.experiments.shipped import HeldOut, open_shipped
 from radialbeams.nn.angles import angular_error, from_unit
 from radialbeams.nn.bic import BIC, Network
 from radialbeams.nn.encoder import spatial_table
@@ -68,7 +68,7 @@ def answers(model: Network, beams: Tensor) -> Tensor:
 
 
 @torch.inference_mode()
-def mean_beam(there: Shipped, batch: int = 64) -> Tensor:
+def mean_beam(there: HeldOut, batch: int = 64) -> Tensor:
     """(C, 1, D): the mean over images, turns, beams and their width, at each radius.
 
     It is the same for every beam, so it says nothing about the angle.
@@ -80,7 +80,7 @@ def mean_beam(there: Shipped, batch: int = 64) -> Tensor:
     return total.to(there.device) / count
 
 
-def batches(there: Shipped, batch: int) -> Iterator[tuple[Tensor, Tensor]]:
+def batches(there: HeldOut, batch: int) -> Iterator[tuple[Tensor, Tensor]]:
     """The beams of every held-out image at one angle each, and those angles."""
     turns = draw_angles("evaluation", 0, 0, len(there.images))
     for start in range(0, len(there.images), batch):
@@ -90,7 +90,7 @@ def batches(there: Shipped, batch: int) -> Iterator[tuple[Tensor, Tensor]]:
 
 
 @torch.inference_mode()
-def profile(there: Shipped, steps: int, show: Any = None, batch: int = 64) -> dict[str, Any]:
+def profile(there: HeldOut, steps: int, show: Any = None, batch: int = 64) -> dict[str, Any]:
     """Errors with nothing hidden, and with each mask in each fill."""
     fills: dict[Fill, Tensor | float] = {"mean": mean_beam(there, batch), "zero": 0.0}
     asked: list[tuple[Mask, Fill]] = [(mask, fill) for mask in masks(steps) for fill in FILLS]

@@ -1,7 +1,8 @@
-"""The shipped models as the experiments measure them: in torch, on images that they held out."""
+"""Shipped models as experiments look at them: in torch, with the views that they were made for."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,13 +11,38 @@ import torch
 from radialbeams import zoo
 from radialbeams.experiments.settings import Settings
 from radialbeams.nn.bic import Network
+from radialbeams.nn.pretrained import load_model
 from radialbeams.training.data import ImageSet, load
 from radialbeams.training.views import Views, make_views
-from radialbeams.training.weights import load_model, pick_device
+from radialbeams.training.weights import pick_device
+
+# Both networks of the project, trained on COIL-100: the paper's and the ring.
+COIL100 = {"bic": "bic.coil100", "ring": "ring.coil100"}
 
 
 @dataclass(frozen=True)
 class Shipped:
+    model: Network
+    views: Views
+    parent_size: int  # of the upright images that its views are rendered from
+    device: torch.device
+    calibration: Mapping[str, Any]  # of its confidence, where it has one
+
+
+def shipped(name: str, devices: str = "auto") -> Shipped:
+    model, card = load_model(zoo.find(name).stem)
+    protocol: dict[str, Any] = card["protocol"]
+    views = make_views(
+        protocol["name"], padding=protocol["padding"], view_size=model.config.view_size
+    )
+    device = pick_device(devices)
+    return Shipped(
+        model.to(device), views, protocol["parent_size"], device, card.get("calibration", {})
+    )
+
+
+@dataclass(frozen=True)
+class HeldOut:
     """A model, upright images that it was not trained on, and how its views are made of them."""
 
     name: str
@@ -28,21 +54,16 @@ class Shipped:
 
 def open_shipped(
     name: str, settings: Settings, *, limit: int | None = None, data: str | None = None
-) -> Shipped:
+) -> HeldOut:
     """`data` is another set than the one that its card names; `limit` images are evenly spaced."""
-    device = pick_device(settings.devices)
-    model, card = load_model(zoo.find(name).stem)
-    protocol: dict[str, Any] = card["protocol"]
+    found, card = shipped(name, settings.devices), zoo.find(name).card
     images = load(
         data or card["data"]["name"],
         root=settings.data,
         split="test",
         split_by="default" if data else card["data"].get("split_by", "default"),
-        size=protocol["parent_size"],
-        channels=model.config.channels,
+        size=found.parent_size,
+        channels=found.model.config.channels,
         limit=limit,
     )
-    views = make_views(
-        protocol["name"], padding=protocol["padding"], view_size=model.config.view_size
-    )
-    return Shipped(name, model.to(device), images, views, device)
+    return HeldOut(name, found.model, images, found.views, found.device)

@@ -1,0 +1,367 @@
+"""Is it the light that a network trained on COIL-100 reads? Spheres lit from nine positions.
+
+A sphere has no up but what its light gives it. As in the paper, the picture as it was rendered
+counts as upright, wherever the light is, and is turned by random angles. The paper does not say
+what lies around its spheres; here they lie on black, where nothing but the light can be read, and
+on COIL-100's own dark grey, whose border shows where the canvas was padded with black.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from radialbeams.experiments.experiment import Experiment, Finding, Record, Records
+from radialbeams.experiments.pictures import decode, encode
+from radialbeams.experiments.settings import QUICK, Settings
+from radialbeams.experiments.shipped import COIL100, Shipped, shipped
+from radialbeams.experiments.spheres import POSITIONS, Linear, photographed, spheres, unit
+from radialbeams.nn.angles import paper_equivalent, wrap
+from radialbeams.training.data import ImageSet, load
+from radialbeams.training.evaluate import FLIP, predict_with
+from radialbeams.training.views import draw_angles
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SIZE = 128
+DIMMEST, BRIGHTEST = 1 / 8, 4.0  # 1: lit from the front, the middle of the sphere turns white
+QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
+GROUNDS = ("black", "COIL-100's")
+BATCH = 128
+SHOWN = 48  # pixels of the spheres in the figure
+
+# --- what COIL-100 is lit like ---
+
+
+def lighting(images: ImageSet) -> dict[str, Any]:
+    """The ground's colour, and towards where the mean picture is brightest, degrees from up."""
+    mean = images.images.double().mean((0, 1)).numpy()  # (W, W)
+    offsets = np.arange(len(mean)) - (len(mean) - 1) / 2
+    # Only the circle inside: corners would pull towards themselves.
+    mean = mean * (offsets**2 + offsets[:, None] ** 2 <= (len(mean) / 2) ** 2)
+    right, down = (mean * offsets).sum(), (mean * offsets[:, None]).sum()
+    corners = images.images[:, :, [0, 0, -1, -1], [0, -1, 0, -1]].double()  # (N, 3, 4)
+    return {
+        "ground": corners.mean((0, 2)).round().int().tolist(),
+        "degrees": math.degrees(math.atan2(-right, -down)),
+    }
+
+
+# --- measuring ---
+
+
+@torch.inference_mode()
+def answers(network: Shipped, images: Tensor, angles: Tensor) -> tuple[Tensor, Tensor | None]:
+    """What it says of each image as it is, after the turns (T, N) are taken off: (T, N) radians.
+
+    0 is right. Beside it the confidence, where the network has one.
+    """
+    found, sure = torch.empty(angles.shape), torch.full(angles.shape, torch.nan)
+    for start in range(0, len(images), BATCH):
+        part = slice(start, start + BATCH)
+        prepared = network.views.prepare(images[part].to(network.device))
+        for turn, turned in enumerate(angles[:, part]):
+            views = network.views.turn(prepared, turned)
+            said = predict_with(network.model, views, **network.calibration)
+            if isinstance(said, tuple):
+                said, sure[turn, part] = said[0], said[1].cpu().float()
+            found[turn, part] = wrap(said.cpu().float() - turned)
+    return found, None if sure.isnan().any() else sure
+
+
+def cell(signed: Tensor, sure: Tensor | None) -> dict[str, Any]:
+    """One light position: errors in degrees, and where the answers to the upright sphere point."""
+    degrees = torch.rad2deg(signed.abs().double()).flatten()
+    mean = torch.polar(torch.ones_like(signed.double()), signed.double()).mean()
+    found = {
+        "n": len(degrees),
+        "mean": degrees.mean().item(),
+        "quantiles": [degrees.quantile(q).item() for q in QUANTILES],
+        "paper_equivalent": math.degrees(paper_equivalent(signed.abs().double()).item()),
+        "within_10": (degrees <= 10).double().mean().item(),
+        "flips": (degrees >= FLIP).double().mean().item(),
+        "answer": math.degrees(math.atan2(mean.imag.item(), mean.real.item())),
+        "agreement": mean.abs().item(),  # 1: all answers the same, 0: all directions alike
+    }
+    if sure is not None:
+        found["confidence"] = sure.double().mean().item()
+    return {name: _short(value) for name, value in found.items()}
+
+
+def _short(value: Any) -> Any:
+    if isinstance(value, list):
+        return [_short(one) for one in value]
+    return float(f"{value:.4g}") if isinstance(value, float) else value
+
+
+def follows(signed: Sequence[Tensor]) -> dict[str, float]:
+    """Do the answers turn with the light, or stay with the picture? Two lengths from 0 to 1.
+
+    `light`: 1 if all answers stand at one angle to the light. `picture`: 1 if all stand at one
+    angle to the picture. The eight directions are spread evenly, so a network that only knows the
+    one has 0 of the other. `up`: where the light has to be for the answer to be 0, degrees.
+    """
+    turned = [
+        (found.double(), math.radians(position.degrees))
+        for found, position in zip(signed, POSITIONS, strict=True)
+        if position.degrees is not None
+    ]
+    to_light = torch.stack([light - found for found, light in turned])
+    to_picture = torch.stack([found for found, _ in turned])
+    light, picture = (
+        torch.polar(torch.ones_like(part), part).mean() for part in (to_light, to_picture)
+    )
+    return {
+        "light": light.abs().item(),
+        "picture": picture.abs().item(),
+        "up": math.degrees(math.atan2(light.imag.item(), light.real.item())),
+    }
+
+
+def measure(
+    network: Shipped, linear: Linear, scales: NDArray[np.float64], ground: Any, turns: int
+) -> dict[str, Any]:
+    """One network on one ground: a cell for each position, and what the answers follow."""
+    images = np.concatenate([photographed(one, scales, ground) for one in linear])
+    angles = torch.stack([draw_angles("evaluation", t, 0, len(images)) for t in range(turns)])
+    signed, sure = answers(network, torch.from_numpy(images), angles)
+    apart = (turns, len(linear), len(scales))
+    by_position = signed.reshape(apart).unbind(1)
+    sures = [None] * len(linear) if sure is None else sure.reshape(apart).unbind(1)
+    cells = [
+        {"position": position.name, **cell(found, confident)}
+        for position, found, confident in zip(POSITIONS, by_position, sures, strict=True)
+    ]
+    return {"cells": cells, "follows": follows(by_position)}
+
+
+# --- the experiment ---
+
+
+def run(settings: Settings, records: Records) -> Finding:
+    linear = spheres(settings, SIZE, settings.pick(quick=16, full=256))
+    limit = settings.pick(quick=500, full=None)
+    coil = lighting(load("coil100", root=settings.data, split="train", size=SIZE, limit=limit))
+    intensities = settings.pick(quick=6, full=100)
+    turns = settings.pick(quick=2, full=10)
+    scales = unit(linear) * np.geomspace(DIMMEST, BRIGHTEST, intensities)
+    colours = dict(zip(GROUNDS, ([0, 0, 0], coil["ground"]), strict=True))
+    rows = []
+    for number, (name, shipped_name) in enumerate(COIL100.items()):
+        network = shipped(shipped_name, settings.devices)
+        for part, ground in enumerate(GROUNDS):
+            settings.show(2 * number + part, 2 * len(COIL100), f"{name} on {ground} ground")
+            found = measure(network, linear, scales, colours[ground], turns)
+            rows.append({"model": name, "ground": ground, **found})
+    middle = unit(linear) * np.ones(1)
+    data = {
+        "coil100": coil,
+        "intensities": {"count": intensities, "from": DIMMEST, "to": BRIGHTEST},
+        "turns": turns,
+        "positions": [
+            {
+                "name": position.name,
+                "degrees": position.degrees,
+                "picture": _thumbnail(photographed(one, middle, colours["COIL-100's"])[0]),
+            }
+            for position, one in zip(POSITIONS, linear, strict=True)
+        ],
+        "rows": rows,
+    }
+    why = settings.pick(quick=QUICK, full="") + sentence(data)
+    return Finding(numbers(data), why, data, seeds=range(turns))
+
+
+def _thumbnail(pixels: NDArray[np.uint8]) -> str:
+    from PIL import Image
+
+    picture = Image.fromarray(pixels.transpose(1, 2, 0))
+    return encode(np.asarray(picture.resize((SHOWN, SHOWN), Image.Resampling.LANCZOS)))
+
+
+def _ends(row: Record) -> tuple[Record, Record]:
+    ranked = sorted(row["cells"], key=lambda one: float(one["mean"]))
+    return ranked[0], ranked[-1]
+
+
+def _front(row: Record) -> Record:
+    found: Record = next(one for one in row["cells"] if one["position"] == "front")
+    return found
+
+
+def numbers(data: Record) -> dict[str, Any]:
+    ours: dict[str, Any] = {}
+    for row in data["rows"]:
+        where = f"{row['model']}, {row['ground']} ground"
+        best, worst = _ends(row)
+        ours[f"mean error, best and worst position, {where}"] = (
+            f"{best['mean']:.1f}° ({best['position']}), {worst['mean']:.1f}° ({worst['position']})"
+        )
+        ours[f"mean error, light in front, {where}"] = f"{_front(row)['mean']:.1f}°"
+        found = row["follows"]
+        ours[f"answers follow the light, and the picture, from 0 to 1, {where}"] = (
+            f"{found['light']:.2f}, {found['picture']:.2f}"
+        )
+        ours[f"light that counts as up, {where}"] = _signed(found["up"])
+    ours["direction in which COIL-100's mean picture is brightest"] = _signed(
+        data["coil100"]["degrees"]
+    )
+    return ours
+
+
+def _signed(degrees: float) -> str:
+    return f"{degrees:.0f}°".replace("-", "−")
+
+
+def sentence(data: Record) -> str:
+    """What the numbers say, of the network on black, where only the light can be read."""
+    parts = []
+    for row in data["rows"]:
+        if row["ground"] == "black":
+            best, worst = _ends(row)
+            parts.append(
+                f"{row['model']} errs by {best['mean']:.0f}° to {worst['mean']:.0f}° by where the "
+                f"light is and by {_front(row)['mean']:.0f}° where it gives no direction"
+            )
+    first = data["rows"][0]
+    bordered = next(
+        row for row in data["rows"] if row["model"] == "bic" and row["ground"] != "black"
+    )
+    change = bordered["follows"]["light"] - first["follows"]["light"]
+    if change > 0.2:
+        border = (
+            "the paper's network needs the padding's border as well: without one its answers "
+            f"follow the light by {first['follows']['light']:.2f}, with one by "
+            f"{bordered['follows']['light']:.2f}"
+        )
+    else:
+        border = (
+            "a border around the picture does not make the paper's network follow the light more "
+            f"({first['follows']['light']:.2f} without, {bordered['follows']['light']:.2f} with)"
+        )
+    return f"On black, {'; '.join(parts)}; {border}."
+
+
+# --- figures ---
+
+
+def draw(record: Record) -> dict[str, Figure]:
+    data = record["data"]
+    return {"": draw_positions(data), "answers": draw_answers(data)}
+
+
+def _colours() -> dict[str, str]:
+    from radialbeams.experiments import figures
+
+    return {"bic": figures.ORANGE, "ring": figures.BLUE}
+
+
+def draw_positions(data: Record) -> Figure:
+    """The spheres, and below each the errors of both networks on both grounds."""
+    from radialbeams.experiments import figures
+
+    figure = figures.new(figures.PAGE, 4.6)
+    top, *panels = figure.subplots(3, 1, height_ratios=(0.62, 1, 1), sharex=True)
+    _draw_spheres(top, data["positions"])
+    for axes, ground, letter in zip(panels, GROUNDS, "ab", strict=True):
+        for shift, row in zip(
+            (-0.17, 0.17), [row for row in data["rows"] if row["ground"] == ground], strict=True
+        ):
+            _draw_boxes(axes, row, shift)
+        axes.axhline(90, color=figures.GREY, lw=0.7, ls=":")
+        axes.set(ylabel="error", ylim=(-5, 186), yticks=[0, 45, 90, 135, 180])
+        axes.yaxis.set_major_formatter("{x:g}°")
+        axes.grid(axis="x", visible=False)
+        axes.set_title(f"{letter}  on {ground} ground")
+    names = [position["name"].replace(" ", "\n") for position in data["positions"]]
+    panels[-1].set_xticks(range(len(names)), names)
+    panels[-1].set_xlabel("where the light is")
+    for axes in (top, panels[0]):
+        axes.tick_params(axis="x", labelbottom=False, length=0)
+    figures.legend_above(figure, _colours(), {"chance": ":"})
+    return figure
+
+
+def _draw_spheres(axes: Axes, positions: Sequence[Record]) -> None:
+    for place, position in enumerate(positions):
+        axes.imshow(
+            decode(position["picture"]),
+            extent=(place - 0.42, place + 0.42, -0.42, 0.42),
+            interpolation="lanczos",
+        )
+    axes.set(xlim=(-0.6, len(positions) - 0.4), ylim=(-0.45, 0.45), aspect="equal", yticks=[])
+    axes.set_anchor("S")
+    axes.grid(False)
+    for spine in axes.spines.values():
+        spine.set_visible(False)
+
+
+def _draw_boxes(axes: Axes, row: Record, shift: float) -> None:
+    """From 5 to 95 %, the middle half thick, a white line at the median, a dot at the mean."""
+    colour = _colours()[row["model"]]
+    for place, one in enumerate(row["cells"]):
+        low, quarter, median, three, high = one["quantiles"]
+        x = place + shift
+        axes.plot([x, x], [low, high], color=colour, lw=1, solid_capstyle="butt")
+        axes.bar(x, max(three - quarter, 1.2), 0.26, quarter, color=colour, lw=0)
+        axes.plot([x - 0.13, x + 0.13], [median, median], color="white", lw=1)
+        axes.plot([x], [one["mean"]], "o", color=colour, mec="white", mew=0.6, ms=4.5)
+
+
+def draw_answers(data: Record) -> Figure:
+    """What the upright sphere is taken for, over the direction of the light."""
+    from radialbeams.experiments import figures
+
+    figure = figures.new(figures.PAGE, 2.9)
+    panels = figure.subplots(1, 2, sharey=True)
+    degrees = {position["name"]: position["degrees"] for position in data["positions"]}
+    up = data["coil100"]["degrees"]
+    for axes, ground, letter in zip(panels, GROUNDS, "ab", strict=True):
+        for turn in (-360, 0, 360):  # the line is one on the circle
+            ends = [-400 + turn, 400 + turn]
+            axes.plot([up - 400, up + 400], ends, color="0.75", lw=0.8, zorder=1)
+        axes.axhline(0, color="0.75", lw=0.8, ls="--", zorder=1)
+        for row in (row for row in data["rows"] if row["ground"] == ground):
+            for one in row["cells"]:
+                if degrees[one["position"]] is not None:
+                    _draw_answer(axes, degrees[one["position"]], one, _colours()[row["model"]])
+        axes.set(xlim=(-203, 203), ylim=(-203, 203), xlabel="direction of the light, from up")
+        axes.set(xticks=[-180, -90, 0, 90, 180], yticks=[-180, -90, 0, 90, 180])
+        axes.xaxis.set_major_formatter("{x:g}°")
+        axes.yaxis.set_major_formatter("{x:g}°")
+        axes.set_title(f"{letter}  on {ground} ground")
+    panels[0].set_ylabel("mean answer (area: agreement)")
+    handles = {"stays with the picture": "--", "turns with the light, up where COIL-100's is": "-"}
+    figures.legend_above(figure, _colours(), handles)
+    return figure
+
+
+def _draw_answer(axes: Axes, light: float, one: Record, colour: str) -> None:
+    """The area of a dot is how much the answers agree; at ±180° it is drawn on both sides."""
+    for x in (light, light - 360, light + 360):
+        for y in (one["answer"], one["answer"] - 360, one["answer"] + 360):
+            if abs(x) < 200 and abs(y) < 200:
+                size = 70 * one["agreement"]
+                axes.scatter([x], [y], size, color=colour, alpha=0.85, lw=0, zorder=3)
+
+
+EXPERIMENT = Experiment(
+    name="light",
+    claim=(
+        "Trained on COIL-100, whose light never moves, the network reads reflections: on spheres "
+        "lit from nine positions, 100 intensities each, its errors differ by where the light is"
+    ),
+    paper={
+        "mean error, best and worst position, bic, black ground": "differ noticeably; no figures",
+    },
+    run=run,
+    draw=draw,
+)

@@ -1,0 +1,478 @@
+"""Beam embeddings over the orbit of an image: is it a circle, and was that circle learned?
+
+An image is turned by every element of C_|B| and all its beams are embedded, before the context:
+|B|² points. A beam that points to where a turn brought something sees what another beam saw in the
+upright image, so each point has a *direction*: that of its content in the upright image.
+
+Any network that is continuous maps the circle of directions to a closed curve. Whether that curve
+is a circle in the space of embeddings, with one point for each direction out of a turn drawn at
+random, is asked in three ways: of persistent homology; of a circular coordinate, fitted to every
+second direction; and of the points' nearest neighbours. And whether it was learned, of three
+controls: the same network before training, the beams' own pixels, and the embeddings with each
+coordinate shuffled among the points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from radialbeams.experiments.experiment import Experiment, Finding, Record, Records
+from radialbeams.experiments.homology import one_circle, pairwise
+from radialbeams.experiments.pictures import decode, encode
+from radialbeams.experiments.seeds import compare, spread
+from radialbeams.experiments.settings import QUICK, Settings
+from radialbeams.experiments.trainings import Training
+from radialbeams.experiments.trainings import load as load_trained
+from radialbeams.nn.angles import TURN
+from radialbeams.nn.bic import BIC, BICConfig, Network, build
+from radialbeams.training.data import load
+from radialbeams.training.recipe import Recipe
+from radialbeams.training.views import PaperViews
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+NAME = "orbit"
+BEAMS = 64
+DATA = {"coil100": 128, "lfw": 250}  # and the width of its images
+TITLES = {"coil100": "COIL-100", "lfw": "LFW"}
+SHOWN = 48  # pixels of a picture in the figure; never of faces
+BATCH = 16
+GRID = 1000  # steps of the coordinates that are kept of a layout
+# As the paper says; its learning rate max(n / (0.25e), 50) is meant as scikit-learn's n / e / 4.
+TSNE: dict[str, Any] = {
+    "perplexity": 100,
+    "early_exaggeration": 12,
+    "max_iter": 1000,
+    "init": "random",
+    "learning_rate": "auto",
+    "min_grad_norm": 1e-7,
+    "metric": "euclidean",
+    "method": "barnes_hut",
+}
+RIDGE = 0.01  # of the mean square of a point
+CIRCLE = 0.5  # from here on it is called one
+KINDS = ("trained", "untrained", "pixels", "shuffled")
+
+# --- the orbit ---
+
+
+@dataclass(frozen=True)
+class Orbit:
+    """Points (n, L), and of each the turn it comes from and the direction of its content."""
+
+    points: NDArray[np.float32]
+    turns: NDArray[np.int64]
+    directions: NDArray[np.int64]  # in steps of 360°/|B| counter-clockwise from beam 0
+
+    def shuffled(self, seed: int) -> Orbit:
+        """Every coordinate has the values that it had, but at other points."""
+        rng = np.random.default_rng(seed)
+        return Orbit(rng.permuted(self.points, axis=0), self.turns, self.directions)
+
+
+@torch.inference_mode()
+def orbit(model: Network, image: Tensor, every: int = 1, *, pixels: bool = False) -> Orbit:
+    """Bytes (3, W, W) under every `every`-th turn of C_|B|; `pixels`: beams not embedded."""
+    if not isinstance(model, BIC):
+        raise ValueError("Only the paper's network embeds each beam by itself; the ring does not.")
+    beams = model.config.num_beams
+    device = next(model.parameters()).device
+    turns = torch.arange(0, beams, every)
+    views = PaperViews("zeros").render(
+        image[None].expand(len(turns), -1, -1, -1).to(device), turns * (TURN / beams)
+    )
+    found = []
+    for start in range(0, len(views), BATCH):
+        read = model.beams(views[start : start + BATCH])  # (N, |B|, C, 2ε+1, D)
+        found.append(read.flatten(2) if pixels else model.encoder(read))
+    points = torch.cat(found).flatten(0, 1).cpu().numpy()
+    # A turn by k steps rolls the beams by +k: beam i sees what beam i − k saw.
+    turned = turns.repeat_interleave(beams).numpy()
+    numbers = np.tile(np.arange(beams), len(turns))
+    return Orbit(points, turned, (numbers - turned) % beams)
+
+
+# --- is it a circle? ---
+
+
+def drawn(found: Orbit, seed: int) -> NDArray[np.float32]:
+    """One point (|B|, L) for each direction in its order, from turns drawn at random."""
+    order = np.random.default_rng(seed).permutation(len(found.points))
+    _, first = np.unique(found.directions[order], return_index=True)
+    return found.points[order[first]]
+
+
+def order(points: NDArray[np.float32]) -> float:
+    """How often a point's nearest is one of the two next to it on the circle of directions."""
+    apart = pairwise(points)
+    np.fill_diagonal(apart, np.inf)
+    steps = np.abs(apart.argmin(1) - np.arange(len(points)))
+    return float((np.minimum(steps, len(points) - steps) == 1).mean())
+
+
+def coordinate(points: NDArray[np.float32]) -> float:
+    """A circular coordinate fitted to every second direction; its error at the others, degrees.
+
+    Linear in the points (ridge regression on the cosine and sine), so it can only do well where
+    the points go around in the space of embeddings. Knowing nothing gives 90°.
+    """
+    around = np.arange(len(points)) * TURN / len(points)
+    centred = np.asarray(points, dtype=np.float64)
+    centred = centred - centred.mean(0)
+    inner = centred @ centred.T / np.square(centred).sum(1).mean()
+    known = np.arange(len(points)) % 2 == 0
+    target = np.stack((np.cos(around), np.sin(around)), axis=1)[known]
+    weights = np.linalg.solve(inner[np.ix_(known, known)] + RIDGE * np.eye(len(target)), target)
+    fitted = inner[np.ix_(~known, known)] @ weights
+    errors = np.arctan2(fitted[:, 1], fitted[:, 0]) - around[~known]
+    return float(np.degrees(np.abs((errors + np.pi) % TURN - np.pi)).mean())
+
+
+MEASURES = {"circle": one_circle, "order": order, "coordinate": coordinate}
+
+
+def measures(found: Orbit, draws: int) -> dict[str, float]:
+    """All of them, as means over draws of the turns."""
+    values = [
+        {name: measure(points) for name, measure in MEASURES.items()}
+        for points in (drawn(found, seed) for seed in range(draws))
+    ]
+    return {name: float(np.mean([one[name] for one in values])) for name in MEASURES}
+
+
+# --- the layout ---
+
+
+def layout(found: Orbit) -> list[list[int]]:
+    """t-SNE of all points, as whole numbers from 0 to 1,000: x and y."""
+    from sklearn.manifold import TSNE as Embedding
+
+    places = Embedding(n_components=2, random_state=0, n_jobs=1, **TSNE).fit_transform(found.points)
+    places = places - places.min(0)
+    return [column.tolist() for column in np.rint(GRID * places / places.max()).astype(int).T]
+
+
+# --- the experiment ---
+
+
+def recipe(data: str, seed: int, settings: Settings) -> Recipe:
+    size = settings.pick(quick=64, full=DATA[data])
+    return Recipe(
+        data,
+        BICConfig.for_images(size, num_beams=BEAMS, latent=settings.pick(quick=64, full=128)),
+        size,
+        group="cyclic",
+        batch=settings.pick(quick=32, full=128),
+        steps=settings.pick(quick=150, full=4096),
+        learning_rate=settings.pick(quick=1e-3, full=1e-4),
+        seed=seed,
+    )
+
+
+def trainings(settings: Settings) -> list[Training]:
+    return [
+        Training(
+            f"{data}-seed{seed}",
+            recipe(data, seed, settings),
+            {"data": data},
+            images=settings.pick(quick=600, full=None),
+            held_out=settings.pick(quick=100, full=None),
+            keep=True,
+        )
+        for data in DATA
+        for seed in settings.seeds_of(quick=1, full=3)
+    ]
+
+
+def run(settings: Settings, records: Records) -> Finding:
+    if find_spec("sklearn") is None:  # now, not after the orbits
+        raise ValueError(
+            "The layouts are made by scikit-learn's t-SNE, which is not installed. Install it in "
+            'your clone with: pip install -c constraints.txt -e ".[experiments]"'
+        )
+    planned = trainings(settings)
+    count = settings.pick(quick=2, full=12)
+    rows, layouts = [], []
+    for number, training in enumerate(planned):
+        settings.show(number, len(planned), f"orbits of {training.name}")
+        network = load_trained(training, settings, NAME)
+        images = load(
+            training.recipe.data,
+            root=settings.data,
+            split="test",
+            size=training.recipe.parent_size,
+            limit=count,
+        ).images
+        rows += measure(training, network, images, settings)
+        if training.recipe.seed == 0:
+            layouts += shown(training, network, images, settings)
+    error = {
+        data: spread([r["measured"]["cyclic"]["mean"] for r in records.values() if _of(r, data)])
+        for data in DATA
+    }
+    data: dict[str, Any] = {
+        "beams": BEAMS,
+        "samples": count,
+        "table": table(rows),
+        "error": error,
+        "layouts": layouts,
+    }
+    why = settings.pick(quick=QUICK, full="") + sentence(data["table"])
+    return Finding(numbers(data), why, data)
+
+
+def _of(record: Record, data: str) -> bool:
+    return bool(record["tags"]["data"] == data)
+
+
+def _untrained(training: Training, device: torch.device) -> Network:
+    """As it was before its first step."""
+    torch.manual_seed(training.recipe.seed)
+    return build(training.recipe.model).to(device).eval()
+
+
+def measure(
+    training: Training, network: Network, images: Tensor, settings: Settings
+) -> list[dict[str, Any]]:
+    """A row for each image and kind; the pixels are the same for every seed."""
+    every = settings.pick(quick=3, full=1)
+    draws = settings.pick(quick=1, full=3)
+    before = _untrained(training, next(network.parameters()).device)
+    rows = []
+    for number, image in enumerate(images):
+        found = {"trained": orbit(network, image, every), "untrained": orbit(before, image, every)}
+        found["shuffled"] = found["trained"].shuffled(number)
+        if training.recipe.seed == 0:
+            found["pixels"] = orbit(network, image, every, pixels=True)
+        rows += [
+            {
+                "data": training.recipe.data,
+                "image": number,
+                "kind": kind,
+                **measures(one, draws),
+            }
+            for kind, one in found.items()
+        ]
+    return rows
+
+
+def table(rows: Sequence[Record]) -> list[dict[str, Any]]:
+    """Over images: each is one value, the mean of its seeds."""
+    found = []
+    for data in DATA:
+        for kind in KINDS:
+            here = [row for row in rows if (row["data"], row["kind"]) == (data, kind)]
+            cell: dict[str, Any] = {"data": data, "kind": kind}
+            for name in MEASURES:
+                by_image = {
+                    image: [row[name] for row in here if row["image"] == image]
+                    for image in sorted({row["image"] for row in here})
+                }
+                values = [float(f"{np.mean(part):.4g}") for part in by_image.values()]
+                cell[name] = spread(values)
+            found.append(cell)
+    return found
+
+
+def shown(
+    training: Training, network: Network, images: Tensor, settings: Settings
+) -> list[dict[str, Any]]:
+    """Layouts of a few images, and of the first before training; pictures of objects only."""
+    every = settings.pick(quick=3, full=1)
+    before = _untrained(training, next(network.parameters()).device)
+    chosen = np.linspace(0, len(images) - 1, settings.pick(quick=1, full=3)).astype(int)
+    jobs = [(network, "trained", which) for which in chosen] + [(before, "untrained", chosen[0])]
+    found = []
+    for number, (model, kind, which) in enumerate(jobs):
+        settings.show(number, len(jobs), f"t-SNE, {training.recipe.data}, {kind}")
+        one = orbit(model, images[int(which)], every)
+        entry = {"data": training.recipe.data, "kind": kind, "image": int(which)}
+        entry |= {"places": layout(one), "directions": one.directions.tolist()}
+        if training.recipe.data == "coil100":
+            entry["picture"] = _small(images[int(which)])
+        found.append(entry)
+    return found
+
+
+def _small(image: Tensor) -> str:
+    from PIL import Image
+
+    picture = Image.fromarray(image.permute(1, 2, 0).numpy())
+    return encode(np.asarray(picture.resize((SHOWN, SHOWN), Image.Resampling.LANCZOS)))
+
+
+def _cell(cells: Sequence[Record], data: str, kind: str) -> Record:
+    return next(one for one in cells if (one["data"], one["kind"]) == (data, kind))
+
+
+def numbers(data: Record) -> dict[str, Any]:
+    ours: dict[str, Any] = {}
+    for one in data["table"]:
+        where = f"{TITLES[one['data']]}, {one['kind']}"
+        circle, near, fit = (one[name] for name in MEASURES)
+        ours[f"one circle, from 0 to 0.94, {where}"] = f"{circle['mean']:.2f} ± {circle['std']:.2f}"
+        ours[f"error of a circular coordinate at directions left out, {where}"] = (
+            f"{fit['mean']:.0f}° ± {fit['std']:.0f}°"
+        )
+        ours[f"nearest point is that of the next direction, {where}"] = f"{near['mean']:.0%}"
+    for name, error in data["error"].items():
+        ours[f"mean error on C_B, {TITLES[name]}"] = f"{error['mean']:.1f}° ± {error['std']:.1f}°"
+    return ours
+
+
+def sentence(cells: Sequence[Record]) -> str:
+    """Whether there is a circle, and whether training made it."""
+    said = []
+    for data, title in TITLES.items():
+        trained, untrained, pixels, shuffled = (_cell(cells, data, kind) for kind in KINDS)
+        circle, chance = trained["circle"], shuffled["circle"]
+        if circle["mean"] >= CIRCLE:
+            meaning = "one circle"
+        elif compare(circle, chance) > 0:
+            meaning = "no circle, only traces of a loop"
+        else:
+            meaning = "no circle"
+        fits = {
+            name: one["coordinate"]
+            for name, one in (("before training", untrained), ("in the beams' pixels", pixels))
+        }
+        better = [name for name, fit in fits.items() if compare(trained["coordinate"], fit) < 0]
+        beside = ", ".join(f"{fit['mean']:.0f}° {name}" for name, fit in fits.items())
+        cause = (
+            f"better than {' and '.join(better)}"
+            if better
+            else "no better than the beams have by themselves"
+        )
+        said.append(
+            f"on {title} the orbit is {meaning} ({circle['mean']:.2f} of 0.94; shuffled "
+            f"{chance['mean']:.2f}), and a circular coordinate errs by "
+            f"{trained['coordinate']['mean']:.0f}°, {cause} ({beside})"
+        )
+    return f"By persistent homology {'; '.join(said)}."
+
+
+# --- figures ---
+
+
+def draw(record: Record) -> dict[str, Figure]:
+    data = record["data"]
+    return {"": draw_layouts(data), "circle": draw_table(data["table"])}
+
+
+def draw_layouts(data: Record) -> Figure:
+    from radialbeams.experiments import figures
+
+    columns = max(sum(one["data"] == name for one in data["layouts"]) for name in DATA)
+    figure = figures.new(figures.PAGE, 0.5 + 1.55 * figures.PAGE / max(columns, 3))
+    panels = figure.subplots(2, columns, squeeze=False)
+    for row, name in zip(panels, DATA, strict=True):
+        here = [one for one in data["layouts"] if one["data"] == name]
+        for axes, one in zip(row, here, strict=False):
+            _draw_layout(axes, one, data["beams"])
+            of = f"sample {here.index(one) + 1}" if one["kind"] == "trained" else "sample 1"
+            axes.set_title(f"{TITLES[name]}, {of}", fontsize=7)
+            note = "" if one["kind"] == "trained" else "before training"
+            axes.set_xlabel(note, fontsize=7, color=figures.ORANGE, labelpad=2)
+            if "picture" in one:
+                _draw_picture(axes, one["picture"], data["beams"])
+    return figure
+
+
+def _draw_layout(axes: Axes, one: Record, beams: int) -> None:
+    from radialbeams.experiments import figures
+
+    figures.picture(axes)
+    order = np.random.default_rng(0).permutation(len(one["directions"]))  # none always on top
+    x, y = (np.asarray(column)[order] for column in one["places"])
+    shade = np.asarray(one["directions"])[order] / beams
+    axes.scatter(x, y, 1.2, c=shade, cmap="hsv", vmin=0, vmax=1, lw=0, rasterized=True)
+    # On the right there is room for a picture that covers no point.
+    axes.set(aspect="equal", xlim=(-40, 1.36 * GRID), ylim=(-40, GRID + 40))
+
+
+def _draw_picture(axes: Axes, picture: str, beams: int) -> None:
+    """The upright picture in the corner, and around it the colour of each direction."""
+    inset = axes.inset_axes((0.75, 0.73, 0.25, 0.27))
+    inset.imshow(decode(picture), extent=(-1, 1, -1, 1), interpolation="lanczos")
+    # Beam 0 points to the upper left, the others follow counter-clockwise.
+    directions = np.radians(135) + np.arange(4 * beams) * TURN / (4 * beams)
+    shade = np.arange(4 * beams) / (4 * beams)
+    inset.scatter(
+        1.55 * np.cos(directions), 1.55 * np.sin(directions), 3, c=shade, cmap="hsv", lw=0
+    )
+    inset.set(xlim=(-1.7, 1.7), ylim=(-1.7, 1.7), aspect="equal")
+    inset.set_axis_off()
+
+
+PANELS = {
+    "circle": ("a  one circle?", "longest loop less the next, by its death", (-0.03, 1.0)),
+    "coordinate": ("b  a circular coordinate", "error at directions left out", (-3.0, 123.0)),
+    "order": ("c  in order?", "nearest is the next direction", (-0.03, 1.03)),
+}
+
+
+def draw_table(cells: Sequence[Record]) -> Figure:
+    """Every image a dot, for each kind of points; dotted: an exact circle, or chance."""
+    from radialbeams.experiments import figures
+
+    figure = figures.new(figures.PAGE, 2.3)
+    panels = figure.subplots(1, 3, sharey=True)
+    colours = dict(zip(DATA, (figures.BLUE, figures.ORANGE), strict=True))
+    exact = 1 - 2 * np.sin(np.pi / BEAMS) / np.sqrt(3)
+    marks = {"circle": ("exact", exact), "coordinate": ("chance", 90), "order": ("chance", 2 / 63)}
+    for axes, (name, (title, label, limits)) in zip(panels, PANELS.items(), strict=True):
+        for shift, data in zip((-0.15, 0.15), DATA, strict=True):
+            for place, kind in enumerate(KINDS):
+                found, colour = _cell(cells, data, kind)[name], colours[data]
+                across = [place + shift] * len(found["values"])
+                axes.plot(found["values"], across, "o", color=colour, ms=3, alpha=0.5, mew=0)
+                axes.plot([found["mean"]], [place + shift], "|", color=colour, ms=10, mew=1.5)
+        word, at = marks[name]
+        axes.axvline(at, color=figures.GREY, lw=0.7, ls=":")
+        axes.text(
+            at,
+            0,
+            f" {word} ",
+            transform=axes.get_xaxis_transform(),
+            fontsize=6.5,
+            color=figures.GREY,
+            va="bottom",
+            ha="right" if at > limits[1] / 2 else "left",
+        )
+        axes.set(xlabel=label, xlim=limits, ylim=(len(KINDS) - 0.4, -0.5))
+        axes.grid(axis="y", visible=False)
+        axes.set_title(title)
+    panels[1].xaxis.set_major_formatter("{x:g}°")
+    panels[2].xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    words = {"pixels": "the beams' pixels", "untrained": "before training"}
+    panels[0].set_yticks(range(len(KINDS)), [words.get(kind, kind) for kind in KINDS])
+    for data, colour in colours.items():
+        panels[0].plot([], [], "o", color=colour, label=TITLES[data])
+    figure.legend(loc="outside upper center", ncols=2)
+    return figure
+
+
+EXPERIMENT = Experiment(
+    name=NAME,
+    claim=(
+        "Trained on C_B without the prior, the beam embeddings of an image over its orbit form a "
+        "continuous structure, topologically a circle"
+    ),
+    paper={
+        "one circle, from 0 to 0.94, COIL-100, trained": "shown only",
+        "one circle, from 0 to 0.94, LFW, trained": "shown only",
+    },
+    run=run,
+    draw=draw,
+    trainings=trainings,
+)

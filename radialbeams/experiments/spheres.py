@@ -1,0 +1,157 @@
+"""A sphere lit from nine positions, by a physically based renderer (Mitsuba 3).
+
+Light adds up: twice the light in a scene is twice the radiance in every pixel. So one rendering
+for each position, in linear radiance, gives all intensities by scaling, and only then comes what
+is not linear: white is the most that a file can hold, and its steps follow the sRGB curve.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from radialbeams.experiments.settings import Settings
+from radialbeams.training.weights import write_whole
+
+Linear = NDArray[np.float32]
+Bytes = NDArray[np.uint8]
+
+
+class Position(NamedTuple):
+    """Where the light is, as the camera sees it: x to the right, y up."""
+
+    name: str
+    x: int
+    y: int
+
+    @property
+    def degrees(self) -> float | None:
+        """The turn from "light above" to here, counter-clockwise; none for the one in front."""
+        return None if self.x == self.y == 0 else math.degrees(math.atan2(-self.x, self.y))
+
+
+POSITIONS = tuple(
+    Position(" ".join(word for word in (row, column) if word) or "front", x, y)
+    for y, row in ((1, "top"), (0, ""), (-1, "bottom"))
+    for x, column in ((-1, "left"), (0, ""), (1, "right"))
+)
+
+# The scene, in radii of the sphere. The camera looks along −z; the lights hang behind it, so that
+# none is in the picture, and those at the sides come in at 45°.
+CAMERA, LIGHTS, LIGHT_RADIUS = 7.0, 9.0, 1.0
+FIELD_OF_VIEW = 22.0  # degrees; the sphere fills three quarters of the width
+GREY, ROUGHNESS = 0.5, 0.15  # of the plastic: its own colour under a coat that shines
+RADIANCE = 100.0
+
+
+def scene(position: Position, size: int, samples: int, transform: Any) -> dict[str, Any]:
+    """What Mitsuba is asked to render; `transform` is its class of 4 × 4 matrices."""
+    return {
+        "type": "scene",
+        "integrator": {"type": "path", "max_depth": 4},
+        "sensor": {
+            "type": "perspective",
+            "fov": FIELD_OF_VIEW,
+            "to_world": transform().look_at(origin=[0, 0, CAMERA], target=[0, 0, 0], up=[0, 1, 0]),
+            "film": {
+                "type": "hdrfilm",
+                "width": size,
+                "height": size,
+                "pixel_format": "rgba",
+                "rfilter": {"type": "gaussian"},
+            },
+            "sampler": {"type": "multijitter", "sample_count": samples, "seed": 0},
+        },
+        "light": {
+            "type": "sphere",
+            "center": [LIGHTS * position.x, LIGHTS * position.y, LIGHTS],
+            "radius": LIGHT_RADIUS,
+            "emitter": {"type": "area", "radiance": {"type": "rgb", "value": RADIANCE}},
+        },
+        "sphere": {
+            "type": "sphere",
+            "radius": 1.0,
+            "bsdf": {
+                "type": "roughplastic",
+                "diffuse_reflectance": {"type": "rgb", "value": GREY},
+                "alpha": ROUGHNESS,
+            },
+        },
+    }
+
+
+def render(position: Position, size: int, samples: int) -> Linear:
+    """(S, S, 4): linear red, green and blue, and how much of the pixel is sphere."""
+    if find_spec("mitsuba") is None:
+        raise ValueError(
+            "The spheres are rendered by Mitsuba, which is not installed. Install it in your "
+            'clone with: pip install -c constraints.txt -e ".[render]"'
+        )
+    mitsuba: Any = import_module("mitsuba")
+    mitsuba.set_variant("scalar_rgb")
+    asked = scene(position, size, samples, mitsuba.ScalarTransform4f)
+    return np.asarray(mitsuba.render(mitsuba.load_dict(asked)), dtype=np.float32)
+
+
+def spheres(settings: Settings, size: int, samples: int) -> Linear:
+    """(9, S, S, 4), one for each position: from the cache, else rendered into it."""
+    place = cache(settings, size, samples)
+    if not place.is_file():
+        found = []
+        for number, position in enumerate(POSITIONS):
+            settings.show(number, len(POSITIONS), f"rendering, light {position.name}")
+            found.append(render(position, size, samples))
+        write_whole(place, partial(_write, np.stack(found)))
+    with np.load(place) as file:
+        linear: Linear = file["linear"]
+    return linear
+
+
+def cache(settings: Settings, size: int, samples: int) -> Path:
+    return settings.folder / "cache" / f"spheres-{size}px-{samples}samples.npz"
+
+
+def _write(linear: Linear, place: Path) -> None:
+    with place.open("wb") as file:  # by a name, numpy would add an ending
+        np.savez_compressed(file, linear=linear)
+
+
+# --- from radiance to files ---
+
+
+def unit(linear: Linear) -> float:
+    """The scale at which the middle of the sphere that is lit from the front turns white."""
+    front = linear[[position.name for position in POSITIONS].index("front")]
+    middle = len(front) // 2
+    return 1 / float(front[middle - 2 : middle + 2, middle - 2 : middle + 2, :3].mean())
+
+
+def photographed(linear: Linear, scales: NDArray[np.float64], ground: NDArray[Any]) -> Bytes:
+    """One rendering (S, S, 4) in N intensities → bytes (N, 3, S, S), on a ground (3,) of bytes.
+
+    The ground is not lit: its colour in the file is the one that is asked for.
+    """
+    share = np.clip(linear[..., 3], 0, 1)
+    lit = scales[:, None, None, None] * np.maximum(linear[..., :3], 0)  # (N, S, S, 3)
+    behind = to_linear(np.asarray(ground, dtype=float) / 255) * (1 - share)[..., None]
+    pixels = np.round(255 * to_srgb(lit + behind)).astype(np.uint8)
+    return np.ascontiguousarray(pixels.transpose(0, 3, 1, 2))
+
+
+def to_srgb(linear: NDArray[Any]) -> NDArray[Any]:
+    """[0, ∞) → [0, 1]: what is brighter than white is white."""
+    held = np.clip(linear, 0, 1)
+    curved: NDArray[Any] = 1.055 * held ** (1 / 2.4) - 0.055
+    return np.where(held <= 0.0031308, 12.92 * held, curved)
+
+
+def to_linear(srgb: NDArray[Any]) -> NDArray[Any]:
+    linear: NDArray[Any] = np.where(srgb <= 0.04045, srgb / 12.92, ((srgb + 0.055) / 1.055) ** 2.4)
+    return linear

@@ -1,0 +1,164 @@
+"""`reproduce saliency`: maps, whether they turn with the image, and where they lie."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+import torch
+from conftest import SIZE, TINY_RING, easy_images
+
+from radialbeams.experiments import reproduce, saliency
+from radialbeams.experiments.saliency import Looker
+from radialbeams.experiments.settings import Settings
+from radialbeams.nn.bic import BIC, BICConfig, build
+from radialbeams.nn.rotation import rotate
+from radialbeams.training.views import LeakfreeViews, PaperViews
+
+
+@pytest.fixture
+def bic(tiny_model: BIC) -> Looker:
+    return Looker("bic", tiny_model, PaperViews("zeros"), easy_images(6))
+
+
+@pytest.fixture
+def ring() -> Looker:
+    torch.manual_seed(0)
+    return Looker("ring", build(TINY_RING).eval(), LeakfreeViews(24), easy_images(6, size=56))
+
+
+# --- maps ---
+
+
+def test_a_map_is_the_gradient_of_the_answer(bic: Looker) -> None:
+    views = bic.views.render(bic.images.images[:1], torch.zeros(1))
+    found = saliency.saliency(bic.model, views)[0, 0]
+    row, column = divmod(int(found.argmax()), found.shape[1])
+    changes = []
+    for channel in range(3):
+        moved = views.clone()
+        moved[0, channel, row, column] += 1e-3
+        with torch.no_grad():
+            changes.append((bic.model.angles(moved) - bic.model.angles(views)).abs() / 1e-3)
+    assert found.max().item() == pytest.approx(max(changes).item(), rel=0.05)
+
+
+def test_only_what_beams_read_is_salient(bic: Looker) -> None:
+    found = bic.maps(torch.zeros(6))
+    read = bic.read() > 0
+    assert (found[:, 0, ~read] == 0).all()
+    assert (found[:, 0, read] > 0).float().mean() > 0.5
+
+
+def test_correlation_is_over_the_pixels_inside() -> None:
+    maps = torch.rand(2, 1, 8, 8, generator=torch.Generator().manual_seed(0))
+    inside = torch.zeros(8, 8)
+    inside[2:6, 2:6] = 1
+    changed = torch.where(inside > 0, 3 * maps + 1, torch.zeros(1))
+    assert saliency.correlation(maps, changed, inside).tolist() == pytest.approx([1, 1])
+    assert saliency.correlation(maps, -maps, inside).tolist() == pytest.approx([-1, -1])
+    assert (saliency.correlation(maps, changed, torch.ones(8, 8)) < 0.99).all()
+
+
+def test_the_ring_s_map_turns_with_the_image_and_the_lstm_s_does_not(
+    bic: Looker, ring: Looker
+) -> None:
+    quarter = [torch.full((6,), torch.pi / 2)]
+    found = {}
+    for looker in (bic, ring):
+        upright = saliency.blurred(looker.maps(torch.zeros(6)))
+        found[looker.name] = saliency.equivariance(looker, quarter, upright)
+    assert found["ring"]["back"]["mean"] == pytest.approx(1, abs=1e-3)
+    assert found["ring"]["unturned"]["mean"] < 0.99
+    assert found["bic"]["back"]["mean"] < 0.99
+
+
+def test_blurring_keeps_the_sum_and_turns_along() -> None:
+    maps = torch.zeros(1, 1, 31, 31)
+    maps[0, 0, 12, 15] = 1
+    once = saliency.blurred(maps)
+    assert once.sum().item() == pytest.approx(1)
+    turned = saliency.blurred(rotate(maps, torch.pi / 2))
+    assert torch.allclose(turned, rotate(once, torch.pi / 2), atol=1e-6)
+
+
+# --- where they lie ---
+
+
+def test_the_border_is_a_band_around_the_image() -> None:
+    band = saliency.border(SIZE, torch.zeros(1))[0, 0]
+    outer, inner = SIZE + 2 * saliency.BAND, SIZE - 2 * saliency.BAND
+    assert band.sum() == outer**2 - inner**2
+
+
+def test_the_object_is_what_differs_from_the_corner() -> None:
+    image = torch.full((1, 3, 4, 4), 30, dtype=torch.uint8)
+    image[0, 1, 2, 2] = 90
+    image[0, 0, 1, 1] = 40  # noise of the ground
+    assert (saliency.object_masks(image)[0, 0] > 0).nonzero().tolist() == [[2, 2]]
+
+
+def test_densities_average_to_one(
+    bic: Looker, ring: Looker, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flat = torch.ones(6, 1, 1, 1) * bic.read()
+    monkeypatch.setattr(Looker, "maps", lambda self, angles: flat)
+    assert saliency.densities(bic, torch.zeros(6)) == pytest.approx(
+        {"object": 1, "border": 1, "rest": 1}
+    )
+    flat = torch.ones(6, 1, 1, 1) * ring.read()
+    assert set(saliency.densities(ring, torch.zeros(6))) == {"object", "rest"}
+
+
+def test_the_contrast_is_that_of_the_edge_to_the_padding(bic: Looker) -> None:
+    image = torch.full((1, 3, 4, 4), 30, dtype=torch.uint8)
+    image[0, 1, 0, 0] = 37  # the corner has a colour of its own
+    images = replace(easy_images(1), images=image)
+    found = {
+        padding: saliency.contrast(replace(bic, images=images, views=PaperViews(padding)))
+        for padding in saliency.PADDINGS
+    }
+    assert found == {"zeros": 30, "corner": 7}
+    assert saliency.contrast(replace(bic, views=LeakfreeViews(24))) is None
+
+
+# --- the whole ---
+
+
+def test_the_trainings_differ_in_their_padding_alone() -> None:
+    first, second = saliency.trainings(Settings(quick=True))
+    assert replace(first.recipe, padding="corner") == second.recipe
+    assert first.keep and second.keep
+
+
+def test_all_is_measured_and_drawn_from_json(
+    bic: Looker, ring: Looker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    four = [bic, ring, *(replace(bic, name=f"short bic, {p}") for p in saliency.PADDED.values())]
+    monkeypatch.setattr(saliency, "lookers", lambda settings, count: four)
+    asked = Settings(quick=True, out=tmp_path, devices="cpu")
+    experiment = replace(saliency.EXPERIMENT, trainings=lambda settings: [])
+    monkeypatch.setattr(reproduce.registry, "find", lambda name: experiment)
+    files = reproduce.reproduce("saliency", asked)
+    record = json.loads(files[0].read_text())
+    assert set(record["paper"]) <= set(record["ours"])
+    assert len(record["data"]["rows"]) == 4
+    sizes = {
+        saliency.decode(turn["input"]).shape[:2] for turn in record["data"]["pictures"][0]["turns"]
+    }
+    assert sizes == {(saliency.SHOWN, saliency.SHOWN)}
+    assert [path.name for path in files[1:]] == [
+        "saliency.png", "saliency.svg", "saliency-measured.png", "saliency-measured.svg",
+    ]  # fmt: skip
+
+
+def test_longer_beams_are_compared_over_a_wider_circle() -> None:
+    config = BICConfig.for_images(SIZE, num_beams=8, latent=16, lstm_layers=1)
+    longer = replace(config, beam_length=config.beam_length + 3)
+    areas = [
+        Looker("", build(c), PaperViews("zeros"), easy_images(1)).inside().sum()
+        for c in (config, longer)
+    ]
+    assert areas[0] < areas[1]
