@@ -380,3 +380,18 @@ def test_a_repeated_group_comes_more_often_in_an_epoch(recipe: Recipe, tmp_path:
     wrong = replace(recipe, repeats={"z": 2})
     with pytest.raises(ValueError, match=r"repeats z; the groups of two are x, y\."):
         begin(wrong, images, tmp_path / "b")
+
+
+def test_a_run_can_begin_with_the_weights_of_another(recipe: Recipe, tmp_path: Path) -> None:
+    images = easy_images(16)
+    begin(recipe, images, tmp_path / "first").run()
+    stem = tmp_path / "first" / "model"
+    again = begin(replace(recipe, learning_rate=0.0), images, tmp_path / "again", start=stem)
+    card = again.run()
+    kept, made = load_model(stem)[0].state_dict(), again.averaged().state_dict()
+    names = [name for name, _ in again.model.named_parameters()]
+    assert names and all(torch.equal(kept[name], made[name]) for name in names)
+    assert card["training"]["start"]["name"] == "first"
+    other = replace(recipe, model=replace(recipe.model, latent=2 * recipe.model.latent))
+    with pytest.raises(ValueError, match="another network than the recipe's"):
+        begin(other, images, tmp_path / "other", start=stem)

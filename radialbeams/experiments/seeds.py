@@ -23,14 +23,31 @@ def difference(first: Mapping[str, Any], second: Mapping[str, Any]) -> tuple[flo
 
 
 def compare(first: Mapping[str, Any], second: Mapping[str, Any]) -> int:
-    """−1 if the first is lower by more than two standard errors, 1 if higher, 0 if neither.
+    """−1 if the first is lower, 1 if higher, 0 if chance could be the reason (5 %, Welch's test).
 
     One seed tells nothing of the spread, so there nothing differs.
     """
     if min(len(first["values"]), len(second["values"])) < 2:
         return 0
     gap, error = difference(first, second)
-    return 0 if abs(gap) <= 2 * error else (1 if gap > 0 else -1)
+    return 0 if abs(gap) <= quantile(_freedom(first, second)) * error else (1 if gap > 0 else -1)
+
+
+# Of Student's t: what it stays below, to either side, in 95 % of cases, over degrees of freedom.
+STUDENT = {1: 12.71, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306}
+STUDENT |= {10: 2.228, 12: 2.179, 15: 2.131, 20: 2.086, 30: 2.042, 60: 2.0, 120: 1.98}
+
+
+def quantile(freedom: float) -> float:
+    """With fewer degrees of freedom the bar is higher, so in between the lower entry counts."""
+    return STUDENT[max((known for known in STUDENT if known <= freedom), default=1)]
+
+
+def _freedom(first: Mapping[str, Any], second: Mapping[str, Any]) -> float:
+    """Welch's degrees of freedom of the difference of two means."""
+    parts = [(one["std"] ** 2 / len(one["values"]), len(one["values"])) for one in (first, second)]
+    below = sum(part**2 / (count - 1) for part, count in parts)
+    return sum(part for part, _ in parts) ** 2 / below if below else math.inf
 
 
 def mean_curve(curves: Sequence[Sequence[float]]) -> dict[str, list[float]]:

@@ -24,6 +24,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--devices", default="auto")
     parser.add_argument("--steps", type=int, help="instead of the recipe's")
+    parser.add_argument("--start", type=Path, help="STEM of weights to begin with: RUN/model")
     parser.add_argument("--minutes", type=float, help="the schedule follows the clock")
     arguments = parser.parse_args(argv)
     values = json.loads(arguments.recipe.read_text(encoding="utf-8"))
@@ -35,6 +36,7 @@ def main(argv: list[str]) -> int:
         arguments.out,
         device=pick_device(arguments.devices),
         minutes=arguments.minutes,
+        start=arguments.start,
         log_every=200,
     )
     fit.run(lambda progress: print(json.dumps(asdict(progress)), flush=True))

@@ -30,7 +30,7 @@ from radialbeams.training.evaluate import Evaluation, evaluate, predict_with
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.step import Batch, Losses, Step, make_step
 from radialbeams.training.views import Group, Views, draw_angles, draws, make_views
-from radialbeams.training.weights import save_model, write_card, write_whole
+from radialbeams.training.weights import load_model, save_model, write_card, write_whole
 
 WARM_UP = 0.1  # of a one-cycle run
 AVERAGE_EVERY = 10  # steps; rarely enough to cost nothing
@@ -81,6 +81,7 @@ class Fit:
         *,
         device: torch.device,
         minutes: float | None = None,
+        start: Path | None = None,
         held_out: ImageSet | None = None,
         validate_every: int = 0,
         log_every: int | None = None,
@@ -91,6 +92,7 @@ class Fit:
         self.folder = folder
         self.device = device
         self.minutes = minutes
+        self.start = start  # STEM of the weights to begin with, if not with random ones
         self.held_out = held_out
         self.validate_every = validate_every
         self.log_every = log_every or max(1, min(50, recipe.steps // 40))
@@ -99,7 +101,7 @@ class Fit:
         self._check_images()
         self.places = self._places()
         torch.manual_seed(recipe.seed)
-        self.model = self.build().to(device)
+        self.model = self._begun(self.build()).to(device)
         if device.type == "cuda":
             # The layout in which half-precision convolutions are fast.
             self.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
@@ -247,6 +249,20 @@ class Fit:
     def build(self) -> Network:
         return build(self.recipe.model)
 
+    def _begun(self, model: Network) -> Network:
+        """With the weights of an earlier run, whose network must be the same."""
+        if self.start is None:
+            return model
+        earlier, card = load_model(self.start)
+        if earlier.config != self.recipe.model:
+            raise ValueError(
+                f"{self.start} holds another network than the recipe's. Take its config as the "
+                "recipe's model, or begin without it."
+            )
+        self.started_from = {"name": card["name"], "sha256": card["sha256"]["safetensors"]}
+        model.load_state_dict(earlier.state_dict())
+        return model
+
     def averaged(self) -> Network:
         """The model to keep: the running average where the recipe asks for one."""
         model = self.build().to(self.device)
@@ -346,6 +362,7 @@ class Fit:
             "training": {
                 **self.recipe.to_dict(),
                 **({} if self.minutes is None else {"minutes": self.minutes}),
+                **({} if self.start is None else {"start": self.started_from}),
                 "steps_done": self.at.step,
                 "seconds": round(self.at.seconds, 1),
                 "hardware": self.device.type,
