@@ -19,6 +19,8 @@ from radialbeams.cli import main
 from radialbeams.experiments import figures, pictures, registry, reproduce, trainings
 from radialbeams.experiments.__main__ import main as without_typer
 from radialbeams.experiments.experiment import Experiment, Finding
+from radialbeams.experiments.records import write_record
+from radialbeams.experiments.seeds import compare, spread
 from radialbeams.experiments.settings import Settings
 from radialbeams.experiments.trainings import Training, complete, read
 from radialbeams.nn.bic import BICConfig
@@ -409,3 +411,20 @@ def test_pictures_survive_json() -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (8, 9, 3), dtype=np.uint8)
     text = json.loads(json.dumps(pictures.encode(pixels)))
     assert np.array_equal(pictures.decode(text), pixels)
+
+
+def test_two_kinds_of_runs_differ_only_beyond_chance() -> None:
+    low, high = spread([1.0, 1.1, 0.9]), spread([2.0, 2.1, 1.9])
+    assert (compare(low, high), compare(high, low)) == (-1, 1)
+    # Two and a half standard errors: with three seeds each, that happens by chance.
+    near = spread([1.0 + 2.5 * 0.0816 + shift for shift in (0.0, 0.1, -0.1)])
+    assert compare(low, near) == 0
+    assert compare(spread([1.0]), spread([9.0])) == 0
+
+
+def test_where_every_run_diverged_there_is_nothing(tmp_path: Path) -> None:
+    nothing = spread([])
+    assert nothing["values"] == [] and compare(nothing, spread([1.0, 2.0])) == 0
+    write_record(tmp_path / "x.json", {"a": [nothing], "b": {"c": float("inf")}}, ["a"])
+    found = json.loads((tmp_path / "x.json").read_text())
+    assert found == {"a": [{"mean": None, "std": None, "values": []}], "b": {"c": None}}

@@ -135,7 +135,7 @@ def cell(runs: Sequence[Record]) -> dict[str, Any]:
 
 
 def sign(one: Mapping[str, Any], base: Mapping[str, Any]) -> int:
-    """1 where it is worse than the base by more than two standard errors over seeds, −1 better."""
+    """1 where it is worse than the base beyond chance (Welch's test over seeds), −1 better."""
     if one["mean"] is None or base["mean"] is None:
         return 1 if base["mean"] is not None else 0
     return compare(one["mean"], base["mean"])
@@ -175,7 +175,7 @@ def sentence(cells: Sequence[Record]) -> str:
         base = _degrees(find(cells, protocol, BASE))
         parts.append(f"under {protocol} against {base} {said}")
     return (
-        "The paper has no ablation; by two standard errors over seeds, "
+        "The paper has no ablation; by Welch's test over seeds, "
         + "; and ".join(parts)
         + ". What is not named makes no clear difference."
     )

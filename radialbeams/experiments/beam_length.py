@@ -367,7 +367,7 @@ def sentence(
     read = ", ".join(f"{length} {value:.2f}" for length, value in found.items())
     meaning = f"lengths that leak: {', '.join(leaks) or 'none'}"
     return (
-        f"By two standard errors over seeds, {'; '.join(parts)}; {meaning}, since trained on white "
+        f"By Welch's test over seeds, {'; '.join(parts)}; {meaning}, since trained on white "
         f"noise the network reads the angle modulo 90° with ρ₄ of {read} (1 is exactly, 0 not at "
         f"all; {canaries['leakfree-B']['rho4'][0]:.2f} off leak-free views)."
     )

@@ -12,7 +12,7 @@ from itertools import product
 from typing import TYPE_CHECKING, Any
 
 from radialbeams.experiments.experiment import Experiment, Finding, Record, Records
-from radialbeams.experiments.seeds import compare, mean_curve, spread
+from radialbeams.experiments.seeds import compare, finished, mean_curve, spread
 from radialbeams.experiments.settings import QUICK, Settings
 from radialbeams.experiments.trainings import Training
 from radialbeams.nn.beams import named_length
@@ -141,6 +141,7 @@ def final_loss(run: Record) -> float:
 
 def along(runs: Sequence[Record]) -> dict[str, Any]:
     """Training and test losses over the steps, with their spread over seeds."""
+    runs = finished(runs)
     found: dict[str, Any] = {
         "train_step": runs[0]["curve"]["step"],
         "train": mean_curve([run["curve"]["circle_loss"] for run in runs]),
@@ -217,7 +218,7 @@ def _sentence(counts: dict[str, dict[str, int]]) -> str:
         )
     else:
         meaning = "C_B does not beat SO(2) here, not even as the authors' code draws its angles"
-    return f"By two standard errors over seeds, {meaning} ({said})."
+    return f"By Welch's test over seeds, {meaning} ({said})."
 
 
 def _find(

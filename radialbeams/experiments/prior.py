@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from radialbeams.experiments.experiment import Experiment, Finding, Record, Records
-from radialbeams.experiments.seeds import compare, mean_curve, spread
+from radialbeams.experiments.seeds import compare, finished, mean_curve, spread
 from radialbeams.experiments.settings import QUICK, Settings
 from radialbeams.experiments.trainings import Trained, Training, errors
 from radialbeams.nn.beams import BresenhamBeams
@@ -227,6 +227,7 @@ def cell(runs: Sequence[Record]) -> dict[str, Any]:
 
 
 def along(runs: Sequence[Record]) -> dict[str, Any]:
+    runs = finished(runs)
     return {
         "train_step": runs[0]["curve"]["step"],
         "train": mean_curve([run["curve"]["circle_loss"] for run in runs]),
@@ -290,7 +291,7 @@ def _sentence(exact: list[int], authors: list[int], cells: Sequence[Record]) -> 
         )
         for variant in ("exact", "authors")
     )
-    return f"By two standard errors over seeds, {meaning} ({said}, on C_B)."
+    return f"By Welch's test over seeds, {meaning} ({said}, on C_B)."
 
 
 def _find(cells: Sequence[Record], variant: str, protocol: str, mode: str) -> Record:

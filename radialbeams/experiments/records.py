@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -12,9 +13,20 @@ from radialbeams.training.weights import write_whole
 
 def write_record(path: Path, record: Mapping[str, Any], long: Sequence[str]) -> None:
     """Whole or not at all; the values of the keys in `long` take one line each."""
-    entries = [f" {json.dumps(key)}: {_text(value, key in long)}" for key, value in record.items()]
+    entries = [
+        f" {json.dumps(key)}: {_text(_finite(value), key in long)}" for key, value in record.items()
+    ]
     text = "{\n" + ",\n".join(entries) + "\n}\n"
     write_whole(path, lambda partial: partial.write_text(text, encoding="utf-8"))
+
+
+def _finite(value: Any) -> Any:
+    """JSON knows no NaN: what could not be measured is null."""
+    if isinstance(value, Mapping):
+        return {name: _finite(part) for name, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(part) for part in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _text(value: Any, one_line: bool) -> str:

@@ -10,7 +10,12 @@ import numpy as np
 
 
 def spread(values: Sequence[float]) -> dict[str, Any]:
-    """Mean and standard deviation over seeds (0 for a single one), and the values themselves."""
+    """Mean and standard deviation over seeds (0 for a single one), and the values themselves.
+
+    Where every run has diverged there is nothing to average, and both are NaN.
+    """
+    if not values:
+        return {"mean": math.nan, "std": math.nan, "values": []}
     found = np.asarray(values, dtype=float)
     deviation = found.std(ddof=1) if len(found) > 1 else 0.0
     return {"mean": float(found.mean()), "std": float(deviation), "values": found.tolist()}
@@ -48,6 +53,11 @@ def _freedom(first: Mapping[str, Any], second: Mapping[str, Any]) -> float:
     parts = [(one["std"] ** 2 / len(one["values"]), len(one["values"])) for one in (first, second)]
     below = sum(part**2 / (count - 1) for part, count in parts)
     return sum(part for part, _ in parts) ** 2 / below if below else math.inf
+
+
+def finished(runs: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
+    """Those that did not diverge, or all if all did: of a broken-off run, curves are shorter."""
+    return [run for run in runs if "measured" in run] or runs
 
 
 def mean_curve(curves: Sequence[Sequence[float]]) -> dict[str, list[float]]:

@@ -257,7 +257,7 @@ def sentence(models: Mapping[str, Any]) -> str:
     )
     reach = ", ".join(f"ε = {e}: {worst(name_of(e))}" for e in EPSILONS)
     return (
-        f"Along its worse axis the mean passes {BOUNDARY:g}° at {reach}: by two standard errors "
+        f"Along its worse axis the mean passes {BOUNDARY:g}° at {reach}: by Welch's test "
         f"over seeds {helps}; the shipped ring, trained on views whose centre was moved, at "
         f"{worst('shipped ring.coil100')}, and the shipped bic, trained on centred ones for "
         f"longer, at {worst('shipped bic.coil100')}."
