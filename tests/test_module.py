@@ -229,7 +229,7 @@ def test_the_thresholds_of_the_card_are_those_of_the_commands(images: Tensor) ->
     assert module.most_upright == card.get("upright", 1.0)
     other = Canonicalizer.from_pretrained("ring.coil100", abstain="card", still_degrees=5)
     assert math.degrees(other.still) == pytest.approx(5)
-    with pytest.raises(ValueError, match=r"abstain is a confidence, or 'card' .* got 'card'"):
+    with pytest.raises(ValueError, match="abstain needs a network that says how sure it is"):
         Canonicalizer.from_pretrained("bic.coil100", abstain="card")
     with pytest.raises(ValueError, match=r"abstain is a confidence, .* got 'cards'"):
         Canonicalizer.from_pretrained("ring.coil100", abstain="cards")  # type: ignore[arg-type]
@@ -551,3 +551,64 @@ def test_weights_that_are_not_the_cards_are_refused(tmp_path: Path) -> None:
         file.write(b"\x01")
     with pytest.raises(DamagedWeights, match="damaged or was exchanged"):
         Canonicalizer.from_pretrained(tmp_path)
+
+
+@pytest.mark.parametrize("dtype", [torch.float16, torch.bfloat16, torch.float64])
+@pytest.mark.parametrize("name", ["ring.coil100", "bic.lfw"])
+def test_a_network_of_another_precision_answers_nearly_the_same(
+    name: str, dtype: torch.dtype, images: Tensor
+) -> None:
+    module = Canonicalizer.from_pretrained(name)
+    with torch.inference_mode():
+        _, expected = both(module, images)
+        upright, pose = both(module.to(dtype), images.to(dtype))
+        crops, _ = module.crops(images.to(dtype), [torch.tensor([[5.0, 5, 60, 60]]), []])
+    assert (upright.dtype, crops.dtype) == (dtype, dtype)
+    assert angular_error(pose.angle, expected.angle).max() < math.radians(3)
+
+
+def test_values_that_are_no_pixels_are_refused(ring: Canonicalizer, images: Tensor) -> None:
+    with pytest.raises(ValueError, match=r"values from 0 to 255\. Divide bytes by 255"):
+        ring((255 * images).round().clamp(0, 255))
+    with pytest.raises(ValueError, match="normalise after the canonicalizer"):
+        ring((images - 0.45) / 0.225)
+    assert ring(images + 0.1)[1].angle.isfinite().all()
+
+
+@pytest.mark.parametrize(
+    ("options", "text"),
+    [
+        ({"abstain": 2.0}, "abstain must lie between 0 and 1; got 2.0"),
+        ({"abstain": math.nan}, "abstain must lie between 0 and 1; got nan"),
+        ({"abstain": True}, "abstain is a number; got True"),
+        ({"still_degrees": 400}, "still_degrees must lie between 0 and 180; got 400"),
+        ({"fill": "white"}, "fill is a number; got 'white'"),
+    ],
+)
+def test_options_out_of_range_are_refused(options: dict[str, object], text: str) -> None:
+    with pytest.raises(ValueError, match=text):
+        Canonicalizer.from_pretrained("ring.coil100", **options)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("boxes", "options", "text"),
+    [
+        ([[2.0, 0, 0, 9, 9]], {}, "number of its image in front, 0 to 1"),
+        ([[0.5, 0, 0, 9, 9]], {}, "number of its image in front"),
+        ([[0.0, 9, 0, 0, 9]], {}, "x₁ ≥ x₀"),
+        ([[0.0, 0, 0, math.nan, 9]], {}, "x₁ ≥ x₀"),
+        ([[0.0, 0, 0, 9, 9]], {"margin": -0.6}, "margin must lie between -0.49 and inf"),
+        ([[0.0, 0, 0, 9, 9]], {"size": 0}, "whole pixels, 1 or more; got 0"),
+    ],
+)
+def test_boxes_that_cannot_be_are_refused(
+    ring: Canonicalizer,
+    images: Tensor,
+    boxes: list[list[float]],
+    options: dict[str, float],
+    text: str,
+) -> None:
+    with pytest.raises(ValueError, match=text):
+        ring.crops(images, torch.tensor(boxes), **options)  # type: ignore[arg-type]
+    arrays = [np.array([[5.0, 5, 60, 60]]), np.zeros((0,))]
+    assert ring.crops(images, arrays)[0].shape[0] == 1  # type: ignore[arg-type]

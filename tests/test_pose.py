@@ -392,3 +392,47 @@ def test_wrong_words_and_sizes_are_told() -> None:
         turned.apply_images(torch.zeros(1, 1, 4, 9))
     with pytest.raises(ValueError, match=r"14 × 13 pixels; got 8 × 9.*invert_features"):
         turned.invert_images(torch.zeros(1, 1, 8, 9))
+
+
+@pytest.mark.parametrize("size", [(427, 640), (224, 223), (31, 30), (30, 31), (8, 8), (9, 9)])
+@pytest.mark.parametrize("quarters", [1, 2, 3])
+def test_quarter_turns_are_exact_for_sides_of_any_parity(
+    size: tuple[int, int], quarters: int
+) -> None:
+    images = torch.rand(1, 2, *size, generator=torch.Generator().manual_seed(1))
+    pose = Pose.from_angles(torch.tensor([quarters * math.pi / 2]), size, canvas="expand")
+    assert torch.equal(pose.invert_images(pose.apply_images(images)), images)
+    labels = torch.arange(size[0] * size[1]).reshape(1, *size)
+    assert torch.equal(pose.invert_masks(pose.apply_masks(labels)), labels)
+
+
+def test_half_a_pixel_beside_a_mask_stays_whole() -> None:
+    """Ties all go one way; rounded to even, every second row would be lost."""
+    still = torch.tensor([[[1.0, 0, 0.5], [0, 1, 0.5]]])
+    angle = torch.zeros(1)
+    pose = Pose(angle, angle, angle.bool(), still, torch.zeros(1).long(), (8, 8), (9, 9))
+    labels = torch.arange(1, 10)[None, :, None].expand(1, 9, 9).contiguous()
+    assert pose.invert_masks(labels)[0, :, 0].tolist() in (
+        list(range(1, 9)),
+        list(range(2, 10)),
+    )
+
+
+def test_poses_can_be_counted_and_walked_through() -> None:
+    pose = Pose.from_angles(torch.tensor([0.0, 1.0, 2.0]), (8, 8))
+    assert [one.angle.item() for one in pose] == [0.0, 1.0, 2.0]
+    assert pose[-1].angle.item() == 2.0
+    with pytest.raises(IndexError):
+        pose[3]
+
+
+def test_what_is_not_of_every_item_is_refused() -> None:
+    pose = Pose.from_angles(torch.zeros(2), (8, 8))
+    with pytest.raises(ValueError, match=r"points of 2 items, \(N, …, 2\); got \(2, 5, 3\)"):
+        pose.invert_points(torch.zeros(2, 5, 3))
+    with pytest.raises(ValueError, match=r"boxes of 2 items, \(N, …, 4\); got \(1, 5, 4\)"):
+        pose.invert_boxes(torch.zeros(1, 5, 4))
+    with pytest.raises(ValueError, match=r"each of 2 items.*images\[pose.source\]"):
+        pose.invert_masks(torch.zeros(3, 8, 8))
+    boxes = pose.invert(torch.zeros(2, 1, 4), "boxes", enclosing=True)
+    assert boxes.shape == (2, 1, 4)

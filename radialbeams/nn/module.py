@@ -20,7 +20,16 @@ from torch import Tensor, nn
 from radialbeams import zoo
 from radialbeams.nn.angles import from_unit, to_unit, wrap
 from radialbeams.nn.bic import Network
-from radialbeams.nn.pose import Canvas, Pose, blend, canvas_size, inverted, middle, turned_back
+from radialbeams.nn.pose import (
+    Canvas,
+    Pose,
+    blend,
+    can_ask,
+    canvas_size,
+    inverted,
+    middle,
+    turned_back,
+)
 from radialbeams.nn.pretrained import load_model
 from radialbeams.nn.ring import UPRIGHT, Posterior, answer, confidence, mass_near, posterior
 from radialbeams.nn.sight import Sight, cut
@@ -69,6 +78,9 @@ class Canonicalizer(nn.Module):
     ) -> None:
         super().__init__()
         _check_options(network, abstain, canvas, returns)
+        _check_number("still_degrees", still_degrees, 0, 180)
+        _check_number("most_upright", most_upright, 0, 1)
+        _check_number("fill", fill, -math.inf, math.inf)
         self.network = network
         self.sight = Sight(network.config.view_size, network.config.channels, parent_size)
         self.hard, self.returns = hard, returns
@@ -119,10 +131,16 @@ class Canonicalizer(nn.Module):
         """Images and pose, whatever `returns` says."""
         _check_images(images)
         views = self.sight(images)  # (N, c, S, S)
-        outputs = self.network(views)  # unit vectors (N, 2), or logits and offsets (N, |B|)
+        outputs = self._asked(views)  # unit vectors (N, 2), or logits and offsets (N, |B|)
         pose = self.pose(outputs, images)  # N angles
         upright = pose.apply_images(images, self.fill)  # (N, C, H', W')
         return upright, pose
+
+    def _asked(self, views: Tensor) -> Outputs:
+        """Views are made in full precision; a network of less gets them as it is."""
+        dtype = next((weight.dtype for weight in self.network.parameters()), views.dtype)
+        outputs: Outputs = self.network(views.to(dtype))
+        return outputs
 
     def pose(self, outputs: Outputs, images: Tensor) -> Pose:
         """What the network's outputs mean for the images that it saw."""
@@ -161,7 +179,10 @@ class Canonicalizer(nn.Module):
         """
         _check_images(images)
         source, box = _listed(boxes, images)  # (M,), (M, 4)
-        size = size or self.sight.square_size
+        size = self.sight.square_size if size is None else size
+        if not isinstance(size, int) or size < 1:
+            raise ValueError(f"size is the side of a crop in whole pixels, 1 or more; got {size}.")
+        _check_number("margin", margin, -0.49, math.inf)
         centres = (box[:, :2] + box[:, 2:]) / 2  # (M, 2)
         sides = (box[:, 2:] - box[:, :2]).amax(-1).clamp(min=1) * (1 + 2 * margin)  # (M,)
         parts = [
@@ -179,7 +200,7 @@ class Canonicalizer(nn.Module):
         self, images: Tensor, centres: Tensor, sides: Tensor, size: int
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """One object of each image: upright (m, C, size, size); angle, confidence, applied (m,)."""
-        found = self.read(self.network(self.sight.around(images, centres, sides)))
+        found = self.read(self._asked(self.sight.around(images, centres, sides)))
         applied = self._applied(found)
         turn = torch.where(applied, found.angle, torch.zeros_like(found.angle))
         crops = turned_squares(images, centres, sides, turn, size, self.fill)
@@ -226,6 +247,11 @@ def _chunks(count: int, at_once: int) -> list[slice]:
 
 # --- what comes in -----------------------------------------------------------------------------
 
+UNSURE = (
+    "abstain needs a network that says how sure it is; the paper's network gives an angle "
+    "only. Use a ring, or leave abstain out."
+)
+
 
 def _listed(boxes: Sequence[Tensor] | Tensor, images: Tensor) -> tuple[Tensor, Tensor]:
     """The number of its image and the box itself for every object: (M,) and (M, 4)."""
@@ -235,8 +261,10 @@ def _listed(boxes: Sequence[Tensor] | Tensor, images: Tensor) -> tuple[Tensor, T
                 f"Expected the boxes of {images.shape[0]} images, one tensor (K, 4) for each; got "
                 f"{len(boxes)}. Where an image has none, give torch.zeros(0, 4)."
             )
-        numbers = [box.new_full((box.shape[0], 1), number) for number, box in enumerate(boxes)]
-        rows = [torch.cat(pair, dim=1) for pair in zip(numbers, boxes, strict=True)]
+        tensors = [torch.as_tensor(box, device=images.device) for box in boxes]
+        found = [box.reshape(0, 4) if not box.numel() else box for box in tensors]
+        numbers = [box.new_full((box.shape[0], 1), number) for number, box in enumerate(found)]
+        rows = [torch.cat(pair, dim=1) for pair in zip(numbers, found, strict=True)]
         boxes = torch.cat(rows) if rows else images.new_zeros(0, 5)
     if boxes.ndim != 2 or boxes.shape[1] != 5:
         raise ValueError(
@@ -244,7 +272,17 @@ def _listed(boxes: Sequence[Tensor] | Tensor, images: Tensor) -> tuple[Tensor, T
             f"in front; got {tuple(boxes.shape)}."
         )
     boxes = boxes.to(images.device, torch.float32)
+    if can_ask(boxes):
+        _check_boxes(boxes, images.shape[0])
     return boxes[:, 0].long(), boxes[:, 1:]
+
+
+def _check_boxes(boxes: Tensor, count: int) -> None:
+    number, corners = boxes[:, 0], boxes[:, 1:]
+    if not ((number >= 0) & (number < count) & (number == number.round())).all():
+        raise ValueError(f"A box has the number of its image in front, 0 to {count - 1}; see them.")
+    if not (corners.isfinite().all() and (corners[:, 2:] >= corners[:, :2]).all()):
+        raise ValueError("Expected boxes as x₀, y₀, x₁, y₁ in pixels with x₁ ≥ x₀ and y₁ ≥ y₀.")
 
 
 def _thresholds(card: dict[str, Any], abstain: Abstain) -> tuple[float | None, float, float]:
@@ -252,6 +290,8 @@ def _thresholds(card: dict[str, Any], abstain: Abstain) -> tuple[float | None, f
     if not isinstance(abstain, str):
         return abstain, 0.0, 1.0
     measured = card.get("abstain")
+    if card.get("config", {}).get("decoder") == "lstm":
+        raise ValueError(UNSURE)
     if abstain != "card" or measured is None:
         raise ValueError(
             f"abstain is a confidence, or 'card' for a model whose card has thresholds; got "
@@ -270,6 +310,13 @@ def _check_images(images: Tensor) -> None:
         raise ValueError(
             f"Expected float images in [0, 1]; got {images.dtype}. Convert bytes: x.float() / 255."
         )
+    if images.numel() and can_ask(images):  # the least and the most that noise or sharpening make
+        low, high = (bound.item() for bound in images.detach().aminmax())
+        if low < -0.5 or high > 1.5:
+            raise ValueError(
+                f"Expected float images in [0, 1]; got values from {low:.3g} to {high:.3g}. Divide "
+                "bytes by 255, and normalise after the canonicalizer, not before it."
+            )
 
 
 def _check_options(
@@ -279,7 +326,13 @@ def _check_options(
     if returns not in get_args(Returns):
         raise ValueError(f"returns must be one of {', '.join(get_args(Returns))}; got {returns!r}.")
     if abstain is not None and network.config.decoder != "ring":
-        raise ValueError(
-            "abstain needs a network that says how sure it is; the paper's network gives an angle "
-            "only. Use a ring, or leave abstain out."
-        )
+        raise ValueError(UNSURE)
+    if abstain is not None:
+        _check_number("abstain", abstain, 0, 1)
+
+
+def _check_number(name: str, value: float, least: float, most: float) -> None:
+    if isinstance(value, bool) or not isinstance(value, int | float):
+        raise ValueError(f"{name} is a number; got {value!r}.")
+    if not least <= value <= most:
+        raise ValueError(f"{name} must lie between {least:g} and {most:g}; got {value}.")

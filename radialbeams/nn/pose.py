@@ -15,7 +15,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, fields, replace
-from typing import Literal, get_args
+from typing import Any, Literal, SupportsIndex, get_args
 
 import torch
 import torch.nn.functional as F
@@ -29,6 +29,8 @@ Sampler = Callable[[Tensor, Tensor, Size, float], Tensor]
 
 # A sine or cosine this small is 0: float32 holds 2π to about 5e-7.
 QUARTER_TOLERANCE = 1e-6
+# Pixels: half-way between two, the later one is the nearest, whatever the last bits of a sum say.
+TIE = 1e-3
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,17 +62,18 @@ class Pose:
             confidence = torch.full_like(angle, math.nan)
         after = canvas_size(size, canvas)
         turn = torch.where(applied, angle, torch.zeros_like(angle))
-        transform = turned_back(turn, middle(size), middle(after))
+        transform = on_whole_pixels(turned_back(turn, middle(size), middle(after)))
         source = torch.arange(angle.shape[0], device=angle.device)
         return cls(angle, confidence, applied, transform, source, size, after)
 
     def __len__(self) -> int:
         return self.angle.shape[0]
 
-    def __getitem__(self, which: int | slice | Tensor) -> Pose:
+    def __getitem__(self, which: SupportsIndex | slice | Tensor) -> Pose:
         """The pose of some of the items, or of one, as a batch of one."""
-        if isinstance(which, int):
-            which = slice(which, which + 1 or None)
+        if isinstance(which, SupportsIndex) and not isinstance(which, Tensor):
+            number = range(len(self))[which]  # past the end it is an IndexError, as a loop expects
+            which = slice(number, number + 1)
         tensors = {
             field.name: getattr(self, field.name)[which]
             for field in fields(self)
@@ -98,10 +101,12 @@ class Pose:
 
     def apply_points(self, points: Tensor) -> Tensor:
         """(N, …, 2) → (N, …, 2)."""
+        _check_last("points", points, 2, len(self))
         return moved(points, self.transform)
 
     def apply_boxes(self, boxes: Tensor, *, enclosing: bool = False) -> Tensor:
         """(N, K, 4) as x₀, y₀, x₁, y₁ → corners (N, K, 4, 2), or the upright box around them."""
+        _check_last("boxes", boxes, 4, len(self))
         found = self.apply_points(corners(boxes))
         return enclosed(found) if enclosing else found
 
@@ -124,6 +129,7 @@ class Pose:
 
     def invert_points(self, points: Tensor) -> Tensor:
         """(N, …, 2) → (N, …, 2)."""
+        _check_last("points", points, 2, len(self))
         return moved(points, inverted(self.transform))
 
     def invert_boxes(self, boxes: Tensor, *, enclosing: bool = False) -> Tensor:
@@ -132,15 +138,16 @@ class Pose:
         The corners come in the order upper left, upper right, lower right, lower left *of the
         upright image*: the box lies turned in the original.
         """
+        _check_last("boxes", boxes, 4, len(self))
         found = self.invert_points(corners(boxes))
         return enclosed(found) if enclosing else found
 
-    def invert(self, found: Tensor, kind: Kind = "images") -> Tensor:
-        """Back into the original frame, whatever it is."""
+    def invert(self, found: Tensor, kind: Kind = "images", **options: Any) -> Tensor:
+        """Back into the original frame, whatever it is; options as of `invert_images` and so on."""
         if kind not in get_args(Kind):
             raise ValueError(f"kind must be one of {', '.join(get_args(Kind))}; got {kind!r}.")
-        way: Callable[[Tensor], Tensor] = getattr(self, f"invert_{kind}")
-        return way(found)
+        way: Callable[..., Tensor] = getattr(self, f"invert_{kind}")
+        return way(found, **options)
 
 
 torch.export.register_dataclass(Pose, serialized_type_name="radialbeams.nn.pose.Pose")
@@ -178,6 +185,18 @@ def turned_back(
     across = torch.stack((cos, -sin, u - (x * cos - y * sin)), dim=-1)
     down = torch.stack((sin, cos, v - (x * sin + y * cos)), dim=-1)
     return torch.stack((across, down), dim=-2)
+
+
+def on_whole_pixels(transform: Tensor) -> Tensor:
+    """Shifts of quarter turns by whole pixels, (N, 2, 3) each.
+
+    Where one side of an image is odd and the other even, a quarter turn about the middle falls
+    between the pixels. Half a pixel beside it, it only moves them; the pose knows.
+    """
+    grid, shift = transform[..., :2], transform[..., 2:]
+    quarter = (grid == grid.round()).flatten(1).all(1)[:, None, None]
+    whole = _with_gradient_of((shift + 0.5 + TIE).floor(), shift)
+    return torch.cat((grid, torch.where(quarter, whole, shift)), dim=-1)
 
 
 def _cosine_and_sine(angles: Tensor) -> tuple[Tensor, Tensor]:
@@ -239,6 +258,11 @@ def _transferred(
 
     `origin` takes points of `there` to where they come from, both at full resolution.
     """
+    if pixels.ndim < 3 or pixels.shape[0] != origin.shape[0]:
+        raise ValueError(
+            f"Expected something of each of {origin.shape[0]} items: (N, …, H, W); got "
+            f"{tuple(pixels.shape)}. Objects of crops are found in images[pose.source]."
+        )
     rows, columns = pixels.shape[-2:]
     if size is None:
         size = (_share(there[0], rows, here[0]), _share(there[1], columns, here[1]))
@@ -278,6 +302,7 @@ def _sources(origin: Tensor, size: Size) -> tuple[Tensor, Tensor]:
 
 def blend(pixels: Tensor, origin: Tensor, size: Size, fill: float) -> Tensor:
     """(N, C, h, w) → (N, C, H, W): bilinear, and exact where it only moves pixels."""
+    origin = origin.to(torch.promote_types(origin.dtype, pixels.dtype))
     grid = torch.stack(_sources(_normalised(origin, pixels.shape[-2:]), size), dim=-1)
     values = pixels.to(origin.dtype)
     mixed = _sampled(values, grid, "bilinear", fill)
@@ -287,13 +312,13 @@ def blend(pixels: Tensor, origin: Tensor, size: Size, fill: float) -> Tensor:
     # A map of whole numbers only moves pixels. The values are then theirs to the bit, but the
     # gradient stays that of the interpolation: the angle must be able to leave a quarter turn.
     whole = (origin == origin.round()).flatten(1).all(1)[:, None, None, None]
-    if _can_ask(whole) and not whole.any():
+    if can_ask(whole) and not whole.any():
         return mixed.to(pixels.dtype)
     nearest = _sampled(values, grid.detach(), "nearest", fill)
     return torch.where(whole, _with_gradient_of(nearest, mixed), mixed).to(pixels.dtype)
 
 
-def _can_ask(answer: Tensor) -> bool:
+def can_ask(answer: Tensor) -> bool:
     """A graph has no answer yet, and asking a GPU would hold it up."""
     return answer.device.type == "cpu" and not torch.compiler.is_compiling()
 
@@ -326,12 +351,21 @@ def _with_gradient_of(values: Tensor, smooth: Tensor) -> Tensor:
 def pick(pixels: Tensor, origin: Tensor, size: Size, fill: float) -> Tensor:
     """(N, C, h, w) of any type → (N, C, H, W): the nearest pixel."""
     height, width = pixels.shape[-2:]
-    column, row = (place.round().long() for place in _sources(origin, size))  # (N, H, W) each
+    places = _sources(origin, size)
+    column, row = ((place + 0.5 + TIE).floor().long() for place in places)  # (N, H, W) each
     inside = (column >= 0) & (column < width) & (row >= 0) & (row < height)
     index = row.clamp(0, height - 1) * width + column.clamp(0, width - 1)
     index = index.flatten(1)[:, None].expand(-1, pixels.shape[1], -1)  # (N, C, H·W)
     found = pixels.flatten(2).gather(2, index).reshape(*pixels.shape[:2], *size)
     return found.masked_fill(~inside[:, None], fill)
+
+
+def _check_last(name: str, found: Tensor, numbers: int, count: int) -> None:
+    if found.shape[-1] != numbers or found.shape[0] != count:
+        raise ValueError(
+            f"Expected the {name} of {count} items, (N, …, {numbers}); got {tuple(found.shape)}. "
+            "Scores and the like stay with you: give the coordinates alone."
+        )
 
 
 def _check_size(name: str, images: Tensor, size: Size) -> None:

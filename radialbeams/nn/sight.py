@@ -64,7 +64,7 @@ class Sight(nn.Module):
 
     def _weights(self, length: int, start: Tensor, side: Tensor) -> Tensor:
         with full_precision(self.reduce.device):
-            return self.reduce @ lanczos(length, start, side, self.square_size)
+            return self.reduce.float() @ lanczos(length, start, side, self.square_size)
 
     def _seen(self, images: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
         images = in_channels(images, self.channels)
