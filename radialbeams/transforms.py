@@ -1,7 +1,8 @@
 """Turning upright as a step of other people's pipelines: a Dataset's transform, a scikit-learn one.
 
-Both leave a picture alone when the model is less sure of it than `abstain`, and both can be
-pickled: a process loads the model when it meets its first picture.
+Both leave a picture alone when the model is less sure of it than `abstain`; `abstain="card"`
+leaves alone what the commands leave alone, by the thresholds that were measured for the model.
+Both can be pickled: a process loads the model when it meets its first picture.
 """
 
 from __future__ import annotations
@@ -9,7 +10,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from numbers import Real
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +23,15 @@ from radialbeams.canonicalizer import Canonicalizer
 from radialbeams.images import Corners
 
 Array = NDArray[Any]
+Abstain = float | Literal["card"]
+
+
+class Thresholds(NamedTuple):
+    """From where on a picture is turned."""
+
+    confidence: float  # at least
+    angle: float = 0.0  # degrees, at least
+    upright: float = 1.0  # chance that the picture is upright as it is, at most
 
 
 @dataclass(frozen=True)
@@ -28,14 +39,18 @@ class Upright:
     """A Pillow image in, the image turned upright out: `Compose([Upright(), ToTensor()])`."""
 
     model: str = zoo.DEFAULT
-    abstain: float = 0.0  # confidence below which a picture is left alone
+    abstain: Abstain = 0.0  # confidence below which a picture is left alone
     corners: Corners = "same"
     fill: str | None = None
 
+    def __post_init__(self) -> None:
+        _check(self.model, self.abstain)
+
     def __call__(self, image: Image.Image) -> Image.Image:
-        (answer,) = _loaded(self.model).answers([image])
+        loaded = _loaded(self.model)
+        (answer,) = loaded.answers([image])
         picture = images.read(image).image  # as it is meant to be seen
-        if not _is_sure(answer, self.abstain):
+        if not _is_turned(answer, _thresholds(loaded.card, self.abstain)):
             return picture
         degrees = -answer.angle_degrees
         return images.turn(picture, degrees, corners=self.corners, fill=self.fill)
@@ -51,9 +66,10 @@ class UprightTransformer:
     def __init__(
         self,
         model: str = zoo.DEFAULT,
-        abstain: float = 0.0,
+        abstain: Abstain = 0.0,
         image_shape: Sequence[int] | None = None,
     ) -> None:
+        _check(model, abstain)
         self.model = model
         self.abstain = abstain
         self.image_shape = image_shape
@@ -67,10 +83,12 @@ class UprightTransformer:
         pictures = list(given.reshape(len(given), *shape))
         if not pictures:
             return given.copy()
-        answers = _loaded(self.model).answers(pictures)
+        loaded = _loaded(self.model)
+        answers = loaded.answers(pictures)
+        thresholds = _thresholds(loaded.card, self.abstain)
         turned = [
             _turned_inside(picture, -answer.angle_degrees)
-            if _is_sure(answer, self.abstain)
+            if _is_turned(answer, thresholds)
             else picture
             for picture, answer in zip(pictures, answers, strict=True)
         ]
@@ -93,9 +111,15 @@ class UprightTransformer:
                 f"Unknown to UprightTransformer: {', '.join(unknown)}. "
                 f"It has {', '.join(self.get_params())}."
             )
+        wanted = {**self.get_params(), **params}
+        _check(wanted["model"], wanted["abstain"])
         for name, value in params.items():
             setattr(self, name, value)
         return self
+
+    def __repr__(self) -> str:
+        said = ", ".join(f"{name}={value!r}" for name, value in self.get_params().items())
+        return f"UprightTransformer({said})"
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
@@ -124,9 +148,32 @@ def _loaded(model: str) -> Canonicalizer:
     return Canonicalizer(model, threads=1)
 
 
-def _is_sure(answer: Answer, abstain: float) -> bool:
-    """The paper's network never says how sure it is."""
-    return answer.confidence is None or answer.confidence >= abstain
+def _check(model: str, abstain: Abstain) -> None:
+    """What is wrong is said where it is written, and not by a worker at its first picture."""
+    _thresholds(zoo.find(model).card, abstain)
+
+
+def _thresholds(card: dict[str, Any], abstain: Abstain) -> Thresholds:
+    measured = card.get("abstain")
+    if abstain == "card" and measured is not None:
+        return Thresholds(**measured)
+    if not isinstance(abstain, Real) or isinstance(abstain, bool) or not abstain >= 0:
+        raise ValueError(
+            "abstain is a confidence, or 'card' for a model whose card has thresholds; got "
+            f"{abstain!r} for {card.get('name', 'a model')}. Give a number from 0, which turns "
+            "every picture, to 1; a larger one turns none."
+        )
+    return Thresholds(float(abstain))
+
+
+def _is_turned(answer: Answer, least: Thresholds) -> bool:
+    """As the commands decide. The paper's network never says how sure it is: it counts as sure."""
+    angle = round(answer.angle_degrees, 2) % 360
+    return (
+        (answer.confidence is None or answer.confidence >= least.confidence)
+        and min(angle, 360 - angle) >= least.angle
+        and (answer.upright is None or answer.upright <= least.upright)
+    )
 
 
 def _turned_inside(picture: Array, degrees: float) -> Array:

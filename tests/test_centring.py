@@ -102,3 +102,22 @@ def test_gradients_reach_the_images() -> None:
 def test_a_wrong_word_is_told() -> None:
     with pytest.raises(ValueError, match="by must be one of foreground, saliency; got 'edges'"):
         centred_boxes(torch.zeros(1, 3, 9, 9), by="edges")  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize(
+    ("images", "sentence"),
+    [
+        (torch.zeros(3, 9, 9), r"shape \(N, C, H, W\); got \(3, 9, 9\)\. One image alone is"),
+        (torch.zeros(9, 9), r"shape \(N, C, H, W\); got \(9, 9\)"),
+        (torch.zeros(1, 3, 9, 9, dtype=torch.uint8), "float images in .0, 1.; got torch.uint8"),
+    ],
+)
+def test_other_images_are_told(images: Tensor, sentence: str) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        centred_boxes(images)
+
+
+@pytest.mark.parametrize("side", [0, -3, math.nan, math.inf])
+def test_a_side_is_longer_than_nothing(side: float) -> None:
+    with pytest.raises(ValueError, match="side is the length of a square in pixels, more than 0"):
+        centred_boxes(torch.zeros(1, 3, 9, 9), side=side)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from pathlib import Path
 from typing import Any
 
@@ -46,6 +47,45 @@ def test_the_papers_network_goes_there_and_back(tmp_path: Path) -> None:
     HubCanonicalizer.around(Canonicalizer.from_pretrained("bic.coil100")).save_pretrained(tmp_path)
     assert not HubCanonicalizer.from_pretrained(tmp_path).sight.leakfree
     assert not Canonicalizer.from_pretrained(tmp_path).sight.leakfree
+
+
+def test_the_cards_thresholds_are_kept_and_used(tmp_path: Path) -> None:
+    expected = thresholds(Canonicalizer.from_pretrained("ring.lfw", abstain="card"))
+    first, second = tmp_path / "first", tmp_path / "second"
+    front = Canonicalizer.from_pretrained("ring.lfw", abstain="card")
+    HubCanonicalizer.around(front).save_pretrained(first)
+    # Used with a threshold of one's own, and saved again: the card stays what it was.
+    own = HubCanonicalizer.from_pretrained(first, abstain=0.9, still_degrees=0, most_upright=1)
+    assert thresholds(own) == (0.9, 0, 1)
+    HubCanonicalizer.around(own).save_pretrained(second)
+    for folder in (first, second):
+        assert thresholds(Canonicalizer.from_pretrained(folder, abstain="card")) == expected
+        again = HubCanonicalizer.from_pretrained(folder, abstain="card")
+        assert thresholds(again) == expected
+        with torch.inference_mode():
+            _, pose = again.canonicalize(torch.rand(2, 3, 60, 50))
+        assert pose.applied.dtype == torch.bool
+    said = HubCanonicalizer.from_pretrained(second, abstain="card", still_degrees=30)
+    assert thresholds(said) == (expected[0], pytest.approx(30), expected[2])
+
+
+def thresholds(front: Canonicalizer) -> tuple[Any, ...]:
+    return front.abstain, pytest.approx(math.degrees(front.still)), front.most_upright
+
+
+def test_a_card_without_thresholds_is_told(tmp_path: Path) -> None:
+    HubCanonicalizer.around(Canonicalizer.from_pretrained("bic.coil100")).save_pretrained(tmp_path)
+    for wrong in ("card", "sure"):
+        with pytest.raises(ValueError, match=f"whose card has thresholds; got '{wrong}'"):
+            HubCanonicalizer.from_pretrained(tmp_path, abstain=wrong)
+
+
+def test_a_runs_folder_without_options_is_read_by_its_card(saved: Path) -> None:
+    (saved / "config.json").unlink()
+    front = HubCanonicalizer.from_pretrained(saved)
+    expected = Canonicalizer.from_pretrained("ring.lfw")
+    assert (front.abstain, front.temperature) == (None, expected.temperature)
+    assert front.sight.leakfree and front.sight.square_size == expected.sight.square_size
 
 
 def test_an_id_is_fetched_from_the_hub(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -77,3 +77,45 @@ def test_an_example_is_a_batch_of_images(made: Made, tmp_path: Path) -> None:
     for wrong in (example[0], example[:0]):
         with pytest.raises(ValueError, match=r"Expected an example \(N, C, H, W\)"):
             export_pipeline(front, classifier, tmp_path / "mine.onnx", wrong)
+
+
+def test_the_modules_are_left_as_they_were(exported: Made, tmp_path: Path) -> None:
+    _, front, classifier, example, _ = exported
+    front.train()
+    front.network.eval()  # frozen, as fine-tuning has it
+    classifier.train()
+    try:
+        export_pipeline(front, classifier, str(tmp_path / "mine.onnx"), example)
+        assert (tmp_path / "mine.onnx").is_file()
+        assert front.training and not front.network.training
+        assert all(part.training for part in classifier.modules())
+        with pytest.raises(ParityError):
+            export_pipeline(front, classifier, tmp_path / "no.onnx", example, tolerance=-1)
+        assert classifier.training
+    finally:
+        front.eval()
+        classifier.eval()
+
+
+def test_the_modules_go_back_to_their_devices(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The meta device stands for a second one; nothing can be copied from it."""
+    monkeypatch.setattr(nn.Module, "cpu", lambda module: module.to_empty(device="cpu"))
+    whole = nn.Sequential(nn.Linear(2, 2, device="meta"), nn.BatchNorm1d(2))
+    with pytest.raises(KeyError), pipeline._ready(whole):
+        assert {tensor.device.type for tensor in whole.parameters()} == {"cpu"}
+        raise KeyError
+    first, second = whole
+    assert {tensor.device.type for tensor in first.parameters()} == {"meta"}
+    assert {tensor.device.type for tensor in (*second.parameters(), *second.buffers())} == {"cpu"}
+
+
+class Says(nn.Module):
+    def forward(self, images: Tensor) -> dict[str, Tensor]:
+        return {"logits": images.mean((-2, -1))}
+
+
+def test_a_classifier_returns_a_tensor(made: Made, tmp_path: Path) -> None:
+    _, front, _, example, _ = made
+    with pytest.raises(ValueError, match="classifier that returns one tensor; got dict"):
+        export_pipeline(front, Says(), tmp_path / "mine.onnx", example)
+    assert list(tmp_path.iterdir()) == []

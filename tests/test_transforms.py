@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import pickle
 from pathlib import Path
 from typing import Any
@@ -10,8 +11,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from radialbeams import transforms
+from radialbeams import transforms, zoo
 from radialbeams.answers import Answer
+from radialbeams.batch.job import Job, action_for, thresholds_of
 from radialbeams.canonicalizer import Canonicalizer, canonicalize
 from radialbeams.transforms import Upright, UprightTransformer
 
@@ -58,6 +60,48 @@ def test_unsure_pictures_are_left_alone(horse: Image.Image) -> None:
 def test_the_model_without_a_confidence_always_turns(horse: Image.Image) -> None:
     turned = Upright("bic.coil100", abstain=0.9)(horse)
     assert not np.array_equal(np.asarray(turned), np.asarray(horse))
+
+
+@pytest.mark.parametrize(
+    ("answer", "turned"),
+    [  # the card of this model: confidence 0.95, angle 1°, upright 0.03
+        (Answer(180.0, 0.95, upright=0.03), True),
+        (Answer(180.0, 0.949, upright=0.0), False),
+        (Answer(359.0, 0.99, upright=0.0), True),
+        (Answer(359.1, 0.99, upright=0.0), False),
+        (Answer(180.0, 0.99, upright=0.031), False),
+    ],
+)
+def test_the_cards_thresholds_decide_as_the_commands_do(
+    horse: Image.Image, monkeypatch: pytest.MonkeyPatch, answer: Answer, turned: bool
+) -> None:
+    monkeypatch.setattr(Canonicalizer, "answers", lambda *_: [answer])
+    given = np.asarray(horse)
+    single = np.asarray(Upright("ring.lfw", abstain="card")(horse))
+    (stacked,) = UprightTransformer("ring.lfw", abstain="card").transform(given[None])
+    assert [not np.array_equal(made, given) for made in (single, stacked)] == [turned] * 2
+    limits = thresholds_of(zoo.find("ring.lfw").card)
+    least = dict(zip(("min_confidence", "min_angle", "max_upright"), limits, strict=True))
+    assert (action_for(answer, Job("ring.lfw", **least)) == "turned") is turned
+
+
+@pytest.mark.parametrize("step", [Upright, UprightTransformer])
+def test_what_cannot_be_is_told_at_once(step: Any) -> None:
+    for wrong in ("sure", None, math.nan, -0.1, True):
+        with pytest.raises(ValueError, match=f"abstain is a confidence, .*; got {wrong!r} for"):
+            step(MODEL, abstain=wrong)
+    with pytest.raises(ValueError, match="whose card has thresholds; got 'card' for bic"):
+        step("bic.coil100", abstain="card")
+    with pytest.raises(zoo.ModelNotFound, match=r"got 'rong'\. Shipped models: "):
+        step("rong")
+
+
+def test_parameters_set_later_are_checked_too() -> None:
+    step = UprightTransformer(MODEL)
+    with pytest.raises(ValueError, match="abstain is a confidence"):
+        step.set_params(image_shape=(8, 8), abstain="sure")
+    assert step.image_shape is None
+    assert repr(step) == "UprightTransformer(model='ring.coil100', abstain=0.0, image_shape=None)"
 
 
 @pytest.mark.parametrize("kind", [np.uint8, np.uint16, np.float32])

@@ -11,6 +11,7 @@ The centre of mass turns with the image, which the middle of an upright bounding
 
 from __future__ import annotations
 
+import math
 from typing import Literal, get_args
 
 import torch
@@ -28,8 +29,14 @@ def centred_boxes(images: Tensor, *, side: float | None = None, by: By = "foregr
     The square lies around the centre of mass, and may reach beyond the image. Its side is the
     image's shorter one unless `side`, in pixels, says another.
     """
+    _check_images(images)
+    if side is not None and not 0 < side < math.inf:  # also refuses NaN
+        raise ValueError(
+            f"side is the length of a square in pixels, more than 0; got {side!r}. Leave it out "
+            "for the image's shorter side."
+        )
     centre = centre_of_mass(weights(images, by))  # (N, 2)
-    half = (side or min(images.shape[-2:])) / 2
+    half = (min(images.shape[-2:]) if side is None else side) / 2
     number = torch.arange(images.shape[0], device=images.device, dtype=centre.dtype)
     return torch.cat((number[:, None], centre - half, centre + half), dim=1)
 
@@ -64,3 +71,16 @@ def centre_of_mass(mass: Tensor) -> Tensor:
     whole = mass.sum((-2, -1))
     offset = torch.stack(((mass.sum(-2) * x).sum(-1), (mass.sum(-1) * y).sum(-1)), dim=-1)
     return offset / whole[:, None] + mass.new_tensor(((width - 1) / 2, (height - 1) / 2))
+
+
+def _check_images(images: Tensor) -> None:
+    """In the words of the module that takes the boxes."""
+    if images.ndim != 4:
+        raise ValueError(
+            f"Expected images of shape (N, C, H, W); got {tuple(images.shape)}. One image alone "
+            "is a batch of one: image[None]."
+        )
+    if not images.is_floating_point():
+        raise ValueError(
+            f"Expected float images in [0, 1]; got {images.dtype}. Convert bytes: x.float() / 255."
+        )

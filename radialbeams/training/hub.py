@@ -16,7 +16,7 @@ from huggingface_hub import (  # type: ignore[import-not-found, unused-ignore]
 )
 
 from radialbeams.nn.module import Canonicalizer
-from radialbeams.training.weights import load_model, save_model
+from radialbeams.training.weights import read_card, save_model
 
 FILES = ["model.json", "model.safetensors"]
 
@@ -27,24 +27,28 @@ class HubCanonicalizer(ModelHubMixin, Canonicalizer, library_name="radialbeams")
     Its options come back with it: the mixin keeps them in a config.json.
     """
 
+    # The thresholds on the card of the folder that it is from; `abstain="card"` asks for them.
+    measured: dict[str, float] | None = None
+
     @classmethod
     def around(cls, canonicalizer: Canonicalizer) -> HubCanonicalizer:
-        """With the very same network, and the same options."""
-        sight = canonicalizer.sight
-        made = cls(
-            canonicalizer.network,
-            parent_size=sight.square_size if sight.leakfree else None,
-            hard=canonicalizer.hard,
-            abstain=canonicalizer.abstain,
-            still_degrees=math.degrees(canonicalizer.still),
-            most_upright=canonicalizer.most_upright,
-            canvas=canonicalizer.canvas,
-            fill=canonicalizer.fill,
-            returns=canonicalizer.returns,
-            temperature=canonicalizer.temperature,
-            spread_degrees=math.degrees(canonicalizer.spread),
-        )
+        """With the very same network, and the same options.
+
+        Its thresholds go onto the card that is saved, unless it knows a card's own.
+        """
+        made = cls(canonicalizer.network, **_options(canonicalizer))
+        made.measured = getattr(canonicalizer, "measured", None)
         return made.train(canonicalizer.training)
+
+    @classmethod
+    def from_pretrained(cls, name: str | Path, **options: Any) -> HubCanonicalizer:  # type: ignore[override, unused-ignore]
+        """From a folder or the hub. Options said here go before those that were saved.
+
+        `abstain="card"` takes all thresholds from the card, as `Canonicalizer` does.
+        """
+        # Below, what is said here can no longer be told from what was saved.
+        found: HubCanonicalizer = super().from_pretrained(name, **options, said=frozenset(options))
+        return found
 
     def _save_pretrained(self, save_directory: Path) -> None:
         leakfree = {"name": "leakfree", "parent_size": self.sight.square_size}
@@ -52,6 +56,9 @@ class HubCanonicalizer(ModelHubMixin, Canonicalizer, library_name="radialbeams")
         if self.network.config.decoder == "ring":
             spread = math.degrees(self.spread)
             card["calibration"] = {"temperature": self.temperature, "spread": spread}
+        thresholds = self.measured or _in_force(self)
+        if thresholds is not None:
+            card["abstain"] = thresholds
         save_model(save_directory / "model", self.network, card)
 
     @classmethod
@@ -64,6 +71,7 @@ class HubCanonicalizer(ModelHubMixin, Canonicalizer, library_name="radialbeams")
         force_download: bool,
         local_files_only: bool,
         token: str | bool | None,
+        said: frozenset[str] = frozenset(),
         **options: Any,  # the mixin's: what config.json says, and what the caller says instead
     ) -> HubCanonicalizer:
         folder = Path(model_id)
@@ -78,5 +86,40 @@ class HubCanonicalizer(ModelHubMixin, Canonicalizer, library_name="radialbeams")
                 allow_patterns=FILES,
             )
             folder = Path(found)
-        network, _ = load_model(folder / "model")
-        return cls(network, **options).eval()
+        folder = folder.resolve()  # a path, even where a shipped model has the folder's name
+        asked = options.get("abstain")
+        by_card = isinstance(asked, str)
+        plain = Canonicalizer.from_pretrained(folder, abstain=asked if by_card else None)
+        if by_card:  # not the thresholds that were saved as options
+            replaced = {"abstain", *({"still_degrees", "most_upright"} - said)}
+            options = {key: value for key, value in options.items() if key not in replaced}
+        made = cls(plain.network, **{**_options(plain), **options}).eval()
+        made.measured = read_card(folder / "model.json").get("abstain")
+        return made
+
+
+def _options(canonicalizer: Canonicalizer) -> dict[str, Any]:
+    sight = canonicalizer.sight
+    return {
+        "parent_size": sight.square_size if sight.leakfree else None,
+        "hard": canonicalizer.hard,
+        "abstain": canonicalizer.abstain,
+        "still_degrees": math.degrees(canonicalizer.still),
+        "most_upright": canonicalizer.most_upright,
+        "canvas": canonicalizer.canvas,
+        "fill": canonicalizer.fill,
+        "returns": canonicalizer.returns,
+        "temperature": canonicalizer.temperature,
+        "spread_degrees": math.degrees(canonicalizer.spread),
+    }
+
+
+def _in_force(canonicalizer: Canonicalizer) -> dict[str, float] | None:
+    """As a card has them; None where every image is turned."""
+    if canonicalizer.abstain is None:
+        return None
+    return {
+        "confidence": canonicalizer.abstain,
+        "angle": round(math.degrees(canonicalizer.still), 9),
+        "upright": canonicalizer.most_upright,
+    }

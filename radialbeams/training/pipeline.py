@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 
@@ -33,7 +35,7 @@ class Pipeline(nn.Module):
 def export_pipeline(
     canonicalizer: Canonicalizer,
     classifier: nn.Module,
-    path: Path,
+    path: str | Path,
     example: Tensor,
     *,
     tolerance: float = PARITY_TOLERANCE,
@@ -41,22 +43,54 @@ def export_pipeline(
     """Input `images` (N, C, H, W) of the example's size; outputs as in OUTPUTS, angles in radians.
 
     Returns the largest difference of the classifier's output, as a share of its largest value.
-    Any batch runs. Nothing is written where torch and ONNX Runtime differ by more than
-    `tolerance` on the example, or on noise in batches of 1 and 7.
+    Any batch of one or more runs. Nothing is written where torch and ONNX Runtime differ by more
+    than `tolerance` on the example, or on noise in batches of 1 and 7.
     """
     if example.ndim != 4 or not example.shape[0]:
         raise ValueError(
             f"Expected an example (N, C, H, W) of at least one image; got {tuple(example.shape)}."
         )
-    pipeline = Pipeline(canonicalizer, classifier).cpu().eval()
-    example = example.cpu()
-    return write_agreeing(
-        path,
-        partial(_write_graph, pipeline, example=example),
-        partial(parity, pipeline, example=example),
-        tolerance,
-        "Give a typical image as the example",
-    )
+    path, example = Path(path), example.cpu()
+    pipeline = Pipeline(canonicalizer, classifier)
+    with _ready(pipeline):
+        _check_output(pipeline, example)
+        return write_agreeing(
+            path,
+            partial(_write_graph, pipeline, example=example),
+            partial(parity, pipeline, example=example),
+            tolerance,
+            "Give a typical image as the example",
+        )
+
+
+@contextmanager
+def _ready(pipeline: nn.Module) -> Iterator[None]:
+    """On the CPU and for use; afterwards every part is again as it was found."""
+    found = [(part, part.training, _device(part)) for part in pipeline.modules()]
+    try:
+        pipeline.cpu().eval()
+        yield
+    finally:
+        for part, training, device in found:  # parents first, and what they hold may differ
+            part.training = training
+            if device is not None:
+                part.to(device)
+
+
+def _device(part: nn.Module) -> torch.device | None:
+    """Of the part's own tensors, without those of the parts in it."""
+    own = (*part.parameters(recurse=False), *part.buffers(recurse=False))
+    return own[0].device if own else None
+
+
+def _check_output(pipeline: Pipeline, example: Tensor) -> None:
+    with torch.inference_mode():
+        output = pipeline(example[:1])[0]
+    if not isinstance(output, Tensor):
+        raise ValueError(
+            f"Expected a classifier that returns one tensor; got {type(output).__name__}. Wrap it "
+            "in a module whose forward picks the tensor out, such as the logits."
+        )
 
 
 def _write_graph(pipeline: Pipeline, path: Path, example: Tensor) -> None:
