@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 
+from radialbeams import zoo
 from radialbeams.nn.module import Canonicalizer
 
 pytest.importorskip("huggingface_hub")
@@ -73,10 +74,10 @@ def thresholds(front: Canonicalizer) -> tuple[Any, ...]:
     return front.abstain, pytest.approx(math.degrees(front.still)), front.most_upright
 
 
-def test_a_card_without_thresholds_is_told(tmp_path: Path) -> None:
+def test_a_network_that_is_never_sure_has_no_thresholds(tmp_path: Path) -> None:
     HubCanonicalizer.around(Canonicalizer.from_pretrained("bic.coil100")).save_pretrained(tmp_path)
     for wrong in ("card", "sure"):
-        with pytest.raises(ValueError, match=f"whose card has thresholds; got '{wrong}'"):
+        with pytest.raises(ValueError, match="abstain needs a network that says how sure it is"):
             HubCanonicalizer.from_pretrained(tmp_path, abstain=wrong)
 
 
@@ -102,3 +103,11 @@ def test_an_id_is_fetched_from_the_hub(saved: Path, monkeypatch: pytest.MonkeyPa
     front = HubCanonicalizer.from_pretrained("me/faces")
     assert front.abstain == 0.4
     assert asked == [("me/faces", ["model.json", "model.safetensors"])]
+
+
+def test_thresholds_of_a_card_are_saved_even_if_they_are_not_used(tmp_path: Path) -> None:
+    plain = Canonicalizer.from_pretrained("ring.lfw")
+    HubCanonicalizer.around(plain).save_pretrained(tmp_path)
+    again = Canonicalizer.from_pretrained(tmp_path, abstain="card")
+    card = zoo.find("ring.lfw").card["abstain"]
+    assert (again.abstain, again.most_upright) == (card["confidence"], card["upright"])

@@ -61,6 +61,8 @@ class Canonicalizer(nn.Module):
     `nn.Sequential`.
     """
 
+    measured: dict[str, float] | None = None  # thresholds of a card, whether they are used or not
+
     def __init__(
         self,
         network: Network,
@@ -109,7 +111,7 @@ class Canonicalizer(nn.Module):
         network, card = load_model(zoo.find(model).stem)
         protocol, calibration = card["protocol"], card.get("calibration", {})
         least, still, most_upright = _thresholds(card, abstain)
-        return cls(
+        made = cls(
             network,
             parent_size=protocol["parent_size"] if protocol["name"] == "leakfree" else None,
             hard=hard,
@@ -121,7 +123,9 @@ class Canonicalizer(nn.Module):
             returns=returns,
             temperature=calibration.get("temperature", 1.0),
             spread_degrees=calibration.get("spread", 0.0),
-        ).eval()
+        )
+        made.measured = card.get("abstain")
+        return made.eval()
 
     def forward(self, images: Tensor) -> Tensor | tuple[Tensor, Pose]:
         upright, pose = self.canonicalize(images)

@@ -16,7 +16,7 @@ from huggingface_hub import (  # type: ignore[import-not-found, unused-ignore]
 )
 
 from radialbeams.nn.module import Canonicalizer
-from radialbeams.training.weights import read_card, save_model
+from radialbeams.training.weights import save_model
 
 FILES = ["model.json", "model.safetensors"]
 
@@ -27,9 +27,6 @@ class HubCanonicalizer(ModelHubMixin, Canonicalizer, library_name="radialbeams")
     Its options come back with it: the mixin keeps them in a config.json.
     """
 
-    # The thresholds on the card of the folder that it is from; `abstain="card"` asks for them.
-    measured: dict[str, float] | None = None
-
     @classmethod
     def around(cls, canonicalizer: Canonicalizer) -> HubCanonicalizer:
         """With the very same network, and the same options.
@@ -37,7 +34,7 @@ class HubCanonicalizer(ModelHubMixin, Canonicalizer, library_name="radialbeams")
         Its thresholds go onto the card that is saved, unless it knows a card's own.
         """
         made = cls(canonicalizer.network, **_options(canonicalizer))
-        made.measured = getattr(canonicalizer, "measured", None)
+        made.measured = canonicalizer.measured
         return made.train(canonicalizer.training)
 
     @classmethod
@@ -94,7 +91,7 @@ class HubCanonicalizer(ModelHubMixin, Canonicalizer, library_name="radialbeams")
             replaced = {"abstain", *({"still_degrees", "most_upright"} - said)}
             options = {key: value for key, value in options.items() if key not in replaced}
         made = cls(plain.network, **{**_options(plain), **options}).eval()
-        made.measured = read_card(folder / "model.json").get("abstain")
+        made.measured = plain.measured
         return made
 
 
