@@ -143,7 +143,7 @@ def run() -> Result:
     canonicalizer = Canonicalizer.from_pretrained("ring.lfw")
     crops, pose = canonicalizer.crops(given, [boxes], margin=MARGIN, size=SIZE)  # 2
     seen = [look(face) for face in crops]  # 3
-    alone = Canonicalizer.from_pretrained("ring.lfw", abstain=2.0)  # never as sure as that
+    alone = Canonicalizer.from_pretrained("ring.lfw", abstain=1.0)  # never as sure as that
     left, _ = alone.crops(given, [boxes], margin=MARGIN, size=SIZE)
     return Result(image, boxes, crops, pose, seen, [look(face) for face in left])
 
