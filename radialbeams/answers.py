@@ -6,6 +6,7 @@ The ring gives a posterior over the circle; the paper's network gives one unit v
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +29,31 @@ class Answer:
     symmetry: int | None = None
     posterior: Floats | None = None
     upright: float | None = None  # chance that the picture is within 5° of upright as it is
+
+
+class Thresholds(NamedTuple):
+    """From where on a picture is turned; a card's `abstain` names them."""
+
+    confidence: float  # at least
+    angle: float = 0.0  # degrees, at least
+    upright: float = 1.0  # chance that the picture is upright as it is, at most
+
+
+def decided(answer: Answer, least: Thresholds) -> Literal["turned", "left", "unsure"]:
+    """What becomes of a picture. A model that knows no chances counts as sure."""
+    if answer.confidence is not None and answer.confidence < least.confidence:
+        return "unsure"
+    angle = rounded(answer)
+    if min(angle, 360 - angle) < least.angle:
+        return "left"
+    if answer.upright is not None and answer.upright > least.upright:
+        return "unsure"
+    return "turned"
+
+
+def rounded(answer: Answer) -> float:
+    """To a hundredth, before anything follows from it: the last bits of a sum do not matter."""
+    return round(answer.angle_degrees, 2) % 360
 
 
 def read_unit(unit: Floats, turns: Floats | None = None) -> list[Answer]:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from radialbeams import images, zoo
-from radialbeams.answers import Answer, read_posterior, read_posteriors, read_unit
+from radialbeams.answers import Answer, read_posterior, read_posteriors, read_unit, rounded
 from radialbeams.images import Corners, ImageError, Source
 
 BATCH = 64
@@ -98,7 +98,7 @@ class Canonicalizer:
         answers = self.answers(sources, first_frame=first_frame)
         found = []
         for number, (source, answer) in enumerate(zip(sources, answers, strict=True)):
-            angle = round(answer.angle_degrees, 2) % 360
+            angle = rounded(answer)
             with _named(sources, number):
                 turned = _turned(source, -angle, corners, fill, first_frame)
             found.append(

@@ -11,27 +11,19 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from numbers import Real
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
 from radialbeams import images, zoo
-from radialbeams.answers import Answer
+from radialbeams.answers import Thresholds, decided
 from radialbeams.canonicalizer import Canonicalizer
 from radialbeams.images import Corners
 
 Array = NDArray[Any]
 Abstain = float | Literal["card"]
-
-
-class Thresholds(NamedTuple):
-    """From where on a picture is turned."""
-
-    confidence: float  # at least
-    angle: float = 0.0  # degrees, at least
-    upright: float = 1.0  # chance that the picture is upright as it is, at most
 
 
 @dataclass(frozen=True)
@@ -50,7 +42,7 @@ class Upright:
         loaded = _loaded(self.model)
         (answer,) = loaded.answers([image])
         picture = images.read(image).image  # as it is meant to be seen
-        if not _is_turned(answer, _thresholds(loaded.card, self.abstain)):
+        if decided(answer, _thresholds(loaded.card, self.abstain)) != "turned":
             return picture
         degrees = -answer.angle_degrees
         return images.turn(picture, degrees, corners=self.corners, fill=self.fill)
@@ -88,7 +80,7 @@ class UprightTransformer:
         thresholds = _thresholds(loaded.card, self.abstain)
         turned = [
             _turned_inside(picture, -answer.angle_degrees)
-            if _is_turned(answer, thresholds)
+            if decided(answer, thresholds) == "turned"
             else picture
             for picture, answer in zip(pictures, answers, strict=True)
         ]
@@ -164,16 +156,6 @@ def _thresholds(card: dict[str, Any], abstain: Abstain) -> Thresholds:
             "every picture, to 1; a larger one turns none."
         )
     return Thresholds(float(abstain))
-
-
-def _is_turned(answer: Answer, least: Thresholds) -> bool:
-    """As the commands decide. The paper's network never says how sure it is: it counts as sure."""
-    angle = round(answer.angle_degrees, 2) % 360
-    return (
-        (answer.confidence is None or answer.confidence >= least.confidence)
-        and min(angle, 360 - angle) >= least.angle
-        and (answer.upright is None or answer.upright <= least.upright)
-    )
 
 
 def _turned_inside(picture: Array, degrees: float) -> Array:

@@ -16,9 +16,9 @@ from killing import compare
 from PIL import Image
 
 from radialbeams import batch, images, zoo
-from radialbeams.answers import Answer
+from radialbeams.answers import Answer, rounded
 from radialbeams.batch import Job, Outcome, Plan, crew, journal
-from radialbeams.batch.job import action_for, angle_of, made, unchanged
+from radialbeams.batch.job import action_for, made, unchanged
 from radialbeams.batch.plan import BATCH
 from radialbeams.batch.worker import seconds_for
 from radialbeams.demo import PICTURES
@@ -79,7 +79,7 @@ def test_what_may_be_upright_already_is_left_alone() -> None:
 
 
 def test_an_angle_is_rounded_before_anything_is_turned() -> None:
-    assert [angle_of(Answer(value)) for value in (12.344999, 359.996, 0.0)] == [12.34, 0.0, 0.0]
+    assert [rounded(Answer(value)) for value in (12.344999, 359.996, 0.0)] == [12.34, 0.0, 0.0]
 
 
 def test_a_quarter_turn_costs_nothing(tmp_path: Path) -> None:

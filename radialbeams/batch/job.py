@@ -7,10 +7,10 @@ import stat
 from base64 import b64encode
 from dataclasses import dataclass, replace
 from io import BytesIO
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal
 
 from radialbeams import images
-from radialbeams.answers import Answer
+from radialbeams.answers import Answer, Thresholds, decided, rounded
 
 Action = Literal["turned", "left", "unsure", "exists"]
 
@@ -79,16 +79,10 @@ class Outcome:
         return {"path": self.path, "out": self.out, **found, "action": self.action}
 
 
-class Thresholds(NamedTuple):
-    """From where on a model's answers are acted on."""
-
-    confidence: float = MIN_CONFIDENCE  # at least
-    angle: float = MIN_ANGLE  # degrees, at least
-    upright: float = MAX_UPRIGHT  # chance that the picture is upright as it is, at most
-
-
 def thresholds_of(card: dict[str, Any]) -> Thresholds:
-    return Thresholds(**card.get("abstain", {}))
+    return Thresholds(
+        **{"confidence": MIN_CONFIDENCE, "angle": MIN_ANGLE, **card.get("abstain", {})}
+    )
 
 
 def refusal(path: str) -> str | None:
@@ -102,26 +96,14 @@ def refusal(path: str) -> str | None:
     return "It is a pipe or a device and no file. Say - to read from standard input."
 
 
-def angle_of(answer: Answer) -> float:
-    """Rounded before anything is turned by it, so that the last bits of a sum do not matter."""
-    return round(answer.angle_degrees, 2) % 360
-
-
 def outcome_of(path: str, out: str | None, answer: Answer) -> Outcome:
     confidence = None if answer.confidence is None else round(answer.confidence, 4)
-    return Outcome(path, out, angle_of(answer), confidence, answer.symmetry)
+    return Outcome(path, out, rounded(answer), confidence, answer.symmetry)
 
 
 def action_for(answer: Answer, job: Job) -> Action:
-    """A model that knows no confidence counts as sure."""
-    if answer.confidence is not None and answer.confidence < job.min_confidence:
-        return "unsure"
-    angle = angle_of(answer)
-    if min(angle, 360 - angle) < job.min_angle or _back(angle, job) == 0:
-        return "left"
-    if answer.upright is not None and answer.upright > job.max_upright:
-        return "unsure"
-    return "turned"
+    found = decided(answer, Thresholds(job.min_confidence, job.min_angle, job.max_upright))
+    return "left" if found == "turned" and _back(rounded(answer), job) == 0 else found
 
 
 def upright(data: bytes, angle: float, job: Job) -> bytes:
@@ -155,7 +137,7 @@ def made(data: bytes, answer: Answer, job: Job) -> tuple[Action, bytes]:
     """What is done to a file, and its bytes afterwards."""
     action = action_for(answer, job)
     if action == "turned":
-        return action, upright(data, angle_of(answer), job)
+        return action, upright(data, rounded(answer), job)
     return action, unchanged(data, job)
 
 

@@ -213,7 +213,7 @@ SOURCES = {
         read=_cifar10,
     ),
     "imagenet-samples": Source(
-        official="https://github.com/EliSchwartz/imagenet-sample-images",
+        official="https://www.image-net.org (one photo of each class)",
         licence="photos by many people, research use",
         layout="imagenet-1000-samples/NNNN_WNID_NAME.jpg with NNNN the index of the class, or"
         " WNID_NAME.JPEG of all 1,000 classes; folder or archive",
