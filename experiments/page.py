@@ -831,14 +831,22 @@ def _mean_and_within(figures: Record) -> str:
     return f"{degrees(figures['mean'])}, {percent(figures['within_10'])}"
 
 
+ON_A_GPU = {
+    "gpu": "torch, a GPU, as graphs",
+    "gpu_half": "the same in half precision",
+    "gpu_compiled": "torch, a GPU, compiled",
+    "gpu_compiled_half": "the same in half precision",
+}
+
+
 def overhead_section(found: Sequence[Record]) -> Iterator[str]:
     for record in found:
         places = {
             "cpu": "torch, one CPU thread",
             "cpu_batch_1": "torch, one CPU thread",
-            "gpu": "torch, a GPU, as graphs",
-            "gpu_batch_1": "torch, a GPU, as graphs",
         }
+        for batch in ("", "_batch_1"):
+            places |= {f"{way}{batch}": title for way, title in ON_A_GPU.items()}
         measured = [(title, record[key]) for key, title in places.items() if key in record]
         onnx = record.get("onnx", {}).values()
         measured += [("one ONNX file, one CPU thread", row) for row in onnx]

@@ -31,7 +31,7 @@ from radialbeams.nn.pose import (
     turned_back,
 )
 from radialbeams.nn.pretrained import load_model
-from radialbeams.nn.ring import UPRIGHT, Posterior, answer, confidence, mass_near, posterior
+from radialbeams.nn.ring import UPRIGHT, WITHIN, Posterior, answer, mass_near, posterior
 from radialbeams.nn.sight import Sight, cut
 
 Outputs = Tensor | tuple[Tensor, Tensor]
@@ -163,9 +163,12 @@ class Canonicalizer(nn.Module):
             angle = from_unit(outputs.float())
             return Reading(angle, torch.full_like(angle, math.nan), torch.zeros_like(angle))
         found = posterior(*outputs, self.temperature)
-        angle = answer(found) if self.hard else mean_direction(found)
-        upright = mass_near(found, torch.zeros_like(angle), UPRIGHT, self.spread)
-        return Reading(angle, confidence(found, self.spread), upright)
+        likeliest = answer(found)
+        return Reading(
+            likeliest if self.hard else mean_direction(found),
+            mass_near(found, likeliest, WITHIN, self.spread),
+            mass_near(found, torch.zeros_like(likeliest), UPRIGHT, self.spread),
+        )
 
     def crops(
         self,

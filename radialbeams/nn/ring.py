@@ -99,7 +99,7 @@ class RingBlock(nn.Module):
 
     def _convolved(self, ring: Tensor) -> Tensor:
         """`self.wide(circular(ring, dilation))` as one 1 × 1: wide dilations are slow on a GPU."""
-        beams = [ring.roll(turn, 2) for turn in (self.dilation, 0, -self.dilation)]
+        beams = [ring.roll(self.dilation, 2), ring, ring.roll(-self.dilation, 2)]
         weight = self.wide.weight.transpose(1, 2).flatten(1, 2)[..., None]  # (C, 3·C, 1, 1)
         return F.conv2d(torch.cat(beams, 1), weight)
 

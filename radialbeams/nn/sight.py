@@ -58,9 +58,10 @@ class Sight(nn.Module):
     def _square_weights(self, side: int) -> Tensor:
         """The same for every batch of images of a size, so they are made once."""
         sizes = (side, self.mask.shape[-1], self.square_size if self.leakfree else None)
-        if torch.compiler.is_compiling():  # a graph has them as constants
+        if torch.compiler.is_exporting():  # what is made of constants is folded there
             return square_weights.__wrapped__(*sizes, self.reduce.device)
-        return square_weights(*sizes, self.reduce.device)
+        weights: Tensor = _square_weights(*sizes, self.reduce.device)
+        return weights
 
     def _weights(self, length: int, start: Tensor, side: Tensor) -> Tensor:
         with full_precision(self.reduce.device):
@@ -86,6 +87,14 @@ def square_weights(
         if parent_size is not None:
             weights = blur_and_resample(parent_size, view_size) @ weights
         return weights.to(device)
+
+
+@torch.compiler.assume_constant_result  # type: ignore[untyped-decorator]
+def _square_weights(
+    side: int, view_size: int, parent_size: int | None, device: torch.device
+) -> Tensor:
+    """A compiled module has them as constants; else it would make them anew in every call."""
+    return square_weights(side, view_size, parent_size, device)
 
 
 def cut(images: Tensor, centres: Tensor, sides: Tensor, size: int, fill: float = 0.0) -> Tensor:
