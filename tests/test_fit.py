@@ -16,6 +16,7 @@ import torch
 from conftest import SIZE, easy_images
 
 from radialbeams.nn.bic import BICConfig
+from radialbeams.nn.prior import PRIOR_MODES, PriorMode
 from radialbeams.training.augment import Augmentation
 from radialbeams.training.data import ImageSet
 from radialbeams.training.fit import Fit, Progress
@@ -395,3 +396,16 @@ def test_a_run_can_begin_with_the_weights_of_another(recipe: Recipe, tmp_path: P
     other = replace(recipe, model=replace(recipe.model, latent=2 * recipe.model.latent))
     with pytest.raises(ValueError, match="another network than the recipe's"):
         begin(other, images, tmp_path / "other", start=stem)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("prior", PRIOR_MODES)
+def test_on_a_gpu_a_captured_step_trains_and_is_measured(
+    recipe: Recipe, pictures: ImageSet, tmp_path: Path, prior: PriorMode
+) -> None:
+    recipe = replace(recipe, prior=prior, group="cyclic", steps=60)
+    options: dict[str, Any] = {"held_out": pictures, "validate_every": 30, "log_every": 1}
+    Fit(recipe, pictures, tmp_path, device=torch.device("cuda"), **options).run()
+    circle = [line["circle_loss"] for line in lines(tmp_path) if "circle_loss" in line]
+    assert len(circle) == 60 and sum(circle[-10:]) < 0.8 * sum(circle[:10])
+    assert sum("held_out" in line for line in lines(tmp_path)) == 2

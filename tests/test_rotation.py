@@ -289,3 +289,14 @@ def test_a_gaussian_before_the_bicubic_kernel_would_favour_the_diagonals(
 ) -> None:
     monkeypatch.setattr(rotation, "_bicubic_response", torch.ones_like)
     assert response(math.pi / 4, 0.25) > 1.03 * response(0, 0.25)
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@paddings
+def test_a_gpu_turns_as_a_cpu_does(padding: Padding) -> None:
+    images = noise(6, 3, 9, 9)
+    angles = torch.tensor([0.0, 90, 180, 270, 33, 271]).deg2rad()  # may stay on the CPU
+    expected = rotate(images, angles, width=2, padding=padding)
+    found = rotate(images.cuda(), angles, width=2, padding=padding).cpu()
+    assert torch.equal(found[:4], expected[:4])
+    torch.testing.assert_close(found, expected, atol=1e-4, rtol=0)
