@@ -8,14 +8,14 @@ fast it starts. The two columns do not compare with each other, only within them
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
+from radialbeams.experiments import paper
 from radialbeams.experiments.experiment import Experiment, Finding, Record, Records
 from radialbeams.experiments.seeds import compare, spread
 from radialbeams.experiments.settings import QUICK, Settings
 from radialbeams.experiments.trainings import Training
-from radialbeams.nn.bic import BICConfig
-from radialbeams.nn.rotation import largest_view
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.views import Protocol
 
@@ -61,29 +61,23 @@ def kind(variant: str, protocol: Protocol) -> str:
 
 def recipe(variant: str, protocol: Protocol, seed: int, settings: Settings) -> Recipe:
     size = settings.pick(quick=64, full=128)
-    changes = {"latent": settings.pick(quick=64, full=128), **VARIANTS[variant]}
-    common: dict[str, Any] = {
-        "protocol": protocol,
-        "batch": settings.pick(quick=32, full=128),
-        "seed": seed,
-    }
-    if protocol == "paper":
-        rate = settings.pick(quick=2e-3, full=1e-4)
-        model = BICConfig.for_images(size, **changes)
-        steps = settings.pick(quick=100, full=4096)
-        return Recipe("coil100", model, size, steps=steps, learning_rate=rate, **common)
-    view = largest_view(size)
-    model = BICConfig(view_size=view, beam_length=view // 2, **changes)
-    rate = settings.pick(quick=2e-3, full=1e-3)
-    return Recipe(
+    model = paper.network(protocol, size, settings, **VARIANTS[variant])
+    common = Recipe(
         "coil100",
         model,
         size,
+        protocol=protocol,
+        seed=seed,
+        **paper.effort(settings, quick_steps=100),
+    )
+    if protocol == "paper":
+        return common
+    return replace(
+        common,
         steps=settings.pick(quick=100, full=2048),
-        learning_rate=rate,
+        learning_rate=settings.pick(quick=2e-3, full=1e-3),
         schedule="one-cycle",
         clip=1.0,
-        **common,
     )
 
 

@@ -18,6 +18,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from radialbeams.experiments import paper
 from radialbeams.experiments.experiment import Experiment, Finding, Record, Records
 from radialbeams.experiments.geometry import padding_read
 from radialbeams.experiments.pictures import decode, encode
@@ -27,8 +28,7 @@ from radialbeams.experiments.shipped import open_shipped
 from radialbeams.experiments.trainings import SEEDS, Trained, Training, errors, summary
 from radialbeams.nn.angles import circle_loss
 from radialbeams.nn.beams import Length, named_length
-from radialbeams.nn.bic import BICConfig
-from radialbeams.nn.rotation import PADDINGS, Padding, largest_view
+from radialbeams.nn.rotation import PADDINGS, Padding
 from radialbeams.training.data import ImageSet, load
 from radialbeams.training.evaluate import evaluate, predict_with
 from radialbeams.training.fit import Fit
@@ -80,17 +80,11 @@ def recipe(kind: Kind, seed: int, settings: Settings) -> Recipe:
     size = settings.pick(quick=64, full=WIDTH[kind.data])
     return Recipe(
         kind.data,
-        BICConfig.for_images(
-            size,
-            beam_length=named_length(kind.length, size),
-            latent=settings.pick(quick=64, full=128),
-        ),
+        paper.network("paper", size, settings, beam_length=named_length(kind.length, size)),
         size,
         padding=kind.padding,
-        batch=settings.pick(quick=32, full=128),
-        steps=settings.pick(quick=150, full=4096),
-        learning_rate=settings.pick(quick=2e-3, full=1e-4),
         seed=seed,
+        **paper.effort(settings, quick_steps=150),
     )
 
 
@@ -185,23 +179,17 @@ CANARIES: tuple[tuple[Protocol, Length], ...] = (
 def canary(kind: tuple[Protocol, Length], settings: Settings) -> Training:
     protocol, length = kind
     size = settings.pick(quick=64, full=128)
-    latent = settings.pick(quick=64, full=128)
-    if protocol == "paper":
-        model = BICConfig.for_images(size, beam_length=named_length(length, size), latent=latent)
-    else:
-        view = largest_view(size)
-        model = BICConfig(view_size=view, beam_length=view // 2, latent=latent)
+    named = {"beam_length": named_length(length, size)} if protocol == "paper" else {}
     recipe = Recipe(
         "coil100",
-        model,
+        paper.network(protocol, size, settings, **named),
         size,
         protocol=protocol,
-        batch=settings.pick(quick=32, full=128),
-        steps=settings.pick(quick=150, full=4096),
-        learning_rate=settings.pick(quick=2e-3, full=1e-3),
-        schedule="one-cycle",
-        clip=1.0,
+        **paper.effort(settings, quick_steps=150),
     )
+    # As the shipped models are trained, so that what can be read is read.
+    rate = settings.pick(quick=2e-3, full=1e-3)
+    recipe = replace(recipe, learning_rate=rate, schedule="one-cycle", clip=1.0)
     return Training(
         f"canary-{protocol}-{length}",
         recipe,

@@ -11,13 +11,12 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
+from radialbeams.experiments import paper
 from radialbeams.experiments.experiment import Experiment, Finding, Record, Records
 from radialbeams.experiments.seeds import compare, finished, mean_curve, spread
 from radialbeams.experiments.settings import QUICK, Settings
 from radialbeams.experiments.trainings import Training
 from radialbeams.nn.beams import named_length
-from radialbeams.nn.bic import BICConfig
-from radialbeams.nn.rotation import largest_view
 from radialbeams.training.recipe import Draw, Recipe
 from radialbeams.training.views import GROUPS, Group, Protocol
 
@@ -62,24 +61,17 @@ def kinds(settings: Settings) -> list[Kind]:
 
 def recipe(kind: Kind, seed: int, settings: Settings) -> Recipe:
     size = settings.pick(quick=64, full=128)
-    common: dict[str, Any] = {"num_beams": kind.beams, "latent": settings.pick(quick=64, full=128)}
-    if kind.protocol == "paper":
-        # A: with it, as the paper has it, no beam ever reads padding.
-        model = BICConfig.for_images(size, beam_length=named_length("A", size), **common)
-    else:
-        view = largest_view(size)
-        model = BICConfig(view_size=view, beam_length=view // 2, **common)
+    # A: with it, as the paper has it, no beam ever reads padding. Other views have none.
+    length = {"beam_length": named_length("A", size)} if kind.protocol == "paper" else {}
     return Recipe(
         "coil100",
-        model,
+        paper.network(kind.protocol, size, settings, num_beams=kind.beams, **length),
         size,
         protocol=kind.protocol,
         group=kind.group,
         draw=kind.draw,
-        batch=settings.pick(quick=32, full=128),
-        steps=settings.pick(quick=250, full=4096),
-        learning_rate=settings.pick(quick=1e-3, full=1e-4),
         seed=seed,
+        **paper.effort(settings, quick_steps=250, quick_rate=1e-3),
     )
 
 

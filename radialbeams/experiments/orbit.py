@@ -24,6 +24,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from radialbeams.experiments import paper
 from radialbeams.experiments.experiment import Experiment, Finding, Record, Records
 from radialbeams.experiments.homology import one_circle, pairwise
 from radialbeams.experiments.pictures import decode, encode
@@ -32,7 +33,7 @@ from radialbeams.experiments.settings import QUICK, Settings
 from radialbeams.experiments.trainings import Training
 from radialbeams.experiments.trainings import load as load_trained
 from radialbeams.nn.angles import TURN
-from radialbeams.nn.bic import BIC, BICConfig, Network, build
+from radialbeams.nn.bic import BIC, Network, build
 from radialbeams.training.data import load
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.views import PaperViews
@@ -169,13 +170,11 @@ def recipe(data: str, seed: int, settings: Settings) -> Recipe:
     size = settings.pick(quick=64, full=DATA[data])
     return Recipe(
         data,
-        BICConfig.for_images(size, num_beams=BEAMS, latent=settings.pick(quick=64, full=128)),
+        paper.network("paper", size, settings, num_beams=BEAMS),
         size,
         group="cyclic",
-        batch=settings.pick(quick=32, full=128),
-        steps=settings.pick(quick=150, full=4096),
-        learning_rate=settings.pick(quick=1e-3, full=1e-4),
         seed=seed,
+        **paper.effort(settings, quick_steps=150, quick_rate=1e-3),
     )
 
 

@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor
 
+from radialbeams.experiments import paper
 from radialbeams.experiments.experiment import Experiment, Finding, Record, Records
 from radialbeams.experiments.seeds import compare, finished, mean_curve, spread
 from radialbeams.experiments.settings import QUICK, Settings
 from radialbeams.experiments.trainings import Trained, Training, errors
 from radialbeams.nn.beams import BresenhamBeams
-from radialbeams.nn.bic import BIC, BICConfig, Network
+from radialbeams.nn.bic import BIC, Network
 from radialbeams.nn.context import Hub
 from radialbeams.nn.prior import PRIOR_MODES, PriorMode, ToeplitzPrior
-from radialbeams.nn.rotation import largest_view
 from radialbeams.training.fit import Fit
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.step import Step
@@ -129,27 +129,16 @@ def kinds() -> list[Kind]:
 
 def recipe(kind: Kind, seed: int, settings: Settings) -> Recipe:
     size = settings.pick(quick=48, full=128)
-    common: dict[str, Any] = {
-        "num_beams": BEAMS,
-        "latent": settings.pick(quick=32, full=128),
-        "hub": VARIANTS[kind.variant].hub,
-    }
-    if kind.protocol == "paper":
-        model = BICConfig.for_images(size, **common)
-    else:
-        view = largest_view(size)
-        model = BICConfig(view_size=view, beam_length=view // 2, **common)
+    changes: dict[str, Any] = {"num_beams": BEAMS, "hub": VARIANTS[kind.variant].hub}
     return Recipe(
         "coil100",
-        model,
+        paper.network(kind.protocol, size, settings, latent=32, **changes),
         size,
         protocol=kind.protocol,
         group="cyclic",
         prior=kind.mode,
-        batch=settings.pick(quick=32, full=128),
-        steps=settings.pick(quick=200, full=4096),
-        learning_rate=settings.pick(quick=2e-3, full=1e-4),
         seed=seed,
+        **paper.effort(settings, quick_steps=200),
     )
 
 

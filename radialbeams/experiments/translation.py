@@ -15,13 +15,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from radialbeams.experiments import paper
 from radialbeams.experiments.experiment import Experiment, Finding, Record, Records
 from radialbeams.experiments.seeds import compare, spread
 from radialbeams.experiments.settings import QUICK, Settings
 from radialbeams.experiments.shipped import open_shipped
 from radialbeams.experiments.trainings import Trained, Training
 from radialbeams.nn.angles import angular_error
-from radialbeams.nn.bic import BICConfig, Network
+from radialbeams.nn.bic import Network
 from radialbeams.training.data import ImageSet
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.views import PaperViews, Views, draw_angles
@@ -121,15 +122,12 @@ def _short(value: float) -> float:
 
 def recipe(epsilon: int, seed: int, settings: Settings) -> Recipe:
     """The paper's: D = W/2, Adam at a constant rate; only the thickness differs."""
-    latent = settings.pick(quick=64, full=128)
     return Recipe(
         "coil100",
-        BICConfig.for_images(WIDTH, epsilon=epsilon, latent=latent),
+        paper.network("paper", WIDTH, settings, epsilon=epsilon),
         WIDTH,
-        batch=settings.pick(quick=32, full=128),
-        steps=settings.pick(quick=150, full=4096),
-        learning_rate=settings.pick(quick=2e-3, full=1e-4),
         seed=seed,
+        **paper.effort(settings, quick_steps=150),
     )
 
 

@@ -1,0 +1,39 @@
+"""How the paper trains: what several experiments share, and what is less of it when it is quick."""
+
+from __future__ import annotations
+
+from typing import Any, TypedDict
+
+from radialbeams.experiments.settings import Settings
+from radialbeams.nn.bic import BICConfig
+from radialbeams.nn.rotation import largest_view
+from radialbeams.training.views import Protocol
+
+
+class Effort(TypedDict):
+    batch: int
+    steps: int
+    learning_rate: float
+
+
+def effort(settings: Settings, *, quick_steps: int, quick_rate: float = 2e-3) -> Effort:
+    """Of a `Recipe`: Adam at a constant rate."""
+    return {
+        "batch": settings.pick(quick=32, full=128),
+        "steps": settings.pick(quick=quick_steps, full=4096),
+        "learning_rate": settings.pick(quick=quick_rate, full=1e-4),
+    }
+
+
+def network(
+    protocol: Protocol, size: int, settings: Settings, latent: int = 64, **changes: Any
+) -> BICConfig:
+    """For W × W images under either protocol, with beams from the middle to the border.
+
+    `latent` is that of quick settings; else it is the paper's.
+    """
+    changes = {"latent": settings.pick(quick=latent, full=128), **changes}
+    if protocol == "paper":
+        return BICConfig.for_images(size, **changes)
+    view = largest_view(size)
+    return BICConfig(**{"view_size": view, "beam_length": view // 2, **changes})
