@@ -521,7 +521,7 @@ def test_unknown_name_lists_the_names() -> None:
     assert str(error.value) == (
         "expected one of coil100, lfw, photos, fashion-mnist, cifar10, "
         "imagenet-samples, si-score, "
-        "si-score-rotation, or a path; came 'coil200',"
+        "si-score-rotation, imagenet-cutouts, or a path; came 'coil200',"
         " which is neither; check the spelling, or give the path of a folder or archive of images"
     )
 
@@ -550,7 +550,8 @@ def test_environment_names_the_root(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         ({"split_by": "day"}, "split_by to be one of 'default', 'object'; came 'day'"),
         (
             {"split_by": "object"},
-            "expected coil100 or si-score-rotation for split_by='object'; came",
+            "expected one of coil100, si-score-rotation, imagenet-cutouts for split_by='object'; "
+            "came",
         ),
         ({"channels": 4}, "channels to be one of 1, 3; came 4"),
         ({"size": 0}, "expected size of at least 1; came 0"),

@@ -22,6 +22,8 @@ from radialbeams.experiments.settings import Settings
 from radialbeams.training.data import DataNotFound, ImageSet
 
 rng = np.random.default_rng(0)
+# As many as it takes for some to be held out.
+CUTOUTS = range(12)
 
 
 def picture(size: tuple[int, int], kind: str, mode: str = "RGB") -> bytes:
@@ -55,6 +57,15 @@ def root(tmp_path_factory: pytest.TempPathFactory) -> Path:
             **{
                 f"si-score/foreground_samples/{name}/{name}1.png": picture((40, 50), "PNG", "RGBA")
                 for name in ("koala", "vase", "zebra")
+            },
+        },
+        "imagenet-cutouts.zip": {
+            "background_samples/sky.jpg": picture((64, 64), "JPEG"),
+            "foreground_classes.csv": b"label,int\n"
+            + b"".join(b"%04d,%d\n" % (n, n) for n in CUTOUTS),
+            **{
+                f"foreground_samples/{n:04d}/thing{n}.png": picture((40, 50), "PNG", "RGBA")
+                for n in CUTOUTS
             },
         },
     }
@@ -93,7 +104,7 @@ def test_from_data_to_figures(settings: Settings) -> None:
     found: dict[str, Any] = json.loads(files[0].read_text())
     assert set(found["paper"]) <= set(found["ours"])
     sets = found["data"]["sets"]
-    assert set(sets) == {"si-score", "si-score-by-cut-out", "imagenet", "coil100"}
+    assert set(sets) == {"si-score", "si-score-by-cut-out", "cut-outs", "imagenet", "coil100"}
     for one in sets.values():
         assert set(one["lines"]) == set(one["uniform"]) == set(LINES)
         for values in one["lines"].values():
@@ -104,7 +115,7 @@ def test_from_data_to_figures(settings: Settings) -> None:
 
 
 def test_the_recipe_is_the_papers() -> None:
-    recipe = downstream._training("default", Settings()).recipe
+    recipe = downstream._training(downstream.OBJECTS["si-score"], Settings()).recipe
     assert (recipe.model.beam_length, recipe.model.view_size) == (91, 224)
     assert (recipe.steps, recipe.prior, recipe.group) == (8192, "off", "so2")
     assert recipe.model.decoder == "lstm"
@@ -127,7 +138,7 @@ def test_sets_that_are_not_there_are_left_out_and_said(root: Path, tmp_path: Pat
 def test_a_class_without_an_index_is_told(settings: Settings, root: Path) -> None:
     images = ImageSet("x", torch.zeros(1, 3, 2, 2, dtype=torch.uint8), ("a",), ("gnu",), (1.0,))
     with pytest.raises(ValueError, match=r"in foreground_classes\.csv; missing: gnu"):
-        downstream._siscore_labels(images, settings)
+        downstream._labels(images, "si-score-rotation", settings)
 
 
 def test_masked_images_have_no_corners() -> None:

@@ -105,6 +105,27 @@ def test_split_by_object_no_cutout_is_in_both_halves(samples: Path) -> None:
     assert set(train.groups) == {"koala", "vase", "zebra"} - held_out
 
 
+def test_many_cutouts_lie_on_the_backgrounds_in_turn(tmp_path: Path) -> None:
+    cutout = Image.new("RGBA", (60, 40), (255, 0, 0, 255))
+    with zipfile.ZipFile(tmp_path / "imagenet-cutouts.zip", "w") as archive:
+        for name, grey in (("dark", 0), ("light", 200)):
+            scene = Image.new("RGB", (64, 64), (grey, grey, grey))
+            archive.writestr(f"background_samples/{name}.png", encoded(scene, "PNG"))
+        for n in range(10):
+            path = f"foreground_samples/{n // 2:04d}/thing{n}.png"
+            archive.writestr(path, encoded(cutout, "PNG"))
+    images = load("imagenet-cutouts", root=tmp_path, size=32)
+    seen = [a for a in siscore.ANGLES if siscore.share_in_view((60, 40), 0.5, a) >= 0.95]
+    assert len(images) == 10 * (len(siscore.ANGLES) + len(seen))  # all in view where it is small
+    corners = images.images[:, 0, 0, 0]
+    assert 0.4 < (corners == 0).float().mean() < 0.6 and set(corners.tolist()) == {0, 200}
+    options = {"root": tmp_path, "size": 16, "split_by": "object"}
+    train = load("imagenet-cutouts", split="train", **options)  # type: ignore[arg-type]
+    test = load("imagenet-cutouts", split="test", **options)  # type: ignore[arg-type]
+    things = [{key.split("-")[0] for key in half.keys} for half in (train, test)]
+    assert all(things) and not things[0] & things[1]
+
+
 def test_the_full_set_is_read_by_its_tables(tmp_path: Path) -> None:
     folder = tmp_path / "rotation"
     rows = ["image_id,area,rotation,foreground_class,foreground_instance,background"]

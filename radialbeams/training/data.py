@@ -41,7 +41,7 @@ __all__ = [
 
 SPLITS = ("train", "test", "all")
 SPLITS_BY = ("default", "object")
-OBJECTS_KNOWN = ("coil100", "si-score-rotation")
+OBJECTS_KNOWN = ("coil100", "si-score-rotation", "imagenet-cutouts")
 FOLDER_SIZE = 256
 
 
@@ -222,7 +222,7 @@ def _read(source: Source, place: Path, *, nested: bool) -> list[Entry]:
 def _of_split(found: _Found, split: str, split_by: str) -> list[Entry]:
     if split_by == "object" and found.name not in OBJECTS_KNOWN:
         raise ValueError(
-            f"expected {' or '.join(OBJECTS_KNOWN)} for split_by='object'; came {found.name}; "
+            f"expected one of {', '.join(OBJECTS_KNOWN)} for split_by='object'; came {found.name}; "
             "use split_by='default'; of other sets no objects are known"
         )
 

@@ -12,6 +12,7 @@ import io
 import math
 from collections.abc import Iterator
 from functools import partial
+from itertools import product
 from pathlib import Path
 
 from PIL import Image
@@ -24,6 +25,7 @@ TABLE, CLASSES = "metadata.csv", "foreground_classes.csv"
 SCENE = 512  # pixels
 ANGLES = tuple(range(1, 361, 20))  # none is a quarter turn, which would be sharper
 AREAS = (0.2, 0.5, 0.8, 1.0)  # of a cut-out's box, as shares of the scene's
+FEW_AREAS = (0.2, 0.5)  # where there are many cut-outs
 IN_VIEW = 0.95  # of the turned cut-out's box
 UPRIGHT_SIDE = 0.6  # of the scene: the longer side of an upright cut-out, which always fits
 
@@ -49,6 +51,20 @@ def read(place: Path, names: Names) -> list[Entry]:
 def read_turned(place: Path, names: Names) -> list[Entry]:
     """The full set; else as many images as the samples make, by the benchmark's own rules."""
     return _full(place, names) or _turned_samples(place, names)
+
+
+def read_cutouts(place: Path, names: Names) -> list[Entry]:
+    """Many cut-outs: one image of each at every angle and area, on the backgrounds in turn."""
+    scenes = [as_scene(picture) for _, picture in _backgrounds(place, names)]
+    entries = []
+    for number, (group, name, path, cutout) in enumerate(_cutouts(place, names)):
+        for turn, (area, angle) in enumerate(product(FEW_AREAS, ANGLES)):
+            if scenes and share_in_view(cutout.size, area, angle) >= IN_VIEW:
+                scene = scenes[(number + turn) % len(scenes)]
+                make = partial(compose, cutout, scene, area, angle)
+                key = f"{name}-{area}-{angle}"
+                entries.append(Entry(path, key, group, make, float(angle), object_key=name))
+    return entries
 
 
 def imagenet_classes(place: Path, names: Names) -> dict[str, int]:
@@ -117,7 +133,7 @@ def _compose_upright(cutout: Image.Image, scene: Image.Image) -> Image.Image:
 
 
 def _turned_samples(place: Path, names: Names) -> list[Entry]:
-    scenes = {name: _scene(picture) for name, picture in _backgrounds(place, names)}
+    scenes = {name: as_scene(picture) for name, picture in _backgrounds(place, names)}
     entries = []
     for group, name, path, cutout in _cutouts(place, names):
         for scene, background in scenes.items():
@@ -133,7 +149,7 @@ def _turned_samples(place: Path, names: Names) -> list[Entry]:
     return entries
 
 
-def _scene(picture: Image.Image) -> Image.Image:
+def as_scene(picture: Image.Image) -> Image.Image:
     """The square at its upper left, as the benchmark cuts it."""
     side = min(picture.size)
     square = picture.crop((0, 0, side, side))

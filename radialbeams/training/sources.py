@@ -239,4 +239,13 @@ SOURCES = {
         places=("si-score*", "object_rotation*", "rotation*"),
         read=siscore.read_turned,
     ),
+    "imagenet-cutouts": Source(
+        official="`python experiments/cutouts.py`, from the ImageNet samples",
+        licence="research only, as ImageNet",
+        layout="foreground_samples/CLASS/*.png, background_samples/* and foreground_classes.csv,"
+        " folder or archive",
+        size=512,
+        places=("imagenet-cutouts*",),
+        read=siscore.read_cutouts,
+    ),
 }
