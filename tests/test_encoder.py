@@ -115,7 +115,7 @@ def test_the_proximity_kernel_closes_the_width(epsilon: int) -> None:
     assert isinstance(kernel, nn.Conv2d)
     assert kernel.kernel_size == (2 * epsilon + 1, 3)
     assert (kernel.in_channels, kernel.out_channels) == (3, 4)
-    assert encoder.proximity(beams(1, 3, epsilon, 29)[0]).shape == (1, 4, 27)
+    assert encoder.proximity(beams(1, 3, epsilon, 29)[0]).shape == (1, 4, 1, 27)
     assert encoder(beams(5, 3, epsilon, 29)).shape == (2, 5, 32)
 
 

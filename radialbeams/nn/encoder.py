@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 LEAK = 0.3
@@ -68,6 +69,13 @@ def _table_by_rule(beam_length: int) -> tuple[Layer, ...]:
     return (*layers, Layer(length, 1, 1))
 
 
+class AlongBeams(nn.Conv1d):
+    """A `Conv1d` of features (M, C, 1, D): a GPU has a fast layout for images, not for lines."""
+
+    def forward(self, features: Tensor) -> Tensor:
+        return F.conv2d(features, self.weight.unsqueeze(2), self.bias, (1, self.stride[0]))
+
+
 class BeamEncoder(nn.Module):
     """(N, |B|, C, 2ε + 1, D) → (N, |B|, L)."""
 
@@ -77,13 +85,12 @@ class BeamEncoder(nn.Module):
             # Differs from the paper: its 3 × 3 kernel closes the width only for ε = 1.
             nn.Conv2d(channels, latent // 8, (2 * epsilon + 1, 3)),
             nn.LeakyReLU(LEAK),  # Differs from the paper: max(0.3x, 0) is a misprint
-            nn.Flatten(2),
         )
         spatial: list[nn.Module] = []
         maps = latent // 8
         for layer in spatial_table(beam_length):
             spatial += [
-                nn.Conv1d(maps, latent // layer.divisor, layer.kernel, layer.stride),
+                AlongBeams(maps, latent // layer.divisor, layer.kernel, layer.stride),
                 nn.LeakyReLU(LEAK),
             ]
             maps = latent // layer.divisor
@@ -91,6 +98,6 @@ class BeamEncoder(nn.Module):
 
     def forward(self, beams: Tensor) -> Tensor:
         shared = beams.flatten(0, 1)  # (N·|B|, C, 2ε+1, D): a beam does not know its number
-        near = self.proximity(shared)  # (N·|B|, L/8, D−2)
+        near = self.proximity(shared)  # (N·|B|, L/8, 1, D−2)
         embeddings: Tensor = self.spatial(near)  # (N·|B|, L)
         return embeddings.reshape(*beams.shape[:2], embeddings.shape[1])  # (N, |B|, L)

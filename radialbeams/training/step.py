@@ -127,13 +127,17 @@ class Step:
         prior = circle.new_zeros(())
         if self.recipe.prior != "off":
             # The same light on both images of a pair: only the turn may tell them apart.
-            zoom, shift = self.recipe.augmentation.geometry(batch.uniform)
-            still = torch.zeros_like(batch.angles)
-            upright = self._photometric(self.views.turn(parents, still, zoom, shift), batch)
+            upright = self._photometric(self._unturned(parents, batch), batch)
             prior = prior_loss(batch.angles, self.prior(model.embed(upright), context)).mean()
         return circle_weight * circle + prior_weight * prior, Losses(
             circle.detach(), prior.detach()
         )
+
+    def _unturned(self, parents: Tensor, batch: Batch) -> Tensor:
+        if isinstance(self.views, PaperViews):  # the same as a turn by 0, without resampling
+            return self.views.upright(parents)
+        zoom, shift = self.recipe.augmentation.geometry(batch.uniform)
+        return self.views.turn(parents, torch.zeros_like(batch.angles), zoom, shift)
 
 
 def _prepared(parents: Tensor, views: Views) -> Tensor:
