@@ -355,6 +355,14 @@ def test_no_image_at_all_is_a_batch_too() -> None:
     assert nothing.invert_boxes(torch.zeros(0, 5, 4)).shape == (0, 5, 4, 2)
 
 
+def test_a_pose_goes_to_another_device() -> None:
+    pose = Pose.from_angles(torch.rand(3), (40, 60))
+    there = pose.to("meta")
+    assert there.transform.is_meta and there.source.is_meta and there.before == (40, 60)
+    assert there.invert_points(torch.rand(3, 5, 2, device="meta")).shape == (3, 5, 2)
+    assert torch.equal(pose.to("cpu").transform, pose.transform)
+
+
 def test_some_of_the_items_by_index() -> None:
     all_three = Pose.from_angles(torch.tensor([0.1, 0.2, 0.3]), (8, 9))
     assert len(all_three) == 3

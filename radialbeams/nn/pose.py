@@ -74,11 +74,15 @@ class Pose:
         if isinstance(which, SupportsIndex) and not isinstance(which, Tensor):
             number = range(len(self))[which]  # past the end it is an IndexError, as a loop expects
             which = slice(number, number + 1)
-        tensors = {
-            field.name: getattr(self, field.name)[which]
-            for field in fields(self)
-            if field.name not in ("before", "after")
-        }
+        return self._with_each(lambda tensor: tensor[which])
+
+    def to(self, device: torch.device | str) -> Pose:
+        """The same on another device, for results that were brought there."""
+        return self._with_each(lambda tensor: tensor.to(device))
+
+    def _with_each(self, change: Callable[[Tensor], Tensor]) -> Pose:
+        names = [field.name for field in fields(self) if field.name not in ("before", "after")]
+        tensors: dict[str, Any] = {name: change(getattr(self, name)) for name in names}
         return replace(self, **tensors)
 
     # --- there ---
