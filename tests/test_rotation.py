@@ -90,6 +90,15 @@ def test_quarter_turns_only_move_pixels_whatever_the_padding(
 
 
 @sizes
+def test_a_quarter_turn_that_need_not_be_exact_is_near(size: int) -> None:
+    images = noise(1, 1, size, size)
+    for k in QUARTERS:
+        found = rotate(images, k * math.pi / 2, width=2, exact=False)
+        expected = rotate(images, k * math.pi / 2, width=2)
+        torch.testing.assert_close(found, expected, atol=1e-4, rtol=0)
+
+
+@sizes
 def test_one_batch_may_mix_exact_and_other_angles(size: int) -> None:
     images = noise(6, 1, size, size)
     angles = torch.tensor([0.0, 0.3, math.pi / 2, -math.pi, 2.0, 3 * math.pi / 2])

@@ -244,7 +244,12 @@ class Fit:
 
     def make_views(self) -> Views:
         recipe = self.recipe
-        return make_views(recipe.protocol, padding=recipe.padding, view_size=recipe.model.view_size)
+        return make_views(
+            recipe.protocol,
+            padding=recipe.padding,
+            view_size=recipe.model.view_size,
+            exact=recipe.group == "cyclic",  # of all angles none is a quarter turn
+        )
 
     def build(self) -> Network:
         return build(self.recipe.model)

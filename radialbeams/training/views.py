@@ -68,6 +68,7 @@ class PaperViews:
     """Bytes (N, C, W, W) and radians (N,) → views (N, C, W + 2δ, W + 2δ) in [0, 1]."""
 
     padding: Padding = "zeros"
+    exact: bool = True  # quarter turns to the bit
 
     def size(self, parent_size: int) -> int:
         return parent_size + 2 * margin(parent_size)
@@ -88,7 +89,7 @@ class PaperViews:
         if zoom is not None or shift is not None:
             raise ValueError("The paper's protocol knows no zoom; use leakfree, or leave it 0.")
         width = margin(prepared.shape[-1])
-        return rotate(prepared, angles, width=width, padding=self.padding)
+        return rotate(prepared, angles, width=width, padding=self.padding, exact=self.exact)
 
     def upright(self, parents: Tensor) -> Tensor:
         """X₀ of a training pair: the same canvas, nothing resampled."""
@@ -130,9 +131,11 @@ class LeakfreeViews:
 Views = PaperViews | LeakfreeViews
 
 
-def make_views(protocol: Protocol, *, padding: Padding = "zeros", view_size: int) -> Views:
+def make_views(
+    protocol: Protocol, *, padding: Padding = "zeros", view_size: int, exact: bool = True
+) -> Views:
     if protocol == "paper":
-        return PaperViews(padding)
+        return PaperViews(padding, exact)
     if protocol == "leakfree":
         return LeakfreeViews(view_size)
     raise ValueError(f"protocol must be one of {', '.join(PROTOCOLS)}; got {protocol!r}.")
