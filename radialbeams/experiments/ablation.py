@@ -72,13 +72,8 @@ def recipe(variant: str, protocol: Protocol, seed: int, settings: Settings) -> R
     )
     if protocol == "paper":
         return common
-    return replace(
-        common,
-        steps=settings.pick(quick=100, full=2048),
-        learning_rate=settings.pick(quick=2e-3, full=1e-3),
-        schedule="one-cycle",
-        clip=1.0,
-    )
+    steps = settings.pick(quick=100, full=2048)
+    return replace(paper.fitting(common, settings), steps=steps)
 
 
 def trainings(settings: Settings) -> list[Training]:

@@ -187,12 +187,9 @@ def canary(kind: tuple[Protocol, Length], settings: Settings) -> Training:
         protocol=protocol,
         **paper.effort(settings, quick_steps=150),
     )
-    # As the shipped models are trained, so that what can be read is read.
-    rate = settings.pick(quick=2e-3, full=1e-3)
-    recipe = replace(recipe, learning_rate=rate, schedule="one-cycle", clip=1.0)
     return Training(
         f"canary-{protocol}-{length}",
-        recipe,
+        paper.fitting(recipe, settings),  # so that what can be read is read
         {"kind": f"canary-{protocol}-{length}"},
         images=settings.pick(quick=400, full=None),
         held_out=100,  # not looked at: it is tested on noise

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any, TypedDict
 
 from radialbeams.experiments.settings import Settings
 from radialbeams.nn.bic import BICConfig
 from radialbeams.nn.rotation import largest_view
+from radialbeams.training.recipe import Recipe
 from radialbeams.training.views import Protocol
 
 
@@ -23,6 +25,12 @@ def effort(settings: Settings, *, quick_steps: int, quick_rate: float = 2e-3) ->
         "steps": settings.pick(quick=quick_steps, full=4096),
         "learning_rate": settings.pick(quick=quick_rate, full=1e-4),
     }
+
+
+def fitting(recipe: Recipe, settings: Settings) -> Recipe:
+    """The same with the rate and schedule of the shipped models, with which it fits."""
+    rate = settings.pick(quick=2e-3, full=1e-3)
+    return replace(recipe, learning_rate=rate, schedule="one-cycle", clip=1.0)
 
 
 def network(
