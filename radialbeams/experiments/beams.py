@@ -169,7 +169,7 @@ def numbers(cells: Sequence[Record]) -> dict[str, Any]:
 # Protocol, and whether it was trained until it fits → what that is called.
 ROWS: dict[tuple[str, bool], str] = {
     ("paper", False): "paper protocol",
-    ("paper", True): "paper protocol, trained until it fits",
+    ("paper", True): "paper protocol, until it fits",
     ("leakfree", False): "leakfree protocol",
 }
 
@@ -289,7 +289,7 @@ def draw_over_beams(cells: Sequence[Record]) -> Figure:
         axes.set(xscale="log", yscale="log", xlabel="number of beams |B|")
         axes.set_xticks(over, [str(beams) for beams in over])
         axes.minorticks_off()
-        axes.set_title(title)
+        axes.set_title(title.replace(" protocol", ""))
     panels[0].set_ylabel("circle loss")
     figures.plain_log(panels[0].yaxis)
     figures.degrees_axis(panels[-1])
@@ -341,7 +341,7 @@ def draw_answer(rows: Sequence[Record], beams: int) -> Figure:
         axes.set(xlabel="circle loss on SO(2), test", xscale="log", ylim=(len(here) - 0.5, -0.5))
         figures.plain_log(axes.xaxis)
         axes.grid(axis="y", visible=False)
-        axes.set_title(title)
+        axes.set_title(title.replace(" protocol", ""))
         if axes is not panels[0]:
             axes.tick_params(labelleft=False)
     for name, key in (("C_B → SO(2)", "trained on C_B"), ("SO(2)", "trained on SO(2)")):
