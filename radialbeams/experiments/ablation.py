@@ -85,7 +85,7 @@ def trainings(settings: Settings) -> list[Training]:
             images=settings.pick(quick=400, full=None),
             held_out=settings.pick(quick=100, full=None),
         )
-        for protocol in SHOWN
+        for protocol in reversed(SHOWN)
         for variant in VARIANTS
         for seed in settings.seeds_of(quick=1, full=3)
     ]
