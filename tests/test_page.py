@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import json
+import re
 import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
@@ -15,16 +15,10 @@ ROOT = Path(__file__).parents[1]
 REGENERATE = "Run `python experiments/page.py` and commit what it wrote."
 
 
-def load_page() -> ModuleType:
-    spec = importlib.util.spec_from_file_location("page", ROOT / "experiments" / "page.py")
-    assert spec is not None and spec.loader is not None
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["page"] = module
-    spec.loader.exec_module(module)
-    return module
-
-
-page = load_page()
+# As where the script runs: its folder comes first.
+sys.path.insert(0, str(ROOT / "experiments"))
+page = importlib.import_module("page")
+leaks_section = importlib.import_module("sections.leaks")
 
 FIGURES = {
     "n": 300,
@@ -98,7 +92,7 @@ def test_the_table_of_leaks_is_up_to_date() -> None:
 @pytest.mark.parametrize("name", ["results.md", "leaks.md"])
 def test_every_picture_that_is_shown_exists(name: str) -> None:
     text = (ROOT / "docs" / name).read_text(encoding="utf-8")
-    pictures = page.re.findall(r"\]\(([\w-]+\.(?:png|svg|md))\)", text)
+    pictures = re.findall(r"\]\(([\w-]+\.(?:png|svg|md))\)", text)
     assert pictures
     assert [p for p in pictures if not (ROOT / "docs" / p).is_file()] == [], REGENERATE
 
@@ -161,9 +155,9 @@ def test_the_papers_experiments_stand_beside_its_claims_in_their_order(tmp_path:
     (tmp_path / "results/quick").mkdir()
     write(tmp_path / "results/quick/geometry.json", experiment("geometry"))
     (text,) = page.results_page(tmp_path).split("\n## ")[1:]
-    assert page.re.findall(r"### (.+)", text) == ["loss", "beams", "beam-length"]
+    assert re.findall(r"### (.+)", text) == ["loss", "beams", "beam-length"]
     assert "| K | 2 | 2 |" in text and "| left open | x | – |" in text and "| n | – | 3 |" in text
-    assert page.re.findall(r"\(\.\./results/(.+)\)", text) == [
+    assert re.findall(r"\(\.\./results/(.+)\)", text) == [
         f"{name}-more.png" for name in ("loss", "beams", "beam-length")
     ]
     assert "rinted by" in text and "What it means: because." in text
@@ -171,7 +165,7 @@ def test_the_papers_experiments_stand_beside_its_claims_in_their_order(tmp_path:
 
 def test_every_figure_of_an_experiment_exists() -> None:
     text = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
-    for picture in page.re.findall(r"\((\.\./results/.+?)\)", text):
+    for picture in re.findall(r"\((\.\./results/.+?)\)", text):
         assert (ROOT / "docs" / picture).resolve().is_file(), REGENERATE
 
 
@@ -264,7 +258,9 @@ def test_leaks_are_in_order_with_a_true_minus() -> None:
 
 def test_canaries_that_gave_one_answer_are_called_out() -> None:
     leaks = [leak("leakfree", "cnn", noise, -0.01) for noise in ("white", "pink")]
-    assert "(leakfree cnn on white, leakfree cnn on pink)" in page.leaks_mean(leaks)
+    assert "(leakfree cnn on white, leakfree cnn on pink)" in importlib.import_module(
+        "sections.leaks"
+    ).leaks_mean(leaks)
 
 
 def test_leaks_md_without_its_marks_is_refused() -> None:

@@ -1,0 +1,1 @@
+"""The parts of the results page, by what they are about."""

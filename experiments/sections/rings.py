@@ -1,0 +1,161 @@
+"""Sections: the ring beside the LSTM, and what each of its parts is worth."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from sections.models import PUBLISHED
+from sections.text import (
+    BEFORE,
+    Record,
+    count,
+    degrees,
+    errors,
+    hardware,
+    interval,
+    percent,
+    plural,
+    ranged,
+    section,
+    signed,
+    table,
+)
+
+
+def side_by_side_section(runs: Sequence[Record]) -> Iterator[str]:
+    if not runs:
+        return
+    runs = sorted(runs, key=lambda run: (run["mean"], run["name"]))
+    head = "network|parameters|training|mean [95 %]|median|P95|paper-equivalent"
+    head += "|within 5°|within 10°|flips"
+    rows = [
+        [
+            str(run["name"]),
+            count(run.get("parameters")),
+            _seconds(run),
+            *errors(run),
+        ]
+        for run in runs
+    ]
+    rows += [
+        [
+            f"{known['who']} (other views: {known['protocol']})",
+            count(known.get("parameters")),
+            "–",
+            *errors(known),
+        ]
+        for known in PUBLISHED["coil100"]
+    ]
+    best = runs[0]
+    means = f"What it means: on these views `{best['name']}` has the smallest mean error"
+    if len(runs) > 1:
+        factors = [run["mean"] / best["mean"] for run in runs[1:]]
+        means += f"; the others have {ranged(factors)} times as much"
+    yield section(
+        "Side by side on the same views",
+        "Printed by `python experiments/ring.py side-by-side --data DIR --out results/ring`.",
+        f"Protocol: leakfree, COIL-100, {_split(best)}; {_effort(best)}. Every network saw the "
+        "same images, angles, augmentation and number of steps, and was trained once. "
+        f"{BEFORE}",
+        table(head.split("|"), rows),
+        f"{means}. Each network has one learning rate, the one in `experiments/ring.py`; none was "
+        "searched for at length, so a small gap is no ranking.",
+    )
+
+
+def _split(run: Record) -> str:
+    split = str(run.get("split", "test"))
+    return {"test": "the held-out fifth of the pictures"}.get(split, split)
+
+
+def _seconds(run: Record) -> str:
+    seconds = run.get("training_seconds")
+    return "–" if seconds is None else f"{seconds:.0f} s"
+
+
+def _effort(run: Record) -> str:
+    parts = []
+    if "steps" in run and "batch" in run:
+        parts.append(f"{run['steps']:,} steps of {run['batch']} views")
+    if "seeds" in run:
+        parts.append(f"{plural(run['seeds'], 'angle')} for each test image")
+    if "hardware" in run:
+        parts.append(hardware(run))
+    return ", ".join(parts)
+
+
+AS_SHIPPED = "as shipped"
+
+
+def ablation_section(runs: Sequence[Record], which: str = "ablation") -> Iterator[str]:
+    if not runs:
+        return
+    data, model = ("photos", "ring") if which == "photos" else ("COIL-100", "ring.coil100")
+    base = next((run for run in runs if run["name"] == AS_SHIPPED), None)
+    changed = sorted((r for r in runs if r is not base), key=lambda r: (r["mean"], r["name"]))
+    head = "change|parameters|steps|training|mean [95 %]|Δ mean|median|within 5°|flips|against it"
+    rows = [_ablated(run, base) for run in ([base] if base else []) + changed]
+    first = base or changed[0]
+    yield section(
+        f"Ablation of `{model}`",
+        f"Printed by `python experiments/ring.py {which} --data DIR --out results/ring`.",
+        f"Protocol: leakfree, {data}, {_split(first)}; {_effort(first)} unless the row says "
+        f"otherwise. *{AS_SHIPPED.capitalize()}* is the recipe of `{model}`, here with fewer "
+        "steps and images than the shipped model had. No choice was made on test images. The rows "
+        "were trained several at once, so their times say little. "
+        f"{BEFORE if which == 'ablation' else ''}",
+        table(head.split("|"), rows),
+        _ablation_means(changed, base),
+    )
+
+
+def _ablated(run: Record, base: Record | None) -> list[str]:
+    other = base is not None and run is not base
+    return [
+        str(run["name"]),
+        count(run.get("parameters")),
+        count(run.get("steps")),
+        _seconds(run),
+        interval(run),
+        signed(f"{run['mean'] - base['mean']:+.2f}°") if base and other else "",
+        degrees(run.get("median")),
+        percent(run.get("within_5")),
+        percent(run.get("flips"), 2),
+        against(run, base) if base and other else "",
+    ]
+
+
+def against(run: Record, base: Record) -> str:
+    """Better or worse only where the two intervals do not touch."""
+    if not ("mean_low" in run and "mean_low" in base):
+        return "one figure, no interval"
+    if run.get("mean_high", run["mean"]) < base.get("mean_low", base["mean"]):
+        return "better"
+    if run.get("mean_low", run["mean"]) > base.get("mean_high", base["mean"]):
+        return "worse"
+    return "no clear difference"
+
+
+def _ablation_means(changed: Sequence[Record], base: Record | None) -> str:
+    if base is None or not changed:
+        return "What it means: nothing yet; the other rows are missing."
+    if not any("mean_low" in run for run in changed):
+        return (
+            "What it means: after so few steps, a row tells how soon a variant learns and not how "
+            "far it gets; each is one run, and only its mean and median were kept. Leaving "
+            "branches out slows the start, and a long run with it did not converge, so `ring` is "
+            "trained without. Nothing here speaks for attention."
+        )
+    kinds: dict[str, list[str]] = {"better": [], "worse": [], "no clear difference": []}
+    for run in changed:
+        kinds[against(run, base)].append(str(run["name"]))
+    text = f"What it means: of {plural(len(changed), 'change')}, "
+    text += "; ".join(
+        f"{len(names)} {kind} ({', '.join(names)})" if names else f"0 {kind}"
+        for kind, names in kinds.items()
+    )
+    return (
+        f"{text}. What is not better is a negative result and stays in the table. *Better* and "
+        "*worse* mean that the intervals do not touch. The intervals cover the choice of images, "
+        "not of training seeds: each row is one run."
+    )

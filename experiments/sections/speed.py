@@ -1,0 +1,62 @@
+"""Sections: how fast it trains, and how fast files are read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from sections.text import Record, count, degrees, percent, section, table
+
+
+def speed_section(steps: Sequence[Record], runs: Sequence[Record]) -> Iterator[str]:
+    if not (steps and runs):
+        return
+    names = ["render_ms", "forward_ms", "backward_and_update_ms", "step_ms"]
+    rows = [
+        [
+            f"`{step['recipe']}`",
+            f"{step['view_size']} px",
+            count(step["parameters"]),
+            count(step["batch"]),
+            *(f"{step[name]:.2f}" for name in names),
+            percent(step["share"]),
+            count(step["views_per_second"]),
+        ]
+        for step in steps
+    ]
+    head = "recipe|views|parameters|batch|render|forward|backward and update|step, ms"
+    head += "|rendering|views a second"
+    run = runs[0]
+    yield section(
+        "Speed of training, one GPU",
+        "Printed by `python benchmarks/rendering.py [--recipe FILE] [--batch N]`: the step alone, "
+        "captured as a graph.",
+        table(head.split("|"), rows),
+        f"`python benchmarks/training_speed.py` on COIL-100, batch {count(run['batch'])}, "
+        f"{count(run['steps'])} steps: {degrees(run['held_out_mean'])} on held-out views after "
+        f"{run['seconds']:.1f} s of training, at {count(run['views_per_second'])} views a second.",
+    )
+
+
+def files_section(runs: Sequence[Record]) -> Iterator[str]:
+    if not runs:
+        return
+    run = runs[0]
+    parts, times = run["milliseconds"], run["times_faster_than_vit"]
+    rows = [
+        ["files to JSON, small JPEGs", f"{run['images_a_second']:.0f} a second", "400 or more"],
+        ["one 12-megapixel JPEG to its angle", f"{run['large_jpeg_ms']:.0f} ms", "120 ms or less"],
+        ["`radialbeams --help`, over bare Python", f"{run['help_s']:.2f} s", "0.4 s or less"],
+        ["`import radialbeams`, over bare Python", f"{run['import_s']:.2f} s", "0.3 s or less"],
+        ["`ring.coil100` against a ViT-S/14", f"{times['ring.coil100']:.0f} times", "50 or more"],
+        ["`ring` against a ViT-S/14", f"{times['ring']:.0f} times", "12 or more"],
+    ]
+    split = ", ".join(f"{name} {value:.1f} ms" for name, value in parts.items())
+    yield section(
+        "Speed of the tool",
+        f"Printed by `python benchmarks/files.py --images DIR` on two CPU cores: {run['files']:,} "
+        f"of LFW's JPEGs, {run['workers']} workers, `{run['model']}`.",
+        table(("what", "measured", "asked for"), rows),
+        f"What it means: of one small picture's time on one thread {split}; `angle` writes "
+        "nothing. A ViT-S/14 at 224 px is the smallest model of the strongest peer; both run on "
+        "one thread in the same run.",
+    )
