@@ -66,9 +66,9 @@ class Objects:
 
 
 OBJECTS = {
-    "si-score": Objects(SISCORE, "default", "bic-by-image", "SI-SCORE's objects"),
-    "si-score-by-cut-out": Objects(SISCORE, "object", "bic-by-cut-out", "SI-SCORE, new cut-outs"),
-    "cut-outs": Objects("imagenet-cutouts", "object", "bic-cut-outs", "more, new cut-outs"),
+    "si-score": Objects(SISCORE, "default", "bic-by-image", "SI-SCORE"),
+    "si-score-by-cut-out": Objects(SISCORE, "object", "bic-by-cut-out", "SI-SCORE, by cut-out"),
+    "cut-outs": Objects("imagenet-cutouts", "object", "bic-cut-outs", "more cut-outs"),
 }
 ANGLES = siscore.ANGLES
 GREY = 0.5  # what lies outside of a photo: to the classifiers it is nothing
@@ -474,12 +474,15 @@ def draw(record: Record) -> dict[str, Figure]:
             )
         axes.set_title(NAMES[name])
         axes.set_xticks(range(0, 361, 90))
-        axes.set_xlabel("the image was turned by (°)")
+        axes.set_xlabel("turned by (°)")
         axes.set_ylim(0, 1.02)
     panels[0].set_ylabel("top-1 accuracy")
     handles, labels = panels[-1].get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=3)
     return {"": figure, "table": _table(sets, record)}
+
+
+FIRST_COLUMN = 0.24  # of the table's width
 
 
 def _table(sets: dict[str, Any], record: Record) -> Figure:
@@ -496,6 +499,8 @@ def _table(sets: dict[str, Any], record: Record) -> Figure:
         colLabels=["top-1 accuracy (cost)", *(NAMES[name] for name in columns)],
         loc="center",
         cellLoc="left",
+        colLoc="left",
+        colWidths=[FIRST_COLUMN, *([(1 - FIRST_COLUMN) / len(columns)] * len(columns))],
         edges="horizontal",
     )
     table.auto_set_font_size(False)
@@ -511,7 +516,7 @@ def _cell(found: dict[str, Any], line: str) -> str:
     spent = found["milliseconds"]
     part = {"abstain": "ring"}.get(line, line)
     if line == "averaged":
-        return f"{text}  (+{(TURNS - 1) * 100} %)"
+        return f"{text}  (+{(TURNS - 1) * 100}%)"
     return f"{text}  (+{spent[part] / spent['classifier']:.0%})" if part in spent else text
 
 
