@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from radialbeams.experiments.classifiers import efficientnet_lite0
 from radialbeams.nn.module import Canonicalizer
@@ -85,12 +85,13 @@ def calls_of(device: torch.device, batch: int, compiled: bool = False) -> dict[s
     """The classifier alone, and each canonicaliser with its rotation alone."""
     images = torch.rand(batch, 3, SIZE, SIZE, device=device)
     laid_out = images.to(memory_format=torch.channels_last)
-    modules = {"classifier": (efficientnet_lite0(), laid_out)}
+    modules: dict[str, tuple[nn.Module, Tensor]] = {}
+    modules["classifier"] = (efficientnet_lite0(), laid_out)
     for name in MODELS:
         modules[name] = (Canonicalizer.from_pretrained(name, returns="image"), images)
     calls: dict[str, Call] = {}
     for name, (module, given) in modules.items():
-        module = module.to(device, memory_format=torch.channels_last)
+        module = module.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
         call = torch.compile(module) if compiled else module
         calls[name] = partial(call, given)
     return calls
@@ -124,7 +125,11 @@ def captured(call: Call) -> Call:
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
         call()
-    return graph.replay
+
+    def replay(kept: Call = call) -> None:  # a graph does not hold on to weights and images
+        graph.replay()
+
+    return replay
 
 
 def graphs_of(way: str, batch: int) -> dict[str, Call]:
