@@ -189,7 +189,7 @@ def _first_half(key: str) -> bool:
 
 
 def _recipe(training: dict[str, Any]) -> dict[str, Any]:
-    outcome = ("minutes", "start", "steps_done", "seconds", "hardware")
+    outcome = ("minutes", "start", "averaged", "steps_done", "seconds", "hardware")
     return {name: value for name, value in training.items() if name not in outcome}
 
 

@@ -8,6 +8,9 @@ from pathlib import Path
 
 import pytest
 
+from radialbeams.nn.bic import BICConfig
+from radialbeams.training.recipe import Recipe
+
 EXPERIMENTS = Path(__file__).parents[1] / "experiments"
 
 
@@ -24,3 +27,14 @@ def test_half_of_what_is_held_out_is_in_the_first_half(
     keys = [key for key in map(str, range(40_000)) if held_out(key)]
     first = [key for key in keys if publish._first_half(key)]
     assert 0.4 < len(first) / len(keys) < 0.6
+
+
+def test_a_recipe_is_found_in_a_card_whatever_became_of_the_run(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(str(EXPERIMENTS))
+    publish = importlib.import_module("publish")
+    recipe = Recipe("coil100", BICConfig(), 128)
+    became = {"minutes": 5, "start": {}, "averaged": {}, "steps_done": 1, "seconds": 1.0}
+    training = {**recipe.to_dict(), **became, "hardware": "cuda"}
+    assert Recipe.from_dict(publish._recipe(training)) == recipe
