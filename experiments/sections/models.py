@@ -11,11 +11,11 @@ from sections.text import (
     Measured,
     Record,
     Rows,
+    as_text,
     count,
     degrees,
     errors,
     percent,
-    plain,
     ranged,
     section,
     table,
@@ -246,7 +246,7 @@ def cost_section(cards: Sequence[Record], key: str, title: str, means: str) -> I
     ]
     if given:
         names = list(dict.fromkeys(name for _, values in given for name in values))
-        rows = [[f"`{name}`", *(plain(values.get(n)) for n in names)] for name, values in given]
+        rows = [[f"`{name}`", *(as_text(values.get(n)) for n in names)] for name, values in given]
         yield section(
             title,
             "Printed by `python experiments/publish.py RUN NAME`, which writes it to the card.",

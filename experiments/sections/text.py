@@ -143,7 +143,7 @@ def _data(card: Record) -> Record:
     return data if isinstance(data, dict) else {"name": data}
 
 
-def plain(value: Any) -> str:
+def as_text(value: Any) -> str:
     if value is None:
         return "–"
     if isinstance(value, bool) or not isinstance(value, int | float):
