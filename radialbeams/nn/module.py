@@ -48,7 +48,7 @@ class Reading(NamedTuple):
 
     angle: Tensor  # (N,) radians in [0, 2π)
     confidence: Tensor  # (N,) chance that the angle is within 10°; NaN: the network gives none
-    upright: Tensor  # (N,) chance that the image is upright as it is; 0 where there is none
+    upright: Tensor  # (N,) chance that the image is upright as it is; 0 where nobody asks for it
 
 
 class Canonicalizer(nn.Module):
@@ -137,8 +137,13 @@ class Canonicalizer(nn.Module):
         views = self.sight(images)  # (N, c, S, S)
         outputs = self._asked(views)  # unit vectors (N, 2), or logits and offsets (N, |B|)
         pose = self.pose(outputs, images)  # N angles
-        upright = pose.apply_images(images, self.fill)  # (N, C, H', W')
+        # What is left alone must stay as it is to the bit; a turn that was found is never exact.
+        upright = pose.apply_images(images, self.fill, exact=self.may_leave_alone)  # (N, C, H', W')
         return upright, pose
+
+    @property
+    def may_leave_alone(self) -> bool:
+        return self.abstain is not None or self.still > 0 or self.most_upright < 1
 
     def _asked(self, views: Tensor) -> Outputs:
         """Views are made in full precision; a network of less gets them as it is."""
@@ -164,10 +169,11 @@ class Canonicalizer(nn.Module):
             return Reading(angle, torch.full_like(angle, math.nan), torch.zeros_like(angle))
         found = posterior(*outputs, self.temperature)
         likeliest = answer(found)
+        nowhere = torch.zeros_like(likeliest)
         return Reading(
             likeliest if self.hard else mean_direction(found),
             mass_near(found, likeliest, WITHIN, self.spread),
-            mass_near(found, torch.zeros_like(likeliest), UPRIGHT, self.spread),
+            mass_near(found, nowhere, UPRIGHT, self.spread) if self.most_upright < 1 else nowhere,
         )
 
     def crops(

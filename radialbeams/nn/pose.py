@@ -87,10 +87,16 @@ class Pose:
 
     # --- there ---
 
-    def apply_images(self, images: Tensor, fill: float = 0.0) -> Tensor:
-        """(N, C, H, W) → (N, C, H', W'), bilinearly; `fill` is what lies outside."""
+    def apply_images(self, images: Tensor, fill: float = 0.0, *, exact: bool = True) -> Tensor:
+        """(N, C, H, W) → (N, C, H', W'), bilinearly; `fill` is what lies outside.
+
+        What is turned by a multiple of 90°, or not at all, is exact to the bit. Where there is
+        none of that, or 1e-5 is near enough, `exact=False` spares a GPU a second sampling.
+        """
         _check_size("apply_images", images, self.before)
-        return _transferred(images, inverted(self.transform), self.before, self.after, blend, fill)
+        sampler = blend if exact else interpolate
+        origin = inverted(self.transform)
+        return _transferred(images, origin, self.before, self.after, sampler, fill)
 
     def apply_masks(self, masks: Tensor, fill: float = 0) -> Tensor:
         """(N, …, H, W) of any type → (N, …, H', W'): the nearest pixel, so no new values."""
@@ -184,11 +190,14 @@ def turned_back(
     scale: float | Tensor = 1.0,
 ) -> Tensor:
     """(N,) → (N, 2, 3): turns by −angle about the point `before`, which lands on `after`."""
-    cos, sin = (scale * part for part in _cosine_and_sine(angles))
+    cos, sin = _cosine_and_sine(angles)
+    if not (isinstance(scale, float) and scale == 1):
+        cos, sin = scale * cos, scale * sin
     (x, y), (u, v) = before, after
-    across = torch.stack((cos, -sin, u - (x * cos - y * sin)), dim=-1)
-    down = torch.stack((sin, cos, v - (x * sin + y * cos)), dim=-1)
-    return torch.stack((across, down), dim=-2)
+    turn = torch.stack((cos, -sin, sin, cos), dim=-1).reshape(*angles.shape, 2, 2)
+    across = u - (x * cos - y * sin)
+    down = v - (x * sin + y * cos)
+    return torch.cat((turn, torch.stack((across, down), dim=-1)[..., None]), dim=-1)
 
 
 def on_whole_pixels(transform: Tensor) -> Tensor:
@@ -199,41 +208,38 @@ def on_whole_pixels(transform: Tensor) -> Tensor:
     """
     grid, shift = transform[..., :2], transform[..., 2:]
     quarter = (grid == grid.round()).flatten(1).all(1)[:, None, None]
-    whole = _with_gradient_of((shift + 0.5 + TIE).floor(), shift)
+    whole = _with_gradient_of((shift + (0.5 + TIE)).floor(), shift)
     return torch.cat((grid, torch.where(quarter, whole, shift)), dim=-1)
 
 
 def _cosine_and_sine(angles: Tensor) -> tuple[Tensor, Tensor]:
     """Whole numbers at multiples of 90°, where rounding would blur; gradients as ever."""
-    cos, sin = torch.cos(angles), torch.sin(angles)
-    quarter = torch.minimum(cos.abs(), sin.abs()) < QUARTER_TOLERANCE
-    return _rounded(cos, quarter), _rounded(sin, quarter)
-
-
-def _rounded(values: Tensor, where: Tensor) -> Tensor:
-    return torch.where(where, _with_gradient_of(values.round(), values), values)
+    unit = torch.stack((torch.cos(angles), torch.sin(angles)), dim=-1)  # (N, 2)
+    quarter = unit.abs().amin(-1, keepdim=True) < QUARTER_TOLERANCE
+    cos, sin = torch.where(quarter, _with_gradient_of(unit.round(), unit), unit).unbind(-1)
+    return cos, sin
 
 
 def inverted(transform: Tensor) -> Tensor:
     """(N, 2, 3) → (N, 2, 3), the way back."""
-    (a, b, x), (c, d, y) = (row.unbind(-1) for row in transform.unbind(-2))
-    area = a * d - b * c
-    a, b, c, d = d / area, -b / area, -c / area, a / area
-    across = torch.stack((a, b, -(a * x + b * y)), dim=-1)
-    down = torch.stack((c, d, -(c * x + d * y)), dim=-1)
-    return torch.stack((across, down), dim=-2)
+    turn, shift = transform[..., :2], transform[..., 2]  # (N, 2, 2), (N, 2)
+    (a, b), (c, d) = (row.unbind(-1) for row in turn.unbind(-2))
+    adjoint = torch.stack((d, -b, -c, a), dim=-1) / (a * d - b * c)[..., None]
+    back = adjoint.reshape_as(turn)
+    return torch.cat((back, -(back * shift[..., None, :]).sum(-1, keepdim=True)), dim=-1)
 
 
 def moved(points: Tensor, transform: Tensor) -> Tensor:
     """(N, …, 2), (N, 2, 3) → (N, …, 2)."""
-    return torch.stack(_moved(points[..., 0], points[..., 1], transform), dim=-1)
+    return _moved(points[..., :1], points[..., 1:], transform)
 
 
-def _moved(x: Tensor, y: Tensor, transform: Tensor) -> tuple[Tensor, Tensor]:
+def _moved(x: Tensor, y: Tensor, transform: Tensor) -> Tensor:
+    """(N, …, 1) each → (N, …, 2), in two passes, of which the first is that of x alone."""
     # Not as a matrix product: under autocast that would lose whole pixels.
-    rows = transform.reshape(-1, 2, 3, *(1 for _ in x.shape[1:]))
-    across, down = (row[:, 0] * x + row[:, 2] + row[:, 1] * y for row in rows.unbind(1))
-    return across, down
+    columns = transform.mT.reshape(-1, 3, *(1 for _ in x.shape[1:-1]), 2)  # (N, 3, …, 2)
+    a, b, shift = columns.unbind(1)
+    return torch.addcmul(torch.addcmul(shift, a, x), b, y)
 
 
 def corners(boxes: Tensor) -> Tensor:
@@ -297,29 +303,40 @@ def _rescaled(origin: Tensor, steps: tuple[float, float], ratios: tuple[float, f
     return torch.stack(rows, dim=-2)
 
 
-def _sources(origin: Tensor, size: Size) -> tuple[Tensor, Tensor]:
-    """Where each output pixel comes from: x and y, (N, H, W) each."""
-    y = torch.arange(size[0], device=origin.device, dtype=origin.dtype)[None, :, None]
-    x = torch.arange(size[1], device=origin.device, dtype=origin.dtype)[None, None, :]
+def _sources(origin: Tensor, size: Size) -> Tensor:
+    """Where each output pixel comes from: x and y, (N, H, W, 2)."""
+    y = torch.arange(size[0], device=origin.device, dtype=origin.dtype)[None, :, None, None]
+    x = torch.arange(size[1], device=origin.device, dtype=origin.dtype)[None, None, :, None]
     return _moved(x, y, origin)
+
+
+def interpolate(pixels: Tensor, origin: Tensor, size: Size, fill: float) -> Tensor:
+    """(N, C, h, w) → (N, C, H, W), bilinearly."""
+    values, grid = _values_and_grid(pixels, origin, size)
+    return _sampled(values, grid, "bilinear", fill).to(pixels.dtype)
 
 
 def blend(pixels: Tensor, origin: Tensor, size: Size, fill: float) -> Tensor:
     """(N, C, h, w) → (N, C, H, W): bilinear, and exact where it only moves pixels."""
-    origin = origin.to(torch.promote_types(origin.dtype, pixels.dtype))
-    grid = torch.stack(_sources(_normalised(origin, pixels.shape[-2:]), size), dim=-1)
-    values = pixels.to(origin.dtype)
-    mixed = _sampled(values, grid, "bilinear", fill)
+    mixed = interpolate(pixels, origin, size, fill)
     if torch.compiler.is_exporting():
         # A second sampling would cost a runtime a millisecond; without, 1e-5 is all that differs.
-        return mixed.to(pixels.dtype)
+        return mixed
     # A map of whole numbers only moves pixels. The values are then theirs to the bit, but the
     # gradient stays that of the interpolation: the angle must be able to leave a quarter turn.
     whole = (origin == origin.round()).flatten(1).all(1)[:, None, None, None]
     if can_ask(whole) and not whole.any():
-        return mixed.to(pixels.dtype)
-    nearest = _sampled(values, grid.detach(), "nearest", fill)
-    return torch.where(whole, _with_gradient_of(nearest, mixed), mixed).to(pixels.dtype)
+        return mixed
+    values, grid = _values_and_grid(pixels, origin.detach(), size)
+    nearest = _sampled(values, grid, "nearest", fill).to(pixels.dtype)
+    return torch.where(whole, _with_gradient_of(nearest, mixed), mixed)
+
+
+def _values_and_grid(pixels: Tensor, origin: Tensor, size: Size) -> tuple[Tensor, Tensor]:
+    """In the precision of both, which half the bits of a picture would not do for its places."""
+    origin = origin.to(torch.promote_types(origin.dtype, pixels.dtype))
+    grid = _sources(_normalised(origin, pixels.shape[-2:]), size)  # (N, H, W, 2)
+    return pixels.to(origin.dtype), grid
 
 
 def can_ask(answer: Tensor) -> bool:
@@ -356,7 +373,9 @@ def pick(pixels: Tensor, origin: Tensor, size: Size, fill: float) -> Tensor:
     """(N, C, h, w) of any type → (N, C, H, W): the nearest pixel."""
     height, width = pixels.shape[-2:]
     places = _sources(origin, size)
-    column, row = ((place + 0.5 + TIE).floor().long() for place in places)  # (N, H, W) each
+    column, row = (
+        (place + 0.5 + TIE).floor().long() for place in places.unbind(-1)
+    )  # (N, H, W) each
     inside = (column >= 0) & (column < width) & (row >= 0) & (row < height)
     index = row.clamp(0, height - 1) * width + column.clamp(0, width - 1)
     index = index.flatten(1)[:, None].expand(-1, pixels.shape[1], -1)  # (N, C, H·W)

@@ -109,12 +109,14 @@ def both_axes(
     images: Tensor,
     rows: Tensor,
     columns: Tensor,
-    limits: tuple[float, float] = (-torch.inf, torch.inf),
+    limits: tuple[float, float] | None = None,
 ) -> Tensor:
     """(N, C, H, W) → (N, C, S, S); the values are held within the limits after each axis."""
     with full_precision(images.device):
-        across = (images.float() @ columns.mT).clamp(*limits)
-        return (rows @ across).clamp(*limits)
+        across = images.float() @ columns.mT
+        if limits is None:
+            return rows @ across
+        return (rows @ across.clamp(*limits)).clamp(*limits)
 
 
 def full_precision(device: torch.device) -> AbstractContextManager[object]:
