@@ -93,7 +93,7 @@ def test_offsets_stay_within_their_reach(ring: RingBIC) -> None:
 def test_any_length_of_beams_collapses_to_one_answer_each(
     length: int, stages: tuple[int, ...]
 ) -> None:
-    ring = Ring(3, length, 8, stages, 1, 16, (1, 2), 4, num_beams=12)
+    ring = Ring(3, length, 8, stages, 1, 16, (1, 2), 4)
     logits, offsets = ring(torch.rand(2, 12, 3, 1, length))
     assert logits.shape == offsets.shape == (2, 12)
 
@@ -219,7 +219,7 @@ def test_a_target_without_width_is_refused() -> None:
 @pytest.mark.parametrize("dilation", [1, 2, 5])
 def test_a_ring_block_is_a_dilated_circular_convolution(dilation: int) -> None:
     torch.manual_seed(4)
-    block, ring = RingBlock(6, 12, dilation), torch.randn(3, 6, 12, 1)
+    block, ring = RingBlock(6, dilation), torch.randn(3, 6, 12, 1)
     expected = block.wide(circular(ring, dilation))
     torch.testing.assert_close(block._convolved(ring), expected, atol=1e-5, rtol=1e-5)
 

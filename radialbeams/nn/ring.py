@@ -84,13 +84,10 @@ class RadialBlock(nn.Module):
 class RingBlock(nn.Module):
     """A dilated circular convolution over the ring, then a 1 × 1, with a way around."""
 
-    def __init__(self, maps: int, num_beams: int, dilation: int, drop: float = 0.0) -> None:
+    def __init__(self, maps: int, dilation: int, drop: float = 0.0) -> None:
         super().__init__()
+        self.dilation = dilation
         self.dropped = Dropped(drop)
-        beams = torch.arange(num_beams)[:, None]  # each hears one behind it, itself, one ahead
-        self.heard: Tensor
-        heard = (beams + dilation * torch.arange(-1, 2)).flatten() % num_beams  # (3·|B|,)
-        self.register_buffer("heard", heard, persistent=False)
         self.wide = nn.Conv2d(maps, maps, (3, 1), dilation=(dilation, 1), bias=False)
         self.wide_norm = nn.BatchNorm2d(maps)
         self.mix = nn.Conv2d(maps, maps, 1, bias=False)
@@ -103,11 +100,10 @@ class RingBlock(nn.Module):
     def _convolved(self, ring: Tensor) -> Tensor:
         """`self.wide(circular(ring, dilation))` as one 1 × 1: wide dilations are slow on a GPU.
 
-        One gather in the order in which a GPU has the maps, channels last, so nothing is copied.
+        In the order in which a GPU has the maps, channels last: any other would be copied twice.
         """
-        count, maps, num_beams, _ = ring.shape
-        beams = ring.permute(0, 2, 3, 1).index_select(1, self.heard)  # (N, 3·|B|, 1, C)
-        beams = beams.reshape(count, num_beams, 1, 3 * maps)
+        rows = ring.permute(0, 2, 3, 1)  # (N, |B|, 1, C)
+        beams = torch.cat((rows.roll(self.dilation, 1), rows, rows.roll(-self.dilation, 1)), 3)
         weight = self.wide.weight.transpose(1, 2).flatten(1, 2)[..., None]  # (C, 3·C, 1, 1)
         return F.conv2d(beams.permute(0, 3, 1, 2), weight)
 
@@ -161,7 +157,7 @@ class Ring(nn.Module):
         width: int,
         dilations: Sequence[int],
         stem_stride: int,
-        num_beams: int,
+        num_beams: int = 0,
         attention: int = 0,
         drop: float = 0.0,
     ) -> None:
@@ -180,7 +176,7 @@ class Ring(nn.Module):
         self.collapse_norm = nn.BatchNorm2d(width)
         self.whole = nn.Linear(width, width)
         self.ring = nn.Sequential(
-            *(RingBlock(width, num_beams, dilation, drop) for dilation in dilations),
+            *(RingBlock(width, dilation, drop) for dilation in dilations),
             *(RingAttention(width, num_beams, drop) for _ in range(attention)),
         )
         self.head = nn.Conv2d(width, 2, 1)
