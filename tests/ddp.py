@@ -5,6 +5,7 @@ Leaves the gradients in FOLDER/RANK.safetensors.
 
 from __future__ import annotations
 
+import os
 import sys
 from datetime import timedelta
 from pathlib import Path
@@ -34,6 +35,8 @@ def main(folder: Path, rank: int) -> None:
     gradients = {name: p.grad for name, p in module.named_parameters() if p.grad is not None}
     save_file(gradients, folder / f"{rank}.safetensors")
     torch.distributed.destroy_process_group()
+    # Without letting go of the store: where two do that at once, one sometimes waits for ever.
+    os._exit(0)
 
 
 if __name__ == "__main__":
