@@ -37,8 +37,15 @@ def test_the_new_weights_lie_between(runs: list[Path], tmp_path: Path) -> None:
     sha = first_card["sha256"]["safetensors"]
     assert card["training"] == {
         "steps": 3,
-        "averaged": {"with": {"name": "first", "sha256": sha}, "share": 0.25},
+        "averaged": [{"with": {"name": "first", "sha256": sha}, "share": 0.25}],
     }
+
+
+def test_one_average_of_another_tells_both(runs: list[Path], tmp_path: Path) -> None:
+    average_runs(*runs, 0.5, tmp_path / "half")
+    average_runs(runs[0], tmp_path / "half" / "model", 0.75, tmp_path / "new")
+    _, card = load_model(tmp_path / "new" / "model")
+    assert [step["share"] for step in card["training"]["averaged"]] == [0.5, 0.75]
 
 
 def test_the_ends_are_the_runs_themselves(tiny_config: BICConfig) -> None:

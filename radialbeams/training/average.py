@@ -36,7 +36,9 @@ def average_runs(first: Path, second: Path, share: float, out: Path) -> dict[str
         raise ValueError(f"{out} holds a run already. Name a new folder.")
     (old, old_card), (new, card) = (load_model(run) for run in (first, second))
     with_what = {"name": old_card["name"], "sha256": old_card["sha256"]["safetensors"]}
-    training = {**card["training"], "averaged": {"with": with_what, "share": share}}
+    before = card["training"].get("averaged", [])  # the second may lie between two itself
+    steps = [*before, {"with": with_what, "share": share}]
+    training = {**card["training"], "averaged": steps}
     return save_model(stem, averaged(old, new, share), {**card, "training": training})
 
 
