@@ -53,6 +53,7 @@ WORDS = {
 }
 SHOWN: tuple[Protocol, ...] = ("paper", "leakfree")
 CHANCE = 90.0  # degrees of mean error
+FAR = 4.0  # times the error of the base: what is beyond is told by a number
 
 
 def kind(variant: str, protocol: Protocol) -> str:
@@ -188,9 +189,11 @@ def draw_variants(cells: Sequence[Record]) -> Figure:
         base = find(cells, protocol, BASE)
         if base["mean"] is not None:
             axes.axvline(base["mean"]["mean"], color="0.4", lw=0.8, ls="--")
-        for place, variant in enumerate(VARIANTS):
-            _dots(axes, find(cells, protocol, variant), place)
+        shown = [find(cells, protocol, variant) for variant in VARIANTS]
         axes.set(xscale="log", xlabel="mean error, test", ylim=(len(VARIANTS) - 0.5, -0.5))
+        axes.set_xlim(*_limits(shown, base))
+        for place, one in enumerate(shown):
+            _dots(axes, one, place)
         figures.plain_log(axes.xaxis)
         axes.xaxis.set_major_formatter("{x:g}°")
         axes.set_yticks(range(len(VARIANTS)), [WORDS[variant] for variant in VARIANTS])
@@ -211,10 +214,22 @@ def _colours() -> dict[int, str]:
     return {-1: figures.GREEN, 0: figures.GREY, 1: figures.ORANGE}
 
 
+def _limits(cells: Sequence[Mapping[str, Any]], base: Mapping[str, Any]) -> tuple[float, float]:
+    """Room for what works: beside a network that learns nothing, the others would be one line."""
+    if base["mean"] is None:
+        return 1.0, CHANCE
+    most = FAR * base["mean"]["mean"]
+    values = [value for one in cells if one["mean"] for value in one["mean"]["values"]]
+    near = [value for value in values if value <= most]
+    return min(near) / 1.1, max(near) * 1.25
+
+
 def _dots(axes: Axes, one: Mapping[str, Any], place: float) -> None:
     colour = _colours()[one["sign"]]
-    if one["mean"] is None:
-        axes.annotate("diverged", (CHANCE, place), color=colour, va="center", ha="right")
+    right = axes.get_xlim()[1]
+    if one["mean"] is None or min(one["mean"]["values"]) > right:
+        said = "diverged" if one["mean"] is None else f"{one['mean']['mean']:.0f}° →"
+        axes.annotate(said, (right / 1.02, place), color=colour, va="center", ha="right")
         return
     values = one["mean"]["values"]
     axes.plot(values, [place] * len(values), "o", color=colour, ms=3)

@@ -276,10 +276,14 @@ def draw_over_beams(cells: Sequence[Record]) -> Figure:
             for what, look in ((f"test_{tested}", "o--"), ("train", "-")):
                 if what == "train" and name == "C_B → SO(2)":
                     continue  # the same trainings as C_B
+                seeds = [row[what] for row in rows]
                 axes.errorbar(
                     over,
-                    [row[what]["mean"] for row in rows],
-                    [row[what]["std"] for row in rows],
+                    [one["mean"] for one in seeds],
+                    [  # from the least to the most: of a logarithm, a deviation has no lower end
+                        [one["mean"] - min(one["values"]) for one in seeds],
+                        [max(one["values"]) - one["mean"] for one in seeds],
+                    ],
                     fmt=look,
                     color=_colours()[name],
                     capsize=2,

@@ -144,11 +144,9 @@ def _apart(values: Sequence[float], gap: float) -> list[float]:
 def band(
     axes: Axes, steps: Sequence[float], curve: Mapping[str, Sequence[float]], colour: str, look: str
 ) -> None:
-    """A mean over seeds, and one standard deviation to both sides."""
-    mean, std = np.asarray(curve["mean"]), np.asarray(curve["std"])
-    low = np.maximum(mean - std, mean / 10)  # a logarithmic axis has no place for 0
-    axes.fill_between(steps, low, mean + std, color=colour, alpha=0.2, lw=0)
-    axes.plot(steps, mean, look, color=colour, lw=1.2)
+    """A mean over seeds, from the least to the most of them."""
+    axes.fill_between(steps, curve["low"], curve["high"], color=colour, alpha=0.2, lw=0)
+    axes.plot(steps, curve["mean"], look, color=colour, lw=1.2)
 
 
 def plain_log(axis: Axis) -> None:

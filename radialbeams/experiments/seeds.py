@@ -61,11 +61,8 @@ def finished(runs: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
 
 
 def mean_curve(curves: Sequence[Sequence[float]]) -> dict[str, list[float]]:
-    """Point by point over seeds; curves of unequal length are cut to the shortest."""
+    """Mean, least and most over seeds, point by point, up to the end of the shortest curve."""
     length = min(len(curve) for curve in curves)
     found = np.asarray([curve[:length] for curve in curves], dtype=float)
-    deviation = found.std(axis=0, ddof=1) if len(found) > 1 else np.zeros(length)
-    return {
-        "mean": [float(f"{value:.4g}") for value in found.mean(axis=0)],
-        "std": [float(f"{value:.3g}") for value in deviation],
-    }
+    ways = {"mean": found.mean(axis=0), "low": found.min(axis=0), "high": found.max(axis=0)}
+    return {way: [float(f"{value:.4g}") for value in values] for way, values in ways.items()}
