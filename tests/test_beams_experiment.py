@@ -100,6 +100,12 @@ def test_quick_settings_answer_nothing() -> None:
     assert beams.run(settings, records(settings, so2_fixed_is_worse)).why.startswith(QUICK)
 
 
+def test_the_plainest_case_is_told_in_degrees() -> None:
+    why = beams.run(Settings(), records(Settings(), so2_fixed_is_worse)).why
+    assert "With 32 beams, trained until it fits: C_B " in why
+    assert why.count("°") == 3
+
+
 def test_the_training_loss_is_that_of_the_end() -> None:
     curve = {"circle_loss": [2.0] * 18 + [0.5, 0.3]}
     assert beams.final_loss({"curve": curve}) == pytest.approx(0.4)

@@ -108,7 +108,7 @@ def test_quarter_turns_are_rolls_so_that_every_shift_is_found(
 # --- the answer ---
 
 
-def records(settings: Settings, loss: Any) -> dict[str, Record]:
+def records(settings: Settings, loss: Any, shift_found: float = 0.5) -> dict[str, Record]:
     found = {}
     for training in prior.trainings(settings):
         variant, _, mode = training.tags["kind"].split("-")
@@ -117,7 +117,7 @@ def records(settings: Settings, loss: Any) -> dict[str, Record]:
         point = {"circle_loss": value}
         found[training.name] = {
             "tags": training.tags,
-            "measured": {"so2": figures, "cyclic": figures, "shift_found": 0.5},
+            "measured": {"so2": figures, "cyclic": figures, "shift_found": shift_found},
             "curve": {"step": [1, 2], "circle_loss": [2.0, value]},
             "validations": [{"step": 1, "so2": point, "cyclic": point}],
         }
@@ -141,6 +141,15 @@ def test_the_answer_follows_from_the_losses(hurts: set[str], words: str) -> None
     assert words in finding.why
     harm = finding.ours["against no prior: exact, paper, prior full"]
     assert harm == ("worse" if "exact" in hurts else "no difference")
+
+
+def test_it_is_said_when_there_was_nothing_to_teach() -> None:
+    def loss(variant: str, mode: str) -> float:
+        return 1.0 if mode == "full" else 0.5
+
+    for share, said in ((0.5, False), (0.97, True)):
+        why = prior.run(Settings(), records(Settings(), loss, share)).why
+        assert ("embeddings that never saw it find 97% of the shifts" in why) == said
 
 
 def test_quick_settings_answer_nothing(tmp_path: Path) -> None:

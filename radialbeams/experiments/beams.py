@@ -207,7 +207,20 @@ def verdict(cells: Sequence[Record]) -> dict[str, Any]:
             "SO(2) better": signs.count(1),
             "no difference": signs.count(0),
         }
-    return {"counts": counts, "rows": rows, "sentence": _sentence(counts)}
+    sentence = f"{_sentence(counts)} {_until_it_fits(cells)}"
+    return {"counts": counts, "rows": rows, "sentence": sentence}
+
+
+def _until_it_fits(cells: Sequence[Record]) -> str:
+    """The plainest case in degrees: one number of beams, trained to the end."""
+    cyclic, once, fresh = (
+        _find(cells, "paper", MAIN, group, draw, fits=True)["degrees_so2"]["mean"]
+        for group, draw in (("cyclic", "view"), ("so2", "image"), ("so2", "view"))
+    )
+    return (
+        f"With {MAIN} beams, trained until it fits: C_B {cyclic:.1f}°, SO(2) with one angle per "
+        f"image {once:.1f}°, SO(2) with fresh angles {fresh:.1f}°."
+    )
 
 
 def _sentence(counts: dict[str, dict[str, int]]) -> str:
