@@ -55,12 +55,14 @@ def _on_a_gpu(record: Record, models: Sequence[str]) -> str:
     """What there is to say of it, or nothing."""
     if "gpu" not in record:
         return ""
-    worst = max(record["gpu"][name]["share"] for name in models)
-    verdict = "holds" if worst <= GPU_BAR else "does not hold"
+    kept = {name: record["gpu"][name]["share"] <= GPU_BAR for name in models}
+    verdicts = [
+        f"{'holds' if held else 'does not hold'} with `{name}`" for name, held in kept.items()
+    ]
     return (
         " Rows of a GPU are from another machine. There the front is hundreds of small kernels, "
         f"each of which costs its launch; the goal of {percent(GPU_BAR, 0)} in batches of 64 "
-        f"{verdict}."
+        f"{' and '.join(verdicts)}."
     )
 
 
