@@ -72,3 +72,13 @@ def test_the_figures_need_nothing_but_json(mean: Any, tmp_path: Path) -> None:
     with figures.style():
         for suffix, figure in ablation.draw(found).items():
             figures.save(figure, tmp_path / f"ablation{suffix}", quick=True)
+
+
+def test_what_is_far_off_is_a_number_and_leaves_the_others_room() -> None:
+    settings = Settings()
+    errors = {"hub-summed": 90.0, "epsilon-3": 5.0}
+    finding = ablation.run(settings, records(settings, lambda variant: errors.get(variant, 4.0)))
+    figure = ablation.draw(json.loads(json.dumps({"data": finding.data})))[""]
+    for axes in figure.axes:
+        assert 5 < axes.get_xlim()[1] < 20
+        assert [text.get_text() for text in axes.texts] == ["90° →"]
