@@ -360,6 +360,20 @@ def test_the_command_prints_where_the_files_are(
     assert all(Path(line).is_file() for line in printed)
 
 
+@pytest.mark.usefixtures("toy")
+def test_the_command_says_what_was_found_and_what_was_trained_for_it(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    words = ["reproduce", NAME, "--quick", "--out", str(tmp_path), "--devices", "cpu"]
+    for kept in ("none", "all"):
+        assert main(words) == 0
+        said = capsys.readouterr().err
+        assert f"trainings, {kept} of them read from {tmp_path / 'runs' / NAME}" in said
+        record = json.loads((tmp_path / f"{NAME}.json").read_text(encoding="utf-8"))
+        assert record["why"] in said
+        assert all(f"{name}: the paper {said_}" in said for name, said_ in record["paper"].items())
+
+
 @pytest.mark.parametrize("ask", [lambda words: main(["reproduce", *words]), without_typer])
 def test_one_that_fails_does_not_stop_the_rest(
     ask: Ask,

@@ -16,7 +16,8 @@ def centring_section(found: Sequence[Record]) -> Iterator[str]:
             for shift, figures in objects["shifts"].items()
         ]
         if photos := record.get("photos"):
-            rows.append(["photos, `ring`", *(_mean_and_within(photos[way]) for way in ways)])
+            cells = [_mean_and_within(photos[way]) for way in ways]
+            rows.append([f"{photos['data'].replace('coco', 'COCO')}, `ring`", *cells])
         first, last = (objects["shifts"][k] for k in ("0", list(objects["shifts"])[-1]))
         yield section(
             "Objects beside the middle, and centring",

@@ -18,7 +18,11 @@ def experiments_section(root: Path) -> Iterator[str]:
     records = [json.loads(path.read_text(encoding="utf-8")) for path in found if path.is_file()]
     if records:
         said = "Printed by `radialbeams reproduce NAME`, which leaves all that was measured in "
-        said += "`results/NAME.json`; `--redraw` makes the figures from it again."
+        said += (
+            "`results/NAME.json`; `--redraw` makes the figures from it again. ± is one standard "
+        )
+        said += "deviation over seeds. Welch's test is at 5 % and not corrected for the number of "
+        said += "comparisons: of twenty that do not differ, one seems to."
         parts = [part for record in records for part in _experiment(root, record)]
         yield section("The paper's experiments", said, *parts)
 
@@ -32,7 +36,7 @@ def _experiment(root: Path, record: Record) -> Iterator[str]:
     effort = plural(record["trainings"], "training") + ", " if record["trainings"] else ""
     yield (
         f"`{record['command']}`, {record['settings']} settings: {effort}"
-        f"{plural(seeds, 'seed') + ', ' if seeds else ''}{record['seconds']:,.0f} s of "
+        f"{_seeds(seeds)}{record['seconds']:,.0f} s of "
         f"{record['hardware']}."
     )
     figures = (root / "results").glob(f"{record['name']}*.png")
@@ -40,6 +44,11 @@ def _experiment(root: Path, record: Record) -> Iterator[str]:
         # beam-length's figures are not those of beams-…: a suffix belongs to the longest name.
         if _owner(path.stem) == record["name"]:
             yield f"![{record['name']}: {path.stem}](../results/{path.name})"
+
+
+def _seeds(count: int) -> str:
+    """Not every kind of training has all of them."""
+    return "" if not count else "1 seed, " if count == 1 else f"up to {count} seeds, "
 
 
 def _owner(stem: str) -> str:

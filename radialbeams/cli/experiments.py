@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
 import sys
+from collections.abc import Iterator
 from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
@@ -66,8 +68,12 @@ def reproduce(
                 bar.show(int(100 * done / max(total, 1e-9)), f"{experiment}: {text}")
 
             settings = Settings(quick, root, out, seeds, jobs, devices, classifier, show)
+            there = len([*settings.runs(experiment).glob("*.json")])
             files = run(experiment, settings, redraw=redraw, trainings_only=trainings_only)
             bar.show(100, experiment)
+        if not trainings_only:
+            for line in _told(files[0], there):
+                print(line, file=sys.stderr)
         for path in files:
             print(path, flush=True)
 
@@ -82,6 +88,18 @@ def reproduce(
     )
     if failures:
         raise typer.Exit(1)
+
+
+def _told(place: Path, there: int) -> Iterator[str]:
+    """What the paper says and what was found, and whether anything was trained for it now."""
+    record = json.loads(place.read_text(encoding="utf-8"))
+    if count := record["trainings"]:
+        kept = "all" if there >= count else str(there) if there else "none"
+        yield f"{count} trainings, {kept} of them read from {place.parent / 'runs' / place.stem}"
+    for name, said in record["paper"].items():
+        yield f"{name}: the paper {said}; ours {record['ours'].get(name, 'not measured')}"
+    if record["why"]:
+        yield record["why"]
 
 
 def _failed(count: int, name: str, error: Exception) -> None:

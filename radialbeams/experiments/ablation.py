@@ -242,7 +242,7 @@ EXPERIMENT = Experiment(
         "The network encodes context on a directed wheel graph whose hub gathers all beams, with "
         "an edge factor λ, and beams of thickness ε = 1; none of it is taken out to see"
     ),
-    paper={"ablation": "none printed"},
+    paper={},
     run=run,
     draw=draw,
     trainings=trainings,

@@ -20,6 +20,7 @@ DEFAULT = "efficientnet-lite0"
 SIZE = 224  # pixels, where a file does not say
 IMAGENET = 1000
 BATCH = 32
+AT_ONCE = 4  # of them on a CPU, twice as fast an image as 32
 
 
 @dataclass(frozen=True)
@@ -97,8 +98,9 @@ def _torch_classifier(name: str, module: nn.Module, device: torch.device) -> Cla
 
     def scores(images: Tensor) -> Tensor:
         given = images.to(device, memory_format=torch.channels_last)
-        found: Tensor = module(given)
-        return found
+        # Larger feature maps than these are handed back to the system after every layer.
+        at_once = AT_ONCE if device.type == "cpu" else len(given)
+        return torch.cat([module(part) for part in torch.split(given, at_once)])
 
     return Classifier(name, scores)
 

@@ -8,16 +8,21 @@ cut-out, none is.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import math
+import shutil
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from radialbeams import zoo
 from radialbeams.experiments.accuracy import (
     BATCH,
     LINES,
@@ -33,6 +38,7 @@ from radialbeams.experiments.accuracy import (
 )
 from radialbeams.experiments.classifiers import DEFAULT, Classifier, load_classifier
 from radialbeams.experiments.experiment import Experiment, Finding, Record, Records
+from radialbeams.experiments.records import write_record
 from radialbeams.experiments.settings import Settings
 from radialbeams.experiments.trainings import Trained, Training, load, summary
 from radialbeams.nn.beams import margin
@@ -367,17 +373,51 @@ def run(settings: Settings, records: Records) -> Finding:
     }
     for name, measure in measures.items():
         try:
-            sets[name] = measure(settings, classifier, device)
+            sets[name] = _once(name, measure, settings, classifier, device)
         except DataNotFound as error:
             sets[name] = {"missing": str(error)}
     if all("missing" in found for found in sets.values()):
         raise DataNotFound(" ".join(found["missing"] for found in sets.values()))
+    shutil.rmtree(_measured(settings), ignore_errors=True)
     losses = {name: record["measured"] for name, record in records.items()}
     data = {"classifier": classifier.name, "turns": TURNS, "sets": sets, "losses": losses}
     return Finding(_ours(sets, losses), _why(sets, losses), data, seeds=(0,))
 
 
 Measure = Callable[[Settings, Classifier, torch.device], dict[str, Any]]
+
+
+def _measured(settings: Settings) -> Path:
+    return settings.runs(NAME) / ".measured"
+
+
+def _once(
+    name: str, measure: Measure, settings: Settings, classifier: Classifier, device: torch.device
+) -> dict[str, Any]:
+    """A set takes a quarter of an hour on a CPU: a run that was interrupted goes on after it."""
+    place = _measured(settings) / f"{name}.json"
+    given = {"quick": settings.quick, "classifier": classifier.name, **_weights(settings)}
+    if place.is_file():
+        kept: Record = json.loads(place.read_text(encoding="utf-8"))
+        if kept["given"] == given:
+            found: dict[str, Any] = kept["found"]
+            return found
+    found = measure(settings, classifier, device)
+    write_record(place, {"given": given, "found": found}, ["given", "found"])
+    return found
+
+
+def _weights(settings: Settings) -> dict[str, str]:
+    """What the models are known by: the shipped ones, and those of the trainings."""
+    shipped = {
+        name: zoo.find(name).card["sha256"]["safetensors"]
+        for name in ("ring", "ring.coil100", "bic.coil100")
+    }
+    trained = {
+        path.stem: hashlib.sha256(path.read_bytes()).hexdigest()
+        for path in sorted(settings.runs(NAME).glob("*.safetensors"))
+    }
+    return {**shipped, **trained}
 
 
 def _measure_objects(

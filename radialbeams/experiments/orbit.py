@@ -379,7 +379,7 @@ def draw_layouts(data: Record) -> Figure:
         for axes, one in zip(row, here, strict=False):
             _draw_layout(axes, one, data["beams"])
             of = f"sample {here.index(one) + 1}" if one["kind"] == "trained" else "sample 1"
-            axes.set_title(f"{TITLES[name]}, {of}", fontsize=7)
+            axes.set_title(f"t-SNE, {TITLES[name]}, {of}", fontsize=7)
             note = "" if one["kind"] == "trained" else "before training"
             axes.set_xlabel(note, fontsize=7, color=figures.ORANGE, labelpad=2)
             if "picture" in one:

@@ -91,7 +91,7 @@ class Pose:
         """(N, C, H, W) → (N, C, H', W'), bilinearly; `fill` is what lies outside.
 
         What is turned by a multiple of 90°, or not at all, is exact to the bit. Where there is
-        none of that, or 1e-5 is near enough, `exact=False` spares a GPU a second sampling.
+        none of that, or 1e-4 is near enough, `exact=False` spares a GPU a second sampling.
         """
         _check_size("apply_images", images, self.before)
         sampler = blend if exact else interpolate
