@@ -17,7 +17,9 @@ FILES = sorted(PACKAGE.rglob("*.py"))
 ARROWS = {
     "__init__": {"canonicalizer"},
     "__main__": {"cli"},
+    # Here and in batch, the package itself only for its version.
     "cli": {
+        "__init__",
         "serving",
         "batch",
         "canonicalizer",
@@ -29,7 +31,6 @@ ARROWS = {
         "experiments",
     },
     "serving": {"canonicalizer", "images", "zoo"},
-    # The package itself only for its version.
     "batch": {"__init__", "answers", "canonicalizer", "images", "zoo"},
     "engines": {"batch", "canonicalizer", "images", "zoo"},
     "sheet": {"batch"},

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 from PIL import Image
 
-from radialbeams import zoo
+from radialbeams import __version__, zoo
 from radialbeams.batch.journal import Journal
 from radialbeams.cli import main
 from radialbeams.demo import PICTURES
@@ -46,6 +46,11 @@ def refused(said: Said) -> str:
     assert sentence.startswith("radialbeams: ")
     assert "Traceback" not in err
     return sentence
+
+
+def test_it_tells_its_version(capsys: pytest.CaptureFixture[str]) -> None:
+    assert main(["--version"]) == 0
+    assert capsys.readouterr().out == f"radialbeams {__version__}\n"
 
 
 def test_help_lists_the_verbs(run: Callable[..., Said]) -> None:

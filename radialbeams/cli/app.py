@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+import radialbeams
+
 EXIT_CODES = "Exit codes: 0 all done, 1 some files failed, 2 wrong usage, 130 stopped by Ctrl-C."
 
 app = typer.Typer(
@@ -18,3 +20,19 @@ app = typer.Typer(
 )
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+
+
+def _version(asked: bool) -> None:
+    if asked:
+        print(f"radialbeams {radialbeams.__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def common(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print it and leave."),
+    ] = False,
+) -> None:
+    """What comes before every verb."""
