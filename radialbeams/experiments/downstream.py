@@ -12,6 +12,7 @@ import hashlib
 import json
 import math
 import shutil
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -366,6 +367,7 @@ def run(settings: Settings, records: Records) -> Finding:
     device = pick_device(settings.devices)
     classifier = load_classifier(settings.classifier or DEFAULT, device)
     sets: dict[str, Any] = {}
+    before = 0.0  # seconds of what was measured by a run that was interrupted
     measures: dict[str, Measure] = {
         **{name: partial(_measure_objects, name) for name in OBJECTS},
         "imagenet": _measure_imagenet,
@@ -373,7 +375,8 @@ def run(settings: Settings, records: Records) -> Finding:
     }
     for name, measure in measures.items():
         try:
-            sets[name] = _once(name, measure, settings, classifier, device)
+            sets[name], kept = _once(name, measure, settings, classifier, device)
+            before += kept
         except DataNotFound as error:
             sets[name] = {"missing": str(error)}
     if all("missing" in found for found in sets.values()):
@@ -381,7 +384,7 @@ def run(settings: Settings, records: Records) -> Finding:
     shutil.rmtree(_measured(settings), ignore_errors=True)
     losses = {name: record["measured"] for name, record in records.items()}
     data = {"classifier": classifier.name, "turns": TURNS, "sets": sets, "losses": losses}
-    return Finding(_ours(sets, losses), _why(sets, losses), data, seeds=(0,))
+    return Finding(_ours(sets, losses), _why(sets, losses), data, seeds=(0,), seconds=before)
 
 
 Measure = Callable[[Settings, Classifier, torch.device], dict[str, Any]]
@@ -393,18 +396,22 @@ def _measured(settings: Settings) -> Path:
 
 def _once(
     name: str, measure: Measure, settings: Settings, classifier: Classifier, device: torch.device
-) -> dict[str, Any]:
-    """A set takes a quarter of an hour on a CPU: a run that was interrupted goes on after it."""
+) -> tuple[dict[str, Any], float]:
+    """A set takes a quarter of an hour on a CPU: a run that was interrupted goes on after it.
+
+    Returns what was found, and the seconds that it took if that was before.
+    """
     place = _measured(settings) / f"{name}.json"
     given = {"quick": settings.quick, "classifier": classifier.name, **_weights(settings)}
     if place.is_file():
         kept: Record = json.loads(place.read_text(encoding="utf-8"))
         if kept["given"] == given:
-            found: dict[str, Any] = kept["found"]
-            return found
+            return kept["found"], kept["seconds"]
+    started = time.monotonic()
     found = measure(settings, classifier, device)
-    write_record(place, {"given": given, "found": found}, ["given", "found"])
-    return found
+    seconds = round(time.monotonic() - started, 1)
+    write_record(place, {"given": given, "seconds": seconds, "found": found}, ["given", "found"])
+    return found, 0.0
 
 
 def _weights(settings: Settings) -> dict[str, str]:

@@ -25,6 +25,7 @@ class Finding:
     why: str  # one sentence: why ours differ from the paper's, or that they do not
     data: Mapping[str, Any]  # behind the figures, ready for JSON
     seeds: Sequence[int] = ()  # of what was drawn outside of trainings
+    seconds: float = 0.0  # that parts of it took in an earlier call, which was interrupted
 
 
 def no_trainings(settings: Settings) -> list[Training]:

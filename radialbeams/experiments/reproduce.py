@@ -66,8 +66,11 @@ def record(
 ) -> Record:
     """All of NAME.json. Its time includes the trainings', whenever they were run."""
     seeds = {run["recipe"]["seed"] for run in records.values()} | set(finding.seeds)
-    hardware = {run["hardware"] for run in records.values()} or {pick_device(settings.devices).type}
     trained = sum(run["seconds"] for run in records.values())
+    measured = finding.seconds + seconds
+    hardware = {run["hardware"] for run in records.values()}
+    if not hardware or measured > trained:  # trainings may have been run elsewhere
+        hardware.add(pick_device(settings.devices).type)
     return {
         "name": experiment.name,
         "claim": experiment.claim,
@@ -77,7 +80,7 @@ def record(
         "command": command(experiment.name, settings),
         "settings": settings.pick(quick="quick", full="full"),
         "seeds": sorted(seeds),
-        "seconds": round(trained + seconds, 1),
+        "seconds": round(trained + measured, 1),
         "trainings": len(records),
         "hardware": " and ".join(sorted(hardware)),
         "data": dict(finding.data),
