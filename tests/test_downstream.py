@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import io
 import json
-import re
 import zipfile
 from collections.abc import Callable
 from pathlib import Path
@@ -163,26 +162,3 @@ def test_real_coil_is_classified_upright(real: Callable[..., ImageSet], tmp_path
     assert found.errors()["ring"]["mean"] < 2
     assert found.errors()["bic"]["mean"] < 5
     assert abs(found.accuracy("ring") - found.accuracy("ceiling")) <= 2 / 16
-
-
-def test_a_set_that_was_measured_is_not_measured_again(tmp_path: Path) -> None:
-    """Until the models are others: then what was kept says nothing of them."""
-    settings = Settings(quick=True, out=tmp_path)
-    classifier = Classifier("toy", lambda images: images.flatten(1))
-    calls = []
-
-    def measure(*_: Any) -> dict[str, Any]:
-        calls.append(1)
-        return {"n": len(calls)}
-
-    def found() -> tuple[dict[str, Any], float]:
-        return downstream._once("imagenet", measure, settings, classifier, torch.device("cpu"))
-
-    assert found() == ({"n": 1}, 0.0)
-    kept = settings.runs("downstream") / ".measured" / "imagenet.json"
-    kept.write_text(
-        re.sub('"seconds": [0-9.]+', '"seconds": 7.5', kept.read_text("utf-8")), "utf-8"
-    )
-    assert found() == ({"n": 1}, 7.5)
-    (settings.runs("downstream") / "bic-by-image.safetensors").write_bytes(b"another")
-    assert found() == ({"n": 2}, 0.0)

@@ -9,14 +9,10 @@ cut-out, none is.
 from __future__ import annotations
 
 import hashlib
-import json
 import math
-import shutil
-import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -39,7 +35,7 @@ from radialbeams.experiments.accuracy import (
 )
 from radialbeams.experiments.classifiers import DEFAULT, Classifier, load_classifier
 from radialbeams.experiments.experiment import Experiment, Finding, Record, Records
-from radialbeams.experiments.records import write_record
+from radialbeams.experiments.kept import once
 from radialbeams.experiments.settings import Settings
 from radialbeams.experiments.trainings import Trained, Training, load, summary
 from radialbeams.nn.beams import margin
@@ -367,6 +363,7 @@ def run(settings: Settings, records: Records) -> Finding:
     device = pick_device(settings.devices)
     classifier = load_classifier(settings.classifier or DEFAULT, device)
     sets: dict[str, Any] = {}
+    given = {"quick": settings.quick, "classifier": classifier.name, **_weights(settings)}
     before = 0.0  # seconds of what was measured by a run that was interrupted
     measures: dict[str, Measure] = {
         **{name: partial(_measure_objects, name) for name in OBJECTS},
@@ -375,43 +372,22 @@ def run(settings: Settings, records: Records) -> Finding:
     }
     for name, measure in measures.items():
         try:
-            sets[name], kept = _once(name, measure, settings, classifier, device)
+            sets[name], kept = once(
+                settings.runs(NAME) / ".measured" / f"{name}.json",  # a quarter of an hour on a CPU
+                given,
+                partial(measure, settings, classifier, device),
+            )
             before += kept
         except DataNotFound as error:
             sets[name] = {"missing": str(error)}
     if all("missing" in found for found in sets.values()):
         raise DataNotFound(" ".join(found["missing"] for found in sets.values()))
-    shutil.rmtree(_measured(settings), ignore_errors=True)
     losses = {name: record["measured"] for name, record in records.items()}
     data = {"classifier": classifier.name, "turns": TURNS, "sets": sets, "losses": losses}
     return Finding(_ours(sets, losses), _why(sets, losses), data, seeds=(0,), seconds=before)
 
 
 Measure = Callable[[Settings, Classifier, torch.device], dict[str, Any]]
-
-
-def _measured(settings: Settings) -> Path:
-    return settings.runs(NAME) / ".measured"
-
-
-def _once(
-    name: str, measure: Measure, settings: Settings, classifier: Classifier, device: torch.device
-) -> tuple[dict[str, Any], float]:
-    """A set takes a quarter of an hour on a CPU: a run that was interrupted goes on after it.
-
-    Returns what was found, and the seconds that it took if that was before.
-    """
-    place = _measured(settings) / f"{name}.json"
-    given = {"quick": settings.quick, "classifier": classifier.name, **_weights(settings)}
-    if place.is_file():
-        kept: Record = json.loads(place.read_text(encoding="utf-8"))
-        if kept["given"] == given:
-            return kept["found"], kept["seconds"]
-    started = time.monotonic()
-    found = measure(settings, classifier, device)
-    seconds = round(time.monotonic() - started, 1)
-    write_record(place, {"given": given, "seconds": seconds, "found": found}, ["given", "found"])
-    return found, 0.0
 
 
 def _weights(settings: Settings) -> dict[str, str]:
@@ -499,8 +475,10 @@ def _regained(photos: dict[str, Any]) -> str:
         f"{top1['ring']:.1%}, where turned back by the truth it is {top1['ceiling']:.1%}: "
         f"{photos['share_of_the_gap']['ring']:.0%} of the gap. The rest is lost where the angle is "
         f"wrong: these are crops, often of one thing from near, and {errors['within_10']:.0%} of "
-        f"the answers are within 10°. Leaving unsure ones alone is safe for upright photos and "
-        f"regains less ({photos['share_of_the_gap']['abstain']:.0%})."
+        f"the answers are within 10°. Where unsure ones are left alone "
+        f"{photos['share_of_the_gap']['abstain']:.0%} is regained, and upright photos lose "
+        f"{photos['lost_upright']['abstain']:.1%} of their right answers instead of "
+        f"{photos['lost_upright']['ring']:.1%}."
     )
 
 

@@ -243,6 +243,7 @@ def numbers(cells: Sequence[Record]) -> dict[str, str]:
     return found
 
 
+VERDICTS = {-1: "better", 0: "no clear difference", 1: "worse"}
 LEARNT = 0.9  # of the shifts: from here on the prior has done what it is there for
 
 
@@ -259,9 +260,7 @@ def verdict(cells: Sequence[Record]) -> dict[str, Any]:
         sign = compare(one["test_cyclic"], off["test_cyclic"])
         signs.setdefault((one["variant"], one["protocol"]), []).append(sign)
         name = f"{VARIANTS[one['variant']].words}, {one['protocol']}, prior {one['mode']}"
-        harm[f"against no prior: {name}"] = {-1: "better", 0: "no clear difference", 1: "worse"}[
-            sign
-        ]
+        harm[f"against no prior: {name}"] = VERDICTS[sign]
     hurts = 1 in signs["exact", "paper"]
     meaning = _meaning(hurts, 1 in signs["authors", "paper"])
     reason = _why(cells) if hurts else ""

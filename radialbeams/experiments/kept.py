@@ -1,0 +1,30 @@
+"""Parts of a long measurement, each kept when it is done: an interrupted run goes on after them."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+from radialbeams.experiments.experiment import Record
+from radialbeams.experiments.records import write_record
+
+
+def once(
+    place: Path, given: Mapping[str, Any], measure: Callable[[], Record]
+) -> tuple[Record, float]:
+    """What `measure` finds, or found before of the same `given`, and the seconds it then took.
+
+    Like a training's result it stays, and is not measured again until something else is given.
+    """
+    if place.is_file():
+        kept: Record = json.loads(place.read_text(encoding="utf-8"))
+        if kept["given"] == given:
+            return kept["found"], kept["seconds"]
+    started = time.monotonic()
+    found = measure()
+    seconds = round(time.monotonic() - started, 1)
+    write_record(place, {"given": given, "seconds": seconds, "found": found}, ["given", "found"])
+    return found, 0.0
