@@ -3,14 +3,16 @@
     python benchmarks/overhead.py [--out results/speed/overhead.json] [--json]
 
 EfficientNet-Lite0 at 224 px with its weights; both are torch modules in the memory layout that is
-fastest for them (channels last), on one thread and, where there is one, on a GPU. Classifier and
-canonicaliser run in turns, so that whatever else runs here slows both; the shares are of their
-medians, on the CPU in this thread's own time. On a GPU both are run in every way in which people
-run networks there: as they are, compiled, in half precision, and both; always captured as graphs,
-without which a GPU mostly waits for small networks to be launched.
+fastest for them (channels last), on one thread and, where there is one, on a GPU. The canonicaliser
+is made ready by `for_inference()`: folded, and on a GPU with a network of half precision.
+Classifier and canonicaliser run in turns, so that whatever else runs here slows both; the shares
+are of their medians, on the CPU in this thread's own time. On a GPU both are also run in other
+ways: with a canonicaliser as it is loaded, a classifier and images of half precision, both
+compiled, and both of these; always captured as graphs, without which a GPU mostly waits for small
+networks to be launched.
 
 Bars: on one CPU thread, in batches of 4, 20 % with `ring.coil100` and 60 % with `ring`; on a GPU,
-in batches of 64, as they are, 15 %. Exits 1 if one is missed. Batches of 1, the other ways on a
+in batches of 64, 15 % with either. Exits 1 if one is missed. Batches of 1, the other ways on a
 GPU, and both as one ONNX file are told without a bar.
 """
 
@@ -25,7 +27,7 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor, nn
@@ -40,12 +42,21 @@ GPU_BAR = 0.15
 CPU_BATCH, GPU_BATCH = 4, 64  # on a CPU, where this classifier is fastest an image
 ROUNDS = {1: 40, CPU_BATCH: 12, GPU_BATCH: 60}
 
-# On a GPU: compiled or not, in half precision or not. The bar is for the first.
-WAYS = {
-    "gpu": (False, False),
-    "gpu_half": (False, True),
-    "gpu_compiled": (True, False),
-    "gpu_compiled_half": (True, True),
+
+class Way(NamedTuple):
+    """How both are run."""
+
+    ready: bool = True  # the canonicaliser by `for_inference`
+    half: bool = False  # the classifier and the images
+    compiled: bool = False
+
+
+ON_A_GPU = {  # the bar is for the first
+    "gpu": Way(),
+    "gpu_as_loaded": Way(ready=False),
+    "gpu_half": Way(half=True),
+    "gpu_compiled": Way(compiled=True),
+    "gpu_compiled_half": Way(half=True, compiled=True),
 }
 
 Call = Callable[[], object]
@@ -81,25 +92,31 @@ def shares(seconds: dict[str, float], batch: int) -> dict[str, Any]:
     }
 
 
-def calls_of(device: torch.device, batch: int, compiled: bool = False) -> dict[str, Call]:
+def calls_of(device: torch.device, batch: int, way: Way) -> dict[str, Call]:
     """The classifier alone, and each canonicaliser with its rotation alone."""
+    classifier = efficientnet_lite0().to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
     images = torch.rand(batch, 3, SIZE, SIZE, device=device)
+    if way.half:
+        classifier, images = classifier.half(), images.half()
     laid_out = images.to(memory_format=torch.channels_last)
-    modules: dict[str, tuple[nn.Module, Tensor]] = {}
-    modules["classifier"] = (efficientnet_lite0(), laid_out)
-    for name in MODELS:
-        modules[name] = (Canonicalizer.from_pretrained(name, returns="image"), images)
-    calls: dict[str, Call] = {}
-    for name, (module, given) in modules.items():
-        module = module.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
-        call = torch.compile(module) if compiled else module
-        calls[name] = partial(call, given)
-    return calls
+    modules: dict[str, tuple[nn.Module, Tensor]] = {"classifier": (classifier, laid_out)}
+    modules |= {name: (front(name, device, way), images) for name in MODELS}
+    return {
+        name: partial(torch.compile(module) if way.compiled else module, given)
+        for name, (module, given) in modules.items()
+    }
+
+
+def front(name: str, device: torch.device, way: Way) -> nn.Module:
+    made = Canonicalizer.from_pretrained(name, returns="image")
+    if way.ready:
+        made = made.for_inference(torch.float16 if device.type == "cuda" else torch.float32)
+    return made.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
 
 
 @torch.inference_mode()
 def on_the_cpu(batch: int) -> dict[str, Any]:
-    calls = calls_of(torch.device("cpu"), batch)
+    calls = calls_of(torch.device("cpu"), batch, Way())
     return shares(in_turns(calls, ROUNDS[batch], time.thread_time), batch)
 
 
@@ -132,23 +149,20 @@ def captured(call: Call) -> Call:
     return replay
 
 
-def graphs_of(way: str, batch: int) -> dict[str, Call]:
-    """The same calls as graphs, compiled and halved as the way says."""
-    compiled, half = WAYS[way]
-    # Its cache would hold on to what a graph's own memory is given out for again.
-    halved = torch.autocast("cuda", torch.float16, enabled=half, cache_enabled=False)
-    with torch.inference_mode(), halved:
-        calls = calls_of(torch.device("cuda"), batch, compiled)
-        return {name: awaited(captured(call)) for name, call in calls.items()}
+@torch.inference_mode()
+def graphs_of(way: Way, batch: int) -> dict[str, Call]:
+    """The same calls as graphs."""
+    calls = calls_of(torch.device("cuda"), batch, way)
+    return {name: awaited(captured(call)) for name, call in calls.items()}
 
 
 def on_a_gpu(batches: tuple[int, ...]) -> dict[str, Any]:
     """By the way in which both are run; all is compiled before anything is measured."""
-    ways = [(way, batch) for batch in batches for way in WAYS]
-    graphs = {(way, batch): graphs_of(way, batch) for way, batch in ways}
+    ways = [(name, batch) for batch in batches for name in ON_A_GPU]
+    graphs = {(name, batch): graphs_of(ON_A_GPU[name], batch) for name, batch in ways}
     found = {}
-    for (way, batch), calls in graphs.items():
-        name = way if batch == GPU_BATCH else f"{way}_batch_{batch}"
+    for (name, batch), calls in graphs.items():
+        name = name if batch == GPU_BATCH else f"{name}_batch_{batch}"
         found[name] = shares(in_turns(calls, ROUNDS[GPU_BATCH], time.perf_counter), batch)
     return found
 

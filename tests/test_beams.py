@@ -340,6 +340,12 @@ def test_images_of_another_size_are_refused(
     )
 
 
+@pytest.mark.parametrize(("num_beams", "epsilon", "size"), [(10, 1, 25), (12, 0, 30), (7, 2, 41)])
+def test_a_gpus_sampler_reads_the_same(num_beams: int, epsilon: int, size: int) -> None:
+    beams, images = PolarBeams(num_beams, 11, epsilon, size), noise(2, 3, size, size)
+    torch.testing.assert_close(beams._sampled(images), beams(images), atol=1e-5, rtol=0)
+
+
 @pytest.mark.parametrize("layout", [bresenham_pixels, polar_positions])
 @pytest.mark.parametrize(
     ("values", "text"),

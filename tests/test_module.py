@@ -6,6 +6,7 @@ import copy
 import math
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +28,7 @@ from radialbeams.nn.module import CROPS_AT_ONCE, Canonicalizer, mean_direction
 from radialbeams.nn.pose import Pose
 from radialbeams.nn.pretrained import DamagedWeights
 from radialbeams.nn.ring import Posterior
-from radialbeams.nn.sight import Sight, cut, lanczos
+from radialbeams.nn.sight import Sight, _convolved, _multiplied, cut, lanczos
 from radialbeams.training.views import LeakfreeViews
 
 PICTURES = Path(__file__).parents[1] / "radialbeams" / "pictures"
@@ -143,6 +144,13 @@ def test_grey_images_and_grey_networks() -> None:
     torch.testing.assert_close(Sight(24, 1, 54)(coloured), Sight(24, 1, 54)(luma))
     with pytest.raises(ValueError, match=r"images of 3 channel\(s\); got 4"):
         Sight(24, 3, 54)(torch.rand(1, 4, 40, 40))
+
+
+def test_a_gpus_way_to_a_view_is_the_same() -> None:
+    images, weights = torch.rand(2, 3, 40, 30), torch.rand(16, 40)
+    expected = _multiplied(images, weights)
+    torch.testing.assert_close(_convolved(images, weights), expected)
+    torch.testing.assert_close(_convolved(images.mT.contiguous().mT, weights), expected)
 
 
 def test_under_autocast_views_stay_in_full_precision() -> None:
@@ -377,6 +385,17 @@ def test_it_compiles_into_one_graph(hard: bool, backend: str, images: Tensor) ->
     torch.testing.assert_close(found.transform, pose.transform)
     upright.sum().backward()
     assert tiny_gradient(module) > 0
+
+
+def test_it_compiles_into_one_graph_for_any_size() -> None:
+    """Sizes that change turn into unknowns of the graph, and so do those of a second network."""
+    torch.compiler.reset()
+    for config, parent in ((TINY_RING, 54), (replace(TINY_RING, view_size=33), 80)):
+        module = Canonicalizer(build(config), parent_size=parent).eval()
+        compiled = torch.compile(module, fullgraph=True, backend="eager")
+        for count, height, width in ((2, 64, 64), (3, 64, 80), (4, 70, 90), (5, 96, 75)):
+            images = torch.rand(count, 3, height, width)
+            torch.testing.assert_close(compiled(images)[0], both(module, images)[0])
 
 
 def tiny_gradient(module: Canonicalizer) -> float:

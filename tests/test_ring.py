@@ -15,10 +15,14 @@ from radialbeams.nn.bic import BICConfig, RingBIC
 from radialbeams.nn.ring import (
     OFFSET_REACH,
     Dropped,
+    Halved,
+    Pointwise,
     Posterior,
     Ring,
     RingBlock,
     RingLoss,
+    _halved,
+    _product,
     answer,
     circular,
     confidence,
@@ -93,7 +97,7 @@ def test_offsets_stay_within_their_reach(ring: RingBIC) -> None:
 def test_any_length_of_beams_collapses_to_one_answer_each(
     length: int, stages: tuple[int, ...]
 ) -> None:
-    ring = Ring(3, length, 8, stages, 1, 16, (1, 2), 4)
+    ring = Ring(3, length, 8, stages, 1, 16, (1, 2), 4, num_beams=12)
     logits, offsets = ring(torch.rand(2, 12, 3, 1, length))
     assert logits.shape == offsets.shape == (2, 12)
 
@@ -219,9 +223,43 @@ def test_a_target_without_width_is_refused() -> None:
 @pytest.mark.parametrize("dilation", [1, 2, 5])
 def test_a_ring_block_is_a_dilated_circular_convolution(dilation: int) -> None:
     torch.manual_seed(4)
-    block, ring = RingBlock(6, dilation), torch.randn(3, 6, 12, 1)
+    block, ring = RingBlock(6, 12, dilation), torch.randn(3, 6, 12, 1)
     expected = block.wide(circular(ring, dilation))
     torch.testing.assert_close(block._convolved(ring), expected, atol=1e-5, rtol=1e-5)
+
+
+@pytest.mark.parametrize("depth", [1, 2])
+def test_a_circle_that_is_closed_once_is_closed_for_every_block(
+    depth: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    torch.manual_seed(6)
+    ring = Ring(3, 24, 8, (8, 12), depth, 16, (1, 2), 2, num_beams=12).eval()
+    beams = torch.rand(2, 12, 3, 1, 24)
+    expected = ring(beams)
+    seen = []
+    ring.stem.register_forward_pre_hook(lambda _, given: seen.append(given[0].shape[2]))
+    monkeypatch.setattr(Ring, "_surrounds", lambda *_: True)
+    torch.testing.assert_close(ring(beams), expected)
+    assert seen == [12 + 2 * (1 + 2 * 2 * depth)]
+
+
+def test_a_circle_is_not_closed_once_in_training_nor_with_fewer_beams_than_it_takes() -> None:
+    class OnAGpu:
+        is_cuda, shape = True, (2, 3, 12, 24)
+
+    ring = Ring(3, 24, 8, (8,), 1, 16, (1,), 2, num_beams=12)
+    assert not ring._surrounds(OnAGpu(), 5)  # type: ignore[arg-type]
+    ring.eval()
+    assert ring._surrounds(OnAGpu(), 12)  # type: ignore[arg-type]
+    assert not ring._surrounds(OnAGpu(), 13)  # type: ignore[arg-type]
+    assert not ring._surrounds(torch.rand(2, 3, 12, 24), 5)
+
+
+def test_what_a_gpu_does_its_own_way_is_the_same() -> None:
+    torch.manual_seed(7)
+    features, layer = torch.randn(2, 6, 12, 8), Pointwise(6, 5)
+    torch.testing.assert_close(_product(features, layer.weight, layer.bias), layer(features))
+    torch.testing.assert_close(_halved(features), Halved()(features))
 
 
 def test_a_branch_is_left_out_of_a_share_of_the_views_in_training_only() -> None:

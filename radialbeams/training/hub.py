@@ -48,8 +48,9 @@ class HubCanonicalizer(ModelHubMixin, Canonicalizer, library_name="radialbeams")
         return found
 
     def _save_pretrained(self, save_directory: Path) -> None:
-        leakfree = {"name": "leakfree", "parent_size": self.sight.square_size}
-        card: dict[str, Any] = {"protocol": leakfree if self.sight.leakfree else {"name": "paper"}}
+        parent_size = self.sight.parent_size
+        leakfree = {"name": "leakfree", "parent_size": parent_size}
+        card: dict[str, Any] = {"protocol": leakfree if parent_size else {"name": "paper"}}
         if self.network.config.decoder == "ring":
             spread = math.degrees(self.spread)
             card["calibration"] = {"temperature": self.temperature, "spread": spread}
@@ -96,9 +97,8 @@ class HubCanonicalizer(ModelHubMixin, Canonicalizer, library_name="radialbeams")
 
 
 def _options(canonicalizer: Canonicalizer) -> dict[str, Any]:
-    sight = canonicalizer.sight
     return {
-        "parent_size": sight.square_size if sight.leakfree else None,
+        "parent_size": canonicalizer.sight.parent_size,
         "hard": canonicalizer.hard,
         "abstain": canonicalizer.abstain,
         "still_degrees": math.degrees(canonicalizer.still),

@@ -16,7 +16,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from radialbeams.nn.bic import Network
+from radialbeams.nn.bic import Network, build
 from radialbeams.nn.pretrained import DamagedWeights, load_model, read_card, sha256
 
 # Reading is the network's own part, since those who only use one read too.
@@ -71,6 +71,11 @@ def save_model(
     """
     weights = stem.with_name(stem.name + ".safetensors")
     tensors = model.state_dict()
+    if set(tensors) != set(build(model.config).state_dict()):
+        raise ValueError(
+            "This network was folded for inference: its norms are gone, and no config describes "
+            "it. Save the one that it was made of."
+        )
     if half:
         tensors = {name: _rounded(tensor) for name, tensor in tensors.items()}
         model.load_state_dict(tensors)

@@ -1,0 +1,95 @@
+"""What `for_inference` changes in the answers, folded alone and in half precision.
+
+    python experiments/half.py [--data DIR] [--photos PATH] [--limit N] [--out FILE]
+
+The same turned images go through a canonicaliser as it is loaded and as it is made ready: held-out
+views of COIL-100 through `ring.coil100`, photos through `ring`. On a GPU where there is one.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from radialbeams.nn.angles import angular_error
+from radialbeams.nn.module import Canonicalizer
+from radialbeams.nn.pose import Pose
+from radialbeams.nn.rotation import rotate
+from radialbeams.training.data import ImageSet, load
+from radialbeams.training.views import draw_angles
+from radialbeams.training.weights import pick_device
+
+WAYS = {"folded": torch.float32, "half": torch.float16}
+BATCH = 32
+
+
+def poses(front: Canonicalizer, images: ImageSet, angles: Tensor) -> tuple[Tensor, Tensor]:
+    """(N,) radians, and (N,) how sure."""
+    device = next(front.parameters()).device
+    found: list[Pose] = []
+    for start in range(0, len(images), BATCH):
+        part = slice(start, start + BATCH)
+        shown = rotate(images.images[part].float() / 255, angles[part]).to(device)
+        found.append(front.canonicalize(shown)[1].to("cpu"))
+    return torch.cat([p.angle for p in found]), torch.cat([p.confidence for p in found])
+
+
+@torch.inference_mode()
+def measured(name: str, images: ImageSet, device: torch.device) -> dict[str, Any]:
+    front = Canonicalizer.from_pretrained(name).to(device)
+    angles = draw_angles("evaluation", 0, 0, len(images))
+    loaded, sure = poses(front, images, angles)
+    found: dict[str, Any] = {
+        "model": name,
+        "data": Path(images.name).stem,
+        "n": len(images),
+        "loaded": {"within_10": within_10(loaded, angles)},
+    }
+    for way, dtype in WAYS.items():
+        ready, as_sure = poses(front.for_inference(dtype), images, angles)
+        moved = torch.rad2deg(angular_error(ready, loaded))
+        found[way] = {
+            "within_10": within_10(ready, angles),
+            "moved_median": round(moved.median().item(), 4),
+            "moved_p99": round(moved.quantile(0.99).item(), 4),
+            "moved_over_1": round((moved > 1).float().mean().item(), 4),
+            "confidence_p99": round((as_sure - sure).abs().quantile(0.99).item(), 4),
+        }
+    return found
+
+
+def within_10(found: Tensor, true: Tensor) -> float:
+    return round((torch.rad2deg(angular_error(found, true)) <= 10).float().mean().item(), 4)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--photos", type=Path, help="a folder or archive of upright photos")
+    parser.add_argument("--limit", type=int)
+    parser.add_argument("--out", type=Path, default=Path("results/half.json"))
+    arguments = parser.parse_args()
+    top = arguments.data or Path(os.environ.get("RADIALBEAMS_DATA", "."))
+    photos = arguments.photos or top / "coco-1030.zip"
+    sets = {
+        "ring.coil100": load("coil100", root=arguments.data, split="test", limit=arguments.limit),
+        "ring": load(photos, limit=arguments.limit),
+    }
+    device = pick_device()
+    found = {
+        "device": device.type,
+        "models": [measured(name, images, device) for name, images in sets.items()],
+    }
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
+    arguments.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

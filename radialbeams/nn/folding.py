@@ -1,0 +1,74 @@
+"""Folding: the norms of a trained network become part of the convolutions beside them.
+
+In inference a norm scales and shifts every channel, which the weights and the bias of a
+convolution can do as well. What is left gives the same answers in fewer passes over the features;
+it can not be trained, and no config describes it.
+"""
+
+from __future__ import annotations
+
+import copy
+from typing import TypeVar
+
+import torch
+from torch import Tensor, nn
+
+Network = TypeVar("Network", bound=nn.Module)
+
+
+def folded(network: Network) -> Network:
+    """A copy for inference. Without norms there is nothing to fold."""
+    made = copy.deepcopy(network).eval().requires_grad_(False)
+    parts = list(made.modules())
+    for part in parts:
+        for name, child in list(part.named_children()):
+            if isinstance(child, nn.BatchNorm2d):
+                _fold(child, name, list(part.named_children()))
+                setattr(part, name, nn.Identity())
+    for part in parts:
+        if hasattr(part, "settle"):  # what is the same in every call from now on
+            part.settle()
+    return made
+
+
+def _fold(norm: nn.BatchNorm2d, name: str, siblings: list[tuple[str, nn.Module]]) -> None:
+    """Into the convolution before it: `x` of a norm `x_norm`, or the one just before it.
+
+    Where there is none, into the 1 × 1 just after it.
+    """
+    place = siblings.index((name, norm))
+    before = dict(siblings).get(name.removesuffix("_norm"))
+    if before is norm:  # it has no convolution's name
+        before = siblings[place - 1][1] if place else None
+    if isinstance(before, nn.Conv2d):
+        _fold_after(before, norm)
+        return
+    after = siblings[place + 1][1] if place + 1 < len(siblings) else None
+    if not isinstance(after, nn.Conv2d) or after.kernel_size != (1, 1):
+        raise ValueError(f"Expected a convolution beside the norm {name!r}; there is none to fold.")
+    _fold_before(norm, after)
+
+
+def _fold_after(convolution: nn.Conv2d, norm: nn.BatchNorm2d) -> None:
+    scale, shift = _scale_and_shift(norm)
+    bias = shift if convolution.bias is None else convolution.bias * scale + shift
+    _replace(convolution, convolution.weight * scale[:, None, None, None], bias)
+
+
+def _fold_before(norm: nn.BatchNorm2d, convolution: nn.Conv2d) -> None:
+    scale, shift = _scale_and_shift(norm)
+    moved = convolution.weight.flatten(1) @ shift
+    bias = moved if convolution.bias is None else convolution.bias + moved
+    _replace(convolution, convolution.weight * scale[:, None, None], bias)
+
+
+def _scale_and_shift(norm: nn.BatchNorm2d) -> tuple[Tensor, Tensor]:
+    """What a norm does to every channel: x·scale + shift."""
+    mean, variance = norm.get_buffer("running_mean"), norm.get_buffer("running_var")
+    scale = norm.weight * torch.rsqrt(variance + norm.eps)
+    return scale, norm.bias - mean * scale
+
+
+def _replace(convolution: nn.Conv2d, weight: Tensor, bias: Tensor) -> None:
+    convolution.weight = nn.Parameter(weight, requires_grad=False)
+    convolution.bias = nn.Parameter(bias, requires_grad=False)

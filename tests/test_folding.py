@@ -1,0 +1,118 @@
+"""Folding: the same answers without norms, and a network that is for nothing but inference."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import torch
+from conftest import TINY_RING
+from torch import Tensor, nn
+
+from radialbeams import zoo
+from radialbeams.nn.bic import BICConfig, build
+from radialbeams.nn.folding import folded
+from radialbeams.nn.module import Canonicalizer
+from radialbeams.nn.pretrained import load_model
+from radialbeams.training.weights import save_model
+
+RINGS = [
+    {},
+    {"ring_stages": (8, 12), "ring_depth": 2},
+    {"ring_attention": 2, "ring_width": 16},
+]
+
+
+def lived_in(network: nn.Module) -> nn.Module:
+    """With norms that scale and shift, as those of a trained network do."""
+    generator = torch.Generator().manual_seed(1)
+    for module in network.modules():
+        if isinstance(module, nn.BatchNorm2d):
+            for values in (module.weight, module.running_var):
+                values.data = 0.5 + torch.rand(values.shape, generator=generator)
+            for values in (module.bias, module.running_mean):
+                values.data = torch.randn(values.shape, generator=generator)
+        if hasattr(module, "apart"):
+            module.apart.data = torch.randn(module.apart.shape, generator=generator)
+    return network.eval()
+
+
+@pytest.mark.parametrize("changes", RINGS)
+def test_answers_stay_and_norms_go(
+    changes: dict[str, object], make_config: Callable[..., BICConfig]
+) -> None:
+    torch.manual_seed(0)
+    network = lived_in(build(make_config(**changes)))
+    before = {name: value.clone() for name, value in network.state_dict().items()}
+    made, views = folded(network), torch.rand(3, 3, 24, 24)
+    torch.testing.assert_close(made(views), network(views), atol=1e-4, rtol=1e-4)
+    assert not any(isinstance(module, nn.BatchNorm2d) for module in made.modules())
+    assert not any(parameter.requires_grad for parameter in made.parameters())
+    assert all(torch.equal(value, before[name]) for name, value in network.state_dict().items())
+
+
+@pytest.fixture
+def make_config() -> Callable[..., BICConfig]:
+    return lambda **changes: BICConfig.from_dict({**TINY_RING.to_dict(), **changes})
+
+
+@pytest.mark.parametrize("name", ["ring", "ring.coil100", "ring.lfw"])
+def test_shipped_rings_answer_the_same(name: str) -> None:
+    network, _ = load_model(zoo.find(name).stem)
+    side = network.config.view_size
+    views = torch.rand(2, 3, side, side)
+    torch.testing.assert_close(folded(network)(views), network(views), atol=2e-4, rtol=1e-4)
+
+
+def test_the_papers_network_has_nothing_to_fold() -> None:
+    network = build(BICConfig.for_images(32)).eval()
+    views = torch.rand(2, 3, network.config.view_size, network.config.view_size)
+    assert torch.equal(folded(network)(views), network(views))
+
+
+def test_a_norm_without_a_convolution_is_an_error() -> None:
+    alone = nn.Sequential(nn.BatchNorm2d(4), nn.GELU(), nn.Conv2d(4, 4, 1))
+    with pytest.raises(ValueError, match="Expected a convolution beside the norm '0'"):
+        folded(alone)
+    wide = nn.Sequential(nn.BatchNorm2d(4), nn.Conv2d(4, 4, 3, padding=1))  # its rim would differ
+    with pytest.raises(ValueError, match="Expected a convolution beside the norm '0'"):
+        folded(wide)
+
+
+def test_a_canonicalizer_for_inference_is_a_copy(images: Tensor) -> None:
+    front = Canonicalizer.from_pretrained("ring.coil100")
+    fast = front.for_inference()
+    (upright, pose), (expected, known) = fast(images), front(images)
+    torch.testing.assert_close(pose.angle, known.angle, atol=1e-3, rtol=0)
+    torch.testing.assert_close(upright, expected, atol=1e-2, rtol=0)
+    assert fast.network is not front.network and fast.sight is not front.sight
+    assert fast.measured == front.measured
+    assert any(isinstance(module, nn.BatchNorm2d) for module in front.modules())
+    assert not fast.training and all(p.requires_grad for p in front.network.parameters())
+
+
+def test_a_folded_network_is_not_saved(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"folded for inference.*Save the one that it was made of"):
+        save_model(tmp_path / "model", folded(build(TINY_RING)), {})
+    assert not list(tmp_path.iterdir())
+
+
+def test_in_half_precision_only_the_network_is_rounded(images: Tensor) -> None:
+    front = Canonicalizer.from_pretrained("ring.coil100")
+    fast = front.for_inference(torch.float16)
+    upright, pose = fast(images)
+    assert {p.dtype for p in fast.network.parameters()} == {torch.float16}
+    assert upright.dtype == pose.angle.dtype == pose.transform.dtype == torch.float32
+    away = torch.remainder(pose.angle - front(images)[1].angle + 1, 2 * torch.pi) - 1
+    assert away.abs().max() < 0.01
+
+
+@pytest.fixture
+def images() -> Tensor:
+    """Something with a clear direction: a disc that is bright on one side, turned."""
+    line = torch.linspace(-1, 1, 96)
+    y, x = torch.meshgrid(line, line, indexing="ij")
+    turns = torch.tensor([0.3, 2.0, 4.5])[:, None, None]
+    bright = 0.5 + 0.5 * (x * turns.cos() + y * turns.sin()).clamp(-1, 1)
+    return (bright * ((x**2 + y**2) < 0.7))[:, None].repeat(1, 3, 1, 1)
