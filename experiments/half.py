@@ -11,6 +11,9 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -21,7 +24,7 @@ from radialbeams.nn.angles import angular_error
 from radialbeams.nn.module import Canonicalizer
 from radialbeams.nn.pose import Pose
 from radialbeams.nn.rotation import rotate
-from radialbeams.training.data import ImageSet, load
+from radialbeams.training.data import DataNotFound, ImageSet, load
 from radialbeams.training.views import draw_angles
 from radialbeams.training.weights import pick_device
 
@@ -77,15 +80,19 @@ def main() -> None:
     arguments = parser.parse_args()
     top = arguments.data or Path(os.environ.get("RADIALBEAMS_DATA", "."))
     photos = arguments.photos or top / "coco-1030.zip"
-    sets = {
-        "ring.coil100": load("coil100", root=arguments.data, split="test", limit=arguments.limit),
-        "ring": load(photos, limit=arguments.limit),
+    limit = {"limit": arguments.limit}
+    sets: dict[str, Callable[[], ImageSet]] = {
+        "ring.coil100": partial(load, "coil100", root=arguments.data, split="test", **limit),
+        "ring": partial(load, photos, **limit),
     }
     device = pick_device()
-    found = {
-        "device": device.type,
-        "models": [measured(name, images, device) for name, images in sets.items()],
-    }
+    models = []
+    for name, images in sets.items():
+        try:
+            models.append(measured(name, images(), device))
+        except DataNotFound as missing:
+            print(f"{name} is left out: {missing}", file=sys.stderr)
+    found = {"device": device.type, "models": models}
     arguments.out.parent.mkdir(parents=True, exist_ok=True)
     arguments.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     print(json.dumps(found))

@@ -12,7 +12,7 @@ import argparse
 from pathlib import Path
 
 from sections.everyday import looks_section, photos_section
-from sections.front import centring_section, overhead_section
+from sections.front import centring_section, half_section, overhead_section
 from sections.leaks import leaks_section, with_leak_table
 from sections.models import (
     cost_section,
@@ -71,6 +71,7 @@ def results_page(root: Path = ROOT) -> str:
         ),
         *leaks_section(read(root / "results" / "leaks", "*.json")),
         *overhead_section(read(root / "results" / "speed", "overhead.json")),
+        *half_section(read(root / "results", "half*.json")),
         *centring_section(read(root / "results", "centring.json")),
         *experiments_section(root),
     ]

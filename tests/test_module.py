@@ -28,7 +28,7 @@ from radialbeams.nn.module import CROPS_AT_ONCE, Canonicalizer, mean_direction
 from radialbeams.nn.pose import Pose
 from radialbeams.nn.pretrained import DamagedWeights
 from radialbeams.nn.ring import Posterior
-from radialbeams.nn.sight import Sight, _convolved, _multiplied, cut, lanczos
+from radialbeams.nn.sight import Sight, _convolved, cut, lanczos
 from radialbeams.training.views import LeakfreeViews
 
 PICTURES = Path(__file__).parents[1] / "radialbeams" / "pictures"
@@ -148,7 +148,7 @@ def test_grey_images_and_grey_networks() -> None:
 
 def test_a_gpus_way_to_a_view_is_the_same() -> None:
     images, weights = torch.rand(2, 3, 40, 30), torch.rand(16, 40)
-    expected = _multiplied(images, weights)
+    expected = weights @ images
     torch.testing.assert_close(_convolved(images, weights), expected)
     torch.testing.assert_close(_convolved(images.mT.contiguous().mT, weights), expected)
 

@@ -10,6 +10,7 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
+import radialbeams.nn.pose as pose_file
 from radialbeams.nn.pose import Canvas, Pose, canvas_size, corners, enclosed, inverted
 from radialbeams.nn.rotation import rotate
 
@@ -444,3 +445,21 @@ def test_what_is_not_of_every_item_is_refused() -> None:
         pose.invert_masks(torch.zeros(3, 8, 8))
     boxes = pose.invert(torch.zeros(2, 1, 4), "boxes", enclosing=True)
     assert boxes.shape == (2, 1, 4)
+
+
+@pytest.mark.parametrize("size", [(9, 9), (8, 13), (1, 1), (1, 6)])
+def test_a_gpus_way_to_count_samples_the_same(
+    size: tuple[int, int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    images = torch.rand(3, 2, *size)
+    pose = Pose.from_angles(torch.tensor([0.4, 2.5, math.pi]), size)
+    expected = pose.apply_images(images, fill=0.3)
+    real = pose_file._between_middles
+
+    class OnAGpu:
+        is_cuda, shape = True, images.shape
+
+    there = real(OnAGpu())  # type: ignore[arg-type]
+    assert there == (min(size) > 1) and not real(images)
+    monkeypatch.setattr(pose_file, "_between_middles", lambda _: there)
+    torch.testing.assert_close(pose.apply_images(images, fill=0.3), expected, atol=1e-5, rtol=0)

@@ -79,9 +79,9 @@ class Localisation(Canonicalizer):
             raise ValueError(f"answers must be one of {names}; got {answers!r}.")
         self.answers = answers
 
-    def read(self, outputs: Outputs) -> Reading:
+    def read(self, outputs: Outputs, sure: bool = False) -> Reading:
         angle = self._angle(posterior(*outputs))
-        # How sure it is, nobody asks here.
+        # Whoever asks how sure it is learns nothing here.
         return Reading(angle, torch.full_like(angle, math.nan), torch.zeros_like(angle))
 
     def _angle(self, found: Posterior) -> Tensor:

@@ -157,11 +157,10 @@ class PolarBeams(nn.Module):
 
     def _sampled(self, images: Tensor) -> Tensor:
         """The same by a GPU's texture-like sampler, in a third of the time."""
-        width, beams, length, _ = self.grid.shape
-        grid = self.grid.float().reshape(1, width * beams, length, 2)
-        grid = grid.expand(images.shape[0], -1, -1, -1)
-        samples = F.grid_sample(images.float(), grid, align_corners=True)  # (N, C, (2ε+1)·|B|, D)
-        return samples.to(images.dtype).unflatten(2, (width, beams)).permute(0, 3, 1, 2, 4)
+        count, channels = images.shape[:2]
+        grid = self.grid.float().flatten(0, 1).expand(count, -1, -1, -1)  # (N, (2ε+1)·|B|, D, 2)
+        samples = F.grid_sample(images.float(), grid, align_corners=True).to(images.dtype)
+        return samples.reshape(count, channels, *self.grid.shape[:3]).permute(0, 3, 1, 2, 4)
 
 
 def _gather(images: Tensor, index: Tensor) -> Tensor:

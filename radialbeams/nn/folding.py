@@ -8,12 +8,19 @@ it can not be trained, and no config describes it.
 from __future__ import annotations
 
 import copy
-from typing import TypeVar
+from typing import Protocol, TypeVar, runtime_checkable
 
 import torch
 from torch import Tensor, nn
 
 Network = TypeVar("Network", bound=nn.Module)
+
+
+@runtime_checkable
+class Settling(Protocol):
+    """A part that can do something once which is the same in every call from then on."""
+
+    def settle(self) -> None: ...
 
 
 def folded(network: Network) -> Network:
@@ -26,7 +33,7 @@ def folded(network: Network) -> Network:
                 _fold(child, name, list(part.named_children()))
                 setattr(part, name, nn.Identity())
     for part in parts:
-        if hasattr(part, "settle"):  # what is the same in every call from now on
+        if isinstance(part, Settling):
             part.settle()
     return made
 

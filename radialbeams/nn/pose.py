@@ -345,7 +345,7 @@ def blend(pixels: Tensor, origin: Tensor, size: Size, fill: float) -> Tensor:
 def _values_and_grid(pixels: Tensor, origin: Tensor, size: Size) -> tuple[Tensor, Tensor]:
     """In the precision of both, which half the bits of a picture would not do for its places."""
     origin = origin.to(torch.promote_types(origin.dtype, pixels.dtype))
-    grid = _sources(_normalised(origin, pixels.shape[-2:]), size)  # (N, H, W, 2)
+    grid = _sources(_normalised(origin, pixels), size)  # (N, H, W, 2)
     return pixels.to(origin.dtype), grid
 
 
@@ -355,7 +355,7 @@ def can_ask(answer: Tensor) -> bool:
 
 
 def _sampled(pixels: Tensor, grid: Tensor, mode: str, fill: float) -> Tensor:
-    aligned = _between_middles(pixels.shape[-2:])
+    aligned = _between_middles(pixels)
     out = F.grid_sample(pixels, grid, mode, "zeros", align_corners=aligned)
     if fill == 0:
         return out
@@ -365,20 +365,21 @@ def _sampled(pixels: Tensor, grid: Tensor, mode: str, fill: float) -> Tensor:
     return out + fill * (1 - covered)
 
 
-def _between_middles(size: torch.Size) -> bool:
+def _between_middles(pixels: Tensor) -> bool:
     """Whether `grid_sample` counts from −1 to 1 between the middles of the outer pixels.
 
-    Its faster kernels on a GPU do. A single pixel has only edges to count between.
+    Its faster kernel on a GPU does; elsewhere it would be the slower. A single pixel has only
+    edges to count between.
     """
-    return all(side > 1 for side in size)
+    return pixels.is_cuda and all(side > 1 for side in pixels.shape[-2:])
 
 
-def _normalised(origin: Tensor, size: torch.Size) -> Tensor:
+def _normalised(origin: Tensor, pixels: Tensor) -> Tensor:
     """To where `grid_sample` counts from −1 to 1.
 
     By plain numbers: a tensor made of them here would hold up a GPU, and cannot be in its graphs.
     """
-    outer = 1 if _between_middles(size) else 0
+    size, outer = pixels.shape[-2:], int(_between_middles(pixels))
     if size[0] == size[1]:  # spares a GPU some of its launches
         whole = origin * (2 / (size[0] - outer))
         return torch.cat((whole[..., :2], whole[..., 2:] + _first(size[0], outer)), dim=-1)

@@ -121,8 +121,8 @@ class RadialBlock(nn.Module):
     def settle(self) -> None:
         """For inference, once folded: both ways are added, so one bias will do."""
         if isinstance(self.around, nn.Sequential):
-            last = self.around[1]
-            last.bias = nn.Parameter(last.bias + self.second.bias, requires_grad=False)
+            joined = self.around.get_parameter("1.bias") + self.second.get_parameter("bias")
+            self.around[1].bias = nn.Parameter(joined, requires_grad=False)
             self.second.bias = None
 
     def forward(self, features: Tensor, surrounded: bool = False) -> Tensor:
