@@ -103,6 +103,12 @@ def test_unknown_keys_are_refused_with_the_known_ones() -> None:
         ({"channels": 0}, "channels must be at least 1; got 0."),
         ({"context_layers": -1}, "context_layers must be at least 0; got -1."),
         ({"lstm_layers": 0}, "lstm_layers must be at least 1; got 0."),
+        ({"ring_depth": 0}, "ring_depth must be at least 1; got 0."),
+        (
+            {"ring_width": 12, "ring_attention": 1},
+            "ring_width must be a multiple of 8, the heads of attention; got 12.",
+        ),
+        ({"ring_stem_stride": 65}, "ring_stem_stride must be at most beam_length, 64; got 65."),
     ],
 )
 def test_impossible_settings_are_refused(changes: dict[str, Any], text: str) -> None:

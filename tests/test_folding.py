@@ -24,9 +24,9 @@ RINGS = [
 ]
 
 
-def lived_in(network: nn.Module) -> nn.Module:
+def lived_in(network: nn.Module, seed: int = 1) -> nn.Module:
     """With norms that scale and shift, as those of a trained network do."""
-    generator = torch.Generator().manual_seed(1)
+    generator = torch.Generator().manual_seed(seed)
     for module in network.modules():
         if isinstance(module, nn.BatchNorm2d):
             for values in (module.weight, module.running_var):
@@ -92,6 +92,43 @@ def test_a_canonicalizer_for_inference_is_a_copy(images: Tensor) -> None:
     assert not fast.training and all(p.requires_grad for p in front.network.parameters())
 
 
+def test_made_twice_and_in_any_mode_it_is_the_same(images: Tensor) -> None:
+    front = Canonicalizer.from_pretrained("ring")
+    fast = front.for_inference()
+    with torch.inference_mode(), torch.autocast("cpu", torch.float16):
+        again = fast.for_inference()
+        first = front.for_inference()
+    given = images.clone().requires_grad_()
+    for other in (again, first, fast.train()):
+        torch.testing.assert_close(other(given)[1].confidence, fast.eval()(images)[1].confidence)
+        other(given)[0].sum().backward()
+    assert given.grad is not None and given.grad.abs().sum() > 0
+
+
+def test_its_state_goes_into_another(images: Tensor) -> None:
+    torch.manual_seed(0)
+    config = BICConfig.from_dict({**TINY_RING.to_dict(), "ring_attention": 1})
+    first, second = (Canonicalizer(lived_in(build(config), n)).for_inference() for n in (1, 2))
+    views = torch.rand(2, 3, 24, 24)
+    assert not torch.allclose(first.network(views)[0], second.network(views)[0])
+    second.load_state_dict(first.state_dict(), strict=True)
+    torch.testing.assert_close(first.network(views), second.network(views))
+
+
+def test_in_training_mode_nothing_is_dropped() -> None:
+    config = BICConfig.from_dict({**TINY_RING.to_dict(), "ring_drop": 0.5})
+    fast, views = folded(lived_in(build(config))), torch.rand(4, 3, 24, 24)
+    assert torch.equal(fast.train()(views)[0], fast.eval()(views)[0])
+
+
+@pytest.mark.parametrize("dtype", ["float16", torch.int8, torch.complex64])
+def test_only_floats_are_a_precision(dtype: object) -> None:
+    front = Canonicalizer(build(TINY_RING))
+    with pytest.raises(ValueError, match=r"dtype is a type of floats, torch\.float16 for a GPU"):
+        front.for_inference(dtype)  # type: ignore[arg-type]
+    assert next(front.double().for_inference().parameters()).dtype == torch.float64
+
+
 def test_a_folded_network_is_not_saved(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"folded for inference.*Save the one that it was made of"):
         save_model(tmp_path / "model", folded(build(TINY_RING)), {})
@@ -103,6 +140,7 @@ def test_in_half_precision_only_the_network_is_rounded(images: Tensor) -> None:
     fast = front.for_inference(torch.float16)
     upright, pose = fast(images)
     assert {p.dtype for p in fast.network.parameters()} == {torch.float16}
+    assert fast.network.beams.grid.dtype == torch.float32  # where it reads is not rounded
     assert upright.dtype == pose.angle.dtype == pose.transform.dtype == torch.float32
     away = torch.remainder(pose.angle - front(images)[1].angle + 1, 2 * torch.pi) - 1
     assert away.abs().max() < 0.01

@@ -100,11 +100,9 @@ def half_section(found: Sequence[Record]) -> Iterator[str]:
         for way, figures in ((way, model[way]) for way in ("folded", "half"))
     ]
     if rows:
-        lost = max(
-            model["loaded"]["within_10"] - model["half"]["within_10"]
-            for record in found
-            for model in record["models"]
-        )
+        models = [model for record in found for model in record["models"]]
+        lost = max(model["loaded"]["within_10"] - model["half"]["within_10"] for model in models)
+        moved = max(model["half"]["moved_over_1"] for model in models)
         yield section(
             "What making it ready changes",
             "Printed by `python experiments/half.py`: the same turned images (as tensors, seen "
@@ -115,8 +113,9 @@ def half_section(found: Sequence[Record]) -> Iterator[str]:
                 ["", "on", "n", "network", "moved, median and p99", "> 1°", "within 10°"],
                 rows,
             ),
-            "What it means: it costs "
-            + ("no answers." if lost <= 0 else f"{percent(lost)} of the answers."),
+            "What it means: "
+            + ("as many" if lost <= 0 else f"{percent(lost)} fewer")
+            + f" answers are within 10°, and at most {percent(moved)} move by more than 1°.",
         )
 
 

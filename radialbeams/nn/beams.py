@@ -144,8 +144,8 @@ class PolarBeams(nn.Module):
         self.grid: Tensor
         self.register_buffer("index", index, persistent=False)
         self.register_buffer("weight", weight.float(), persistent=False)
-        # From −1 to 1 between the middles of the outer pixels: (2ε + 1, |B|, D, 2).
-        grid = positions.transpose(0, 1) / ((size - 1) / 2) - 1
+        # From −1 to 1 between the middles of the outer pixels: ((2ε + 1)·|B|, D, 2).
+        grid = positions.transpose(0, 1).flatten(0, 1) / ((size - 1) / 2) - 1
         self.register_buffer("grid", grid.float(), persistent=False)
 
     def forward(self, images: Tensor) -> Tensor:
@@ -156,11 +156,12 @@ class PolarBeams(nn.Module):
         return (corners * self.weight.unsqueeze(-3)).sum(1)  # (N, |B|, C, 2ε+1, D)
 
     def _sampled(self, images: Tensor) -> Tensor:
-        """The same by a GPU's texture-like sampler, in a third of the time."""
+        """The same by `grid_sample`: a quarter of the time on a GPU."""
         count, channels = images.shape[:2]
-        grid = self.grid.float().flatten(0, 1).expand(count, -1, -1, -1)  # (N, (2ε+1)·|B|, D, 2)
+        _, num_beams, width, length = self.index.shape
+        grid = self.grid.float().expand(count, -1, -1, -1)  # (N, (2ε+1)·|B|, D, 2)
         samples = F.grid_sample(images.float(), grid, align_corners=True).to(images.dtype)
-        return samples.reshape(count, channels, *self.grid.shape[:3]).permute(0, 3, 1, 2, 4)
+        return samples.reshape(count, channels, width, num_beams, length).permute(0, 3, 1, 2, 4)
 
 
 def _gather(images: Tensor, index: Tensor) -> Tensor:

@@ -13,7 +13,7 @@ from radialbeams.nn.beams import BresenhamBeams, PolarBeams, margin
 from radialbeams.nn.context import HUBS, Hub, WheelContext
 from radialbeams.nn.decoder import LSTMDecoder
 from radialbeams.nn.encoder import LEAK, SHORTEST_BEAM, BeamEncoder
-from radialbeams.nn.ring import Ring, answer, posterior
+from radialbeams.nn.ring import HEADS, Ring, answer, posterior
 
 Sampler = Literal["bresenham", "polar"]
 Decoder = Literal["lstm", "ring"]
@@ -58,6 +58,16 @@ class BICConfig:
                 f"latent must be a multiple of 8, since the first layer has L/8 maps; "
                 f"got {self.latent}. Use {max(8, round(self.latent / 8) * 8)}."
             )
+        if self.ring_attention and self.ring_width % HEADS:
+            raise ValueError(
+                f"ring_width must be a multiple of {HEADS}, the heads of attention; got "
+                f"{self.ring_width}."
+            )
+        if self.ring_stem_stride > self.beam_length:
+            raise ValueError(
+                f"ring_stem_stride must be at most beam_length, {self.beam_length}; got "
+                f"{self.ring_stem_stride}."
+            )
         if not 0 <= self.ring_drop < 1:
             raise ValueError(f"ring_drop must lie in [0, 1); got {self.ring_drop}.")
         if not 0 < self.edge_factor <= 1:
@@ -99,6 +109,11 @@ _LEAST = {
     "latent": 8,
     "context_layers": 0,
     "lstm_layers": 1,
+    "ring_stem": 1,
+    "ring_stem_stride": 1,
+    "ring_depth": 1,
+    "ring_width": 1,
+    "ring_attention": 0,
 }
 
 

@@ -23,6 +23,8 @@ class Settling(Protocol):
     def settle(self) -> None: ...
 
 
+@torch.inference_mode(False)  # or the copy would be good for nothing outside of that mode
+@torch.no_grad()
 def folded(network: Network) -> Network:
     """A copy for inference. Without norms there is nothing to fold."""
     made = copy.deepcopy(network).eval().requires_grad_(False)
@@ -36,6 +38,12 @@ def folded(network: Network) -> Network:
         if isinstance(part, Settling):
             part.settle()
     return made
+
+
+def is_folded(network: nn.Module) -> bool:
+    """Whether a norm of it has given way to nothing."""
+    norms = [part for name, part in network.named_modules() if name.endswith("_norm")]
+    return any(isinstance(part, nn.Identity) for part in norms)
 
 
 def _fold(norm: nn.BatchNorm2d, name: str, siblings: list[tuple[str, nn.Module]]) -> None:
@@ -64,7 +72,8 @@ def _fold_after(convolution: nn.Conv2d, norm: nn.BatchNorm2d) -> None:
 
 def _fold_before(norm: nn.BatchNorm2d, convolution: nn.Conv2d) -> None:
     scale, shift = _scale_and_shift(norm)
-    moved = convolution.weight.flatten(1) @ shift
+    # Not as a product of matrices, which autocast would round.
+    moved = (convolution.weight.flatten(1) * shift).sum(1)
     bias = moved if convolution.bias is None else convolution.bias + moved
     _replace(convolution, convolution.weight * scale[:, None, None], bias)
 

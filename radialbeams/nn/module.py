@@ -49,7 +49,7 @@ class Reading(NamedTuple):
     """What a network says of N images."""
 
     angle: Tensor  # (N,) radians in [0, 2π)
-    confidence: Tensor  # (N,) chance that the angle is within 10°; NaN: the network gives none
+    confidence: Tensor  # (N,) chance that the angle is within 10°; NaN: none is known
     upright: Tensor  # (N,) chance that the image is upright as it is; 0 where nobody asks for it
 
 
@@ -129,15 +129,19 @@ class Canonicalizer(nn.Module):
         made.measured = card.get("abstain")
         return made.eval()
 
-    def for_inference(self, dtype: torch.dtype = torch.float32) -> Self:
+    @torch.inference_mode(False)  # or the copy would be good for nothing outside of that mode
+    def for_inference(self, dtype: torch.dtype | None = None) -> Self:
         """A copy whose network is folded: the same answers for less work, and no more training.
 
-        On a GPU give it `torch.float16`, which is for the network alone: views are made, and images
-        turned, in full precision.
+        On a GPU give it `torch.float16`. That is for the network alone: how views and beams are
+        read and how images are turned stays as it was.
         """
-        made = copy.deepcopy(self)
-        made.network = folded(self.network).to(dtype)
-        return made.eval()
+        network = folded(self.network)
+        if dtype is not None:
+            _check_dtype(dtype)
+            network = network.to(dtype)
+            network.beams = copy.deepcopy(self.network.beams)
+        return copy.deepcopy(self, {id(self.network): network}).eval()
 
     def forward(self, images: Tensor) -> Tensor | tuple[Tensor, Pose]:
         if self.returns == "image":  # how sure it is does not matter then, unless it decides
@@ -162,7 +166,7 @@ class Canonicalizer(nn.Module):
         return self.abstain is not None or self.still > 0 or self.most_upright < 1
 
     def pose(self, outputs: Outputs, images: Tensor, sure: bool = True) -> Pose:
-        """What the network's outputs mean for the images that it saw."""
+        """What the network's outputs mean for the images that it saw; see `read`."""
         found = self.read(outputs, sure)
         return Pose.from_angles(
             found.angle,
@@ -173,7 +177,10 @@ class Canonicalizer(nn.Module):
         )
 
     def read(self, outputs: Outputs, sure: bool = True) -> Reading:
-        """What the network's outputs say; without a posterior there are no chances."""
+        """What the network's outputs say; without a posterior there are no chances.
+
+        How `sure` it is takes a GPU as long as the angle: where nobody needs it, it is left out.
+        """
         if isinstance(outputs, Tensor):
             angle = from_unit(outputs.float())
             return Reading(angle, torch.full_like(angle, math.nan), torch.zeros_like(angle))
@@ -321,6 +328,14 @@ def _thresholds(card: dict[str, Any], abstain: Abstain) -> tuple[float | None, f
             f"{abstain!r} for {card.get('name', 'a model')}. Give a number from 0 to 1."
         )
     return measured["confidence"], measured["angle"], measured.get("upright", 1.0)
+
+
+def _check_dtype(dtype: torch.dtype) -> None:
+    if not (isinstance(dtype, torch.dtype) and dtype.is_floating_point):
+        raise ValueError(
+            f"dtype is a type of floats, torch.float16 for a GPU; got {dtype!r}. To another device "
+            "it goes by .to(device), before or after."
+        )
 
 
 def _check_images(images: Tensor) -> None:

@@ -38,7 +38,7 @@ class Pose:
     """What was found of N images (or objects in them), and what was done about it."""
 
     angle: Tensor  # (N,) radians in [0, 2π)
-    confidence: Tensor  # (N,) chance that the angle is within 10°; NaN: the network gives none
+    confidence: Tensor  # (N,) chance that the angle is within 10°; NaN: none is known
     applied: Tensor  # (N,) bool; False: left alone, so the transform does not turn
     transform: Tensor  # (N, 2, 3): the original's (x, y, 1) → the upright image's (x, y)
     source: Tensor  # (N,) integers: which image of the batch each belongs to
@@ -61,7 +61,7 @@ class Pose:
         after = canvas_size(size, canvas)
         turn = angle if applied is None else torch.where(applied, angle, torch.zeros_like(angle))
         transform = turned_back(turn, middle(size), middle(after))
-        if sum(size) % 2:
+        if torch.compiler.is_compiling() or sum(size) % 2:  # a graph for odd and for even sums
             transform = on_whole_pixels(transform)
         if applied is None:
             applied = torch.ones_like(angle, dtype=torch.bool)
@@ -199,8 +199,19 @@ def turned_back(
     below = torch.stack((-sin, cos), dim=-1)  # (N, 2): and one downwards
     (x, y), (u, v) = before, after
     shift = -(_each(x) * right) - _each(y) * below  # (N, 2)
-    shift = shift + u if u == v else torch.stack((shift[..., 0] + u, shift[..., 1] + v), dim=-1)
+    if _square(u, v):
+        shift = shift + u
+    else:
+        shift = torch.stack((shift[..., 0] + u, shift[..., 1] + v), dim=-1)
     return torch.stack((right, below, shift), dim=-1)
+
+
+def _square(one: float, other: float) -> bool:
+    """Whether one step will do for both, which spares a GPU some of its launches.
+
+    A compiler spares them anyway, and would need a graph for either case.
+    """
+    return not torch.compiler.is_compiling() and one == other
 
 
 def _each(number: float | Tensor) -> float | Tensor:
@@ -366,33 +377,36 @@ def _sampled(pixels: Tensor, grid: Tensor, mode: str, fill: float) -> Tensor:
 
 
 def _between_middles(pixels: Tensor) -> bool:
-    """Whether `grid_sample` counts from −1 to 1 between the middles of the outer pixels.
+    """Whether `grid_sample` is to count from −1 to 1 between the middles of the outer pixels.
 
-    Its faster kernel on a GPU does; elsewhere it would be the slower. A single pixel has only
-    edges to count between.
+    Otherwise it counts between their outer edges, of which a single pixel has two as well. cuDNN
+    has a fast kernel for the first, ONNX Runtime for the second.
     """
     return pixels.is_cuda and all(side > 1 for side in pixels.shape[-2:])
 
 
 def _normalised(origin: Tensor, pixels: Tensor) -> Tensor:
-    """To where `grid_sample` counts from −1 to 1.
+    """From pixels to what `grid_sample` counts in.
 
     By plain numbers: a tensor made of them here would hold up a GPU, and cannot be in its graphs.
     """
-    size, outer = pixels.shape[-2:], int(_between_middles(pixels))
-    if size[0] == size[1]:  # spares a GPU some of its launches
-        whole = origin * (2 / (size[0] - outer))
-        return torch.cat((whole[..., :2], whole[..., 2:] + _first(size[0], outer)), dim=-1)
+    middles = _between_middles(pixels)
+    height, width = pixels.shape[-2:]
+    if _square(height, width):
+        step, first = _step_and_first(width, middles)
+        whole = origin * step
+        return torch.cat((whole[..., :2], whole[..., 2:] + first), dim=-1)
     rows = []
-    for row, side in zip(origin.unbind(-2), (size[1], size[0]), strict=True):
-        a, b, shift = (row * (2 / (side - outer))).unbind(-1)
-        rows.append(torch.stack((a, b, shift + _first(side, outer)), dim=-1))
+    for row, side in zip(origin.unbind(-2), (width, height), strict=True):
+        step, first = _step_and_first(side, middles)
+        a, b, shift = (row * step).unbind(-1)
+        rows.append(torch.stack((a, b, shift + first), dim=-1))
     return torch.stack(rows, dim=-2)
 
 
-def _first(side: int, outer: int) -> float:
-    """Where the middle of the first pixel is."""
-    return -1.0 if outer else 1 / side - 1
+def _step_and_first(side: int, middles: bool) -> tuple[float, float]:
+    """From one pixel to the next, and where the middle of the first one is."""
+    return (2 / (side - 1), -1.0) if middles else (2 / side, 1 / side - 1)
 
 
 def _with_gradient_of(values: Tensor, smooth: Tensor) -> Tensor:

@@ -77,6 +77,10 @@ class Dropped(nn.Module):
         super().__init__()
         self.share = share
 
+    def settle(self) -> None:
+        """For inference, whatever mode the network is put in later."""
+        self.share = 0.0
+
     def forward(self, branch: Tensor) -> Tensor:
         if not (self.training and self.share):
             return branch
@@ -120,7 +124,7 @@ class RadialBlock(nn.Module):
 
     def settle(self) -> None:
         """For inference, once folded: both ways are added, so one bias will do."""
-        if isinstance(self.around, nn.Sequential):
+        if isinstance(self.around, nn.Sequential) and self.second.bias is not None:
             joined = self.around.get_parameter("1.bias") + self.second.get_parameter("bias")
             self.around[1].bias = nn.Parameter(joined, requires_grad=False)
             self.second.bias = None
@@ -191,23 +195,25 @@ class RingAttention(nn.Module):
         self.distance: Tensor
         self.register_buffer("distance", (beams[:, None] - beams) % num_beams, persistent=False)
         self.settled: Tensor | None
-        self.register_buffer("settled", None, persistent=False)
+        self.register_buffer("settled", None)
 
     def settle(self) -> None:
         """For inference: what beams listen to by their distance is then the same in every call."""
         self.settled = self.by_distance()
+        self.register_parameter("apart", None)
 
     def by_distance(self) -> Tensor:
         """(heads, |B|, |B|)"""
-        return self.apart[:, self.distance]
+        if self.settled is not None:
+            return self.settled
+        return self.get_parameter("apart")[:, self.distance]
 
     def forward(self, ring: Tensor) -> Tensor:
         asked = self.ask(self.norm(ring)).squeeze(3)  # (N, 3·C, |B|)
         query, key, value = (
             part.unflatten(1, (self.heads, -1)).transpose(2, 3) for part in asked.chunk(3, dim=1)
         )  # (N, heads, |B|, C/heads) each
-        bias = self.by_distance() if self.settled is None else self.settled
-        bias = bias.to(query.dtype)  # (heads, |B|, |B|)
+        bias = self.by_distance().to(query.dtype)  # (heads, |B|, |B|)
         heard = F.scaled_dot_product_attention(query, key, value, attn_mask=bias[None])
         ring = ring + self.dropped(self.tell(heard.transpose(2, 3).flatten(1, 2)[..., None]))
         mixed: Tensor = self.dropped(self.mix(ring))

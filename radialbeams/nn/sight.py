@@ -134,7 +134,7 @@ def _convolved(images: Tensor, weights: Tensor) -> Tensor:
 
 
 def full_precision(device: torch.device) -> AbstractContextManager[object]:
-    """Under autocast, pixels multiplied in half precision would lose what 8 bits hold."""
+    """Under autocast, what one axis makes for the other would be kept in half precision."""
     if device.type != "meta" and torch.is_autocast_enabled(device.type):
         return torch.autocast(device.type, enabled=False)
     return nullcontext()

@@ -16,7 +16,8 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from radialbeams.nn.bic import Network, build
+from radialbeams.nn.bic import Network
+from radialbeams.nn.folding import is_folded
 from radialbeams.nn.pretrained import DamagedWeights, load_model, read_card, sha256
 
 # Reading is the network's own part, since those who only use one read too.
@@ -71,7 +72,7 @@ def save_model(
     """
     weights = stem.with_name(stem.name + ".safetensors")
     tensors = model.state_dict()
-    if set(tensors) != set(build(model.config).state_dict()):
+    if is_folded(model):
         raise ValueError(
             "This network was folded for inference: its norms are gone, and no config describes "
             "it. Save the one that it was made of."
