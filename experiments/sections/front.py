@@ -115,7 +115,9 @@ def half_section(found: Sequence[Record]) -> Iterator[str]:
             ),
             "What it means: "
             + ("as many" if lost <= 0 else f"{percent(lost)} fewer")
-            + f" answers are within 10°, and at most {percent(moved)} move by more than 1°.",
+            + " answers are within 10°, and "
+            + (f"{percent(moved)} move" if moved else "none moves")
+            + " by more than 1°.",
         )
 
 
