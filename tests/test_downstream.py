@@ -14,7 +14,7 @@ import pytest
 import torch
 from PIL import Image
 
-from radialbeams.experiments import downstream
+from radialbeams.experiments import downstream, downstream_sets
 from radialbeams.experiments.accuracy import LINES
 from radialbeams.experiments.classifiers import Classifier
 from radialbeams.experiments.reproduce import command, reproduce
@@ -115,7 +115,7 @@ def test_from_data_to_figures(settings: Settings) -> None:
 
 
 def test_the_recipe_is_the_papers() -> None:
-    recipe = downstream._training(downstream.OBJECTS["si-score"], Settings()).recipe
+    recipe = downstream_sets.training_of(downstream_sets.OBJECTS["si-score"], Settings()).recipe
     assert (recipe.model.beam_length, recipe.model.view_size) == (91, 224)
     assert (recipe.steps, recipe.prior, recipe.group) == (8192, "off", "so2")
     assert recipe.model.decoder == "lstm"
@@ -138,11 +138,11 @@ def test_sets_that_are_not_there_are_left_out_and_said(root: Path, tmp_path: Pat
 def test_a_class_without_an_index_is_told(settings: Settings, root: Path) -> None:
     images = ImageSet("x", torch.zeros(1, 3, 2, 2, dtype=torch.uint8), ("a",), ("gnu",), (1.0,))
     with pytest.raises(ValueError, match=r"in foreground_classes\.csv; missing: gnu"):
-        downstream._labels(images, "si-score-rotation", settings)
+        downstream_sets.labels_of(images, "si-score-rotation", settings)
 
 
 def test_masked_images_have_no_corners() -> None:
-    images = downstream._masked(torch.ones(1, 3, 20, 20), 0.5)
+    images = downstream_sets.masked(torch.ones(1, 3, 20, 20), 0.5)
     assert images[0, 0, 0, 0] == 0.5 and images[0, 0, 10, 10] == 1
 
 

@@ -1,0 +1,236 @@
+"""What a classifier is asked in `downstream`: three sets, and the networks that turn them upright.
+
+Cut-outs that come turned on backgrounds that stay, as in SI-SCORE, for which the paper's network is
+trained here; photos of ImageNet, turned whole; objects of COIL-100.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from radialbeams.experiments.accuracy import BATCH, Task, finder, fit_head, rounded
+from radialbeams.experiments.classifiers import Classifier
+from radialbeams.experiments.settings import Settings
+from radialbeams.experiments.trainings import Trained, Training, load, summary
+from radialbeams.nn.beams import margin
+from radialbeams.nn.bic import BICConfig
+from radialbeams.nn.module import Canonicalizer
+from radialbeams.nn.rotation import disc, rotate
+from radialbeams.training import siscore
+from radialbeams.training.archives import file_names, without_top
+from radialbeams.training.data import DataNotFound, ImageSet, place_of
+from radialbeams.training.data import load as load_images
+from radialbeams.training.recipe import Recipe
+from radialbeams.training.turned import TurnedFit, turned_errors, turns_of
+from radialbeams.training.views import as_floats
+
+NAME = "downstream"
+SISCORE = "si-score-rotation"
+
+
+@dataclass(frozen=True)
+class Objects:
+    """Cut-outs that are turned on backgrounds that stay; `bic` is trained on 80 % of them."""
+
+    data: str
+    split_by: str
+    training: str  # its name
+    title: str
+
+
+OBJECTS = {
+    "si-score": Objects(SISCORE, "default", "bic-by-image", "SI-SCORE"),
+    "si-score-by-cut-out": Objects(SISCORE, "object", "bic-by-cut-out", "SI-SCORE, by cut-out"),
+    "cut-outs": Objects("imagenet-cutouts", "object", "bic-cut-outs", "more cut-outs"),
+}
+GREY = 0.5  # what lies outside of a photo: to the classifiers it is nothing
+SIZE = 224  # of SI-SCORE's images, as in the paper
+BEAM_LENGTH = 91  # D
+STEPS = 8192
+
+
+# --- the paper's network on SI-SCORE ---
+
+
+def trainings(settings: Settings) -> list[Training]:
+    """`bic` on 80 % of the images, and on the images of other cut-outs; none without the data."""
+    there = [objects for objects in OBJECTS.values() if _is_there(objects.data, settings)]
+    return [training_of(objects, settings) for objects in there]
+
+
+def training_of(objects: Objects, settings: Settings) -> Training:
+    quick = settings.quick
+    recipe = Recipe(
+        objects.data,
+        BICConfig(view_size=SIZE, beam_length=BEAM_LENGTH),
+        parent_size=SIZE,
+        split_by=objects.split_by,
+        batch=8 if quick else 128,
+        steps=4 if quick else STEPS,
+        learning_rate=1e-4,
+    )
+    return Training(
+        objects.training,
+        recipe,
+        {"data": objects.data, "split_by": objects.split_by},
+        images=48 if quick else None,
+        held_out=18 if quick else None,
+        measure=_losses,
+        fit=TurnedFit,
+        keep=True,
+    )
+
+
+def _losses(trained: Trained) -> dict[str, Any]:
+    """On both halves: the paper gives both, and the gap is what it learned by heart."""
+    found = {}
+    for half, images in (("training", trained.fit.images), ("test", trained.held_out)):
+        errors = turned_errors(trained.model, images, trained.device)
+        found[half] = {**summary(errors), "groups": rounded(errors.groups, 2)}
+    return found
+
+
+def _is_there(data: str, settings: Settings) -> bool:
+    try:
+        place_of(data, settings.data)
+    except DataNotFound:
+        return False
+    return True
+
+
+# --- the three sets ---
+
+
+def objects_task(
+    settings: Settings, classifier: Classifier, device: torch.device, objects: Objects
+) -> tuple[Task, Tensor]:
+    """The held-out images and their angles; they come turned, so no other can be asked for."""
+    training = training_of(objects, settings)
+    images = load_images(
+        objects.data,
+        root=settings.data,
+        split="test",
+        split_by=objects.split_by,
+        size=SIZE,
+        limit=training.held_out,
+    )
+    bic = Canonicalizer(load(training, settings, NAME)).eval()
+    task = Task(
+        objects.data,
+        labels_of(images, objects.data, settings),
+        lambda rows, angles: as_floats(images.images[rows]),
+        lambda given: _resized(masked(given, GREY), classifier.size),
+        classifier,
+        {"bic": finder(bic, device), "ring": finder(_ring("ring"), device)},
+        GREY,
+    )
+    return task, turns_of(images)
+
+
+def labels_of(images: ImageSet, data: str, settings: Settings) -> Tensor:
+    place = place_of(data, settings.data)
+    names = file_names(place)
+    classes = siscore.imagenet_classes(place, {**names, **without_top(names)})
+    if unknown := sorted(set(images.groups) - set(classes)):
+        raise ValueError(
+            f"Expected the ImageNet class of every folder of {place} in {siscore.CLASSES}; "
+            f"missing: {', '.join(unknown)}. Copy the table beside the folders."
+        )
+    return torch.tensor([classes[group] for group in images.groups])
+
+
+def imagenet_task(settings: Settings, classifier: Classifier, device: torch.device) -> Task:
+    images = load_images(
+        "imagenet-samples", root=settings.data, limit=settings.pick(quick=24, full=None)
+    )
+    finders = {"ring": finder(_ring("ring"), device)}
+    if _is_there(SISCORE, settings):  # the only `bic` that has seen ImageNet's classes
+        training = training_of(OBJECTS["si-score"], settings)
+        bic = Canonicalizer(load(training, settings, NAME)).eval()
+        finders = {"bic": finder(bic, device), **finders}
+    return Task(
+        "imagenet",
+        torch.tensor([int(group) for group in images.groups]),
+        lambda rows, angles: masked(rotate(as_floats(images.images[rows]), angles), GREY),
+        lambda given: _resized(_middle(masked(given, GREY), SIZE), classifier.size),
+        classifier,
+        finders,
+        GREY,
+    )
+
+
+def coil_task(
+    settings: Settings,
+    classifier: Classifier,
+    device: torch.device,
+    show: Callable[[int, int], object],
+) -> Task:
+    """On the paper's padded canvas, so that nothing is lost and `bic` sees what it was trained on.
+
+    The classifier is a linear layer on the scores of ImageNet's, fitted to the upright training
+    views: minutes instead of a training of its own, and it has never seen a turned object.
+    """
+    train, test = (
+        load_images("coil100", root=settings.data, split=split, limit=limit)
+        for split, limit in (
+            ("train", settings.pick(quick=200, full=None)),
+            ("test", settings.pick(quick=24, full=None)),
+        )
+    )
+    side = test.images.shape[-1]
+    width = margin(side)
+
+    def turned(images: ImageSet) -> Callable[[Tensor, Tensor], Tensor]:
+        return lambda rows, angles: rotate(as_floats(images.images[rows]), angles, width=width)
+
+    def shown(given: Tensor) -> Tensor:
+        return _resized(masked(_middle(given, side), 0.0), classifier.size)
+
+    def labels(images: ImageSet) -> Tensor:
+        return torch.tensor([int(group.removeprefix("obj")) - 1 for group in images.groups])
+
+    scores = []
+    for rows in torch.split(torch.arange(len(train)), BATCH):
+        upright = turned(train)(rows, torch.zeros(len(rows)))
+        scores.append(classifier(shown(upright)))
+        show(min(int(rows[-1]) + 1, len(train)), len(train))
+    head = fit_head(torch.cat(scores), labels(train))
+    return Task(
+        "coil100",
+        labels(test),
+        turned(test),
+        shown,
+        lambda given: head(classifier(given)),
+        {
+            "bic": finder(Canonicalizer.from_pretrained("bic.coil100"), device),
+            "ring": finder(_ring("ring.coil100"), device, side),
+        },
+        0.0,
+    )
+
+
+def _ring(name: str) -> Canonicalizer:
+    return Canonicalizer.from_pretrained(name, abstain="card")
+
+
+def masked(images: Tensor, fill: float) -> Tensor:
+    """Only the disc, which no turn takes out of the image: corners would tell lines apart."""
+    inside = disc(images.shape[-1], images.device)
+    return images * inside + fill * (1 - inside)
+
+
+def _middle(images: Tensor, side: int) -> Tensor:
+    start = (images.shape[-1] - side) // 2
+    return images[..., start : start + side, start : start + side]
+
+
+def _resized(images: Tensor, side: int) -> Tensor:
+    if images.shape[-1] == side:
+        return images
+    return F.interpolate(images, (side, side), mode="bilinear", antialias=True)
