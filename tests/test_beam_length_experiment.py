@@ -12,7 +12,7 @@ import pytest
 import torch
 
 from radialbeams.experiments import beam_length
-from radialbeams.experiments.beam_length import CanaryFit, CanaryStep
+from radialbeams.experiments.border_canary import CanaryFit, CanaryStep, read_off_noise, squared
 from radialbeams.experiments.experiment import Record
 from radialbeams.experiments.settings import QUICK, Settings
 from radialbeams.nn.angles import to_unit
@@ -86,7 +86,7 @@ def test_every_length_on_both_sets_and_both_paddings_where_there_is_padding() ->
 @pytest.mark.parametrize("angle", [0.3, 2.0, 5.5])
 def test_squaring_twice_gives_four_times_the_angle(angle: float) -> None:
     unit = to_unit(torch.tensor([angle]))
-    fourth = beam_length.squared(beam_length.squared(unit))
+    fourth = squared(squared(unit))
     assert torch.allclose(fourth, to_unit(torch.tensor([4 * angle])), atol=1e-5)
 
 
@@ -119,7 +119,7 @@ def test_a_canary_reads_the_black_border_off_noise(tmp_path: Path) -> None:
     fit, recipe = canary_fit(tmp_path, "C", 150)
     fit.run()
     trained = Trained(recipe, fit, fit.averaged(), fit.images, torch.device("cpu"))
-    found = beam_length.read_off_noise(trained)
+    found = read_off_noise(trained)
     assert found["rho4"][0] > 0.5
     assert abs(found["rho1"][0]) < 0.2  # a square cannot tell more than that
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -19,6 +19,7 @@ import torch
 from torch import Tensor
 
 from radialbeams.experiments import paper
+from radialbeams.experiments.border_canary import CANARIES, canary
 from radialbeams.experiments.experiment import Experiment, Finding, Record, Records
 from radialbeams.experiments.geometry import padding_read
 from radialbeams.experiments.pictures import decode, encode
@@ -26,17 +27,13 @@ from radialbeams.experiments.seeds import compare, mean_curve, spread
 from radialbeams.experiments.settings import QUICK, Settings
 from radialbeams.experiments.shipped import open_shipped
 from radialbeams.experiments.trainings import SEEDS, Trained, Training, errors, summary
-from radialbeams.nn.angles import circle_loss
 from radialbeams.nn.beams import Length, named_length
 from radialbeams.nn.rotation import PADDINGS, Padding
-from radialbeams.training.data import ImageSet, load
+from radialbeams.training.data import load
 from radialbeams.training.evaluate import evaluate, predict_with
-from radialbeams.training.fit import Fit
-from radialbeams.training.leaks import ALERT, rho
-from radialbeams.training.noise import NoiseSource
+from radialbeams.training.leaks import ALERT
 from radialbeams.training.recipe import Recipe
-from radialbeams.training.step import Batch, Losses, Step
-from radialbeams.training.views import PaperViews, Protocol, draw_angles
+from radialbeams.training.views import PaperViews
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -48,7 +45,6 @@ ERROR = "error on COIL-100 and LFW"
 WIDTH = {"coil100": 128, "lfw": 250}
 WORDS = {"zeros": "black padding", "corner": "adaptive padding"}
 LEAKS = Path("results") / "leaks"  # canaries that were measured on a GPU
-TEST_VIEWS = 4096
 DRAWN, DRAWN_SIZE, DRAWN_TURN = 73, 64, 20.0  # a duck on a ground that is not quite black
 
 
@@ -119,84 +115,6 @@ def measure(trained: Trained) -> dict[str, Any]:
         device=trained.device,
     )
     return {**errors(trained), "other_padding": summary(swapped)}
-
-
-# --- the canary ---
-
-
-class CanaryStep(Step):
-    """Asks for the angle modulo 90° as well, which is all that a square can tell.
-
-    The circle loss alone would teach nothing there: four equally likely answers cancel out.
-    """
-
-    def losses(self, parents: Tensor, views: Tensor, batch: Batch) -> tuple[Tensor, Losses]:
-        unit = self.model(views).float()
-        circle = circle_loss(batch.angles, unit).mean()
-        fourfold = circle_loss(4 * batch.angles, squared(squared(unit))).mean()
-        return circle + 5 * fourfold, Losses(circle.detach(), circle.new_zeros(()))
-
-
-def squared(unit: Tensor) -> Tensor:
-    """(…, 2) → (…, 2): the unit vector of twice the angle."""
-    re, im = unit.unbind(-1)
-    return torch.stack((re * re - im * im, 2 * re * im), dim=-1)
-
-
-class CanaryFit(Fit):
-    """Trains on white noise in place of the images; noise has no up."""
-
-    step_type = CanaryStep
-
-    def __init__(self, recipe: Recipe, images: ImageSet, folder: Path, **options: Any) -> None:
-        generator = torch.Generator().manual_seed(recipe.seed)
-        noise = NoiseSource("white", recipe.parent_size, generator)(len(images))
-        super().__init__(recipe, replace(images, images=noise), folder, **options)
-
-
-@torch.inference_mode()
-def read_off_noise(trained: Trained) -> dict[str, Any]:
-    """ρ₄ and ρ₁ on noise that it has not seen: 0 is chance, 1 gives the angle away."""
-    size, batch = trained.recipe.parent_size, 256
-    draw = NoiseSource("white", size, torch.Generator().manual_seed(trained.recipe.seed + 1))
-    turns = draw_angles("evaluation", 1, 0, TEST_VIEWS)
-    found = []
-    for start in range(0, TEST_VIEWS, batch):
-        part = turns[start : start + batch]
-        parents = draw(len(part)).to(trained.device)
-        answers = trained.model.angles(trained.fit.views.render(parents, part)).cpu()
-        found.append(answers - part)
-    off = torch.cat(found).double().numpy()
-    return {"rho4": rho(off, 4), "rho1": rho(off, 1), "test_views": TEST_VIEWS}
-
-
-# The three lengths, and as a control views that are made not to leak.
-CANARIES: tuple[tuple[Protocol, Length], ...] = (
-    *(("paper", length) for length in reversed(LENGTHS)),
-    ("leakfree", "B"),
-)
-
-
-def canary(kind: tuple[Protocol, Length], settings: Settings) -> Training:
-    protocol, length = kind
-    size = settings.pick(quick=64, full=128)
-    named = {"beam_length": named_length(length, size)} if protocol == "paper" else {}
-    recipe = Recipe(
-        "coil100",
-        paper.network(protocol, size, settings, **named),
-        size,
-        protocol=protocol,
-        **paper.effort(settings, quick_steps=150),
-    )
-    return Training(
-        f"canary-{protocol}-{length}",
-        paper.fitting(recipe, settings),  # so that what can be read is read
-        {"kind": f"canary-{protocol}-{length}"},
-        images=settings.pick(quick=400, full=None),
-        held_out=100,  # not looked at: it is tested on noise
-        measure=read_off_noise,
-        fit=CanaryFit,
-    )
 
 
 # --- what was found ---
@@ -278,8 +196,8 @@ def measured_leaks() -> list[Record]:
     """White-noise canaries of `radialbeams leaks`, where this is run beside its results."""
     found = []
     for name in ("paper", "bilinear", "leakfree"):
-        for canary in ("ring", "cnn"):
-            place = LEAKS / f"{name}-{canary}-white.json"
+        for network in ("ring", "cnn"):
+            place = LEAKS / f"{name}-{network}-white.json"
             if place.is_file():
                 leak = json.loads(place.read_text(encoding="utf-8"))
                 kept = ("rendering", "canary", "views", "rho4", "rho1")

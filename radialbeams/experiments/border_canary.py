@@ -1,0 +1,103 @@
+"""A canary for the border: the paper's network trained on white noise, which has no up.
+
+What it can still say of the angle, it reads off the padding around the noise.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from radialbeams.experiments import paper
+from radialbeams.experiments.settings import Settings
+from radialbeams.experiments.trainings import Trained, Training
+from radialbeams.nn.angles import circle_loss
+from radialbeams.nn.beams import Length, named_length
+from radialbeams.training.data import ImageSet
+from radialbeams.training.fit import Fit
+from radialbeams.training.leaks import rho
+from radialbeams.training.noise import NoiseSource
+from radialbeams.training.recipe import Recipe
+from radialbeams.training.step import Batch, Losses, Step
+from radialbeams.training.views import Protocol, draw_angles
+
+TEST_VIEWS = 4096
+
+
+class CanaryStep(Step):
+    """Asks for the angle modulo 90° as well, which is all that a square can tell.
+
+    The circle loss alone would teach nothing there: four equally likely answers cancel out.
+    """
+
+    def losses(self, parents: Tensor, views: Tensor, batch: Batch) -> tuple[Tensor, Losses]:
+        unit = self.model(views).float()
+        circle = circle_loss(batch.angles, unit).mean()
+        fourfold = circle_loss(4 * batch.angles, squared(squared(unit))).mean()
+        return circle + 5 * fourfold, Losses(circle.detach(), circle.new_zeros(()))
+
+
+def squared(unit: Tensor) -> Tensor:
+    """(…, 2) → (…, 2): the unit vector of twice the angle."""
+    re, im = unit.unbind(-1)
+    return torch.stack((re * re - im * im, 2 * re * im), dim=-1)
+
+
+class CanaryFit(Fit):
+    """Trains on white noise in place of the images; noise has no up."""
+
+    step_type = CanaryStep
+
+    def __init__(self, recipe: Recipe, images: ImageSet, folder: Path, **options: Any) -> None:
+        generator = torch.Generator().manual_seed(recipe.seed)
+        noise = NoiseSource("white", recipe.parent_size, generator)(len(images))
+        super().__init__(recipe, replace(images, images=noise), folder, **options)
+
+
+@torch.inference_mode()
+def read_off_noise(trained: Trained) -> dict[str, Any]:
+    """ρ₄ and ρ₁ on noise that it has not seen: 0 is chance, 1 gives the angle away."""
+    size, batch = trained.recipe.parent_size, 256
+    draw = NoiseSource("white", size, torch.Generator().manual_seed(trained.recipe.seed + 1))
+    turns = draw_angles("evaluation", 1, 0, TEST_VIEWS)
+    found = []
+    for start in range(0, TEST_VIEWS, batch):
+        part = turns[start : start + batch]
+        parents = draw(len(part)).to(trained.device)
+        answers = trained.model.angles(trained.fit.views.render(parents, part)).cpu()
+        found.append(answers - part)
+    off = torch.cat(found).double().numpy()
+    return {"rho4": rho(off, 4), "rho1": rho(off, 1), "test_views": TEST_VIEWS}
+
+
+# The three lengths, and as a control views that are made not to leak.
+CANARIES: tuple[tuple[Protocol, Length], ...] = (
+    *(("paper", length) for length in ("C", "B", "A")),
+    ("leakfree", "B"),
+)
+
+
+def canary(kind: tuple[Protocol, Length], settings: Settings) -> Training:
+    protocol, length = kind
+    size = settings.pick(quick=64, full=128)
+    named = {"beam_length": named_length(length, size)} if protocol == "paper" else {}
+    recipe = Recipe(
+        "coil100",
+        paper.network(protocol, size, settings, **named),
+        size,
+        protocol=protocol,
+        **paper.effort(settings, quick_steps=150),
+    )
+    return Training(
+        f"canary-{protocol}-{length}",
+        paper.fitting(recipe, settings),  # so that what can be read is read
+        {"kind": f"canary-{protocol}-{length}"},
+        images=settings.pick(quick=400, full=None),
+        held_out=100,  # not looked at: it is tested on noise
+        measure=read_off_noise,
+        fit=CanaryFit,
+    )
