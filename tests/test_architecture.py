@@ -50,8 +50,12 @@ LIGHT = set(ARROWS) - {"engines", "training", "nn", "experiments"}
 # Inside nn every part may use angles, and two files wire the parts: bic the network's own, module
 # the network with what lies before and behind it. Nothing else goes sideways.
 SIDEWAYS = {
-    "module": {"angles", "bic", "folding", "pose", "pretrained", "ring", "sight"},
+    "module": {
+        *("affine", "angles", "bic", "folding", "pose", "pretrained", "ring", "sampling", "sight"),
+    },
     "folding": set(),
+    "pose": {"affine", "sampling"},
+    "sampling": {"affine"},
     "pretrained": {"bic"},  # which it builds
     "sight": {"rotation"},  # its blur and its reach
 }
@@ -135,7 +139,15 @@ def test_the_parts_of_the_network_do_not_know_each_other(path: Path) -> None:
         name.split(".")[2] for name in imports(parse(path)) if name.startswith("radialbeams.nn")
     }
     if path.stem == "bic":
-        assert not names & {"folding", "module", "pose", "pretrained", "sight"}
+        assert not names & {
+            "affine",
+            "folding",
+            "module",
+            "pose",
+            "sampling",
+            "pretrained",
+            "sight",
+        }
     else:
         assert names <= SIDEWAYS.get(path.stem, {"angles"})
 

@@ -10,8 +10,9 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-import radialbeams.nn.pose as pose_file
-from radialbeams.nn.pose import Canvas, Pose, canvas_size, corners, enclosed, inverted
+from radialbeams.nn import sampling
+from radialbeams.nn.affine import Canvas, canvas_size, corners, enclosed, inverted
+from radialbeams.nn.pose import Pose
 from radialbeams.nn.rotation import rotate
 
 angles = st.floats(0, 2 * math.pi)
@@ -454,12 +455,12 @@ def test_a_gpus_way_to_count_samples_the_same(
     images = torch.rand(3, 2, *size)
     pose = Pose.from_angles(torch.tensor([0.4, 2.5, math.pi]), size)
     expected = pose.apply_images(images, fill=0.3)
-    real = pose_file._between_middles
+    real = sampling._between_middles
 
     class OnAGpu:
         is_cuda, shape = True, images.shape
 
     there = real(OnAGpu())  # type: ignore[arg-type]
     assert there == (min(size) > 1) and not real(images)
-    monkeypatch.setattr(pose_file, "_between_middles", lambda _: there)
+    monkeypatch.setattr(sampling, "_between_middles", lambda _: there)
     torch.testing.assert_close(pose.apply_images(images, fill=0.3), expected, atol=1e-5, rtol=0)

@@ -1,0 +1,163 @@
+"""Pixels by way of maps of points: bilinear, exact where it only moves them, or the nearest.
+
+A map is (N, 2, 3) and takes points of the new frame to where they come from.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from radialbeams.nn.affine import TIE, Size, is_square, moved_xy, with_gradient_of
+
+Sampler = Callable[[Tensor, Tensor, Size, float], Tensor]
+
+
+def transferred(
+    pixels: Tensor,
+    origin: Tensor,
+    here: Size,
+    there: Size,
+    sampler: Sampler,
+    fill: float,
+    size: Size | None = None,
+) -> Tensor:
+    """(N, …, h, w) of the frame `here`, at any resolution, → the frame `there` at the same one.
+
+    `origin` takes points of `there` to where they come from, both at full resolution.
+    """
+    if pixels.ndim < 3 or pixels.shape[0] != origin.shape[0]:
+        raise ValueError(
+            f"Expected something of each of {origin.shape[0]} items: (N, …, H, W); got "
+            f"{tuple(pixels.shape)}. Objects of crops are found in images[pose.source]."
+        )
+    rows, columns = pixels.shape[-2:]
+    if size is None:
+        size = (_share(there[0], rows, here[0]), _share(there[1], columns, here[1]))
+    steps = (there[1] / size[1], there[0] / size[0])
+    ratios = (here[1] / columns, here[0] / rows)
+    planes = pixels[:, None] if pixels.ndim == 3 else pixels.flatten(1, -3)  # (N, C, h, w)
+    out = sampler(planes, _rescaled(origin, steps, ratios), size, fill)
+    return out.reshape(*pixels.shape[:-2], *size)
+
+
+def _share(there: int, found: int, here: int) -> int:
+    return max(1, round(there * found / here))
+
+
+def _rescaled(origin: Tensor, steps: tuple[float, float], ratios: tuple[float, float]) -> Tensor:
+    """The same map between coarser pixels, `steps` of the image's apart there, `ratios` here.
+
+    In x and y. Pixels tile the image: the middle of pixel i is at (i + ½)·step − ½.
+    """
+    if steps == ratios == (1, 1):
+        return origin
+    across, down = steps
+    rows = []
+    for row, ratio in zip(origin.unbind(-2), ratios, strict=True):
+        a, b, shift = row.unbind(-1)
+        shift = (shift + a * (across / 2 - 0.5) + b * (down / 2 - 0.5) + 0.5) / ratio - 0.5
+        rows.append(torch.stack((a * across / ratio, b * down / ratio, shift), dim=-1))
+    return torch.stack(rows, dim=-2)
+
+
+def _sources(origin: Tensor, size: Size) -> Tensor:
+    """Where each output pixel comes from: x and y, (N, H, W, 2)."""
+    y = torch.arange(size[0], device=origin.device, dtype=origin.dtype)[None, :, None, None]
+    x = torch.arange(size[1], device=origin.device, dtype=origin.dtype)[None, None, :, None]
+    return moved_xy(x, y, origin)
+
+
+def interpolate(pixels: Tensor, origin: Tensor, size: Size, fill: float) -> Tensor:
+    """(N, C, h, w) → (N, C, H, W), bilinearly."""
+    values, grid = _values_and_grid(pixels, origin, size)
+    return _sampled(values, grid, "bilinear", fill).to(pixels.dtype)
+
+
+def blend(pixels: Tensor, origin: Tensor, size: Size, fill: float) -> Tensor:
+    """(N, C, h, w) → (N, C, H, W): bilinear, and exact where it only moves pixels."""
+    mixed = interpolate(pixels, origin, size, fill)
+    if torch.compiler.is_exporting():
+        # A second sampling would cost a runtime a millisecond; without, 1e-5 is all that differs.
+        return mixed
+    # A map of whole numbers only moves pixels. The values are then theirs to the bit, but the
+    # gradient stays that of the interpolation: the angle must be able to leave a quarter turn.
+    whole = (origin == origin.round()).flatten(1).all(1)[:, None, None, None]
+    if can_ask(whole) and not whole.any():
+        return mixed
+    values, grid = _values_and_grid(pixels, origin.detach(), size)
+    nearest = _sampled(values, grid, "nearest", fill).to(pixels.dtype)
+    return torch.where(whole, with_gradient_of(nearest, mixed), mixed)
+
+
+def _values_and_grid(pixels: Tensor, origin: Tensor, size: Size) -> tuple[Tensor, Tensor]:
+    """In the precision of both, which half the bits of a picture would not do for its places."""
+    origin = origin.to(torch.promote_types(origin.dtype, pixels.dtype))
+    grid = _sources(_normalised(origin, pixels), size)  # (N, H, W, 2)
+    return pixels.to(origin.dtype), grid
+
+
+def can_ask(answer: Tensor) -> bool:
+    """A graph has no answer yet, and asking a GPU would hold it up."""
+    return answer.device.type == "cpu" and not torch.compiler.is_compiling()
+
+
+def _sampled(pixels: Tensor, grid: Tensor, mode: str, fill: float) -> Tensor:
+    aligned = _between_middles(pixels)
+    out = F.grid_sample(pixels, grid, mode, "zeros", align_corners=aligned)
+    if fill == 0:
+        return out
+    # Added where there is no picture; taken off and put back, it would round the picture.
+    picture = torch.ones_like(pixels[:, :1])
+    covered = F.grid_sample(picture, grid, mode, "zeros", align_corners=aligned)
+    return out + fill * (1 - covered)
+
+
+def _between_middles(pixels: Tensor) -> bool:
+    """Whether `grid_sample` is to count from −1 to 1 between the middles of the outer pixels.
+
+    Otherwise it counts between their outer edges, of which a single pixel has two as well. cuDNN
+    has a fast kernel for the first, ONNX Runtime for the second.
+    """
+    return pixels.is_cuda and all(side > 1 for side in pixels.shape[-2:])
+
+
+def _normalised(origin: Tensor, pixels: Tensor) -> Tensor:
+    """From pixels to what `grid_sample` counts in.
+
+    By plain numbers: a tensor made of them here would hold up a GPU, and cannot be in its graphs.
+    """
+    middles = _between_middles(pixels)
+    height, width = pixels.shape[-2:]
+    if is_square(height, width):
+        step, first = _step_and_first(width, middles)
+        whole = origin * step
+        return torch.cat((whole[..., :2], whole[..., 2:] + first), dim=-1)
+    rows = []
+    for row, side in zip(origin.unbind(-2), (width, height), strict=True):
+        step, first = _step_and_first(side, middles)
+        a, b, shift = (row * step).unbind(-1)
+        rows.append(torch.stack((a, b, shift + first), dim=-1))
+    return torch.stack(rows, dim=-2)
+
+
+def _step_and_first(side: int, middles: bool) -> tuple[float, float]:
+    """From one pixel to the next, and where the middle of the first one is."""
+    return (2 / (side - 1), -1.0) if middles else (2 / side, 1 / side - 1)
+
+
+def pick(pixels: Tensor, origin: Tensor, size: Size, fill: float) -> Tensor:
+    """(N, C, h, w) of any type → (N, C, H, W): the nearest pixel."""
+    height, width = pixels.shape[-2:]
+    places = _sources(origin, size)
+    column, row = (
+        (place + 0.5 + TIE).floor().long() for place in places.unbind(-1)
+    )  # (N, H, W) each
+    inside = (column >= 0) & (column < width) & (row >= 0) & (row < height)
+    index = row.clamp(0, height - 1) * width + column.clamp(0, width - 1)
+    index = index.flatten(1)[:, None].expand(-1, pixels.shape[1], -1)  # (N, C, H·W)
+    found = pixels.flatten(2).gather(2, index).reshape(*pixels.shape[:2], *size)
+    return found.masked_fill(~inside[:, None], fill)
