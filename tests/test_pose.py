@@ -464,3 +464,41 @@ def test_a_gpus_way_to_count_samples_the_same(
     assert there == (min(size) > 1) and not real(images)
     monkeypatch.setattr(sampling, "_between_middles", lambda _: there)
     torch.testing.assert_close(pose.apply_images(images, fill=0.3), expected, atol=1e-5, rtol=0)
+
+
+@pytest.mark.parametrize("canvas", ["same", "expand"])
+def test_lists_of_detections_go_there_and_back(canvas: Canvas) -> None:
+    pose = Pose.from_angles(torch.tensor([0.3, 1.0, 4.0]), (40, 60), canvas=canvas)
+    boxes = [torch.rand(k, 4) * 30 for k in (2, 0, 3)]
+    boxes[1] = torch.zeros(0)  # as some detectors say that there is none
+    there = pose.apply_boxes(boxes)
+    assert [tuple(found.shape) for found in there] == [(2, 4, 2), (0, 4, 2), (3, 4, 2)]
+    for number, found in enumerate(there):
+        torch.testing.assert_close(
+            found, pose[number].apply_boxes(boxes[number].reshape(1, -1, 4))[0]
+        )
+    back = pose.invert_points(there)
+    torch.testing.assert_close(back[2], corners(boxes[2]), atol=1e-3, rtol=0)
+    around = pose.invert(boxes, "boxes", enclosing=True)
+    assert [tuple(found.shape) for found in around] == [(2, 4), (0, 4), (3, 4)]
+    torch.testing.assert_close(around[0], pose[0].invert_boxes(boxes[0][None], enclosing=True)[0])
+    assert pose[:0].invert_boxes([]) == []
+    assert [len(found) for found in pose.invert_points([torch.zeros(0, 2)] * 3)] == [0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("given", "told"),
+    [
+        ([torch.zeros(2, 4)], r"boxes of 2 items, one tensor \(K, …, 4\) for each; got \(2, 4\)\."),
+        (
+            [torch.zeros(2, 4), torch.zeros(1, 5)],
+            r"got \(2, 4\), \(1, 5\)\. Where an item has none",
+        ),
+        ([torch.zeros(2, 5), torch.zeros(1, 5)], r"got \(2, 5\), \(1, 5\)\."),
+        ([torch.tensor(3.0), torch.tensor(4.0)], r"got \(\), \(\)\."),
+        ([], r"got none\. Where an item has none, give torch\.zeros\(0, 4\)"),
+    ],
+)
+def test_lists_of_something_else_are_refused(given: list[Tensor], told: str) -> None:
+    with pytest.raises(ValueError, match=told):
+        Pose.from_angles(torch.tensor([0.3, 1.0]), (40, 60)).invert_boxes(given)

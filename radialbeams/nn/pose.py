@@ -13,9 +13,9 @@ Convention, for every function here:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields, replace
-from typing import Any, Literal, SupportsIndex, get_args
+from typing import Any, Literal, SupportsIndex, TypeVar, get_args
 
 import torch
 from torch import Tensor
@@ -35,6 +35,8 @@ from radialbeams.nn.affine import (
 from radialbeams.nn.sampling import blend, interpolate, pick, transferred
 
 Kind = Literal["images", "masks", "features", "points", "boxes"]
+# Of all items in one tensor, or in a list with one for each.
+Found = TypeVar("Found", Tensor, Sequence[Tensor])
 
 
 @dataclass(frozen=True, eq=False)
@@ -115,16 +117,15 @@ class Pose:
         origin = inverted(self.transform)
         return transferred(features, origin, self.before, self.after, blend, fill, size)
 
-    def apply_points(self, points: Tensor) -> Tensor:
-        """(N, …, 2) → (N, …, 2)."""
-        _check_last("points", points, 2, len(self))
-        return moved(points, self.transform)
+    def apply_points(self, points: Found) -> Found:
+        """(N, …, 2) → (N, …, 2), or a list with some of each item, as for `invert_boxes`."""
+        return self._moved("points", points, 2, lambda pose, given: moved(given, pose.transform))
 
-    def apply_boxes(self, boxes: Tensor, *, enclosing: bool = False) -> Tensor:
+    def apply_boxes(self, boxes: Found, *, enclosing: bool = False) -> Found:
         """(N, K, 4) as x₀, y₀, x₁, y₁ → corners (N, K, 4, 2), or the upright box around them."""
-        _check_last("boxes", boxes, 4, len(self))
-        found = self.apply_points(corners(boxes))
-        return enclosed(found) if enclosing else found
+        return self._moved(
+            "boxes", boxes, 4, lambda pose, given: _boxes(given, pose.transform, enclosing)
+        )
 
     # --- and back ---
 
@@ -143,30 +144,71 @@ class Pose:
         """(N, C, h', w') of any resolution → (N, C, h, w): the same, unless `size` says another."""
         return transferred(features, self.transform, self.after, self.before, blend, fill, size)
 
-    def invert_points(self, points: Tensor) -> Tensor:
-        """(N, …, 2) → (N, …, 2)."""
-        _check_last("points", points, 2, len(self))
-        return moved(points, inverted(self.transform))
+    def invert_points(self, points: Found) -> Found:
+        """(N, …, 2) → (N, …, 2), or a list with some of each item, as for `invert_boxes`."""
+        return self._moved(
+            "points", points, 2, lambda pose, given: moved(given, inverted(pose.transform))
+        )
 
-    def invert_boxes(self, boxes: Tensor, *, enclosing: bool = False) -> Tensor:
+    def invert_boxes(self, boxes: Found, *, enclosing: bool = False) -> Found:
         """(N, K, 4) as x₀, y₀, x₁, y₁ → corners (N, K, 4, 2), or the upright box around them.
 
-        The corners come in the order upper left, upper right, lower right, lower left *of the
-        upright image*: the box lies turned in the original.
+        Or a list of (Kᵢ, 4), one for each item as detectors give them → a list. The corners come in
+        the order upper left, upper right, lower right, lower left *of the upright image*: the box
+        lies turned in the original.
         """
-        _check_last("boxes", boxes, 4, len(self))
-        found = self.invert_points(corners(boxes))
-        return enclosed(found) if enclosing else found
+        return self._moved(
+            "boxes",
+            boxes,
+            4,
+            lambda pose, given: _boxes(given, inverted(pose.transform), enclosing),
+        )
 
-    def invert(self, found: Tensor, kind: Kind = "images", **options: Any) -> Tensor:
+    def invert(self, found: Found, kind: Kind = "images", **options: Any) -> Found:
         """Back into the original frame, whatever it is; options as of `invert_images` and so on."""
         if kind not in get_args(Kind):
             raise ValueError(f"kind must be one of {', '.join(get_args(Kind))}; got {kind!r}.")
-        way: Callable[..., Tensor] = getattr(self, f"invert_{kind}")
+        way: Callable[..., Found] = getattr(self, f"invert_{kind}")
         return way(found, **options)
+
+    def _moved(
+        self, name: str, found: Found, numbers: int, way: Callable[[Pose, Tensor], Tensor]
+    ) -> Found:
+        """What lies in (N, …, numbers), or in a list of N tensors, all of them at once."""
+        if isinstance(found, Tensor):
+            _check_last(name, found, numbers, len(self))
+            return way(self, found)
+        given = [torch.as_tensor(some, device=self.angle.device) for some in found]
+        rows = _rows(name, given, numbers, len(self))
+        counts = torch.tensor([len(some) for some in rows], dtype=torch.long)
+        which = torch.arange(len(self)).repeat_interleave(counts).to(self.angle.device)
+        every = torch.cat(rows) if rows else self.angle.new_zeros(0, numbers)  # (K₁ + K₂ + …, …)
+        return list(torch.split(way(self[which], every[:, None])[:, 0], counts.tolist()))
 
 
 torch.export.register_dataclass(Pose, serialized_type_name="radialbeams.nn.pose.Pose")
+
+
+def _boxes(boxes: Tensor, transform: Tensor, enclosing: bool) -> Tensor:
+    found = moved(corners(boxes), transform)
+    return enclosed(found) if enclosing else found
+
+
+def _rows(name: str, found: Sequence[Tensor], numbers: int, count: int) -> list[Tensor]:
+    """(Kᵢ, …, numbers) each; a detector that finds nothing may give a tensor of any shape."""
+    shape = next((some.shape[1:] for some in found if some.numel()), torch.Size((numbers,)))
+    rows = [some if some.numel() else some.reshape(0, *shape) for some in found]
+    if (
+        len(rows) != count
+        or any(some.shape[1:] != shape for some in rows)
+        or shape[-1:] != (numbers,)
+    ):
+        raise ValueError(
+            f"Expected the {name} of {count} items, one tensor (K, …, {numbers}) for each; got "
+            f"{', '.join(str(tuple(some.shape)) for some in found) or 'none'}. Where an item has "
+            f"none, give torch.zeros(0, {numbers})."
+        )
+    return rows
 
 
 def _check_last(name: str, found: Tensor, numbers: int, count: int) -> None:
