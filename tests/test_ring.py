@@ -226,6 +226,7 @@ def test_a_ring_block_is_a_dilated_circular_convolution(dilation: int) -> None:
     block, ring = RingBlock(6, 12, dilation), torch.randn(3, 6, 12, 1)
     expected = block.wide(circular(ring, dilation))
     torch.testing.assert_close(block._convolved(ring), expected, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(block.eval()._convolved(ring), expected, atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("depth", [1, 2])

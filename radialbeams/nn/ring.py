@@ -92,8 +92,8 @@ class Halved(nn.Module):
     """(N, C, |B|, D) → (N, C, |B|, ⌈D/2⌉): the means of two neighbours along the beams."""
 
     def forward(self, features: Tensor) -> Tensor:
-        if features.is_cuda and features.shape[-1] % 2 == 0:
-            return _halved(features)  # a GPU's pooling is slow, this is not
+        if features.is_cuda and not self.training and features.shape[-1] % 2 == 0:
+            return _halved(features)  # a GPU's pooling is slow, this is not; its gradient is
         return F.avg_pool2d(features, (1, 2), ceil_mode=True)
 
 
@@ -146,6 +146,7 @@ class RingBlock(nn.Module):
 
     def __init__(self, maps: int, num_beams: int, dilation: int, drop: float = 0.0) -> None:
         super().__init__()
+        self.dilation = dilation
         self.dropped = Dropped(drop)
         self.wide = nn.Conv2d(maps, maps, (3, 1), dilation=(dilation, 1), bias=False)
         self.wide_norm = nn.BatchNorm2d(maps)
@@ -164,11 +165,16 @@ class RingBlock(nn.Module):
 
         In the order in which a GPU has the maps, channels last: any other would be copied twice.
         """
-        rows = ring.permute(0, 2, 3, 1)  # (N, |B|, 1, C)
-        count, num_beams, _, maps = rows.shape
-        beams = rows.index_select(1, self.three).reshape(count, num_beams, 1, 3 * maps)
+        beams = self._with_neighbours(ring.permute(0, 2, 3, 1))  # (N, |B|, 1, 3·C)
         weight = self.wide.weight.transpose(1, 2).flatten(1, 2)[..., None]  # (C, 3·C, 1, 1)
         return pointwise(beams.permute(0, 3, 1, 2), weight, self.wide.bias)
+
+    def _with_neighbours(self, rows: Tensor) -> Tensor:
+        """(N, |B|, 1, C) → (N, |B|, 1, 3·C)"""
+        if self.training:  # the gradient of rolls is rolls; that of a selection is a slow sum
+            return torch.cat((rows.roll(self.dilation, 1), rows, rows.roll(-self.dilation, 1)), 3)
+        count, num_beams, _, maps = rows.shape
+        return rows.index_select(1, self.three).reshape(count, num_beams, 1, 3 * maps)
 
 
 class RingAttention(nn.Module):
