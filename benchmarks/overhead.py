@@ -39,7 +39,7 @@ SIZE = 224
 MODELS = ("ring.coil100", "ring")
 CPU_BARS = {"ring.coil100": 0.20, "ring": 0.60}
 GPU_BAR = 0.15
-CPU_BATCH, GPU_BATCH = 4, 64  # on a CPU, where this classifier is fastest an image
+CPU_BATCH, GPU_BATCH = 4, 64
 ROUNDS = {1: 40, CPU_BATCH: 12, GPU_BATCH: 60}
 
 
@@ -162,8 +162,8 @@ def on_a_gpu(batches: tuple[int, ...]) -> dict[str, Any]:
     graphs = {(name, batch): graphs_of(ON_A_GPU[name], batch) for name, batch in ways}
     found = {}
     for (name, batch), calls in graphs.items():
-        name = name if batch == GPU_BATCH else f"{name}_batch_{batch}"
-        found[name] = shares(in_turns(calls, ROUNDS[GPU_BATCH], time.perf_counter), batch)
+        row = name if batch == GPU_BATCH else f"{name}_batch_{batch}"
+        found[row] = shares(in_turns(calls, ROUNDS[GPU_BATCH], time.perf_counter), batch)
     return found
 
 

@@ -11,13 +11,11 @@ for it.
 
 from __future__ import annotations
 
-import argparse
-import json
 import math
-import os
 from pathlib import Path
 from typing import Any
 
+import small
 import torch
 from torch import Tensor
 
@@ -25,7 +23,7 @@ from radialbeams.nn.angles import angular_error
 from radialbeams.nn.centring import border_colour, centred_boxes
 from radialbeams.nn.module import Canonicalizer
 from radialbeams.nn.rotation import rotate
-from radialbeams.training.data import DataNotFound, ImageSet, load
+from radialbeams.training.data import ImageSet
 from radialbeams.training.evaluate import summarise
 from radialbeams.training.views import draw_angles, draws
 
@@ -84,22 +82,9 @@ def measured(front: Canonicalizer, images: ImageSet, shift: int | None) -> dict[
     return {way: {name: round(f[name], 4) for name in KEPT} for way, f in figures.items()}
 
 
-def photos_at(given: Path | None, root: Path | None, limit: int | None) -> ImageSet | None:
-    top = root or Path(os.environ.get("RADIALBEAMS_DATA", "."))
-    try:
-        return load(given or top / "coco-1030.zip", limit=limit)
-    except DataNotFound:
-        return None
-
-
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path)
-    parser.add_argument("--photos", type=Path, help="a folder or archive of upright photos")
-    parser.add_argument("--limit", type=int)
-    parser.add_argument("--out", type=Path, default=Path("results/centring.json"))
-    arguments = parser.parse_args()
-    objects = load("coil100", root=arguments.data, split="test", limit=arguments.limit)
+    options = small.asked(__doc__, Path("results/centring.json"))
+    objects = small.objects(options)
     front = Canonicalizer.from_pretrained("ring.coil100")
     found: dict[str, Any] = {
         "objects": {
@@ -109,14 +94,12 @@ def main() -> None:
             "shifts": {str(shift): measured(front, objects, shift) for shift in SHIFTS},
         }
     }
-    photos = photos_at(arguments.photos, arguments.data, arguments.limit)
+    photos = small.photos(options)
     if photos is not None:
         ring = Canonicalizer.from_pretrained("ring")
         name = Path(photos.name).stem
         found["photos"] = {"model": "ring", "data": name, **measured(ring, photos, None)}
-    arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    arguments.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    print(json.dumps(found))
+    small.keep(found, options.out)
 
 
 if __name__ == "__main__":

@@ -8,15 +8,11 @@ views of COIL-100 through `ring.coil100`, photos through `ring`. On a GPU where 
 
 from __future__ import annotations
 
-import argparse
-import json
-import os
 import sys
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 from typing import Any
 
+import small
 import torch
 from torch import Tensor
 
@@ -24,7 +20,7 @@ from radialbeams.nn.angles import angular_error
 from radialbeams.nn.module import Canonicalizer
 from radialbeams.nn.pose import Pose
 from radialbeams.nn.rotation import rotate
-from radialbeams.training.data import DataNotFound, ImageSet, load
+from radialbeams.training.data import DataNotFound, ImageSet
 from radialbeams.training.views import draw_angles
 from radialbeams.training.weights import pick_device
 
@@ -72,30 +68,17 @@ def within_10(found: Tensor, true: Tensor) -> float:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", type=Path)
-    parser.add_argument("--photos", type=Path, help="a folder or archive of upright photos")
-    parser.add_argument("--limit", type=int)
-    parser.add_argument("--out", type=Path, default=Path("results/half.json"))
-    arguments = parser.parse_args()
-    top = arguments.data or Path(os.environ.get("RADIALBEAMS_DATA", "."))
-    photos = arguments.photos or top / "coco-1030.zip"
-    limit = {"limit": arguments.limit}
-    sets: dict[str, Callable[[], ImageSet]] = {
-        "ring.coil100": partial(load, "coil100", root=arguments.data, split="test", **limit),
-        "ring": partial(load, photos, **limit),
-    }
+    options = small.asked(__doc__, Path("results/half.json"))
     device = pick_device()
     models = []
-    for name, images in sets.items():
-        try:
-            models.append(measured(name, images(), device))
-        except DataNotFound as missing:
-            print(f"{name} is left out: {missing}", file=sys.stderr)
-    found = {"device": device.type, "models": models}
-    arguments.out.parent.mkdir(parents=True, exist_ok=True)
-    arguments.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    print(json.dumps(found))
+    try:
+        models.append(measured("ring.coil100", small.objects(options), device))
+    except DataNotFound as missing:  # photos alone say something too
+        print(missing, file=sys.stderr)
+    photos = small.photos(options)
+    if photos is not None:
+        models.append(measured("ring", photos, device))
+    small.keep({"device": device.type, "models": models}, options.out)
 
 
 if __name__ == "__main__":

@@ -98,7 +98,7 @@ class BeamEncoder(nn.Module):
 
     def forward(self, beams: Tensor) -> Tensor:
         shared = beams.flatten(0, 1)  # (N·|B|, C, 2ε+1, D): a beam does not know its number
-        shared = shared.to(next(self.parameters()).dtype)  # where a network has less
+        shared = shared.to(next(self.parameters()).dtype)  # beams are not rounded, networks may be
         near = self.proximity(shared)  # (N·|B|, L/8, 1, D−2)
         embeddings: Tensor = self.spatial(near)  # (N·|B|, L)
         return embeddings.reshape(*beams.shape[:2], embeddings.shape[1])  # (N, |B|, L)

@@ -129,9 +129,9 @@ class Canonicalizer(nn.Module):
         On a GPU give it `torch.float16`. That is for the network alone: how views and beams are
         read and how images are turned stays as it was.
         """
+        _check_dtype(dtype)
         network = folded(self.network)
         if dtype is not None:
-            _check_dtype(dtype)
             network = network.to(dtype)
             network.beams = copy.deepcopy(self.network.beams)
         return copy.deepcopy(self, {id(self.network): network}).eval()
@@ -323,8 +323,8 @@ def _thresholds(card: dict[str, Any], abstain: Abstain) -> tuple[float | None, f
     return measured["confidence"], measured["angle"], measured.get("upright", 1.0)
 
 
-def _check_dtype(dtype: torch.dtype) -> None:
-    if not (isinstance(dtype, torch.dtype) and dtype.is_floating_point):
+def _check_dtype(dtype: torch.dtype | None) -> None:
+    if dtype is not None and not (isinstance(dtype, torch.dtype) and dtype.is_floating_point):
         raise ValueError(
             f"dtype is a type of floats, torch.float16 for a GPU; got {dtype!r}. To another device "
             "it goes by .to(device), before or after."

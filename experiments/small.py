@@ -1,0 +1,40 @@
+"""What small experiments on the torch module share: their options, their pictures, their file."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+from radialbeams.training.data import DataNotFound, ImageSet, load
+
+
+def asked(description: str | None, out: Path) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--photos", type=Path, help="a folder or archive of upright photos")
+    parser.add_argument("--limit", type=int)
+    parser.add_argument("--out", type=Path, default=out)
+    return parser.parse_args()
+
+
+def objects(options: argparse.Namespace) -> ImageSet:
+    """COIL-100's held-out views."""
+    return load("coil100", root=options.data, split="test", limit=options.limit)
+
+
+def photos(options: argparse.Namespace) -> ImageSet | None:
+    """Those that were named, or COCO-1030; None where there are none."""
+    top = options.data or Path(os.environ.get("RADIALBEAMS_DATA", "."))
+    try:
+        return load(options.photos or top / "coco-1030.zip", limit=options.limit)
+    except DataNotFound:
+        return None
+
+
+def keep(found: dict[str, Any], out: Path) -> None:
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    print(json.dumps(found))
