@@ -32,8 +32,8 @@ from typing import Any, NamedTuple
 import torch
 from torch import Tensor, nn
 
-from radialbeams.experiments.classifiers import efficientnet_lite0
-from radialbeams.nn.module import Canonicalizer
+from radialbeams.front.classifiers import efficientnet_lite0
+from radialbeams.front.module import Canonicalizer
 
 SIZE = 224
 MODELS = ("ring.coil100", "ring")
@@ -172,8 +172,8 @@ def on_a_gpu(batches: tuple[int, ...]) -> dict[str, Any]:
 
 def as_onnx(batches: tuple[int, ...]) -> dict[str, Any]:
     """One file of both less one of the classifier alone, in ONNX Runtime."""
+    from radialbeams.front.pipeline import export_pipeline
     from radialbeams.training.export import write_onnx
-    from radialbeams.training.pipeline import export_pipeline
 
     classifier, example = efficientnet_lite0(), torch.rand(2, 3, SIZE, SIZE)
     with tempfile.TemporaryDirectory() as folder:

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from radialbeams import images, zoo
-from radialbeams.answers import Answer, read_posterior, read_posteriors, read_unit, rounded
 from radialbeams.images import Corners, ImageError, Source
+from radialbeams.posterior import Answer, read_posterior, read_posteriors, read_unit, rounded
 
 BATCH = 64
 

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from radialbeams import images, zoo
-from radialbeams.answers import Thresholds, decided
 from radialbeams.canonicalizer import Canonicalizer
 from radialbeams.images import Corners
+from radialbeams.posterior import Thresholds, decided
 
 Array = NDArray[Any]
 Abstain = float | Literal["card"]

@@ -1,6 +1,6 @@
 """What centring gains where the object is beside the middle, and what it costs elsewhere.
 
-    python experiments/centring.py [--data DIR] [--photos PATH] [--limit N] [--out FILE]
+    python studies/centring.py [--data DIR] [--photos PATH] [--limit N] [--out FILE]
 
 Held-out views of COIL-100 are turned and laid on a ground of their own colour, beside the middle
 by a given distance in a random direction. `ring.coil100` sees a square of the object's own scale:
@@ -15,13 +15,13 @@ import math
 from pathlib import Path
 from typing import Any
 
-import small
+import harness
 import torch
 from torch import Tensor
 
+from radialbeams.front.centring import border_colour, centred_boxes
+from radialbeams.front.module import Canonicalizer
 from radialbeams.nn.angles import angular_error
-from radialbeams.nn.centring import border_colour, centred_boxes
-from radialbeams.nn.module import Canonicalizer
 from radialbeams.nn.rotation import rotate
 from radialbeams.training.data import ImageSet
 from radialbeams.training.evaluate import summarise
@@ -83,8 +83,8 @@ def measured(front: Canonicalizer, images: ImageSet, shift: int | None) -> dict[
 
 
 def main() -> None:
-    options = small.asked(__doc__, Path("results/centring.json"))
-    objects = small.objects(options)
+    options = harness.asked(__doc__, Path("results/centring.json"))
+    objects = harness.objects(options)
     front = Canonicalizer.from_pretrained("ring.coil100")
     found: dict[str, Any] = {
         "objects": {
@@ -94,12 +94,12 @@ def main() -> None:
             "shifts": {str(shift): measured(front, objects, shift) for shift in SHIFTS},
         }
     }
-    photos = small.photos(options)
+    photos = harness.photos(options)
     if photos is not None:
         ring = Canonicalizer.from_pretrained("ring")
         name = Path(photos.name).stem
         found["photos"] = {"model": "ring", "data": name, **measured(ring, photos, None)}
-    small.keep(found, options.out)
+    harness.keep(found, options.out)
 
 
 if __name__ == "__main__":

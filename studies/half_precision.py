@@ -1,6 +1,6 @@
 """What `for_inference` changes in the answers, folded alone and in half precision.
 
-    python experiments/half.py [--data DIR] [--photos PATH] [--limit N] [--out FILE]
+    python studies/half_precision.py [--data DIR] [--photos PATH] [--limit N] [--out FILE]
 
 The same turned images go through a canonicaliser as it is loaded and as it is made ready: held-out
 views of COIL-100 through `ring.coil100`, photos through `ring`. On a GPU where there is one.
@@ -12,13 +12,13 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import small
+import harness
 import torch
 from torch import Tensor
 
+from radialbeams.front.module import Canonicalizer
+from radialbeams.front.pose import Pose
 from radialbeams.nn.angles import angular_error
-from radialbeams.nn.module import Canonicalizer
-from radialbeams.nn.pose import Pose
 from radialbeams.nn.rotation import rotate
 from radialbeams.training.data import DataNotFound, ImageSet
 from radialbeams.training.views import draw_angles
@@ -68,17 +68,17 @@ def within_10(found: Tensor, true: Tensor) -> float:
 
 
 def main() -> None:
-    options = small.asked(__doc__, Path("results/half.json"))
+    options = harness.asked(__doc__, Path("results/half.json"))
     device = pick_device()
     models = []
     try:
-        models.append(measured("ring.coil100", small.objects(options), device))
+        models.append(measured("ring.coil100", harness.objects(options), device))
     except DataNotFound as missing:  # photos alone say something too
         print(missing, file=sys.stderr)
-    photos = small.photos(options)
+    photos = harness.photos(options)
     if photos is not None:
         models.append(measured("ring", photos, device))
-    small.keep({"device": device.type, "models": models}, options.out)
+    harness.keep({"device": device.type, "models": models}, options.out)
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """The full canary grid: every protocol, network and noise, one JSON file each.
 
-    python experiments/leaks.py --out results/leaks [--only leakfree] [--views 600000]
-    python experiments/leaks.py --out results/leaks --small --batch 64     # hours on a CPU
+    python studies/leaks.py --out results/leaks [--only leakfree] [--views 600000]
+    python studies/leaks.py --out results/leaks --small --batch 64     # hours on a CPU
 
 `--small` takes the smaller networks and parents of `radialbeams leaks --quick`.
 

@@ -1,8 +1,8 @@
 """The ring against other networks on the same views, and against variants of itself.
 
-    python experiments/ring.py side-by-side --data DIR --out results/ring
-    python experiments/ring.py ablation --data DIR --out results/ring
-    python experiments/ring.py photos --data DIR --out results/ring
+    python studies/ring.py side-by-side --data DIR --out results/ring
+    python studies/ring.py ablation --data DIR --out results/ring
+    python studies/ring.py photos --data DIR --out results/ring
 
 One JSON file a run. A run whose file is there already is left out, so a table can be killed and
 continued, and several processes can share it. The ablation is measured on a part of the training

@@ -15,6 +15,7 @@ from radialbeams.nn.bic import BIC, BICConfig
 from radialbeams.training.data import DataNotFound, ImageSet, load
 from radialbeams.training.runs import complete, plan
 
+ROOT = Path(__file__).parents[1]  # of the repository
 SIZE = 28
 TINY_RING = BICConfig(
     view_size=24,

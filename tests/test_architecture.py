@@ -186,8 +186,8 @@ def test_importing_the_package_loads_no_torch() -> None:
 
 
 def test_the_names_of_the_experiments_need_no_torch() -> None:
-    line = "from radialbeams.experiments import registry; registry.names()"
-    assert "torch" not in loaded_after(f"import radialbeams.experiments.settings; {line}")
+    line = "from radialbeams.reproduce import registry; registry.names()"
+    assert "torch" not in loaded_after(f"import radialbeams.reproduce.settings; {line}")
 
 
 def test_importing_torch_would_be_seen() -> None:
@@ -198,7 +198,7 @@ def test_importing_torch_would_be_seen() -> None:
     "modules",
     [
         "radialbeams.training.fit, radialbeams.training.runs, radialbeams.training.__main__",
-        "radialbeams.experiments.__main__ as m; [m.registry.find(n) for n in m.registry.names()]",
+        "radialbeams.reproduce.__main__ as m; [m.registry.find(n) for n in m.registry.names()]",
     ],
 )
 def test_training_needs_none_of_the_command_lines_packages(modules: str) -> None:

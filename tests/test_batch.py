@@ -16,12 +16,12 @@ from killing import compare
 from PIL import Image
 
 from radialbeams import batch, images, zoo
-from radialbeams.answers import Answer, rounded
 from radialbeams.batch import Job, Outcome, Plan, crew, journal
 from radialbeams.batch.job import action_for, made, unchanged
 from radialbeams.batch.plan import BATCH
 from radialbeams.batch.worker import seconds_for
 from radialbeams.demo import PICTURES
+from radialbeams.posterior import Answer, rounded
 
 FACES = "ring.lfw"
 TURNING = Job(FACES, turns=True, writes=True)

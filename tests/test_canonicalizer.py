@@ -16,12 +16,12 @@ import torch
 from PIL import Image
 
 from radialbeams import Canonicalization, Canonicalizer, canonicalize, zoo
-from radialbeams.answers import Answer
 from radialbeams.canonicalizer import BATCH, _loaded
 from radialbeams.demo import PICTURES
 from radialbeams.images import ImageError, read, turn
 from radialbeams.images.views import paper_view
 from radialbeams.nn.angles import from_unit
+from radialbeams.posterior import Answer
 from radialbeams.training.weights import load_model
 
 TURNS = (0.0, 40.0, 95.0, 160.0, 290.0, 335.0)

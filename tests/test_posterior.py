@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 import torch
 
-from radialbeams.answers import read_posterior, read_posteriors, read_unit
 from radialbeams.nn.ring import UPRIGHT, mass_near, posterior
+from radialbeams.posterior import read_posterior, read_posteriors, read_unit
 
 BEAMS = 8  # 45° apart
 

@@ -12,9 +12,9 @@ import pytest
 from PIL import Image
 
 from radialbeams import transforms, zoo
-from radialbeams.answers import Answer
 from radialbeams.batch.job import Job, action_for, thresholds_of
 from radialbeams.canonicalizer import Canonicalizer, canonicalize
+from radialbeams.posterior import Answer
 from radialbeams.transforms import Upright, UprightTransformer
 
 MODEL = "ring.coil100"

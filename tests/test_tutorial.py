@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 import torch
 
-from radialbeams.nn.pose import Pose
+from radialbeams.front.pose import Pose
 
 ROOT = Path(__file__).parents[1]
 PAGE = (ROOT / "docs" / "in-front-of-your-model.md").read_text(encoding="utf-8")

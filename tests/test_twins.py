@@ -15,8 +15,8 @@ from radialbeams.canonicalizer import Canonicalizer
 from radialbeams.images import views as light
 from radialbeams.nn import rotation
 from radialbeams.training.data import DataNotFound, ImageSet, load
+from radialbeams.training.data.scenes import scene_set
 from radialbeams.training.evaluate import predict_with
-from radialbeams.training.scenes import scene_set
 from radialbeams.training.views import LeakfreeViews
 from radialbeams.training.weights import load_model
 

@@ -1,6 +1,6 @@
 """More cut-outs for SI-SCORE's composer, out of photos whose class is known.
 
-    python experiments/cutouts.py --data DIR --out DIR/imagenet-cutouts [--limit N]
+    python tools/cutouts.py --data DIR --out DIR/imagenet-cutouts [--limit N]
 
 DIR holds the ImageNet samples and SI-SCORE's samples, whose backgrounds are used. The segmenter is
 OpenCV's GrabCut (Apache-2.0), which needs no weights: it is told that the object is not at the
@@ -32,13 +32,12 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
-from radialbeams.experiments.classifiers import Classifier, load_classifier
-from radialbeams.training import siscore
-from radialbeams.training.archives import file_names, read_file, without_top
-from radialbeams.training.data import place_of
-from radialbeams.training.entries import IMAGES, matches
-from radialbeams.training.pixels import open_image
-from radialbeams.training.sources import SOURCES
+from radialbeams.front.classifiers import Classifier, load_classifier
+from radialbeams.training.data import place_of, siscore
+from radialbeams.training.data.archives import file_names, read_file, without_top
+from radialbeams.training.data.members import IMAGES, matches
+from radialbeams.training.data.pixels import open_image
+from radialbeams.training.data.sources import SOURCES
 from radialbeams.training.weights import write_whole
 
 Mask = NDArray[np.uint8]

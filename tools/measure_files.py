@@ -1,6 +1,6 @@
 """The number that users get: files turned by another library, read as a user's file is read.
 
-    python experiments/end_to_end.py MODEL DATA [--data DIR] [--seeds 3]
+    python tools/measure_files.py MODEL DATA [--data DIR] [--seeds 3]
 
 Each held-out original is turned at full size by Pillow (bicubic, on its own canvas, the corners
 filled with a random colour), saved as JPEG q90, and put through `Canonicalizer`, without torch in
@@ -34,7 +34,7 @@ def turned_file(pixels: np.ndarray, degrees: float, fill: tuple[int, int, int]) 
     return buffer
 
 
-def end_to_end(model: str | Path, images: ImageSet, seeds: int) -> dict[str, Any]:
+def measure_files(model: str | Path, images: ImageSet, seeds: int) -> dict[str, Any]:
     canonicalizer = Canonicalizer(model, threads=1)
     errors = np.empty((seeds, len(images)))
     for seed in range(seeds):
@@ -60,7 +60,7 @@ def main() -> None:
     parser.add_argument("--split-by", default="default")
     arguments = parser.parse_args()
     images = load(arguments.name, root=arguments.data, split="test", split_by=arguments.split_by)
-    print(json.dumps(end_to_end(arguments.model, images, arguments.seeds)))
+    print(json.dumps(measure_files(arguments.model, images, arguments.seeds)))
 
 
 if __name__ == "__main__":

@@ -1,6 +1,6 @@
 """Puts a finished run into the zoo: ONNX with parity, measured on the held-out split, card.
 
-    python experiments/publish.py RUN NAME [--data DIR]
+    python tools/publish.py RUN NAME [--data DIR]
 
 The figures on a card are the ones that this command measured. Confidence is calibrated on the
 held-out images; its error is measured on each half of them with the calibration of the other.
@@ -18,17 +18,17 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from end_to_end import end_to_end
-from photos.files import measure_files
+from measure_files import measure_files
+from photos.measure_photos import measure_photos
 
 from radialbeams import zoo
 from radialbeams.nn.bic import RingBIC
-from radialbeams.training.abstain import abstention
 from radialbeams.training.calibrate import calibrate
 from radialbeams.training.data import ImageSet
 from radialbeams.training.evaluate import evaluate, predict_with
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.runs import export_run, measure, measure_on, read_images
+from radialbeams.training.thresholds import abstention
 from radialbeams.training.views import make_views
 from radialbeams.training.weights import load_model, read_card, save_model, write_card
 
@@ -116,9 +116,9 @@ def main() -> None:
         card["metrics"][f"{recipe.protocol}_{data}"] = _rounded(figures)
         print(data, figures["mean"], figures["median"], flush=True)
     if arguments.photos:
-        card["end_to_end"] = measure_files(arguments.photos, arguments.name)
+        card["end_to_end"] = measure_photos(arguments.photos, arguments.name)
     else:
-        card["end_to_end"] = end_to_end(arguments.name, images, seeds=2)
+        card["end_to_end"] = measure_files(arguments.name, images, seeds=2)
     card["cost"] = {"milliseconds_a_view_one_cpu_thread": milliseconds(arguments.name)}
     print(card["end_to_end"], card["cost"], flush=True)
     write_card(shipped.with_name(arguments.name + ".json"), card)

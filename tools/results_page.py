@@ -1,6 +1,6 @@
 """The results page: every figure on it is read from a card or from a file in results/.
 
-    python experiments/page.py [--text]
+    python tools/results_page.py [--text]
 
 Writes docs/results.md, the table in docs/leaks.md and, without --text, the pictures beside them.
 A section appears once its files exist. Nothing here measures anything but the leak picture.
@@ -38,8 +38,9 @@ def results_page(root: Path = ROOT) -> str:
     ring = root / "results" / "ring"
     parts = [
         "# Results",
-        "Written by `python experiments/page.py` from the models' cards (`radialbeams/zoo/*.json`) "
-        "and from `results/`. Do not edit it by hand. Errors are in degrees; lower is better.",
+        "Written by `python tools/results_page.py` from the models' cards "
+        "(`radialbeams/zoo/*.json`) and from `results/`. Do not edit it by hand. Errors are "
+        "in degrees; lower is better.",
         *models_section(entries),
         *paper_section(entries),
         *jpeg_section(entries),

@@ -10,7 +10,7 @@ from io import BytesIO
 from typing import Any, Literal
 
 from radialbeams import images
-from radialbeams.answers import Answer, Thresholds, decided, rounded
+from radialbeams.posterior import Answer, Thresholds, decided, rounded
 
 Action = Literal["turned", "left", "unsure", "exists"]
 

@@ -18,12 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from radialbeams.answers import Answer
 from radialbeams.batch.job import Job, Outcome, made, outcome_of, refusal, thumbnail
 from radialbeams.batch.journal import OutputError, stage
 from radialbeams.batch.plan import Item
 from radialbeams.canonicalizer import Canonicalizer
 from radialbeams.images import ImageError
+from radialbeams.posterior import Answer
 
 # Seconds of computing that one file may take: a second more for so many bytes, up to a minute.
 # A small file that would take longer has a decoder run in circles.

@@ -12,10 +12,10 @@ from io import TextIOWrapper
 from typing import NoReturn
 
 # Importing the verbs is what adds them to the command, in this order.
-from radialbeams.cli import experiments, files, shipped, training
+from radialbeams.cli import files, models, reproduce, training
 from radialbeams.cli.app import app
 
-__all__ = ["app", "experiments", "files", "main", "run", "shipped", "training"]
+__all__ = ["app", "files", "main", "models", "reproduce", "run", "training"]
 
 
 def main(argv: list[str] | None = None) -> int:

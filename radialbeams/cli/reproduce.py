@@ -48,7 +48,7 @@ def reproduce(
     ] = None,
 ) -> None:
     """Repeats an experiment of the paper; killed, the same command goes on where it was."""
-    from radialbeams.experiments import registry
+    from radialbeams.reproduce import registry
 
     if name is None:
         for known in registry.names():
@@ -57,9 +57,9 @@ def reproduce(
     chosen = registry.chosen(name)
     _need(["torch", "safetensors", *([] if trainings_only else ["matplotlib"])])
     from radialbeams.cli import terminal
-    from radialbeams.experiments.reproduce import reproduce as run
-    from radialbeams.experiments.reproduce import reproduce_each
-    from radialbeams.experiments.settings import Settings
+    from radialbeams.reproduce.runner import reproduce as run
+    from radialbeams.reproduce.runner import reproduce_each
+    from radialbeams.reproduce.settings import Settings
 
     def one(experiment: str) -> None:
         with terminal.progress_bar(100, experiment) as bar:

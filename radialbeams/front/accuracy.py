@@ -15,9 +15,9 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from radialbeams.front.module import Canonicalizer
+from radialbeams.front.pose import Pose
 from radialbeams.nn.angles import angular_error
-from radialbeams.nn.module import Canonicalizer
-from radialbeams.nn.pose import Pose
 
 BATCH = 32
 TURNS = 6  # that test-time averaging averages over

@@ -40,12 +40,6 @@ def folded(network: Network) -> Network:
     return made
 
 
-def is_folded(network: nn.Module) -> bool:
-    """Whether a norm of it has given way to nothing."""
-    norms = [part for name, part in network.named_modules() if name.endswith("_norm")]
-    return any(isinstance(part, nn.Identity) for part in norms)
-
-
 def _fold(norm: nn.BatchNorm2d, name: str, siblings: list[tuple[str, nn.Module]]) -> None:
     """Into the convolution before it: `x` of a norm `x_norm`, or the one just before it.
 

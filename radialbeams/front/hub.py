@@ -15,7 +15,7 @@ from huggingface_hub import (  # type: ignore[import-not-found, unused-ignore]
     snapshot_download,
 )
 
-from radialbeams.nn.module import Canonicalizer
+from radialbeams.front.module import Canonicalizer
 from radialbeams.training.weights import save_model
 
 FILES = ["model.json", "model.safetensors"]

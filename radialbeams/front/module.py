@@ -19,15 +19,15 @@ import torch
 from torch import Tensor, nn
 
 from radialbeams import zoo
-from radialbeams.nn.affine import Canvas, canvas_size, inverted, middle, turned_back
+from radialbeams.front.affine import Canvas, canvas_size, inverted, middle, turned_back
+from radialbeams.front.folding import folded
+from radialbeams.front.pose import Pose
+from radialbeams.front.sampling import blend, can_ask
+from radialbeams.front.view_geometry import Sight, cut
 from radialbeams.nn.angles import from_unit, to_unit, wrap
 from radialbeams.nn.bic import Network
-from radialbeams.nn.folding import folded
-from radialbeams.nn.pose import Pose
 from radialbeams.nn.pretrained import load_model
 from radialbeams.nn.ring import UPRIGHT, WITHIN, Posterior, answer, mass_near, posterior
-from radialbeams.nn.sampling import blend, can_ask
-from radialbeams.nn.sight import Sight, cut
 
 Outputs = Tensor | tuple[Tensor, Tensor]
 Returns = Literal["both", "image"]

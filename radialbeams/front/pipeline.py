@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from radialbeams.nn.module import Canonicalizer
+from radialbeams.front.module import Canonicalizer
 from radialbeams.training.export import write_agreeing, write_onnx
 
 OUTPUTS = ("output", "angle", "confidence", "applied")

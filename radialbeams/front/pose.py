@@ -20,7 +20,7 @@ from typing import Any, Literal, SupportsIndex, TypeVar, get_args
 import torch
 from torch import Tensor
 
-from radialbeams.nn.affine import (
+from radialbeams.front.affine import (
     Canvas,
     Size,
     canvas_size,
@@ -32,7 +32,7 @@ from radialbeams.nn.affine import (
     on_whole_pixels,
     turned_back,
 )
-from radialbeams.nn.sampling import blend, interpolate, pick, transferred
+from radialbeams.front.sampling import blend, interpolate, pick, transferred
 
 Kind = Literal["images", "masks", "features", "points", "boxes"]
 # Of all items in one tensor, or in a list with one for each.
@@ -186,6 +186,7 @@ class Pose:
         return list(torch.split(way(self[which], every[:, None])[:, 0], counts.tolist()))
 
 
+# Exported programs name the type, so its first name stays, wherever its file is.
 torch.export.register_dataclass(Pose, serialized_type_name="radialbeams.nn.pose.Pose")
 
 

@@ -11,7 +11,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from radialbeams.nn.affine import TIE, Size, is_square, moved_xy, with_gradient_of
+from radialbeams.front.affine import TIE, Size, is_square, moved_xy, with_gradient_of
 
 Sampler = Callable[[Tensor, Tensor, Size, float], Tensor]
 

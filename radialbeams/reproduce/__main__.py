@@ -1,4 +1,4 @@
-"""`python -m radialbeams.experiments NAME --trainings-only --data DIR --out DIR --jobs N`.
+"""`python -m radialbeams.reproduce NAME --trainings-only --data DIR --out DIR --jobs N`.
 
 For machines that have torch but not the packages of the command line or of the figures; with these
 `radialbeams reproduce` does the same and more comfortably.
@@ -13,9 +13,9 @@ from datetime import datetime, timedelta
 from functools import partial
 from pathlib import Path
 
-from radialbeams.experiments import registry
-from radialbeams.experiments.reproduce import reproduce, reproduce_each
-from radialbeams.experiments.settings import Settings
+from radialbeams.reproduce import registry
+from radialbeams.reproduce.runner import reproduce, reproduce_each
+from radialbeams.reproduce.settings import Settings
 
 SHOW_SECONDS = 5.0
 
@@ -42,7 +42,7 @@ class Lines:
 
 
 def main(argv: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m radialbeams.experiments")
+    parser = argparse.ArgumentParser(prog="python -m radialbeams.reproduce")
     parser.add_argument("name", choices=[*registry.names(), registry.ALL])
     parser.add_argument("--quick", action="store_true", help="minutes on two cores")
     parser.add_argument("--trainings-only", action="store_true", help="draw later, elsewhere")

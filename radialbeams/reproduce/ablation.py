@@ -11,11 +11,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from radialbeams.experiments import paper
-from radialbeams.experiments.experiment import Experiment, Finding, Record, Records
-from radialbeams.experiments.seeds import compare, spread
-from radialbeams.experiments.settings import QUICK, Settings
-from radialbeams.experiments.trainings import Training
+from radialbeams.reproduce import paper
+from radialbeams.reproduce.experiment import Experiment, Finding, Record, Records
+from radialbeams.reproduce.seed_statistics import compare, spread
+from radialbeams.reproduce.settings import QUICK, Settings
+from radialbeams.reproduce.trainings import Training
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.views import Protocol
 
@@ -180,7 +180,7 @@ def draw(record: Record) -> dict[str, Figure]:
 
 def draw_variants(cells: Sequence[Record]) -> Figure:
     """Every seed a dot, the base as a line to compare with."""
-    from radialbeams.experiments import figures
+    from radialbeams.reproduce import figures
 
     figure = figures.new(figures.PAGE, 3.0)
     panels = figure.subplots(1, 2)
@@ -209,7 +209,7 @@ def draw_variants(cells: Sequence[Record]) -> Figure:
 
 
 def _colours() -> dict[int, str]:
-    from radialbeams.experiments import figures
+    from radialbeams.reproduce import figures
 
     return {-1: figures.GREEN, 0: figures.GREY, 1: figures.ORANGE}
 

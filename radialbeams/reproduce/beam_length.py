@@ -18,17 +18,17 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from radialbeams.experiments import paper
-from radialbeams.experiments.border_canary import CANARIES, canary
-from radialbeams.experiments.experiment import Experiment, Finding, Record, Records
-from radialbeams.experiments.geometry import padding_read
-from radialbeams.experiments.pictures import decode, encode
-from radialbeams.experiments.seeds import compare, mean_curve, spread
-from radialbeams.experiments.settings import QUICK, Settings
-from radialbeams.experiments.shipped import open_shipped
-from radialbeams.experiments.trainings import SEEDS, Trained, Training, errors, summary
 from radialbeams.nn.beams import Length, named_length
 from radialbeams.nn.rotation import PADDINGS, Padding
+from radialbeams.reproduce import paper
+from radialbeams.reproduce.border_canary import CANARIES, canary
+from radialbeams.reproduce.experiment import Experiment, Finding, Record, Records
+from radialbeams.reproduce.geometry import padding_read
+from radialbeams.reproduce.pretrained import open_shipped
+from radialbeams.reproduce.seed_statistics import compare, mean_curve, spread
+from radialbeams.reproduce.settings import QUICK, Settings
+from radialbeams.reproduce.thumbnails import decode, encode
+from radialbeams.reproduce.trainings import SEEDS, Trained, Training, errors, summary
 from radialbeams.training.data import load
 from radialbeams.training.evaluate import evaluate, predict_with
 from radialbeams.training.leaks import ALERT
@@ -327,13 +327,13 @@ def draw(record: Record) -> dict[str, Figure]:
 
 
 def _colours() -> dict[str, str]:
-    from radialbeams.experiments import figures
+    from radialbeams.reproduce import figures
 
     return {"A": figures.GREEN, "B": figures.BLUE, "C": figures.ORANGE}
 
 
 def draw_lengths(data: dict[str, Any]) -> Figure:
-    from radialbeams.experiments import figures
+    from radialbeams.reproduce import figures
 
     figure = figures.new(figures.PAGE, 4.4)
     (*pictures, shares), (coil, lfw, dots) = figure.subplots(2, 3)
@@ -369,7 +369,7 @@ def draw_lengths(data: dict[str, Any]) -> Figure:
 def _draw_picture(axes: Axes, drawn: dict[str, Any], padding: str) -> None:
     from matplotlib.patches import Rectangle
 
-    from radialbeams.experiments import figures
+    from radialbeams.reproduce import figures
 
     image = decode(drawn[padding])
     centre = (len(image) - 1) / 2
@@ -418,7 +418,7 @@ def _draw_swapped(axes: Axes, cells: Sequence[Record], shipped: Mapping[str, Any
 
 def draw_leak(data: dict[str, Any]) -> Figure:
     """What networks read off white noise: this one by length, and those of `leaks`."""
-    from radialbeams.experiments import figures
+    from radialbeams.reproduce import figures
 
     cited = [
         (f"{leak['rendering']}, {leak['canary']}", leak["rho4"], leak["rho1"])
@@ -449,7 +449,7 @@ def draw_leak(data: dict[str, Any]) -> Figure:
 
 
 def _bars(axes: Axes, rows: Sequence[tuple[str, float, float]]) -> None:
-    from radialbeams.experiments import figures
+    from radialbeams.reproduce import figures
 
     for place, (_, fourfold, whole) in enumerate(rows):
         axes.barh(place - 0.18, fourfold, 0.34, color=figures.ORANGE)

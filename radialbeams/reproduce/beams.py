@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
-from radialbeams.experiments import paper
-from radialbeams.experiments.experiment import Experiment, Finding, Record, Records
-from radialbeams.experiments.seeds import compare, finished, mean_curve, spread
-from radialbeams.experiments.settings import QUICK, Settings
-from radialbeams.experiments.trainings import Training
 from radialbeams.nn.beams import named_length
+from radialbeams.reproduce import paper
+from radialbeams.reproduce.experiment import Experiment, Finding, Record, Records
+from radialbeams.reproduce.seed_statistics import compare, finished, mean_curve, spread
+from radialbeams.reproduce.settings import QUICK, Settings
+from radialbeams.reproduce.trainings import Training
 from radialbeams.training.recipe import Draw, Recipe
 from radialbeams.training.views import GROUPS, Group, Protocol
 
@@ -319,14 +319,14 @@ PANELS = {
 
 
 def _colours() -> dict[str, str]:
-    from radialbeams.experiments import figures
+    from radialbeams.reproduce import figures
 
     colours = (figures.BLUE, figures.YELLOW, figures.ORANGE)
     return dict(zip(CURVES, colours, strict=True))
 
 
 def draw_over_beams(cells: Sequence[Record]) -> Figure:
-    from radialbeams.experiments import figures
+    from radialbeams.reproduce import figures
 
     figure = figures.new(figures.PAGE, 2.7)
     panels = figure.subplots(1, 3, sharey=True)
@@ -365,7 +365,7 @@ def draw_over_beams(cells: Sequence[Record]) -> Figure:
 
 
 def draw_curves(curves: dict[str, Any], beams: int) -> Figure:
-    from radialbeams.experiments import figures
+    from radialbeams.reproduce import figures
 
     figure = figures.new(figures.PAGE, 4.6)
     panels = figure.subplots(2, 2, sharey=True, sharex=True)
@@ -391,7 +391,7 @@ def draw_curves(curves: dict[str, Any], beams: int) -> Figure:
 
 def draw_answer(rows: Sequence[Record], beams: int) -> Figure:
     """Tested on SO(2) at 32 beams: every seed a dot, both protocols."""
-    from radialbeams.experiments import figures
+    from radialbeams.reproduce import figures
 
     figure = figures.new(figures.PAGE, 2.3)
     panels = figure.subplots(1, len(ROWS), squeeze=False)[0]

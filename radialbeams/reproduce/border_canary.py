@@ -12,11 +12,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from radialbeams.experiments import paper
-from radialbeams.experiments.settings import Settings
-from radialbeams.experiments.trainings import Trained, Training
 from radialbeams.nn.angles import circle_loss
 from radialbeams.nn.beams import Length, named_length
+from radialbeams.reproduce import paper
+from radialbeams.reproduce.settings import Settings
+from radialbeams.reproduce.trainings import Trained, Training
 from radialbeams.training.data import ImageSet
 from radialbeams.training.fit import Fit
 from radialbeams.training.leaks import rho

@@ -8,8 +8,8 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from radialbeams.experiments.experiment import Record
-from radialbeams.experiments.records import write_record
+from radialbeams.reproduce.experiment import Record
+from radialbeams.reproduce.records import write_record
 
 
 def once(

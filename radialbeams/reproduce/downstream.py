@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 
 from radialbeams import zoo
-from radialbeams.experiments.accuracy import (
+from radialbeams.front.accuracy import (
     LINES,
     TURNS,
     Task,
@@ -28,8 +28,9 @@ from radialbeams.experiments.accuracy import (
     share_of_the_gap,
     tally,
 )
-from radialbeams.experiments.classifiers import DEFAULT, Classifier, load_classifier
-from radialbeams.experiments.downstream_sets import (
+from radialbeams.front.classifiers import DEFAULT, Classifier, load_classifier
+from radialbeams.reproduce.cache import once
+from radialbeams.reproduce.downstream_sets import (
     NAME,
     OBJECTS,
     coil_task,
@@ -37,11 +38,10 @@ from radialbeams.experiments.downstream_sets import (
     objects_task,
     trainings,
 )
-from radialbeams.experiments.experiment import Experiment, Finding, Record, Records
-from radialbeams.experiments.kept import once
-from radialbeams.experiments.settings import Settings
+from radialbeams.reproduce.experiment import Experiment, Finding, Record, Records
+from radialbeams.reproduce.settings import Settings
 from radialbeams.training.data import DataNotFound
-from radialbeams.training.siscore import ANGLES
+from radialbeams.training.data.siscore import ANGLES
 from radialbeams.training.views import draw_angles
 from radialbeams.training.weights import pick_device
 
@@ -280,7 +280,7 @@ def _count(found: dict[str, Any]) -> int:
 
 
 def draw(record: Record) -> dict[str, Figure]:
-    from radialbeams.experiments import figures
+    from radialbeams.reproduce import figures
 
     sets = {name: found for name, found in record["data"]["sets"].items() if "missing" not in found}
     shown = [name for name in SHOWN if name in sets]
@@ -315,7 +315,7 @@ FIRST_COLUMN = 0.24  # of the table's width
 
 def _table(sets: dict[str, Any], record: Record) -> Figure:
     """Uniform angles: what each line gets, and what it costs as a share of the classifier."""
-    from radialbeams.experiments import figures
+    from radialbeams.reproduce import figures
 
     columns = [name for name in NAMES if name in sets]
     rows = [[TITLES[line], *(_cell(sets[name], line) for name in columns)] for line in LINES]

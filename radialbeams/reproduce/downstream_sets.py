@@ -14,20 +14,19 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from radialbeams.experiments.accuracy import BATCH, Task, finder, fit_head, rounded
-from radialbeams.experiments.classifiers import Classifier
-from radialbeams.experiments.settings import Settings
-from radialbeams.experiments.trainings import Trained, Training, load, summary
+from radialbeams.front.accuracy import BATCH, Task, finder, fit_head, rounded
+from radialbeams.front.classifiers import Classifier
+from radialbeams.front.module import Canonicalizer
 from radialbeams.nn.beams import margin
 from radialbeams.nn.bic import BICConfig
-from radialbeams.nn.module import Canonicalizer
 from radialbeams.nn.rotation import disc, rotate
-from radialbeams.training import siscore
-from radialbeams.training.archives import file_names, without_top
-from radialbeams.training.data import DataNotFound, ImageSet, place_of
+from radialbeams.reproduce.settings import Settings
+from radialbeams.reproduce.trainings import Trained, Training, load, summary
+from radialbeams.training.data import DataNotFound, ImageSet, place_of, siscore
 from radialbeams.training.data import load as load_images
+from radialbeams.training.data.archives import file_names, without_top
+from radialbeams.training.prerotated import TurnedFit, turned_errors, turns_of
 from radialbeams.training.recipe import Recipe
-from radialbeams.training.turned import TurnedFit, turned_errors, turns_of
 from radialbeams.training.views import as_floats
 
 NAME = "downstream"

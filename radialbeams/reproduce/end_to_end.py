@@ -16,9 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
-from radialbeams.experiments.experiment import Experiment, Finding, Record, Records
-from radialbeams.experiments.joint import Joint, Way
-from radialbeams.experiments.joint_fit import (
+from radialbeams.front.view_geometry import Sight
+from radialbeams.nn.bic import BICConfig
+from radialbeams.reproduce.experiment import Experiment, Finding, Record, Records
+from radialbeams.reproduce.joint import Joint, Way
+from radialbeams.reproduce.joint_fit import (
     AVERAGED,
     Design,
     JointFit,
@@ -26,10 +28,8 @@ from radialbeams.experiments.joint_fit import (
     joint_fit,
     judge_fully,
 )
-from radialbeams.experiments.settings import Settings
-from radialbeams.experiments.trainings import Trained, Training
-from radialbeams.nn.bic import BICConfig
-from radialbeams.nn.sight import Sight
+from radialbeams.reproduce.settings import Settings
+from radialbeams.reproduce.trainings import Trained, Training
 from radialbeams.training.leaks import FULL, Canary, Effort, Render, Rendering, measure_leak
 from radialbeams.training.recipe import Recipe
 
@@ -280,7 +280,7 @@ def draw(record: Record) -> dict[str, Figure]:
 
 
 def _look(name: str) -> dict[str, Any]:
-    from radialbeams.experiments import figures as f
+    from radialbeams.reproduce import figures as f
 
     colours = {
         "plain": f.GREY,
@@ -305,7 +305,7 @@ def _rows(ways: Record) -> list[tuple[str, str, str]]:
 
 def _dots(data: Sequence[Record]) -> Figure:
     """Accuracy of every way: a dot for each seed, a bar at their mean; rings: upright images."""
-    from radialbeams.experiments import figures
+    from radialbeams.reproduce import figures
 
     rows = _rows(data[0]["ways"])
     figure = figures.new(figures.PAGE, 0.8 + 0.21 * len(rows))
@@ -378,7 +378,7 @@ LEAST = 0.05  # percent: the lower end of that scale
 
 def _curves(data: Sequence[Record]) -> Figure:
     """Accuracy on turned images over training; dotted: of training images."""
-    from radialbeams.experiments import figures
+    from radialbeams.reproduce import figures
 
     figure = figures.new(figures.PAGE, 2.9)
     panels = figure.subplots(1, len(data))
@@ -399,7 +399,7 @@ def _curves(data: Sequence[Record]) -> Figure:
 
 def _angles(data: Sequence[Record]) -> Figure:
     """The error of the angle over training, for every way that has an angle."""
-    from radialbeams.experiments import figures
+    from radialbeams.reproduce import figures
 
     names = [name for name, way in WAYS.items() if way.localises]
     figure = figures.new(figures.PAGE, 2.7)
@@ -431,7 +431,7 @@ def _poses(task: Record) -> Figure:
     """Where each class comes to lie: up is upright, a long arrow is always the same pose."""
     from matplotlib import colormaps
 
-    from radialbeams.experiments import figures
+    from radialbeams.reproduce import figures
 
     names = [name for name in ("apart", "downstream", "both") if name in task["ways"]]
     figure = figures.new(figures.PAGE, 3.2)

@@ -6,8 +6,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from radialbeams.experiments.settings import Settings
-from radialbeams.experiments.trainings import Training
+from radialbeams.reproduce.settings import Settings
+from radialbeams.reproduce.trainings import Training
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

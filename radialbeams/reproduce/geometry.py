@@ -16,9 +16,6 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from radialbeams.demo import PICTURES
-from radialbeams.experiments.experiment import Experiment, Finding, Record, Records
-from radialbeams.experiments.pictures import decode, encode
-from radialbeams.experiments.settings import Settings
 from radialbeams.nn.beams import (
     Spacing,
     bresenham_pixels,
@@ -30,6 +27,9 @@ from radialbeams.nn.beams import (
     upper_bound,
 )
 from radialbeams.nn.rotation import rotate
+from radialbeams.reproduce.experiment import Experiment, Finding, Record, Records
+from radialbeams.reproduce.settings import Settings
+from radialbeams.reproduce.thumbnails import decode, encode
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -272,7 +272,7 @@ def draw(record: Record) -> dict[str, Figure]:
 
 
 def draw_lemmas(data: dict[str, Any]) -> Figure:
-    from radialbeams.experiments import figures
+    from radialbeams.reproduce import figures
 
     figure = figures.new(figures.PAGE, 6.9)
     (cover, over), (error, length), (bound, padding) = figure.subplots(3, 2)
@@ -338,7 +338,7 @@ WORDS = {"angle": "counted", "corrected": "corrected, 8/|B|", "printed": "printe
 
 def draw_bounds(axes: Axes, bounds: list[dict[str, Any]]) -> None:
     """Counts in units of the bound: both meanings, both spacings."""
-    from radialbeams.experiments import figures
+    from radialbeams.reproduce import figures
 
     kinds = (
         ("full", "angle", figures.BLUE, "o", "fill the square, equal angles"),
@@ -360,7 +360,7 @@ def draw_bounds(axes: Axes, bounds: list[dict[str, Any]]) -> None:
 
 
 def draw_padding(axes: Axes, rows: list[dict[str, Any]]) -> None:
-    from radialbeams.experiments import figures
+    from radialbeams.reproduce import figures
 
     names = ("A", "B", "C")
     for offset, row, colour in zip((-0.2, 0.2), rows, figures.COLOURS[:2], strict=True):
@@ -391,7 +391,7 @@ def draw_padding(axes: Axes, rows: list[dict[str, Any]]) -> None:
 def draw_beams(drawn: dict[str, Any]) -> Figure:
     from matplotlib.patches import Circle, Rectangle
 
-    from radialbeams.experiments import figures
+    from radialbeams.reproduce import figures
 
     image, inside = decode(drawn["picture"]), decode(drawn["inside"])
     counts = decode(drawn["readers"]).astype(float)

@@ -17,10 +17,10 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from radialbeams.front.module import Canonicalizer, Outputs, Reading, mean_direction
+from radialbeams.front.pose import Pose
 from radialbeams.nn.angles import circle_loss, to_unit
 from radialbeams.nn.bic import RingBIC
-from radialbeams.nn.module import Canonicalizer, Outputs, Reading, mean_direction
-from radialbeams.nn.pose import Pose
 from radialbeams.nn.ring import Posterior, answer, posterior, ring_loss
 
 # Which angle an image is turned back by, and which outputs its gradient moves.

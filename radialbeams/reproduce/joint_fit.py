@@ -12,7 +12,11 @@ from typing import Any, ClassVar, cast
 import torch
 from torch import Tensor
 
-from radialbeams.experiments.joint import (
+from radialbeams.front.pose import Pose
+from radialbeams.nn.angles import TURN, wrap
+from radialbeams.nn.bic import RingBIC
+from radialbeams.nn.rotation import REACH, blur, blur_sigma, gaussian_matrix, largest_view, render
+from radialbeams.reproduce.joint import (
     Classifier,
     Joint,
     Localisation,
@@ -22,10 +26,6 @@ from radialbeams.experiments.joint import (
     parameters,
     widened,
 )
-from radialbeams.nn.angles import TURN, wrap
-from radialbeams.nn.bic import RingBIC
-from radialbeams.nn.pose import Pose
-from radialbeams.nn.rotation import REACH, blur, blur_sigma, gaussian_matrix, largest_view, render
 from radialbeams.training.data import ImageSet
 from radialbeams.training.fit import Fit
 from radialbeams.training.recipe import Recipe

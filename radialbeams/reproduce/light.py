@@ -17,12 +17,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from radialbeams.experiments.experiment import Experiment, Finding, Record, Records
-from radialbeams.experiments.pictures import decode, encode
-from radialbeams.experiments.settings import QUICK, Settings
-from radialbeams.experiments.shipped import COIL100, Shipped, shipped
-from radialbeams.experiments.spheres import POSITIONS, Linear, photographed, spheres, unit
 from radialbeams.nn.angles import paper_equivalent, wrap
+from radialbeams.reproduce.experiment import Experiment, Finding, Record, Records
+from radialbeams.reproduce.pretrained import COIL100, Shipped, shipped
+from radialbeams.reproduce.settings import QUICK, Settings
+from radialbeams.reproduce.spheres import POSITIONS, Linear, photographed, spheres, unit
+from radialbeams.reproduce.thumbnails import decode, encode
 from radialbeams.training.data import ImageSet, load
 from radialbeams.training.evaluate import FLIP, predict_with
 from radialbeams.training.views import draw_angles
@@ -259,14 +259,14 @@ def draw(record: Record) -> dict[str, Figure]:
 
 
 def _colours() -> dict[str, str]:
-    from radialbeams.experiments import figures
+    from radialbeams.reproduce import figures
 
     return {"bic": figures.ORANGE, "ring": figures.BLUE}
 
 
 def draw_positions(data: Record) -> Figure:
     """The spheres, and below each the errors of both networks on both grounds."""
-    from radialbeams.experiments import figures
+    from radialbeams.reproduce import figures
 
     figure = figures.new(figures.PAGE, 4.6)
     top, *panels = figure.subplots(3, 1, height_ratios=(0.62, 1, 1), sharex=True)
@@ -318,7 +318,7 @@ def _draw_boxes(axes: Axes, row: Record, shift: float) -> None:
 
 def draw_answers(data: Record) -> Figure:
     """What the upright sphere is taken for, over the direction of the light."""
-    from radialbeams.experiments import figures
+    from radialbeams.reproduce import figures
 
     figure = figures.new(figures.PAGE, 2.9)
     panels = figure.subplots(1, 2, sharey=True)

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
-from radialbeams.experiments.experiment import Experiment, Finding, Record, Records
-from radialbeams.experiments.settings import Settings
 from radialbeams.nn.angles import circle_loss, paper_equivalent, to_unit
+from radialbeams.reproduce.experiment import Experiment, Finding, Record, Records
+from radialbeams.reproduce.settings import Settings
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -167,7 +167,7 @@ def draw(record: Record) -> dict[str, Figure]:
 
 
 def draw_surfaces(data: dict[str, Any]) -> Figure:
-    from radialbeams.experiments import figures
+    from radialbeams.reproduce import figures
 
     figure = figures.new(figures.PAGE, 2.3)
     left, middle, right = figure.subplots(1, 3, width_ratios=(1, 1, 1.15))
@@ -210,7 +210,7 @@ def draw_surfaces(data: dict[str, Any]) -> Figure:
 
 
 def draw_conversion(data: dict[str, Any]) -> Figure:
-    from radialbeams.experiments import figures
+    from radialbeams.reproduce import figures
 
     figure = figures.new(figures.COLUMN * 1.55, 2.2)
     left, right = figure.subplots(1, 2)

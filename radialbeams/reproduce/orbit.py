@@ -24,16 +24,16 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from radialbeams.experiments import paper
-from radialbeams.experiments.experiment import Experiment, Finding, Record, Records
-from radialbeams.experiments.homology import one_circle, pairwise
-from radialbeams.experiments.pictures import decode, encode
-from radialbeams.experiments.seeds import compare, spread
-from radialbeams.experiments.settings import QUICK, Settings
-from radialbeams.experiments.trainings import Training
-from radialbeams.experiments.trainings import load as load_trained
 from radialbeams.nn.angles import TURN
 from radialbeams.nn.bic import BIC, Network, build
+from radialbeams.reproduce import paper
+from radialbeams.reproduce.experiment import Experiment, Finding, Record, Records
+from radialbeams.reproduce.homology import one_circle, pairwise
+from radialbeams.reproduce.seed_statistics import compare, spread
+from radialbeams.reproduce.settings import QUICK, Settings
+from radialbeams.reproduce.thumbnails import decode, encode
+from radialbeams.reproduce.trainings import Training
+from radialbeams.reproduce.trainings import load as load_trained
 from radialbeams.training.data import load
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.views import PaperViews
@@ -369,7 +369,7 @@ def draw(record: Record) -> dict[str, Figure]:
 
 
 def draw_layouts(data: Record) -> Figure:
-    from radialbeams.experiments import figures
+    from radialbeams.reproduce import figures
 
     columns = max(sum(one["data"] == name for one in data["layouts"]) for name in DATA)
     figure = figures.new(figures.PAGE, 0.5 + 1.55 * figures.PAGE / max(columns, 3))
@@ -388,7 +388,7 @@ def draw_layouts(data: Record) -> Figure:
 
 
 def _draw_layout(axes: Axes, one: Record, beams: int) -> None:
-    from radialbeams.experiments import figures
+    from radialbeams.reproduce import figures
 
     figures.picture(axes)
     order = np.random.default_rng(0).permutation(len(one["directions"]))  # none always on top
@@ -422,7 +422,7 @@ PANELS = {
 
 def draw_table(cells: Sequence[Record]) -> Figure:
     """Every image a dot, for each kind of points; dotted: an exact circle, or chance."""
-    from radialbeams.experiments import figures
+    from radialbeams.reproduce import figures
 
     figure = figures.new(figures.PAGE, 2.3)
     panels = figure.subplots(1, 3, sharey=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any, TypedDict
 
-from radialbeams.experiments.settings import Settings
 from radialbeams.nn.bic import BICConfig
 from radialbeams.nn.rotation import largest_view
+from radialbeams.reproduce.settings import Settings
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.views import Protocol
 

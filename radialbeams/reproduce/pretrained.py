@@ -9,9 +9,9 @@ from typing import Any
 import torch
 
 from radialbeams import zoo
-from radialbeams.experiments.settings import Settings
 from radialbeams.nn.bic import Network
 from radialbeams.nn.pretrained import load_model
+from radialbeams.reproduce.settings import Settings
 from radialbeams.training.data import ImageSet, load
 from radialbeams.training.views import Views, make_views
 from radialbeams.training.weights import pick_device

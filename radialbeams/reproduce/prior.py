@@ -17,15 +17,15 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor
 
-from radialbeams.experiments import paper
-from radialbeams.experiments.experiment import Experiment, Finding, Record, Records
-from radialbeams.experiments.seeds import compare, finished, mean_curve, spread
-from radialbeams.experiments.settings import QUICK, Settings
-from radialbeams.experiments.trainings import Trained, Training, errors
 from radialbeams.nn.beams import BresenhamBeams
 from radialbeams.nn.bic import BIC, Network
 from radialbeams.nn.context import Hub
 from radialbeams.nn.prior import PRIOR_MODES, PriorMode, ToeplitzPrior
+from radialbeams.reproduce import paper
+from radialbeams.reproduce.experiment import Experiment, Finding, Record, Records
+from radialbeams.reproduce.seed_statistics import compare, finished, mean_curve, spread
+from radialbeams.reproduce.settings import QUICK, Settings
+from radialbeams.reproduce.trainings import Trained, Training, errors
 from radialbeams.training.fit import Fit
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.step import Step
@@ -334,13 +334,13 @@ def draw(record: Record) -> dict[str, Figure]:
 
 
 def _colours() -> dict[str, str]:
-    from radialbeams.experiments import figures
+    from radialbeams.reproduce import figures
 
     return {"off": figures.BLUE, "dynamic": figures.GREEN, "full": figures.ORANGE}
 
 
 def draw_curves(curves: dict[str, Any]) -> Figure:
-    from radialbeams.experiments import figures
+    from radialbeams.reproduce import figures
 
     figure = figures.new(figures.PAGE, 2.7)
     panels = figure.subplots(1, 2, sharey=True)
@@ -363,7 +363,7 @@ def draw_curves(curves: dict[str, Any]) -> Figure:
 
 def draw_variants(cells: Sequence[Record]) -> Figure:
     """Every seed a dot: the errors, and how often the brightest diagonal is the right one."""
-    from radialbeams.experiments import figures
+    from radialbeams.reproduce import figures
 
     figure = figures.new(figures.PAGE, 3.1)
     left, right = figure.subplots(1, 2)

@@ -12,11 +12,11 @@ from dataclasses import fields, replace
 from typing import TYPE_CHECKING, Any
 
 from radialbeams import zoo
-from radialbeams.experiments.experiment import Experiment, Finding, Record, Records
-from radialbeams.experiments.seeds import mean_curve, spread
-from radialbeams.experiments.settings import QUICK, Settings
-from radialbeams.experiments.trainings import Training
 from radialbeams.nn.bic import BICConfig
+from radialbeams.reproduce.experiment import Experiment, Finding, Record, Records
+from radialbeams.reproduce.seed_statistics import mean_curve, spread
+from radialbeams.reproduce.settings import QUICK, Settings
+from radialbeams.reproduce.trainings import Training
 from radialbeams.training.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -130,7 +130,7 @@ def draw(record: Record) -> dict[str, Figure]:
 
 
 def draw_seeds(sets: Mapping[str, Any]) -> Figure:
-    from radialbeams.experiments import figures
+    from radialbeams.reproduce import figures
 
     figure = figures.new(figures.PAGE, 2.5)
     dots, *panels = figure.subplots(1, 3)

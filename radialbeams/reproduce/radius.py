@@ -15,13 +15,13 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from radialbeams.experiments.experiment import Experiment, Finding, Record, Records
-from radialbeams.experiments.settings import QUICK, Settings
-from radialbeams.experiments.shipped import HeldOut, open_shipped
 from radialbeams.nn.angles import angular_error, from_unit
 from radialbeams.nn.bic import BIC, Network
 from radialbeams.nn.encoder import spatial_table
 from radialbeams.nn.ring import answer, posterior
+from radialbeams.reproduce.experiment import Experiment, Finding, Record, Records
+from radialbeams.reproduce.pretrained import HeldOut, open_shipped
+from radialbeams.reproduce.settings import QUICK, Settings
 from radialbeams.training.evaluate import summarise
 from radialbeams.training.views import draw_angles
 
@@ -218,7 +218,7 @@ def draw(record: Record) -> dict[str, Figure]:
 
 def draw_parts(models: Mapping[str, Any]) -> Figure:
     """One panel a model: inner and outer part masked, in both fills, over the share hidden."""
-    from radialbeams.experiments import figures as look
+    from radialbeams.reproduce import figures as look
 
     figure = look.new(look.PAGE, 4.6)
     panels = figure.subplots(2, 2, sharex=True, sharey=True).flat
@@ -256,7 +256,7 @@ def draw_parts(models: Mapping[str, Any]) -> Figure:
 
 def draw_bands(models: Mapping[str, Any]) -> Figure:
     """Which eighth is missed most."""
-    from radialbeams.experiments import figures as look
+    from radialbeams.reproduce import figures as look
 
     figure = look.new(look.PAGE, 2.4)
     panels = figure.subplots(1, 2, sharey=True)

@@ -7,7 +7,7 @@ from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:  # it needs torch, and a list of names does not
-    from radialbeams.experiments.experiment import Experiment
+    from radialbeams.reproduce.experiment import Experiment
 
 ALL = "all"
 SUMMARIES = {
@@ -51,4 +51,4 @@ def chosen(name: str) -> list[str]:
 
 
 def _module(name: str) -> str:
-    return f"radialbeams.experiments.{name.replace('-', '_')}"
+    return f"radialbeams.reproduce.{name.replace('-', '_')}"

@@ -9,11 +9,11 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
-from radialbeams.experiments import registry
-from radialbeams.experiments.experiment import Experiment, Finding, Record, Records
-from radialbeams.experiments.records import write_record
-from radialbeams.experiments.settings import Settings
-from radialbeams.experiments.trainings import complete
+from radialbeams.reproduce import registry
+from radialbeams.reproduce.experiment import Experiment, Finding, Record, Records
+from radialbeams.reproduce.records import write_record
+from radialbeams.reproduce.settings import Settings
+from radialbeams.reproduce.trainings import complete
 from radialbeams.training.weights import pick_device
 
 
@@ -99,7 +99,7 @@ def command(name: str, settings: Settings) -> str:
 def draw(experiment: Experiment, place: Path) -> list[Path]:
     """NAME*.png and .svg beside NAME.json."""
     _need_matplotlib()
-    from radialbeams.experiments import figures
+    from radialbeams.reproduce import figures
 
     found: dict[str, Any] = json.loads(place.read_text(encoding="utf-8"))
     files = []

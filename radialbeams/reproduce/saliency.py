@@ -19,17 +19,17 @@ import torch.nn.functional as F
 from numpy.typing import NDArray
 from torch import Tensor
 
-from radialbeams.experiments.experiment import Experiment, Finding, Record, Records
-from radialbeams.experiments.pictures import decode, encode
-from radialbeams.experiments.seeds import spread
-from radialbeams.experiments.settings import QUICK, Settings
-from radialbeams.experiments.shipped import COIL100, shipped
-from radialbeams.experiments.trainings import Training
-from radialbeams.experiments.trainings import load as load_trained
 from radialbeams.nn.angles import angular_error, to_unit
 from radialbeams.nn.bic import BICConfig, Network, RingBIC
 from radialbeams.nn.ring import posterior
 from radialbeams.nn.rotation import PADDINGS, Padding, disc, rotate
+from radialbeams.reproduce.experiment import Experiment, Finding, Record, Records
+from radialbeams.reproduce.pretrained import COIL100, shipped
+from radialbeams.reproduce.seed_statistics import spread
+from radialbeams.reproduce.settings import QUICK, Settings
+from radialbeams.reproduce.thumbnails import decode, encode
+from radialbeams.reproduce.trainings import Training
+from radialbeams.reproduce.trainings import load as load_trained
 from radialbeams.training.data import ImageSet, load
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.views import PaperViews, Views, draw_angles
@@ -393,7 +393,7 @@ TITLES: Mapping[str, str] = {
 
 
 def draw_maps(pictures: Sequence[Record]) -> Figure:
-    from radialbeams.experiments import figures
+    from radialbeams.reproduce import figures
 
     figure = figures.new(figures.PAGE, 4.35)
     blocks: Any = figure.subfigures(2, 2, wspace=0.04, hspace=0.03)
@@ -417,7 +417,7 @@ KINDS = {
 
 
 def draw_measured(rows: Sequence[Record]) -> Figure:
-    from radialbeams.experiments import figures
+    from radialbeams.reproduce import figures
 
     figure = figures.new(figures.PAGE, 2.6)
     quarters, anywhere, where = figure.subplots(1, 3, width_ratios=(1, 1, 1.05))

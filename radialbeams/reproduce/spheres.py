@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from radialbeams.experiments.settings import Settings
+from radialbeams.reproduce.settings import Settings
 from radialbeams.training.weights import write_whole
 
 Linear = NDArray[np.float32]

@@ -24,9 +24,9 @@ from typing import Any
 
 import torch
 
-from radialbeams.experiments.records import write_record
-from radialbeams.experiments.settings import Settings
 from radialbeams.nn.bic import Network, build
+from radialbeams.reproduce.records import write_record
+from radialbeams.reproduce.settings import Settings
 from radialbeams.training.data import ImageSet
 from radialbeams.training.data import load as load_images
 from radialbeams.training.evaluate import Evaluation, evaluate, predict_with
@@ -313,7 +313,7 @@ def _short(value: float) -> float:
 def _in_processes(experiment: str, missing: Sequence[Training], settings: Settings) -> None:
     """The same trainings in processes that share the folder; each takes what none has claimed."""
     count = min(settings.jobs, len(missing))
-    words = [sys.executable, "-m", "radialbeams.experiments", experiment]
+    words = [sys.executable, "-m", "radialbeams.reproduce", experiment]
     words += ["--trainings-only", "--out", str(settings.folder), "--devices", settings.devices]
     words += ["--quick"] if settings.quick else []
     words += [] if settings.data is None else ["--data", str(settings.data)]

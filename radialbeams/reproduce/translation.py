@@ -15,14 +15,14 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from radialbeams.experiments import paper
-from radialbeams.experiments.experiment import Experiment, Finding, Record, Records
-from radialbeams.experiments.seeds import compare, spread
-from radialbeams.experiments.settings import QUICK, Settings
-from radialbeams.experiments.shipped import open_shipped
-from radialbeams.experiments.trainings import Trained, Training
 from radialbeams.nn.angles import angular_error
 from radialbeams.nn.bic import Network
+from radialbeams.reproduce import paper
+from radialbeams.reproduce.experiment import Experiment, Finding, Record, Records
+from radialbeams.reproduce.pretrained import open_shipped
+from radialbeams.reproduce.seed_statistics import compare, spread
+from radialbeams.reproduce.settings import QUICK, Settings
+from radialbeams.reproduce.trainings import Trained, Training
 from radialbeams.training.data import ImageSet
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.views import PaperViews, Views, draw_angles
@@ -270,7 +270,7 @@ def draw(record: Record) -> dict[str, Figure]:
 
 
 def _colours(models: Sequence[str]) -> dict[str, str]:
-    from radialbeams.experiments import figures
+    from radialbeams.reproduce import figures
 
     colours = (
         *(figures.SKY, figures.BLUE, figures.BLACK),
@@ -282,7 +282,7 @@ def _colours(models: Sequence[str]) -> dict[str, str]:
 def draw_violins(data: dict[str, Any]) -> Figure:
     from matplotlib.patches import Patch
 
-    from radialbeams.experiments import figures
+    from radialbeams.reproduce import figures
 
     models = data["models"]
     colours = _colours(list(models))
@@ -344,7 +344,7 @@ def _violins(
 
 
 def draw_means(data: dict[str, Any]) -> Figure:
-    from radialbeams.experiments import figures
+    from radialbeams.reproduce import figures
 
     models = data["models"]
     colours = _colours(list(models))

@@ -14,10 +14,9 @@ from typing import Any
 
 import torch
 from safetensors.torch import save_file
-from torch import Tensor
+from torch import Tensor, nn
 
 from radialbeams.nn.bic import Network
-from radialbeams.nn.folding import is_folded
 from radialbeams.nn.pretrained import DamagedWeights, load_model, read_card, sha256
 
 # Reading is the network's own part, since those who only use one read too.
@@ -72,7 +71,7 @@ def save_model(
     """
     weights = stem.with_name(stem.name + ".safetensors")
     tensors = model.state_dict()
-    if is_folded(model):
+    if _is_folded(model):
         raise ValueError(
             "This network was folded for inference: its norms are gone, and no config describes "
             "it. Save the one that it was made of."
@@ -89,6 +88,12 @@ def save_model(
     }
     write_card(stem.with_name(stem.name + ".json"), full)
     return full
+
+
+def _is_folded(network: nn.Module) -> bool:
+    """Whether `front.folding` made it: an identity stands where a norm was."""
+    norms = [part for name, part in network.named_modules() if name.endswith("_norm")]
+    return any(isinstance(part, nn.Identity) for part in norms)
 
 
 def _rounded(tensor: Tensor) -> Tensor:

@@ -15,9 +15,9 @@ from conftest import TINY_RING
 from safetensors.torch import save_file
 from torch import nn
 
+from radialbeams.front.module import Canonicalizer
+from radialbeams.front.pose import Pose
 from radialbeams.nn.bic import build
-from radialbeams.nn.module import Canonicalizer
-from radialbeams.nn.pose import Pose
 
 
 def main(folder: Path, rank: int) -> None:

@@ -10,7 +10,7 @@ import torch
 from conftest import easy_images
 from torch import Tensor
 
-from radialbeams.experiments.accuracy import (
+from radialbeams.front.accuracy import (
     TURNS,
     Found,
     Task,
@@ -23,9 +23,9 @@ from radialbeams.experiments.accuracy import (
     tally,
     turned_back,
 )
+from radialbeams.front.module import Canonicalizer
 from radialbeams.nn.angles import angular_error, to_unit
 from radialbeams.nn.bic import BICConfig
-from radialbeams.nn.module import Canonicalizer
 from radialbeams.nn.rotation import rotate
 
 PARENTS = easy_images(12).images / 255

@@ -11,7 +11,7 @@ from PIL import Image
 from torch import Tensor, nn
 
 from radialbeams.demo import PICTURES
-from radialbeams.experiments.classifiers import Classifier, load_classifier
+from radialbeams.front.classifiers import Classifier, load_classifier
 from radialbeams.training.export import write_onnx
 
 

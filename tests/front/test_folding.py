@@ -11,9 +11,9 @@ from conftest import TINY_RING
 from torch import Tensor, nn
 
 from radialbeams import zoo
+from radialbeams.front.folding import folded
+from radialbeams.front.module import Canonicalizer
 from radialbeams.nn.bic import BICConfig, build
-from radialbeams.nn.folding import folded
-from radialbeams.nn.module import Canonicalizer
 from radialbeams.nn.pretrained import load_model
 from radialbeams.training.weights import save_model
 

@@ -10,12 +10,12 @@ import pytest
 import torch
 
 from radialbeams import zoo
-from radialbeams.nn.module import Canonicalizer
+from radialbeams.front.module import Canonicalizer
 
 pytest.importorskip("huggingface_hub")
 
-from radialbeams.training import hub
-from radialbeams.training.hub import HubCanonicalizer
+from radialbeams.front import hub
+from radialbeams.front.hub import HubCanonicalizer
 
 
 @pytest.fixture

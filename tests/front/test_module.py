@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import math
+import os
 import subprocess
 import sys
 from dataclasses import replace
@@ -12,7 +13,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
-from conftest import TINY_RING
+from conftest import ROOT, TINY_RING
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from PIL import Image
@@ -21,17 +22,17 @@ from torch import Tensor, nn
 
 from radialbeams import zoo
 from radialbeams.canonicalizer import Canonicalizer as LightCanonicalizer
+from radialbeams.front.module import CROPS_AT_ONCE, Canonicalizer, mean_direction
+from radialbeams.front.pose import Pose
+from radialbeams.front.view_geometry import Sight, _convolved, cut, lanczos
 from radialbeams.images.views import view
 from radialbeams.nn.angles import angular_error, to_unit
 from radialbeams.nn.bic import BICConfig, build
-from radialbeams.nn.module import CROPS_AT_ONCE, Canonicalizer, mean_direction
-from radialbeams.nn.pose import Pose
 from radialbeams.nn.pretrained import DamagedWeights
 from radialbeams.nn.ring import Posterior
-from radialbeams.nn.sight import Sight, _convolved, cut, lanczos
 from radialbeams.training.views import LeakfreeViews
 
-PICTURES = Path(__file__).parents[1] / "radialbeams" / "pictures"
+PICTURES = ROOT / "radialbeams" / "pictures"
 
 
 def picture(name: str, size: tuple[int, int] = (256, 256)) -> Image.Image:
@@ -432,9 +433,10 @@ def test_it_exports_with_any_batch(tiny: Canonicalizer, images: Tensor, tmp_path
 
 def test_it_trains_under_ddp(tmp_path: Path) -> None:
     """Two processes with images of their own end with the same gradients, the mean of both."""
-    command = [sys.executable, str(Path(__file__).parent / "ddp.py"), str(tmp_path)]
+    command = [sys.executable, str(Path(__file__).with_name("ddp.py")), str(tmp_path)]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     # In processes of their own, so that one that waits for another in vain can be ended.
-    processes = [subprocess.Popen([*command, str(rank)]) for rank in range(2)]
+    processes = [subprocess.Popen([*command, str(rank)], env=environment) for rank in range(2)]
     try:
         assert [process.wait(timeout=240) for process in processes] == [0, 0]
     finally:

@@ -12,11 +12,11 @@ import torch
 from conftest import TINY_RING
 from torch import Tensor, nn
 
+from radialbeams.front import pipeline
+from radialbeams.front.module import Canonicalizer
+from radialbeams.front.pipeline import OUTPUTS, export_pipeline
 from radialbeams.nn.bic import build
-from radialbeams.nn.module import Canonicalizer
-from radialbeams.training import pipeline
 from radialbeams.training.export import ParityError
-from radialbeams.training.pipeline import OUTPUTS, export_pipeline
 
 Made = tuple[Path, Canonicalizer, nn.Module, Tensor, float]
 

@@ -10,9 +10,9 @@ from hypothesis import assume, example, given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from radialbeams.nn import sampling
-from radialbeams.nn.affine import Canvas, canvas_size, corners, enclosed, inverted
-from radialbeams.nn.pose import Pose
+from radialbeams.front import sampling
+from radialbeams.front.affine import Canvas, canvas_size, corners, enclosed, inverted
+from radialbeams.front.pose import Pose
 from radialbeams.nn.rotation import rotate
 
 angles = st.floats(0, 2 * math.pi)

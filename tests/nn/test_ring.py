@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 import torch
 
-from radialbeams.answers import read_posterior
 from radialbeams.nn.angles import TURN, angular_error, wrap
 from radialbeams.nn.bic import BICConfig, RingBIC
 from radialbeams.nn.ring import (
@@ -30,6 +29,7 @@ from radialbeams.nn.ring import (
     ring_loss,
     symmetry,
 )
+from radialbeams.posterior import read_posterior
 
 
 def small_config(**changes: object) -> BICConfig:

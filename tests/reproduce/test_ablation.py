@@ -8,9 +8,9 @@ from typing import Any
 
 import pytest
 
-from radialbeams.experiments import ablation
-from radialbeams.experiments.experiment import Record
-from radialbeams.experiments.settings import QUICK, Settings
+from radialbeams.reproduce import ablation
+from radialbeams.reproduce.experiment import Record
+from radialbeams.reproduce.settings import QUICK, Settings
 
 
 def records(settings: Settings, mean: Any) -> dict[str, Record]:
@@ -63,7 +63,7 @@ def test_the_verdict_follows_from_the_errors() -> None:
 
 @pytest.mark.parametrize("mean", [hub_matters, lambda variant: None])
 def test_the_figures_need_nothing_but_json(mean: Any, tmp_path: Path) -> None:
-    from radialbeams.experiments import figures
+    from radialbeams.reproduce import figures
 
     settings = Settings(quick=True)
     finding = ablation.run(settings, records(settings, mean))

@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 import torch
 
-from radialbeams.experiments import beam_length
-from radialbeams.experiments.border_canary import CanaryFit, CanaryStep, read_off_noise, squared
-from radialbeams.experiments.experiment import Record
-from radialbeams.experiments.settings import QUICK, Settings
 from radialbeams.nn.angles import to_unit
 from radialbeams.nn.beams import named_length
 from radialbeams.nn.bic import BICConfig
+from radialbeams.reproduce import beam_length
+from radialbeams.reproduce.border_canary import CanaryFit, CanaryStep, read_off_noise, squared
+from radialbeams.reproduce.experiment import Record
+from radialbeams.reproduce.settings import QUICK, Settings
 from radialbeams.training.data import ImageSet
 from radialbeams.training.recipe import Recipe
 
@@ -114,7 +114,7 @@ def test_a_canary_sees_noise_and_nothing_of_the_images(tmp_path: Path) -> None:
 
 
 def test_a_canary_reads_the_black_border_off_noise(tmp_path: Path) -> None:
-    from radialbeams.experiments.trainings import Trained
+    from radialbeams.reproduce.trainings import Trained
 
     fit, recipe = canary_fit(tmp_path, "C", 150)
     fit.run()
@@ -143,7 +143,7 @@ def test_the_answer_follows_from_the_losses() -> None:
 
 @pytest.mark.usefixtures("without_data")
 def test_the_figures_need_nothing_but_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from radialbeams.experiments import figures
+    from radialbeams.reproduce import figures
 
     settings = Settings(quick=True)
     finding = beam_length.run(settings, records(settings, border_is_read))
@@ -163,7 +163,7 @@ def test_the_figures_need_nothing_but_json(tmp_path: Path, monkeypatch: pytest.M
 
 
 def test_the_adaptive_padding_has_the_colour_of_the_corner() -> None:
-    from radialbeams.experiments.pictures import decode
+    from radialbeams.reproduce.thumbnails import decode
 
     pixels = torch.full((1, 3, 16, 16), 40, dtype=torch.uint8)
     drawn = beam_length.pictures_of(pixels)

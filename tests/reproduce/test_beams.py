@@ -9,11 +9,11 @@ from typing import Any
 
 import pytest
 
-from radialbeams.experiments import beams
-from radialbeams.experiments.experiment import Record
-from radialbeams.experiments.seeds import compare, mean_curve, spread
-from radialbeams.experiments.settings import QUICK, Settings
 from radialbeams.nn.beams import named_length
+from radialbeams.reproduce import beams
+from radialbeams.reproduce.experiment import Record
+from radialbeams.reproduce.seed_statistics import compare, mean_curve, spread
+from radialbeams.reproduce.settings import QUICK, Settings
 
 
 def records(settings: Settings, loss: Any) -> dict[str, Record]:
@@ -112,7 +112,7 @@ def test_the_training_loss_is_that_of_the_end() -> None:
 
 
 def test_the_figures_need_nothing_but_json(tmp_path: Path) -> None:
-    from radialbeams.experiments import figures
+    from radialbeams.reproduce import figures
 
     settings = Settings(quick=True)
     finding = beams.run(settings, records(settings, so2_fixed_is_worse))

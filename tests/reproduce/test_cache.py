@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from radialbeams.experiments.kept import once
+from radialbeams.reproduce.cache import once
 
 
 def test_what_was_measured_is_kept_with_its_time(tmp_path: Path) -> None:

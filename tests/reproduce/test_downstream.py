@@ -14,11 +14,11 @@ import pytest
 import torch
 from PIL import Image
 
-from radialbeams.experiments import downstream, downstream_sets
-from radialbeams.experiments.accuracy import LINES
-from radialbeams.experiments.classifiers import Classifier
-from radialbeams.experiments.reproduce import command, reproduce
-from radialbeams.experiments.settings import Settings
+from radialbeams.front.accuracy import LINES
+from radialbeams.front.classifiers import Classifier
+from radialbeams.reproduce import downstream, downstream_sets
+from radialbeams.reproduce.runner import command, reproduce
+from radialbeams.reproduce.settings import Settings
 from radialbeams.training.data import DataNotFound, ImageSet
 
 rng = np.random.default_rng(0)

@@ -12,9 +12,12 @@ import pytest
 import torch
 from torch import nn
 
-from radialbeams.experiments import end_to_end, reproduce, trainings
-from radialbeams.experiments.end_to_end import VARIANTS, WAYS, Task
-from radialbeams.experiments.joint import (
+from radialbeams.front.module import Canonicalizer, mean_direction
+from radialbeams.nn.bic import BICConfig, RingBIC
+from radialbeams.nn.ring import answer, posterior
+from radialbeams.reproduce import end_to_end, runner, trainings
+from radialbeams.reproduce.end_to_end import VARIANTS, WAYS, Task
+from radialbeams.reproduce.joint import (
     Classifier,
     Joint,
     Localisation,
@@ -23,7 +26,7 @@ from radialbeams.experiments.joint import (
     losses,
     parameters,
 )
-from radialbeams.experiments.joint_fit import (
+from radialbeams.reproduce.joint_fit import (
     Design,
     JointFit,
     TurnedImages,
@@ -31,10 +34,7 @@ from radialbeams.experiments.joint_fit import (
     joint_network,
     judge,
 )
-from radialbeams.experiments.settings import Settings
-from radialbeams.nn.bic import BICConfig, RingBIC
-from radialbeams.nn.module import Canonicalizer, mean_direction
-from radialbeams.nn.ring import answer, posterior
+from radialbeams.reproduce.settings import Settings
 from radialbeams.training.data import ImageSet
 from radialbeams.training.fit import Progress
 from radialbeams.training.leaks import Effort
@@ -314,12 +314,12 @@ def test_the_experiment_runs_resumes_and_draws(
     monkeypatch.setattr(end_to_end, "tasks", tiny)
     monkeypatch.setattr(trainings, "_read_images", lambda *asked: drawn(asked[-1]))
     asked = Settings(quick=True, out=tmp_path, devices="cpu")
-    reproduce.reproduce("end-to-end", asked, trainings_only=True)
+    runner.reproduce("end-to-end", asked, trainings_only=True)
     runs = sorted(asked.runs("end-to-end").glob("*.json"))
     assert len(runs) == 2 * len(WAYS)
     runs[0].unlink()
     left = {path: path.stat().st_mtime_ns for path in runs[1:]}
-    files = reproduce.reproduce("end-to-end", asked)
+    files = runner.reproduce("end-to-end", asked)
     assert runs[0].is_file()  # the one that was missing, and no other
     assert {path: path.stat().st_mtime_ns for path in left} == left
     assert {path.name for path in files} >= {"end-to-end.json", "end-to-end-curves.png"}

@@ -16,14 +16,14 @@ import torch
 from matplotlib.figure import Figure
 
 from radialbeams.cli import main
-from radialbeams.experiments import figures, pictures, registry, reproduce, trainings
-from radialbeams.experiments.__main__ import main as without_typer
-from radialbeams.experiments.experiment import Experiment, Finding
-from radialbeams.experiments.records import write_record
-from radialbeams.experiments.seeds import compare, spread
-from radialbeams.experiments.settings import Settings
-from radialbeams.experiments.trainings import Training, complete, read
 from radialbeams.nn.bic import BICConfig
+from radialbeams.reproduce import figures, registry, runner, thumbnails, trainings
+from radialbeams.reproduce.__main__ import main as without_typer
+from radialbeams.reproduce.experiment import Experiment, Finding
+from radialbeams.reproduce.records import write_record
+from radialbeams.reproduce.seed_statistics import compare, spread
+from radialbeams.reproduce.settings import Settings
+from radialbeams.reproduce.trainings import Training, complete, read
 from radialbeams.training.fit import Fit
 from radialbeams.training.recipe import Recipe
 
@@ -75,7 +75,7 @@ def toy(two: list[Training], monkeypatch: pytest.MonkeyPatch) -> Experiment:
 
 @pytest.mark.usefixtures("toy")
 def test_an_experiment_leaves_its_json_and_its_figures(tmp_path: Path) -> None:
-    files = reproduce.reproduce(NAME, settings(tmp_path))
+    files = runner.reproduce(NAME, settings(tmp_path))
     assert [path.relative_to(tmp_path).as_posix() for path in files] == [
         f"{NAME}.json",
         *(f"{NAME}{suffix}.{ending}" for suffix in ("", "-more") for ending in ("png", "svg")),
@@ -95,21 +95,21 @@ def test_figures_are_drawn_again_from_json_alone(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = settings(tmp_path)
-    files = reproduce.reproduce(NAME, asked)
+    files = runner.reproduce(NAME, asked)
     before = {path: path.read_bytes() for path in files}
     for path in files[1:]:
         path.unlink()
     for path in asked.runs(NAME).glob("*.json"):
         path.unlink()
     monkeypatch.setattr(trainings, "_run", lambda *_: pytest.fail("trained"))
-    assert reproduce.reproduce(NAME, asked, redraw=True) == files
+    assert runner.reproduce(NAME, asked, redraw=True) == files
     assert {path: path.read_bytes() for path in files} == before
 
 
 @pytest.mark.usefixtures("toy")
 def test_there_is_nothing_to_draw_before_a_run(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="Run it first, without --redraw"):
-        reproduce.reproduce(NAME, settings(tmp_path), redraw=True)
+        runner.reproduce(NAME, settings(tmp_path), redraw=True)
 
 
 @pytest.mark.usefixtures("toy")
@@ -117,21 +117,21 @@ def test_trainings_only_leaves_what_a_later_call_draws(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = settings(tmp_path)
-    files = reproduce.reproduce(NAME, asked, trainings_only=True)
+    files = runner.reproduce(NAME, asked, trainings_only=True)
     assert files == [asked.runs(NAME) / f"{name}.json" for name in ("first", "second")]
     assert not (tmp_path / f"{NAME}.json").exists()
     monkeypatch.setattr(trainings, "_run", lambda *_: pytest.fail("trained again"))
-    assert reproduce.reproduce(NAME, asked)[0] == tmp_path / f"{NAME}.json"
+    assert runner.reproduce(NAME, asked)[0] == tmp_path / f"{NAME}.json"
 
 
 @pytest.mark.usefixtures("toy")
 def test_without_matplotlib_the_extra_is_named_before_anything_runs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(reproduce, "find_spec", lambda name: None)
+    monkeypatch.setattr(runner, "find_spec", lambda name: None)
     monkeypatch.setattr(trainings, "_run", lambda *_: pytest.fail("trained"))
     with pytest.raises(ValueError, match=r"\.\[experiments\].*--trainings-only"):
-        reproduce.reproduce(NAME, settings(tmp_path))
+        runner.reproduce(NAME, settings(tmp_path))
 
 
 def test_only_quick_figures_are_marked(tmp_path: Path) -> None:
@@ -280,7 +280,7 @@ def test_two_trainings_of_one_name_are_refused(two: list[Training], tmp_path: Pa
 def test_a_claim_is_for_one_process_and_dies_with_it(tmp_path: Path) -> None:
     place = tmp_path / "claimed"
     code = (
-        "import sys; from pathlib import Path; from radialbeams.experiments.trainings import "
+        "import sys; from pathlib import Path; from radialbeams.reproduce.trainings import "
         "_claimed; c = _claimed(Path(sys.argv[1])); print(c.__enter__(), flush=True); input()"
     )
     words = [sys.executable, "-c", code, str(place)]
@@ -401,10 +401,10 @@ def test_one_that_fails_does_not_stop_the_rest(
 def test_the_command_names_the_extra(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    from radialbeams.cli import experiments
+    from radialbeams.cli import reproduce
 
     missing = {"matplotlib"}
-    monkeypatch.setattr(experiments, "find_spec", lambda name: None if name in missing else name)
+    monkeypatch.setattr(reproduce, "find_spec", lambda name: None if name in missing else name)
     assert main(["reproduce", NAME]) == 1
     assert "needs matplotlib" in (said := capsys.readouterr().err)
     assert '-e ".[experiments]"' in said
@@ -423,8 +423,8 @@ def test_labels_keep_apart_and_move_as_little_as_they_must() -> None:
 
 def test_pictures_survive_json() -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (8, 9, 3), dtype=np.uint8)
-    text = json.loads(json.dumps(pictures.encode(pixels)))
-    assert np.array_equal(pictures.decode(text), pixels)
+    text = json.loads(json.dumps(thumbnails.encode(pixels)))
+    assert np.array_equal(thumbnails.decode(text), pixels)
 
 
 def test_two_kinds_of_runs_differ_only_beyond_chance() -> None:

@@ -8,9 +8,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from radialbeams.experiments import geometry
-from radialbeams.experiments.settings import Settings
 from radialbeams.nn.beams import count_pixels, margin, upper_bound
+from radialbeams.reproduce import geometry
+from radialbeams.reproduce.settings import Settings
 
 
 def test_the_row_of_the_papers_setting() -> None:
@@ -58,7 +58,7 @@ def test_length_a_reads_no_padding_and_is_shorter_than_it_must_be() -> None:
 
 
 def test_the_drawing_needs_nothing_but_json() -> None:
-    from radialbeams.experiments import figures
+    from radialbeams.reproduce import figures
 
     drawn = json.loads(json.dumps(geometry.drawing()))
     counts = geometry.decode(drawn["readers"])
@@ -68,7 +68,7 @@ def test_the_drawing_needs_nothing_but_json() -> None:
 
 
 def test_the_lemmas_are_drawn_for_every_thickness(tmp_path: Path) -> None:
-    from radialbeams.experiments import figures
+    from radialbeams.reproduce import figures
 
     data = {
         "by_beams": [geometry.lemmas(b, 64, e) for e in geometry.EPSILONS for b in (8, 32)],

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 import torch
 
-from radialbeams.experiments import light, spheres
-from radialbeams.experiments.reproduce import reproduce
-from radialbeams.experiments.settings import Settings
-from radialbeams.experiments.shipped import shipped
-from radialbeams.experiments.spheres import POSITIONS, Linear, photographed
+from radialbeams.reproduce import light, spheres
+from radialbeams.reproduce.pretrained import shipped
+from radialbeams.reproduce.runner import reproduce
+from radialbeams.reproduce.settings import Settings
+from radialbeams.reproduce.spheres import POSITIONS, Linear, photographed
 from radialbeams.training.data import ImageSet
 
 

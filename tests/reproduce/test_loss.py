@@ -9,10 +9,10 @@ from pathlib import Path
 import pytest
 import torch
 
-from radialbeams.experiments import loss
-from radialbeams.experiments.reproduce import reproduce
-from radialbeams.experiments.settings import Settings
 from radialbeams.nn.angles import circle_loss
+from radialbeams.reproduce import loss
+from radialbeams.reproduce.runner import reproduce
+from radialbeams.reproduce.settings import Settings
 
 
 def test_the_terms_add_up_to_the_loss() -> None:

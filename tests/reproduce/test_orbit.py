@@ -11,9 +11,9 @@ import pytest
 import torch
 from conftest import SIZE, TINY_RING, easy_images
 
-from radialbeams.experiments import homology, orbit
-from radialbeams.experiments.settings import Settings
 from radialbeams.nn.bic import BIC, build
+from radialbeams.reproduce import homology, orbit
+from radialbeams.reproduce.settings import Settings
 
 STEPS = np.arange(32) * 2 * math.pi / 32
 CIRCLE = np.stack((np.cos(STEPS), np.sin(STEPS)), axis=1)
@@ -187,7 +187,7 @@ def test_trainings_are_the_paper_s() -> None:
 
 
 def test_figures_come_from_json_and_show_no_faces(tmp_path: Path) -> None:
-    from radialbeams.experiments import figures
+    from radialbeams.reproduce import figures
 
     rng = np.random.default_rng(0)
     layouts = []

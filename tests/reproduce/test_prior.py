@@ -11,13 +11,13 @@ from typing import Any
 import pytest
 import torch
 
-from radialbeams.experiments import prior
-from radialbeams.experiments.experiment import Record
-from radialbeams.experiments.settings import QUICK, Settings
-from radialbeams.experiments.trainings import Trained
 from radialbeams.nn.beams import bresenham_pixels
 from radialbeams.nn.bic import BICConfig
 from radialbeams.nn.prior import ToeplitzPrior, prior_loss
+from radialbeams.reproduce import prior
+from radialbeams.reproduce.experiment import Record
+from radialbeams.reproduce.settings import QUICK, Settings
+from radialbeams.reproduce.trainings import Trained
 from radialbeams.training.data import ImageSet
 from radialbeams.training.fit import Fit
 from radialbeams.training.recipe import Recipe
@@ -153,7 +153,7 @@ def test_it_is_said_when_the_prior_did_its_own_job() -> None:
 
 
 def test_quick_settings_answer_nothing(tmp_path: Path) -> None:
-    from radialbeams.experiments import figures
+    from radialbeams.reproduce import figures
 
     settings = Settings(quick=True)
     finding = prior.run(settings, records(settings, lambda variant, mode: 0.5))

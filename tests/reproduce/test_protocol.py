@@ -7,12 +7,12 @@ from collections import Counter
 from dataclasses import replace
 from pathlib import Path
 
-from radialbeams.experiments import protocol
-from radialbeams.experiments.experiment import Record
-from radialbeams.experiments.settings import QUICK, Settings
-from radialbeams.training.recipe import Recipe
+from conftest import ROOT
 
-ROOT = Path(__file__).parents[1]
+from radialbeams.reproduce import protocol
+from radialbeams.reproduce.experiment import Record
+from radialbeams.reproduce.settings import QUICK, Settings
+from radialbeams.training.recipe import Recipe
 
 
 def records(settings: Settings) -> dict[str, Record]:
@@ -47,7 +47,7 @@ def test_the_recipes_are_those_that_the_models_were_shipped_from() -> None:
 
 
 def test_the_spread_is_said_and_drawn(tmp_path: Path) -> None:
-    from radialbeams.experiments import figures
+    from radialbeams.reproduce import figures
 
     finding = protocol.run(Settings(), records(Settings()))
     assert (

@@ -9,10 +9,10 @@ from typing import Any
 import pytest
 import torch
 
-from radialbeams.experiments import radius
-from radialbeams.experiments.radius import Mask
-from radialbeams.experiments.shipped import HeldOut
 from radialbeams.nn.bic import BICConfig, build
+from radialbeams.reproduce import radius
+from radialbeams.reproduce.pretrained import HeldOut
+from radialbeams.reproduce.radius import Mask
 from radialbeams.training.data import ImageSet
 from radialbeams.training.views import PaperViews
 
@@ -86,7 +86,7 @@ def test_an_unread_tip_can_be_hidden_without_loss() -> None:
 
 
 def test_profile_verdict_and_figures(there: HeldOut, tmp_path: Path) -> None:
-    from radialbeams.experiments import figures
+    from radialbeams.reproduce import figures
 
     one = radius.profile(there, 4)
     assert len(one["cells"]) == (3 + 3 + 8) * 2

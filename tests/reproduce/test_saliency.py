@@ -10,11 +10,11 @@ import pytest
 import torch
 from conftest import SIZE, TINY_RING, easy_images
 
-from radialbeams.experiments import reproduce, saliency
-from radialbeams.experiments.saliency import Looker
-from radialbeams.experiments.settings import Settings
 from radialbeams.nn.bic import BIC, BICConfig, build
 from radialbeams.nn.rotation import rotate
+from radialbeams.reproduce import runner, saliency
+from radialbeams.reproduce.saliency import Looker
+from radialbeams.reproduce.settings import Settings
 from radialbeams.training.views import LeakfreeViews, PaperViews
 
 
@@ -140,8 +140,8 @@ def test_all_is_measured_and_drawn_from_json(
     monkeypatch.setattr(saliency, "lookers", lambda settings, count: four)
     asked = Settings(quick=True, out=tmp_path, devices="cpu")
     experiment = replace(saliency.EXPERIMENT, trainings=lambda settings: [])
-    monkeypatch.setattr(reproduce.registry, "find", lambda name: experiment)
-    files = reproduce.reproduce("saliency", asked)
+    monkeypatch.setattr(runner.registry, "find", lambda name: experiment)
+    files = runner.reproduce("saliency", asked)
     record = json.loads(files[0].read_text())
     assert set(record["paper"]) <= set(record["ours"])
     assert len(record["data"]["rows"]) == 4

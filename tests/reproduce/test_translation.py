@@ -11,9 +11,9 @@ import pytest
 import torch
 from torch import Tensor
 
-from radialbeams.experiments import translation
-from radialbeams.experiments.settings import Settings
 from radialbeams.nn.bic import BICConfig
+from radialbeams.reproduce import translation
+from radialbeams.reproduce.settings import Settings
 from radialbeams.training.data import ImageSet
 from radialbeams.training.views import LeakfreeViews, PaperViews
 
@@ -139,7 +139,7 @@ def test_whether_thickness_helps_follows_from_the_seeds(thick: list[float], word
 
 
 def test_the_figures_need_nothing_but_json(tmp_path: Path) -> None:
-    from radialbeams.experiments import figures
+    from radialbeams.reproduce import figures
 
     names = [translation.name_of(e) for e in translation.EPSILONS]
     names += [f"shipped {name}" for name in translation.SHIPPED]

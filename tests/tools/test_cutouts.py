@@ -13,18 +13,19 @@ from types import ModuleType
 import numpy as np
 import pytest
 import torch
+from conftest import ROOT
 from PIL import Image, ImageDraw
 
-from radialbeams.experiments.classifiers import Classifier
+from radialbeams.front.classifiers import Classifier
 from radialbeams.training.data import load
 
 pytest.importorskip("cv2")
-EXPERIMENTS = Path(__file__).parents[1] / "experiments"
+TOOLS = ROOT / "tools"
 
 
 @pytest.fixture
 def cutouts(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
-    monkeypatch.syspath_prepend(str(EXPERIMENTS))
+    monkeypatch.syspath_prepend(str(TOOLS))
     return importlib.import_module("cutouts")
 
 

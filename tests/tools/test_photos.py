@@ -15,9 +15,10 @@ from typing import Any
 
 import numpy as np
 import pytest
+from conftest import ROOT
 from PIL import Image
 
-FOLDER = Path(__file__).parents[1] / "experiments" / "photos"
+FOLDER = ROOT / "tools" / "photos"
 NAMES = ("clean", "duplicates", "prepare")
 
 

@@ -4,21 +4,21 @@ from __future__ import annotations
 
 import hashlib
 import importlib
-from pathlib import Path
 
 import pytest
+from conftest import ROOT
 
 from radialbeams.nn.bic import BICConfig
 from radialbeams.training.recipe import Recipe
 
-EXPERIMENTS = Path(__file__).parents[1] / "experiments"
+TOOLS = ROOT / "tools"
 
 
 @pytest.mark.parametrize("one_in", [5, 50])
 def test_half_of_what_is_held_out_is_in_the_first_half(
     one_in: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.syspath_prepend(str(EXPERIMENTS))
+    monkeypatch.syspath_prepend(str(TOOLS))
     publish = importlib.import_module("publish")
 
     def held_out(key: str) -> bool:
@@ -32,7 +32,7 @@ def test_half_of_what_is_held_out_is_in_the_first_half(
 def test_a_recipe_is_found_in_a_card_whatever_became_of_the_run(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.syspath_prepend(str(EXPERIMENTS))
+    monkeypatch.syspath_prepend(str(TOOLS))
     publish = importlib.import_module("publish")
     recipe = Recipe("coil100", BICConfig(), 128)
     became = {"minutes": 5, "start": {}, "averaged": {}, "steps_done": 1, "seconds": 1.0}

@@ -10,14 +10,14 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import ROOT
 
-ROOT = Path(__file__).parents[1]
-REGENERATE = "Run `python experiments/page.py` and commit what it wrote."
+REGENERATE = "Run `python tools/results_page.py` and commit what it wrote."
 
 
 # As where the script runs: its folder comes first.
-sys.path.insert(0, str(ROOT / "experiments"))
-page = importlib.import_module("page")
+sys.path.insert(0, str(ROOT / "tools"))
+page = importlib.import_module("results_page")
 leaks_section = importlib.import_module("sections.leaks")
 
 FIGURES = {

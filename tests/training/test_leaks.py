@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import json
 import math
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from conftest import ROOT
 from torch import Tensor
 
 from radialbeams import cli
@@ -32,7 +32,7 @@ from radialbeams.training.leaks import (
 from radialbeams.training.noise import JPEG_NOISES, NOISES, Noise, NoiseSource
 from radialbeams.training.views import PaperViews
 
-RESULTS = Path(__file__).parents[1] / "results" / "leaks"
+RESULTS = ROOT / "results" / "leaks"
 MEASURED_VIEWS = 600_000
 
 CPU = torch.device("cpu")

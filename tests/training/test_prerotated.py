@@ -13,8 +13,8 @@ from radialbeams.nn.bic import BICConfig
 from radialbeams.nn.rotation import rotate
 from radialbeams.training.data import ImageSet
 from radialbeams.training.fit import Progress
+from radialbeams.training.prerotated import TurnedFit, found_turns, turned_errors, turns_of
 from radialbeams.training.recipe import Recipe
-from radialbeams.training.turned import TurnedFit, found_turns, turned_errors, turns_of
 
 
 def turned_images(count: int) -> ImageSet:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import ROOT
 
 from radialbeams.nn.beams import margin
 from radialbeams.nn.bic import BICConfig
@@ -15,7 +16,7 @@ from radialbeams.training.augment import Augmentation
 from radialbeams.training.data import SOURCES
 from radialbeams.training.recipe import Recipe
 
-SHIPPED = sorted((Path(__file__).parents[1] / "recipes").glob("*.json"))
+SHIPPED = sorted((ROOT / "recipes").glob("*.json"))
 
 
 def test_the_defaults_are_the_papers() -> None:

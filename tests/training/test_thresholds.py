@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import torch
 
-from radialbeams.training.abstain import RIGHT, SPOILT, Seen, abstention, thresholds
 from radialbeams.training.data import ImageSet
+from radialbeams.training.thresholds import RIGHT, SPOILT, Seen, abstention, thresholds
 from radialbeams.training.views import LeakfreeViews
-from tests.test_calibrate import Overconfident
+from tests.training.test_calibrate import Overconfident
 
 COUNT = 20_000
 

@@ -1,6 +1,6 @@
 """What users get from a model on everyday photos: files turned by Pillow, read by the commands.
 
-    python experiments/photos/files.py PHOTOS [--model ring] [--out results/photos-files.json]
+    python tools/photos/measure_photos.py PHOTOS [--model ring] [--out results/photos-files.json]
 
 PHOTOS is a folder of upright photos that the model was not trained on. Each is turned at full size
 (bicubic) by an angle uniform on the circle and saved as JPEG q90. Twice: on its own canvas, where
@@ -115,7 +115,7 @@ def acted_on(folder: Path, angles: np.ndarray, model: str, out: Path) -> Record:
     }
 
 
-def measure_files(place: Path, model: str, *, limit: int | None = None, seed: int = 0) -> Record:
+def measure_photos(place: Path, model: str, *, limit: int | None = None, seed: int = 0) -> Record:
     """Every figure for the photos in a folder; those of `clean` first."""
     photos = sorted(p for p in place.rglob("*") if p.suffix.lower() in ENDINGS)[:limit]
     report: Record = {"jpeg": QUALITY}
@@ -147,7 +147,7 @@ def main() -> None:
     arguments = parser.parse_args()
     report = {
         "model": arguments.model,
-        **measure_files(
+        **measure_photos(
             arguments.photos, arguments.model, limit=arguments.limit, seed=arguments.seed
         ),
     }

@@ -1,6 +1,6 @@
 """Makes a training set of upright photos from folders of them: cleaned, square, one size.
 
-    python experiments/photos/prepare.py OUT \
+    python tools/photos/prepare.py OUT \
         --squashed coco=train2017 --sizes coco-train2017-sizes.csv.gz --exclude coco=excluded.txt \
         --photos flickr8k=Flicker8k_Dataset --exclude flickr8k=Flickr_8k.testImages.txt \
         --away coco-val2017 --report results/photos.json

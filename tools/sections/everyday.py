@@ -45,9 +45,9 @@ def photos_section(cards: Sequence[Record], indicative: Sequence[Record] = ()) -
     turned, upright = files["turned"], files["upright"]
     yield section(
         "Everyday photos, as users have them",
-        "Printed by `python experiments/photos/files.py PHOTOS`: native COCO val2017 photos with "
-        "people, none trained on, turned at full size by Pillow, saved as JPEG q90 and read by "
-        "`radialbeams angle`.",
+        "Printed by `python tools/photos/measure_photos.py PHOTOS`: native COCO val2017 photos "
+        "with people, none trained on, turned at full size by Pillow, saved as JPEG q90 and read "
+        "by `radialbeams angle`.",
         table(head.split("|"), rows),
         f"`radialbeams upright` with its defaults turns {percent(turned['acted_on'])} of the "
         f"turned photos, and {percent(turned['acted_on_within_5'])} of those end within 5°. Of the "

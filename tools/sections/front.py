@@ -21,7 +21,7 @@ def centring_section(found: Sequence[Record]) -> Iterator[str]:
         first, last = (objects["shifts"][k] for k in ("0", list(objects["shifts"])[-1]))
         yield section(
             "Objects beside the middle, and centring",
-            "Printed by `python experiments/centring.py`: "
+            "Printed by `python studies/centring.py`: "
             f"`{objects['model']}` on held-out views of COIL-100, laid on a ground of their own "
             f"colour beside the middle of a square of {objects['side']} px. Mean error, and the "
             "share within 10°.",
@@ -119,10 +119,10 @@ def half_section(found: Sequence[Record]) -> Iterator[str]:
         moved = max(model["half"]["moved_over_1"] for model in models)
         yield section(
             "What making it ready changes",
-            "Printed by `python experiments/half.py`: the same turned images (as tensors, seen "
-            "leak-free) through a canonicaliser as it is loaded and by `for_inference`. How far "
-            "answers moved, the share that moved by more than 1°, and what that does to the share "
-            "within 10° of the truth.",
+            "Printed by `python studies/half_precision.py`: the same turned images (as tensors, "
+            "seen leak-free) through a canonicaliser as it is loaded and by `for_inference`. How "
+            "far answers moved, the share that moved by more than 1°, and what that does to the "
+            "share within 10° of the truth.",
             table(
                 ["", "on", "n", "network", "moved, median and p99", "> 1°", "within 10°"],
                 rows,

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from sections.text import Record, count, hardware, plural, rho, section, table
 
-TABLE = "<!-- this table is written by: python experiments/page.py -->"
+TABLE = "<!-- this table is written by: python tools/results_page.py -->"
 TABLE_END = "<!-- end of the table -->"
 RENDERINGS = {
     "bilinear": "bilinear, same resolution, disc only",
@@ -49,7 +49,7 @@ def leaks_section(leaks: Sequence[Record]) -> Iterator[str]:
     if leaks:
         yield section(
             "Leaks",
-            "Printed by `python experiments/leaks.py --out results/leaks`.",
+            "Printed by `python studies/leaks.py --out results/leaks`.",
             leak_table(leaks),
             f"{leaks_mean(leaks)} [How to read this](leaks.md).",
         )

@@ -73,7 +73,7 @@ def models_section(entries: Sequence[Measured]) -> Iterator[str]:
     same_objects = any(entry.held_out == HELD_OUT["coil100", "default"] for entry in plain)
     yield section(
         "The shipped models",
-        "Printed by `python experiments/publish.py RUN NAME`, which measures a finished run and "
+        "Printed by `python tools/publish.py RUN NAME`, which measures a finished run and "
         "writes the model's card. `radialbeams evaluate NAME DATA --protocol PROTOCOL --seeds N "
         "--json` measures a row again.",
         table(head.split("|"), rows, left=3),
@@ -157,7 +157,7 @@ def jpeg_section(entries: Sequence[Measured]) -> Iterator[str]:
         head = "model|held out|protocol|JPEG|mean|after|median|after|within 10°|after"
         yield section(
             "After one JPEG save",
-            "Printed by `python experiments/publish.py RUN NAME`; again by `radialbeams evaluate "
+            "Printed by `python tools/publish.py RUN NAME`; again by `radialbeams evaluate "
             "NAME DATA --protocol PROTOCOL --jpeg 90 --seeds N --json`.",
             table(head.split("|"), rows, left=4),
             "The rotated parent is saved once as JPEG (4:2:0) before the view is made; a `paper` "
@@ -190,8 +190,7 @@ def risk_section(entries: Sequence[Measured]) -> Iterator[str]:
         rows.append([*cells, percent(entry.card.get("calibrated", {}).get("expected_error"))])
     yield section(
         "Risk and coverage",
-        "Printed by `python experiments/publish.py RUN NAME`; drawn by "
-        "`python experiments/page.py`.",
+        "Printed by `python tools/publish.py RUN NAME`; drawn by `python tools/results_page.py`.",
         "![Mean error and share within 10° of the more confident share of views]"
         "(risk-coverage.png)",
         table(head.split("|"), rows, left=3),
@@ -228,7 +227,7 @@ def groups_section(entries: Sequence[Measured]) -> Iterator[str]:
         head = "model|held out|protocol|groups|best|middle|worst"
         yield section(
             "By object or person",
-            "Printed by `python experiments/publish.py RUN NAME`; again by `radialbeams evaluate "
+            "Printed by `python tools/publish.py RUN NAME`; again by `radialbeams evaluate "
             "NAME DATA --group object --json` (or `person`).",
             table(head.split("|"), rows, left=3),
             "What it means: these are mean errors of single objects or people. Where the worst "
@@ -249,7 +248,7 @@ def cost_section(cards: Sequence[Record], key: str, title: str, means: str) -> I
         rows = [[f"`{name}`", *(as_text(values.get(n)) for n in names)] for name, values in given]
         yield section(
             title,
-            "Printed by `python experiments/publish.py RUN NAME`, which writes it to the card.",
+            "Printed by `python tools/publish.py RUN NAME`, which writes it to the card.",
             table(["model", *(name.replace("_", " ") for name in names)], rows),
             f"What it means: {means}",
         )
@@ -264,7 +263,7 @@ def least_sure_section(cards: Sequence[Record]) -> Iterator[str]:
     if rows:
         yield section(
             "Least sure",
-            "Printed by `python experiments/publish.py RUN NAME`, which writes it to the card.",
+            "Printed by `python tools/publish.py RUN NAME`, which writes it to the card.",
             table(["model", "object", "mean confidence", "mean error"], rows, left=2),
             "What it means: the ten objects of COIL-100 of whose angle a model is least sure, with "
             "how far off it is there.",

@@ -12,7 +12,7 @@ from sections.text import Record, plural, section, table
 
 def experiments_section(root: Path) -> Iterator[str]:
     """One part for each NAME.json that `radialbeams reproduce` left, in the registry's order."""
-    from radialbeams.experiments import registry
+    from radialbeams.reproduce import registry
 
     found = [root / "results" / f"{name}.json" for name in registry.SUMMARIES]
     records = [json.loads(path.read_text(encoding="utf-8")) for path in found if path.is_file()]
@@ -52,7 +52,7 @@ def _seeds(count: int) -> str:
 
 
 def _owner(stem: str) -> str:
-    from radialbeams.experiments import registry
+    from radialbeams.reproduce import registry
 
     names = [n for n in registry.SUMMARIES if stem == n or stem.startswith(f"{n}-")]
     return max(names, key=len, default="")

@@ -53,12 +53,12 @@ def side_by_side_section(runs: Sequence[Record]) -> Iterator[str]:
         means += f"; the others have {ranged(factors)} times as much"
     yield section(
         "Side by side on the same views",
-        "Printed by `python experiments/ring.py side-by-side --data DIR --out results/ring`.",
+        "Printed by `python studies/ring.py side-by-side --data DIR --out results/ring`.",
         f"Protocol: leakfree, COIL-100, {_split(best)}; {_effort(best)}. Every network saw the "
         "same images, angles, augmentation and number of steps, and was trained once. "
         f"{BEFORE}",
         table(head.split("|"), rows),
-        f"{means}. Each network has one learning rate, the one in `experiments/ring.py`; none was "
+        f"{means}. Each network has one learning rate, the one in `studies/ring.py`; none was "
         "searched for at length, so a small gap is no ranking.",
     )
 
@@ -98,7 +98,7 @@ def ablation_section(runs: Sequence[Record], which: str = "ablation") -> Iterato
     first = base or changed[0]
     yield section(
         f"Ablation of `{model}`",
-        f"Printed by `python experiments/ring.py {which} --data DIR --out results/ring`.",
+        f"Printed by `python studies/ring.py {which} --data DIR --out results/ring`.",
         f"Protocol: leakfree, {data}, {_split(first)}; {_effort(first)} unless the row says "
         f"otherwise. *{AS_SHIPPED.capitalize()}* is the recipe of `{model}`, here with fewer "
         "steps and images than the shipped model had. No choice was made on test images. The rows "

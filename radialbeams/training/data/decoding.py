@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
-from radialbeams.training.archives import read_files
-from radialbeams.training.entries import Entry
-from radialbeams.training.pixels import open_image, square_bytes
+from radialbeams.training.data.archives import read_files
+from radialbeams.training.data.members import Entry
+from radialbeams.training.data.pixels import open_image, square_bytes
 
 MANY = 4096  # files from which on processes are worth their start
 CHUNK = 256

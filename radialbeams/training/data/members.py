@@ -9,7 +9,7 @@ from pathlib import Path
 
 from PIL import Image
 
-from radialbeams.training.archives import Names
+from radialbeams.training.data.archives import Names
 
 IMAGES = r"(?i:png|jpe?g|webp|bmp|tiff?)"
 

@@ -24,7 +24,7 @@ from torch import Tensor
 from radialbeams.nn.angles import TURN
 from radialbeams.nn.rotation import QUARTER_TOLERANCE
 from radialbeams.training.data import ImageSet
-from radialbeams.training.entries import Entry
+from radialbeams.training.data.members import Entry
 
 COUNT = 2000  # of the set that `load("scenes")` gives
 SIZE = 128

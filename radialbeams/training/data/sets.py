@@ -16,15 +16,15 @@ from pathlib import Path
 
 import torch
 
-from radialbeams.training.archives import (
+from radialbeams.training.data.archives import (
     file_names,
     folder_name,
     is_place,
     without_top,
 )
-from radialbeams.training.decoding import decode
-from radialbeams.training.entries import Entry
-from radialbeams.training.sources import SOURCES, Source, read_folder
+from radialbeams.training.data.decoding import decode
+from radialbeams.training.data.members import Entry
+from radialbeams.training.data.sources import SOURCES, Source, read_folder
 
 __all__ = [
     "FOLDER_SIZE",
@@ -181,7 +181,7 @@ def _locate(data: str | Path, root: Path | None) -> _Found:
 
 def _scenes(size: int | None) -> _Found:
     """Analytic scenes are in no place: each is evaluated at the size asked for."""
-    from radialbeams.training import scenes  # it makes image sets, so it cannot come first
+    from radialbeams.training.data import scenes  # it makes image sets, so it cannot come first
 
     entries = scenes.scene_entries(range(scenes.COUNT), size or scenes.SIZE)
     return _Found("scenes", Path("scenes"), entries, scenes.SIZE)

@@ -17,9 +17,9 @@ from pathlib import Path
 
 from PIL import Image
 
-from radialbeams.training.archives import Names, read_file
-from radialbeams.training.entries import IMAGES, Entry, matches
-from radialbeams.training.pixels import centred_square, open_image
+from radialbeams.training.data.archives import Names, read_file
+from radialbeams.training.data.members import IMAGES, Entry, matches
+from radialbeams.training.data.pixels import centred_square, open_image
 
 TABLE, CLASSES = "metadata.csv", "foreground_classes.csv"
 SCENE = 512  # pixels

@@ -20,9 +20,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from radialbeams.training import siscore
-from radialbeams.training.archives import Names, folder_name, read_file, without_top
-from radialbeams.training.entries import IMAGES, Entry, Reader, matches
+from radialbeams.training.data import siscore
+from radialbeams.training.data.archives import Names, folder_name, read_file, without_top
+from radialbeams.training.data.members import IMAGES, Entry, Reader, matches
 
 FASHION = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker",
            "Bag", "Ankle boot")  # fmt: skip
@@ -187,7 +187,7 @@ SOURCES = {
         read=_lfw,
     ),
     "photos": Source(
-        official="the sets named in experiments/photos/README.md, by its prepare.py",
+        official="the sets named in tools/photos/README.md, by its prepare.py",
         licence="photos by many people, research use",
         layout="photos/{train,test}/SOURCE/*.webp, folder or archive",
         size=176,
@@ -240,7 +240,7 @@ SOURCES = {
         read=siscore.read_turned,
     ),
     "imagenet-cutouts": Source(
-        official="`python experiments/cutouts.py`, from the ImageNet samples",
+        official="`python tools/cutouts.py`, from the ImageNet samples",
         licence="research only, as ImageNet",
         layout="foreground_samples/CLASS/*.png, background_samples/* and foreground_classes.csv,"
         " folder or archive",

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from radialbeams.training import decoding
-from radialbeams.training.decoding import decode
-from radialbeams.training.entries import Entry
+from radialbeams.training.data import decoding
+from radialbeams.training.data.decoding import decode
+from radialbeams.training.data.members import Entry
 
 
 @pytest.fixture

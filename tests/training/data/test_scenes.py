@@ -14,9 +14,9 @@ from radialbeams.nn.angles import angular_error
 from radialbeams.nn.bic import BICConfig
 from radialbeams.nn.rotation import disc, rotate
 from radialbeams.training.data import in_test, load
+from radialbeams.training.data.scenes import OBJECTS, make_scene, render_scenes, scene_set
 from radialbeams.training.fit import Fit
 from radialbeams.training.recipe import Recipe
-from radialbeams.training.scenes import OBJECTS, make_scene, render_scenes, scene_set
 from radialbeams.training.views import LeakfreeViews, draw_angles
 
 SEEDS = range(40)

@@ -17,7 +17,8 @@ import pytest
 import torch
 from PIL import Image
 
-from radialbeams.training.data import SOURCES, DataNotFound, ImageSet, _locate, in_test, load
+from radialbeams.training.data import SOURCES, DataNotFound, ImageSet, in_test, load
+from radialbeams.training.data.sets import _locate
 
 Files = dict[str, bytes]
 rng = np.random.default_rng(0)

@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 from PIL import Image
 
-from radialbeams.training import siscore
-from radialbeams.training.archives import file_names, without_top
-from radialbeams.training.data import ImageSet, in_test, load, place_of
+from radialbeams.training.data import ImageSet, in_test, load, place_of, siscore
+from radialbeams.training.data.archives import file_names, without_top
 
 RED, GREEN = (255, 0, 0, 255), (0, 255, 0, 255)
 
