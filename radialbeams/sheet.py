@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 
 from radialbeams.batch import Outcome
+from radialbeams.files import write_whole
 
 PICTURES = 2000  # files shown with pictures: more would make a page that no browser likes
 KINDS = {
@@ -91,13 +92,15 @@ class Sheet:
 
     def write(self, path: Path) -> None:
         """At once: whoever looks sees the whole page or none."""
-        part = path.with_name(f".{path.name}.part")
-        with self._cards, open(part, "w", encoding="utf-8") as page:
+        with self._cards:
+            write_whole(path, self._write)
+
+    def _write(self, path: Path) -> None:
+        with open(path, "w", encoding="utf-8") as page:
             page.write(_head(self._title, self._counts, self._kinds))
             self._cards.seek(0)
             shutil.copyfileobj(self._cards, page)
             page.write("</ol>\n</html>\n")
-        os.replace(part, path)
 
 
 def _head(title: str, counts: Counter[str], kinds: dict[str, str]) -> str:

@@ -13,7 +13,6 @@ the default model on the photos that are held out for such choices.
 from __future__ import annotations
 
 import argparse
-import hashlib
 import json
 import os
 import tempfile
@@ -26,6 +25,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from radialbeams.files import bucket
 from radialbeams.nn.angles import circle_loss, from_unit, to_unit
 from radialbeams.nn.bic import Network
 from radialbeams.training.data import ImageSet
@@ -244,7 +244,7 @@ def run(
 
 
 def in_validation(key: str) -> bool:
-    return int(hashlib.sha256(key.encode()).hexdigest(), 16) % 5 == 1
+    return bucket(key, 5) == 1
 
 
 def main() -> None:

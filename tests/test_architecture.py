@@ -11,53 +11,55 @@ from pathlib import Path
 import pytest
 
 PACKAGE = Path(__file__).parents[1] / "radialbeams"
-FILES = sorted(PACKAGE.rglob("*.py"))
+PYTHON = sorted(PACKAGE.rglob("*.py"))
 
-# Which parts of the package a part may import; a part may always import itself.
+# Which parts of the package a part may import. A part may always import itself and `files`.
 ARROWS = {
     "__init__": {"canonicalizer"},
     "__main__": {"cli"},
     # Here and in batch, the package itself only for its version.
     "cli": {
-        "__init__",
-        "serving",
-        "batch",
-        "canonicalizer",
-        "demo",
-        "images",
-        "sheet",
-        "zoo",
-        "training",
-        "experiments",
+        *("__init__", "batch", "canonicalizer", "demo", "images", "sheet", "zoo"),
+        *("training", "reproduce"),
     },
-    "serving": {"canonicalizer", "images", "zoo"},
-    "batch": {"__init__", "answers", "canonicalizer", "images", "zoo"},
-    "engines": {"batch", "canonicalizer", "images", "zoo"},
+    "batch": {"__init__", "canonicalizer", "images", "posterior", "zoo"},
     "sheet": {"batch"},
     "demo": {"canonicalizer", "images"},
-    "canonicalizer": {"answers", "images", "zoo"},
-    "answers": set(),
+    "canonicalizer": {"images", "posterior", "zoo"},
+    "transforms": {"canonicalizer", "images", "posterior", "zoo"},
+    "posterior": set(),
+    "files": set(),
     "images": set(),
     "zoo": set(),
-    "transforms": {"answers", "canonicalizer", "images", "zoo"},
+    "nn": set(),
     "training": {"nn"},
+    # The models that it loads by name, and of training only how a model is saved and exported.
+    "front": {"nn", "training", "zoo"},
     # The shipped models, and the pictures inside the package to draw on.
-    "experiments": {"nn", "training", "zoo", "demo"},
-    # Only where the shipped models lie, for `Canonicalizer.from_pretrained`.
-    "nn": {"zoo"},
+    "reproduce": {"nn", "training", "front", "zoo", "demo"},
 }
-LIGHT = set(ARROWS) - {"engines", "training", "nn", "experiments"}
-# Inside nn every part may use angles, and two files wire the parts: bic the network's own, module
-# the network with what lies before and behind it. Nothing else goes sideways.
-SIDEWAYS = {
-    "module": {
-        *("affine", "angles", "bic", "folding", "pose", "pretrained", "ring", "sampling", "sight"),
-    },
-    "folding": set(),
-    "pose": {"affine", "sampling"},
-    "sampling": {"affine"},
+SAVING = {"radialbeams.training.export", "radialbeams.training.weights"}
+# Files at import paths of older versions, which hand on names from elsewhere and do nothing else.
+FORWARDING = {
+    *("nn/module.py", "nn/pose.py", "nn/centring.py", "training/pipeline.py", "training/hub.py"),
+    *("experiments/__init__.py", "experiments/__main__.py"),
+    *("experiments/accuracy.py", "experiments/classifiers.py"),
+}
+FILES = [path for path in PYTHON if path.relative_to(PACKAGE).as_posix() not in FORWARDING]
+LIGHT = set(ARROWS) - {"training", "nn", "front", "reproduce"}
+# Inside nn every part may use angles, and bic alone wires them.
+NN_SIDEWAYS = {
+    "bic": {"angles", "beams", "context", "decoder", "encoder", "ring"},
     "pretrained": {"bic"},  # which it builds
-    "sight": {"rotation"},  # its blur and its reach
+}
+# In front of a model: maps of points, then pixels moved by them, then poses, and the module last.
+FRONT_SIDEWAYS = {
+    "sampling": {"affine"},
+    "pose": {"affine", "sampling"},
+    "module": {"affine", "folding", "pose", "sampling", "view_geometry"},
+    "pipeline": {"module"},
+    "hub": {"module"},
+    "accuracy": {"module", "pose"},
 }
 HEAVY = {"torch", "safetensors", "onnx", "onnxscript", "matplotlib", "mitsuba"}
 # What one may do without on a machine that only trains.
@@ -68,10 +70,10 @@ NOT_FOR_TRAINING = (
 
 # Every departure from the paper, by file, and the test file that covers it.
 DEPARTURES = {
-    "nn/prior.py": (1, "test_prior.py"),
-    "nn/beams.py": (1, "test_beams.py"),
-    "nn/encoder.py": (2, "test_encoder.py"),
-    "nn/context.py": (1, "test_context.py"),
+    "nn/prior.py": (1, "nn/test_prior.py"),
+    "nn/beams.py": (1, "nn/test_beams.py"),
+    "nn/encoder.py": (2, "nn/test_encoder.py"),
+    "nn/context.py": (1, "nn/test_context.py"),
 }
 
 
@@ -104,7 +106,7 @@ def parts_used(tree: ast.AST) -> set[str]:
 
 
 def wrong_arrows(here: str, tree: ast.AST) -> set[str]:
-    return parts_used(tree) - ARROWS[here] - {here}
+    return parts_used(tree) - ARROWS[here] - {here, "files"}
 
 
 def heavy_imports(tree: ast.AST) -> set[str]:
@@ -125,6 +127,7 @@ def test_the_arrows_go_one_way(path: Path) -> None:
         ("images", "from radialbeams.canonicalizer import Canonicalizer", {"canonicalizer"}),
         ("nn", "from radialbeams.training.views import draws", {"training"}),
         ("training", "def f():\n    from radialbeams import zoo", {"zoo"}),
+        ("training", "from radialbeams.front import Canonicalizer", {"front"}),
         ("canonicalizer", "import radialbeams.nn.bic", {"nn"}),
         ("demo", "from radialbeams import images", set()),
     ],
@@ -133,28 +136,63 @@ def test_an_arrow_back_is_found(here: str, line: str, wrong: set[str]) -> None:
     assert wrong_arrows(here, ast.parse(line)) == wrong
 
 
-@pytest.mark.parametrize("path", sorted((PACKAGE / "nn").glob("*.py")), ids=lambda path: path.stem)
+def test_the_arrows_name_every_part_and_nothing_else() -> None:
+    assert set(ARROWS) == {part(path) for path in FILES}
+    assert set().union(*ARROWS.values()) <= set(ARROWS)
+
+
+@pytest.mark.parametrize("name", sorted(FORWARDING))
+def test_a_forwarding_file_does_nothing_else(name: str) -> None:
+    body = parse(PACKAGE / name).body
+    assert ast.unparse(body[0]).lstrip("'\"").startswith("Deprecated: ")
+    if not name.endswith("__main__.py"):
+        assert all(isinstance(line, ast.ImportFrom | ast.Assign) for line in body[1:])
+
+
+def test_nothing_in_the_package_imports_by_an_old_path() -> None:
+    old = {f"radialbeams.{name.removesuffix('.py').replace('/', '.')}" for name in FORWARDING}
+    old = {name.removesuffix(".__init__") for name in old}
+    for path in FILES:
+        used = {name.rpartition(".")[0] for name in imports(parse(path))}
+        assert used & old == set(), label(path)
+
+
+def sideways(path: Path) -> set[str]:
+    """The files of its own folder that a file imports."""
+    start = f"radialbeams.{part(path)}."
+    names = (name for name in imports(parse(path)) if name.startswith(start))
+    return {name.removeprefix(start).split(".")[0] for name in names}
+
+
+def in_folder(name: str) -> list[Path]:
+    return [path for path in FILES if part(path) == name and path.name != "__init__.py"]
+
+
+@pytest.mark.parametrize("path", in_folder("nn"), ids=label)
 def test_the_parts_of_the_network_do_not_know_each_other(path: Path) -> None:
-    names = {
-        name.split(".")[2] for name in imports(parse(path)) if name.startswith("radialbeams.nn")
-    }
-    if path.stem == "bic":
-        assert not names & {
-            "affine",
-            "folding",
-            "module",
-            "pose",
-            "sampling",
-            "pretrained",
-            "sight",
-        }
-    else:
-        assert names <= SIDEWAYS.get(path.stem, {"angles"})
+    assert sideways(path) <= NN_SIDEWAYS.get(path.stem, {"angles"})
+
+
+@pytest.mark.parametrize("path", in_folder("front"), ids=label)
+def test_in_front_of_a_model_only_the_module_knows_all_parts(path: Path) -> None:
+    assert sideways(path) <= FRONT_SIDEWAYS.get(path.stem, set())
+
+
+@pytest.mark.parametrize("path", in_folder("front"), ids=label)
+def test_in_front_of_a_model_training_only_saves_and_exports(path: Path) -> None:
+    used = {name for name in imports(parse(path)) if name.startswith("radialbeams.training")}
+    assert {name.rpartition(".")[0] for name in used} <= SAVING
 
 
 def test_only_the_module_looks_for_shipped_models() -> None:
-    files = sorted((PACKAGE / "nn").glob("*.py"))
-    assert [path.stem for path in files if "zoo" in parts_used(parse(path))] == ["module"]
+    found = [path.stem for path in in_folder("front") if "zoo" in parts_used(parse(path))]
+    assert found == ["module"]
+
+
+@pytest.mark.parametrize("path", sorted((PACKAGE / "training" / "data").glob("*.py")), ids=label)
+def test_data_knows_nothing_of_the_training_on_it(path: Path) -> None:
+    used = {name for name in imports(parse(path)) if name.startswith("radialbeams.training")}
+    assert all(name.startswith("radialbeams.training.data.") for name in used)
 
 
 # --- the light side ---
@@ -198,6 +236,7 @@ def test_importing_torch_would_be_seen() -> None:
     "modules",
     [
         "radialbeams.training.fit, radialbeams.training.runs, radialbeams.training.__main__",
+        "radialbeams.front",
         "radialbeams.reproduce.__main__ as m; [m.registry.find(n) for n in m.registry.names()]",
     ],
 )

@@ -32,13 +32,13 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
+from radialbeams.files import write_whole
 from radialbeams.front.classifiers import Classifier, load_classifier
 from radialbeams.training.data import place_of, siscore
 from radialbeams.training.data.archives import file_names, read_file, without_top
 from radialbeams.training.data.members import IMAGES, matches
 from radialbeams.training.data.pixels import open_image
 from radialbeams.training.data.sources import SOURCES
-from radialbeams.training.weights import write_whole
 
 Mask = NDArray[np.uint8]
 

@@ -9,7 +9,6 @@ held-out images; its error is measured on each half of them with the calibration
 from __future__ import annotations
 
 import argparse
-import hashlib
 import statistics
 import time
 from collections.abc import Sequence
@@ -22,6 +21,7 @@ from measure_files import measure_files
 from photos.measure_photos import measure_photos
 
 from radialbeams import zoo
+from radialbeams.files import bucket
 from radialbeams.nn.bic import RingBIC
 from radialbeams.training.calibrate import calibrate
 from radialbeams.training.data import ImageSet
@@ -185,7 +185,7 @@ def milliseconds(name: str) -> float:
 
 def _first_half(key: str) -> bool:
     # With a word of its own: the bare hash of a key has already decided that it is held out.
-    return int(hashlib.sha256(f"half of {key}".encode()).hexdigest(), 16) % 2 == 0
+    return bucket(f"half of {key}", 2) == 0
 
 
 def _recipe(training: dict[str, Any]) -> dict[str, Any]:

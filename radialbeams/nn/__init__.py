@@ -1,1 +1,48 @@
-"""The network of the paper in torch, one file per box of its figure, in the order data flows."""
+"""The network of the paper in torch, one file per box of its figure, in the order data flows.
+
+`rotation` → `beams` → `encoder` → `context` → `decoder`, trained with `prior`; or, on the same
+beams, `ring`. `bic` wires the parts, `pretrained` reads trained networks from disk.
+"""
+
+from radialbeams.nn.angles import angular_error, circle_loss, from_unit, paper_equivalent, to_unit
+from radialbeams.nn.beams import BresenhamBeams, PolarBeams
+from radialbeams.nn.bic import BIC, BICConfig, Network, RingBIC, build
+from radialbeams.nn.context import WheelContext
+from radialbeams.nn.decoder import LSTMDecoder
+from radialbeams.nn.encoder import BeamEncoder
+from radialbeams.nn.pretrained import load_model
+from radialbeams.nn.prior import ToeplitzPrior, prior_loss
+from radialbeams.nn.ring import Posterior, Ring, answer, confidence, posterior, ring_loss, symmetry
+from radialbeams.nn.rotation import disc, pad, render, rotate
+
+__all__ = [
+    "BIC",
+    "BICConfig",
+    "BeamEncoder",
+    "BresenhamBeams",
+    "LSTMDecoder",
+    "Network",
+    "PolarBeams",
+    "Posterior",
+    "Ring",
+    "RingBIC",
+    "ToeplitzPrior",
+    "WheelContext",
+    "angular_error",
+    "answer",
+    "build",
+    "circle_loss",
+    "confidence",
+    "disc",
+    "from_unit",
+    "load_model",
+    "pad",
+    "paper_equivalent",
+    "posterior",
+    "prior_loss",
+    "render",
+    "ring_loss",
+    "rotate",
+    "symmetry",
+    "to_unit",
+]

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from pathlib import Path
 from typing import Any
 
 from safetensors.torch import load_file
 
+from radialbeams.files import sha256
 from radialbeams.nn.bic import BICConfig, Network, build
 
 
@@ -49,8 +49,3 @@ def load_model(stem: Path) -> tuple[Network, dict[str, Any]]:
             "Copy the model again, weights and card together."
         ) from error
     return model.eval(), card
-
-
-def sha256(path: Path) -> str:
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()

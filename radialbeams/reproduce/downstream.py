@@ -8,7 +8,6 @@ cut-out, none is.
 
 from __future__ import annotations
 
-import hashlib
 import math
 from collections.abc import Callable
 from functools import partial
@@ -18,6 +17,7 @@ import torch
 from torch import Tensor
 
 from radialbeams import zoo
+from radialbeams.files import sha256
 from radialbeams.front.accuracy import (
     LINES,
     TURNS,
@@ -186,8 +186,7 @@ def _weights(settings: Settings) -> dict[str, str]:
         for name in ("ring", "ring.coil100", "bic.coil100")
     }
     trained = {
-        path.stem: hashlib.sha256(path.read_bytes()).hexdigest()
-        for path in sorted(settings.runs(NAME).glob("*.safetensors"))
+        path.stem: sha256(path) for path in sorted(settings.runs(NAME).glob("*.safetensors"))
     }
     return {**shipped, **trained}
 

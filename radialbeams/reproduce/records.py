@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from radialbeams.training.weights import write_whole
+from radialbeams.files import write_whole
 
 
 def write_record(path: Path, record: Mapping[str, Any], long: Sequence[str]) -> None:

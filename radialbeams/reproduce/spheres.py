@@ -17,8 +17,8 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from radialbeams.files import write_whole
 from radialbeams.reproduce.settings import Settings
-from radialbeams.training.weights import write_whole
 
 Linear = NDArray[np.float32]
 Bytes = NDArray[np.uint8]

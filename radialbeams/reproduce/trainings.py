@@ -24,6 +24,7 @@ from typing import Any
 
 import torch
 
+from radialbeams.files import write_whole
 from radialbeams.nn.bic import Network, build
 from radialbeams.reproduce.records import write_record
 from radialbeams.reproduce.settings import Settings
@@ -33,7 +34,7 @@ from radialbeams.training.evaluate import Evaluation, evaluate, predict_with
 from radialbeams.training.fit import Fit, Progress
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.views import GROUPS
-from radialbeams.training.weights import pick_device, write_whole
+from radialbeams.training.weights import pick_device
 
 POINTS = 64  # of a curve in a file
 POLL_SECONDS = 1.0

@@ -7,8 +7,7 @@ exported, `bic.coil100.onnx`. Files appear whole or not at all.
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,8 +15,9 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from radialbeams.files import sha256, write_whole
 from radialbeams.nn.bic import Network
-from radialbeams.nn.pretrained import DamagedWeights, load_model, read_card, sha256
+from radialbeams.nn.pretrained import DamagedWeights, load_model, read_card
 
 # Reading is the network's own part, since those who only use one read too.
 __all__ = [
@@ -31,24 +31,6 @@ __all__ = [
     "write_tensors",
     "write_whole",
 ]
-
-
-def write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """Lets `write` fill a file beside the target, then puts it there in one step."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
-    try:
-        write(partial)
-        partial.chmod(0o666 & ~_umask())  # some writers leave the file to its owner alone
-        os.replace(partial, path)
-    finally:
-        partial.unlink(missing_ok=True)
-
-
-def _umask() -> int:
-    mask = os.umask(0o022)
-    os.umask(mask)
-    return mask
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: dict[str, str]) -> None:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import hashlib
 import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from radialbeams.files import sha256
 
 FOLDER = Path(__file__).parent
 DEFAULT = "ring"
@@ -96,7 +97,7 @@ def verified_onnx(model: Model) -> bytes:
         )
     content = model.onnx.read_bytes()
     expected = model.card.get("sha256", {}).get("onnx")
-    found = hashlib.sha256(content).hexdigest()
+    found = sha256(content)
     if found != expected:
         raise DamagedModel(
             f"{model.onnx} has sha256 {found[:12]}…, its card says {str(expected)[:12]}…: it is "

@@ -21,7 +21,6 @@ from radialbeams.training.weights import (
     sha256,
     write_card,
     write_tensors,
-    write_whole,
 )
 
 
@@ -29,38 +28,6 @@ from radialbeams.training.weights import (
 def stem(tiny_model: BIC, tmp_path: Path) -> Path:
     save_model(tmp_path / "bic.mine", tiny_model, {"name": "bic.mine"})
     return tmp_path / "bic.mine"
-
-
-def half_written(partial: Path) -> None:
-    partial.write_text("half")
-    raise OSError("disk full")
-
-
-def test_a_write_that_fails_leaves_nothing(tmp_path: Path) -> None:
-    with pytest.raises(OSError, match="disk full"):
-        write_whole(tmp_path / "new.txt", half_written)
-    assert list(tmp_path.iterdir()) == []
-
-
-def test_a_write_that_fails_leaves_the_old_file_as_it_was(tmp_path: Path) -> None:
-    path = tmp_path / "old.txt"
-    path.write_text("old")
-    with pytest.raises(OSError, match="disk full"):
-        write_whole(path, half_written)
-    assert path.read_text() == "old"
-    assert [p.name for p in tmp_path.iterdir()] == ["old.txt"]
-
-
-def test_the_file_is_not_there_while_it_is_written(tmp_path: Path) -> None:
-    path, seen = tmp_path / "deep" / "new.txt", []
-
-    def write(partial: Path) -> None:
-        partial.write_text("new")
-        seen.append(path.exists())
-
-    write_whole(path, write)
-    assert seen == [False]
-    assert path.read_text() == "new"
 
 
 @pytest.mark.parametrize(("umask", "mode"), [(0o022, 0o644), (0o027, 0o640), (0o077, 0o600)])

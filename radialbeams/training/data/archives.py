@@ -11,6 +11,8 @@ from collections.abc import Callable, Container, Iterator
 from functools import partial
 from pathlib import Path, PurePosixPath
 
+from radialbeams.files import natural_order
+
 Names = dict[str, str]  # path inside the data set, in natural order: path as its place spells it
 
 _SUFFIX = re.compile(r"\.(zip|tar|tar\.gz|tgz)$", re.IGNORECASE)
@@ -66,10 +68,7 @@ def read_file(place: Path, path: str) -> bytes:
 
 
 def _in_order(names: Names) -> Names:
-    def natural(path: str) -> tuple[str, str]:
-        return re.sub("[0-9]+", lambda digits: digits[0].zfill(12), path), path
-
-    return {path: names[path] for path in sorted(names, key=natural)}
+    return {path: names[path] for path in sorted(names, key=natural_order)}
 
 
 def _files(place: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:

@@ -6,7 +6,6 @@ set, so a folder, an archive and a subset agree. A path never decides the split,
 
 from __future__ import annotations
 
-import hashlib
 import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -16,6 +15,7 @@ from pathlib import Path
 
 import torch
 
+from radialbeams.files import bucket
 from radialbeams.training.data.archives import (
     file_names,
     folder_name,
@@ -86,8 +86,7 @@ class ImageSet:
 
 def in_test(key: str) -> bool:
     """True for a fifth of all keys, and for the same ones on every machine and in every subset."""
-    # surrogateescape changes no valid text; it only lets file names that are no UTF-8 have a split
-    return int(hashlib.sha256(key.encode(errors="surrogateescape")).hexdigest(), 16) % 5 == 0
+    return bucket(key, 5) == 0
 
 
 def load(

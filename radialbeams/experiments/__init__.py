@@ -1,0 +1,1 @@
+"""Deprecated: the experiments are in `radialbeams.reproduce`, the rest in `radialbeams.front`."""

@@ -1,0 +1,42 @@
+"""Files and their names: written whole or not at all, hashed, and sorted as people count."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Callable
+from pathlib import Path
+
+
+def write_whole(path: Path, write: Callable[[Path], object]) -> None:
+    """Lets `write` fill a hidden file beside `path`, then moves it there in one step."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    try:
+        partial.touch()
+        mode = partial.stat().st_mode  # what the umask allows; some writers leave less
+        write(partial)
+        partial.chmod(mode)
+        os.replace(partial, path)
+    finally:
+        partial.unlink(missing_ok=True)
+
+
+def sha256(content: Path | bytes) -> str:
+    """The hexadecimal SHA-256 of a file, which is read in pieces, or of bytes."""
+    if isinstance(content, bytes):
+        return hashlib.sha256(content).hexdigest()
+    with content.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def bucket(key: str, buckets: int) -> int:
+    """A number from 0 to `buckets` − 1 that a key has on every machine and in every subset."""
+    # surrogateescape changes no valid text; it only lets file names that are no UTF-8 have one.
+    return int(sha256(key.encode(errors="surrogateescape")), 16) % buckets
+
+
+def natural_order(path: str) -> tuple[str, str]:
+    """A sorting key that counts: `obj2` comes before `obj10`."""
+    return re.sub("[0-9]+", lambda digits: digits[0].zfill(12), path), path
