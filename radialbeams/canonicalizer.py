@@ -41,7 +41,8 @@ class Canonicalizer:
     """A model, loaded once, that any number of pictures and threads can be put through.
 
     `refine` looks at each picture so many times, turned by fractions of the angle between two
-    beams, and averages the answers.
+    beams, and averages the answers. There is no time limit: an ONNX file is a program that may
+    loop forever, so in a process of your own load only models that you trust.
     """
 
     def __init__(
