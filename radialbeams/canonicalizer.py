@@ -41,7 +41,8 @@ class Canonicalizer:
     """A model, loaded once, that any number of pictures and threads can be put through.
 
     `refine` looks at each picture so many times, turned by fractions of the angle between two
-    beams, and averages the answers.
+    beams, and averages the answers. There is no time limit: an ONNX file is a program that may
+    loop forever, so in a process of your own load only models that you trust.
     """
 
     def __init__(
@@ -134,15 +135,35 @@ class Canonicalizer:
 
     def answers_from_views(self, views: NDArray[np.float32]) -> list[Answer]:
         """One answer for each view in (N, C, S, S), or for each k of them in (N, k, C, S, S)."""
-        outputs = self._session.run(None, {"views": views.reshape(-1, *views.shape[-3:])})
+        outputs = self._run(views.reshape(-1, *views.shape[-3:]))
         calibration = self.card.get("calibration", {})
         ring = self.card["config"]["decoder"] == "ring"
         if self.refine == 1:
-            return read_posterior(*outputs, **calibration) if ring else read_unit(*outputs)
+            if ring:
+                return read_posterior(outputs[0], outputs[1], **calibration)
+            return read_unit(outputs[0])
         looks = [output.reshape(len(views), self.refine, -1) for output in outputs]
         if ring:
             return read_posteriors(looks[0], looks[1], self._shifts, **calibration)
         return read_unit(looks[0], self._turns)
+
+    def _run(self, views: NDArray[np.float32]) -> list[NDArray[np.float32]]:
+        """(N, C, S, S) → the model's outputs, which are the model's fault if they are none."""
+        try:
+            outputs: list[NDArray[np.float32]] = self._session.run(None, {"views": views})
+        except Exception as error:  # the runtime's own errors have no common class
+            raise zoo.DamagedModel(
+                f"The model {self.name} does not run on views of {views.shape[1:]}, which its "
+                "card describes. Export it again, weights and card together."
+            ) from error
+        expected = (len(views), *_widths(self.card)[:1])
+        for output in outputs:
+            if output.shape != expected or not np.isfinite(output).all():
+                raise zoo.DamagedModel(
+                    f"The model {self.name} gives no numbers that its card describes: expected "
+                    f"finite ones of shape {expected}; got {output.shape}. Export it again."
+                )
+        return outputs
 
     @property
     def _shifts(self) -> NDArray[np.float32]:
@@ -185,6 +206,8 @@ def _session(model: zoo.Model, threads: int) -> Any:
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = threads  # 0 lets the runtime choose
+    # Its threads sleep while there is nothing to do: awake, they take the cores from other callers.
+    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
     options.log_severity_level = 4  # what fails is said once, below
     content = zoo.verified_onnx(model)
     try:
@@ -194,14 +217,40 @@ def _session(model: zoo.Model, threads: int) -> Any:
             f"{model.onnx} has the bytes that its card names, but they are no ONNX model that "
             "runs here. Export it again, or update onnxruntime."
         ) from error
-    outputs = 2 if model.card["config"]["decoder"] == "ring" else 1
-    inputs = [node.name for node in session.get_inputs()]
-    if inputs != ["views"] or len(session.get_outputs()) != outputs:
-        raise zoo.DamagedModel(
-            f"{model.onnx} is an ONNX model of something else: expected the input 'views' and "
-            f"{outputs} output(s); got {inputs} and {len(session.get_outputs())}."
-        )
+    _check_signature(model, session)
     return session
+
+
+def _check_signature(model: zoo.Model, session: Any) -> None:
+    """The graph declares the input and the outputs that the card describes."""
+    config = model.card["config"]
+    side, widths = config["view_size"], _widths(model.card)
+    expected = _signature(["views"], [(config["channels"], side, side)], [(w,) for w in widths])
+    inputs, outputs = session.get_inputs(), session.get_outputs()
+    found = _signature(
+        [node.name for node in inputs],
+        [tuple(node.shape[1:]) for node in inputs],
+        [tuple(node.shape[1:]) for node in outputs],
+    )
+    fixed = any(not node.shape or isinstance(node.shape[0], int) for node in (*inputs, *outputs))
+    if found != expected or fixed or {node.type for node in (*inputs, *outputs)} != {FLOATS}:
+        raise zoo.DamagedModel(
+            f"{model.onnx} is an ONNX model of something else: expected {expected}, as config on "
+            f"its card says, of floats and for any number of views; got {found}."
+        )
+
+
+FLOATS = "tensor(float)"
+
+
+def _widths(card: dict[str, Any]) -> list[int]:
+    """Of the outputs: logits and offsets for each beam, or one unit vector."""
+    config = card["config"]
+    return [config["num_beams"]] * 2 if config["decoder"] == "ring" else [2]
+
+
+def _signature(names: list[str], given: list[Any], out: list[Any]) -> str:
+    return f"input {', '.join(names)} of {given} and outputs of {out}"
 
 
 @contextmanager

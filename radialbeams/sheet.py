@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import html
-import os
 import shutil
 from collections import Counter
 from pathlib import Path
 from tempfile import TemporaryFile
 
 from radialbeams.batch import Outcome
+from radialbeams.escaping import shown
 from radialbeams.files import write_whole
 
 PICTURES = 2000  # files shown with pictures: more would make a page that no browser likes
@@ -109,7 +109,7 @@ def _head(title: str, counts: Counter[str], kinds: dict[str, str]) -> str:
     pills = [_pill("all", f"all {total:,}", checked=True)]
     pills += [_pill(kind, f"{kinds[kind]} {counts[kind]:,}") for kind in present]
     return HEAD.format(
-        title=html.escape(title),
+        title=html.escape(shown(title)),
         summary=f"{total:,} files: "
         + ", ".join(f"{counts[kind]:,} {kinds[kind]}" for kind in present),
         limit=f" Pictures are shown for the first {PICTURES:,} files." if total > PICTURES else "",
@@ -131,8 +131,8 @@ def _card(outcome: Outcome, what: str) -> str:
         sure = "" if outcome.confidence is None else f" · {outcome.confidence:.0%}"
         found = f"{outcome.angle_ccw:.2f}°{sure}"
     if outcome.error is not None:
-        error = f'<div class="error">{html.escape(outcome.error)}</div>'
-    path = html.escape(os.fsencode(outcome.path).decode("utf-8", "replace"))
+        error = f'<div class="error">{html.escape(shown(outcome.error))}</div>'
+    path = html.escape(shown(outcome.path))
     return CARD.format(
         kind=outcome.kind,
         what=what,

@@ -9,21 +9,32 @@ import os
 import sys
 import warnings
 from io import TextIOWrapper
-from typing import NoReturn
+from typing import Any, NoReturn
+
+import typer
 
 # Importing the verbs is what adds them to the command, in this order.
 from radialbeams.cli import files, models, reproduce, training
 from radialbeams.cli.app import app
+from radialbeams.cli.terminal import talk
+from radialbeams.escaping import shown
 
 __all__ = ["app", "files", "main", "models", "reproduce", "run", "training"]
+
+
+# Some versions of typer have the classes of click inside them: this is the one in use.
+WrongUsage: Any = typer.BadParameter.__mro__[1]
 
 
 def main(argv: list[str] | None = None) -> int:
     """0 done, 1 failed with a sentence on standard error, 2 wrong usage."""
     try:
-        app(argv, prog_name="radialbeams")
+        code = app(argv, prog_name="radialbeams", standalone_mode=False)
+        return code if isinstance(code, int) else 0
     except SystemExit as leave:
         return leave.code if isinstance(leave.code, int) else 1
+    except WrongUsage as error:
+        return _usage(error)
     except BrokenPipeError:
         # Whoever read has gone; what Python still holds back for them must not be tried again.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
@@ -31,9 +42,17 @@ def main(argv: list[str] | None = None) -> int:
     except (ValueError, OSError, ArithmeticError) as error:
         if os.environ.get("RADIALBEAMS_TRACEBACK"):
             raise
-        print(f"radialbeams: {error}", file=sys.stderr)
+        talk(f"radialbeams: {' '.join(str(error).splitlines())}")
         return 1
-    return 0
+
+
+def _usage(error: Any) -> int:
+    """Says what is wrong; a command without arguments comes here too, with its help."""
+    if type(error).__name__ != "NoArgsIsHelpError":
+        error.message = shown(error.message)
+    error.show()
+    code: int = error.exit_code
+    return code
 
 
 def run() -> NoReturn:
@@ -42,5 +61,5 @@ def run() -> NoReturn:
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")
     # A warning is for people: the sentence, without the line of code that gave it.
-    warnings.showwarning = lambda message, *_: print(f"radialbeams: {message}", file=sys.stderr)
+    warnings.showwarning = lambda message, *_: talk(f"radialbeams: {message}")
     sys.exit(main())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import os
 import sys
 import time
@@ -19,7 +18,9 @@ from radialbeams.cli import options as o
 from radialbeams.cli import terminal
 from radialbeams.cli.app import EXIT_CODES, app
 from radialbeams.cli.models import free_name
-from radialbeams.cli.progress import follow, leave, stoppable, talk
+from radialbeams.cli.progress import follow, leave, stoppable
+from radialbeams.cli.terminal import talk
+from radialbeams.escaping import as_json
 
 if TYPE_CHECKING:
     from radialbeams.batch import Job, Plan
@@ -162,9 +163,10 @@ def _pipe(job: Job, paths: list[str], plan: Plan, json_: bool) -> None:
         sys.stdout.buffer.write(after)
         sys.stdout.buffer.flush()
     elif not json_:
-        print(f"{terminal.HEADER}\n{terminal.row(outcome, job)}")
+        terminal.say(terminal.HEADER)
+        terminal.say(terminal.row(outcome, job))
     if json_:
-        print(json.dumps(outcome.record(job.model)))
+        print(as_json(outcome.record(job.model)))
     leave(Counter([outcome.kind]))
 
 
@@ -174,7 +176,7 @@ def _data(path: str) -> bytes:
     if path == STDIN:
         return sys.stdin.buffer.read()
     if reason := refusal(path):
-        raise ValueError(f"{terminal.shown(path)}: {reason}")
+        raise ValueError(f"{path}: {reason}")
     return Path(path).read_bytes()
 
 

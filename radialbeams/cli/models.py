@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from radialbeams.cli import terminal
 from radialbeams.cli.app import JsonOption, app
+from radialbeams.escaping import as_json
 
 
 @app.command()
@@ -30,22 +31,21 @@ def demo(
         )
     sheet = free_name(out)
     show.contact_sheet(found).save(sheet)
-    print(f"contact sheet: {sheet}")
+    terminal.say(f"contact sheet: {sheet}")
 
 
 @app.command()
 def models(json_: JsonOption = False) -> None:
     """Lists the shipped models: data, licence, measured errors, cost."""
     from radialbeams import zoo
-    from radialbeams.cli import terminal
 
     cards = {name: zoo.find(name).card for name in zoo.names()}
     if json_:
         for name, card in cards.items():
-            print(json.dumps({"name": name, **card}))
+            print(as_json({"name": name, **card}))
         return
     for line in terminal.models_table(cards):
-        print(line)
+        terminal.say(line)
 
 
 def free_name(path: Path) -> Path:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections import Counter
 from collections.abc import Callable, Iterator
@@ -12,6 +11,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from radialbeams.cli import terminal
+from radialbeams.cli.terminal import talk
+from radialbeams.escaping import as_json
 
 if TYPE_CHECKING:
     from radialbeams.batch import Job, Outcome, Plan, Run
@@ -58,11 +59,7 @@ def stoppable(job: Job) -> Iterator[None]:
         raise typer.Exit(130) from None
 
 
-def talk(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
-
-
-QUIET = terminal.Bar(lambda step, text: None, talk)
+QUIET = terminal.Bar(lambda step, text: None, terminal.talk)
 
 
 def _teller(
@@ -70,10 +67,10 @@ def _teller(
 ) -> Callable[[Outcome], None]:
     """How outcomes are told: as data on standard output, as rows above a bar, or not at all."""
     if json_:
-        return lambda outcome: print(json.dumps(outcome.record(job.model)), flush=True)
+        return lambda outcome: print(as_json(outcome.record(job.model)), flush=True)
     if not job.turns:
-        print(terminal.HEADER)
-        return lambda outcome: None if outcome.error else print(terminal.row(outcome, job))
+        terminal.say(terminal.HEADER)
+        return lambda outcome: None if outcome.error else terminal.say(terminal.row(outcome, job))
     if files is None:
         return lambda outcome: None
     bar.say(terminal.HEADER)

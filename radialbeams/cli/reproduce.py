@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import sys
 from collections.abc import Iterator
 from functools import partial
 from importlib.util import find_spec
@@ -13,6 +12,7 @@ from typing import Annotated
 
 import typer
 
+from radialbeams.cli import terminal
 from radialbeams.cli.app import app
 from radialbeams.cli.training import DataOption, DevicesOption
 
@@ -56,7 +56,6 @@ def reproduce(
         return
     chosen = registry.chosen(name)
     _need(["torch", "safetensors", *([] if trainings_only else ["matplotlib"])])
-    from radialbeams.cli import terminal
     from radialbeams.reproduce.runner import reproduce as run
     from radialbeams.reproduce.runner import reproduce_each
     from radialbeams.reproduce.settings import Settings
@@ -73,18 +72,17 @@ def reproduce(
             bar.show(100, experiment)
         if not trainings_only:
             for line in _told(files[0], there):
-                print(line, file=sys.stderr)
+                terminal.talk(line)
         for path in files:
-            print(path, flush=True)
+            terminal.say(str(path))
 
     if len(chosen) == 1:
         one(chosen[0])
         return
     failures = reproduce_each(chosen, one, partial(_failed, len(chosen)))
-    print(
+    terminal.talk(
         f"radialbeams: {len(chosen) - len(failures)} of {len(chosen)} experiments done"
-        + (f"; failed: {', '.join(failures)}" if failures else ""),
-        file=sys.stderr,
+        + (f"; failed: {', '.join(failures)}" if failures else "")
     )
     if failures:
         raise typer.Exit(1)
@@ -105,7 +103,7 @@ def _told(place: Path, there: int) -> Iterator[str]:
 def _failed(count: int, name: str, error: Exception) -> None:
     if os.environ.get("RADIALBEAMS_TRACEBACK"):
         raise error
-    print(f"radialbeams: {name}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
+    terminal.talk(f"radialbeams: {name}: {type(error).__name__}: {error}")
 
 
 def _need(packages: list[str]) -> None:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
-import os
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
+
+from radialbeams.escaping import shown
 
 if TYPE_CHECKING:  # importing it takes longer than `--help` may
     from radialbeams.batch import Job, Outcome, Run
@@ -24,10 +26,13 @@ ACTIONS = {
 SNAPPED = "left, the nearest quarter turn is 0°"
 
 
-def shown(path: str) -> str:
-    """On one line, whatever bytes a file's name is made of."""
-    text = os.fsencode(path).decode("utf-8", "replace")
-    return "".join(letter if letter.isprintable() else "�" for letter in text)
+def say(line: str) -> None:
+    """One line of data, whatever is in it; JSON goes through `as_json` instead."""
+    print(shown(line), flush=True)
+
+
+def talk(line: str) -> None:
+    print(shown(line), file=sys.stderr, flush=True)
 
 
 def action(kind: str, job: Job) -> str:
@@ -39,11 +44,11 @@ def row(outcome: Outcome, job: Job) -> str:
     confidence = "" if outcome.confidence is None else f"{outcome.confidence:.0%}"
     symmetry = "" if outcome.symmetry is None else str(outcome.symmetry)
     note = f"  ({action(outcome.action, job)})" if outcome.action else ""
-    return f"{angle:>8}  {confidence:>10}  {symmetry:>8}  {shown(outcome.path)}{note}"
+    return f"{angle:>8}  {confidence:>10}  {symmetry:>8}  {outcome.path}{note}"
 
 
 def failure(outcome: Outcome) -> str:
-    return f"radialbeams: {shown(outcome.path)}: {outcome.error}"
+    return f"radialbeams: {outcome.path}: {outcome.error}"
 
 
 def summary(counts: Counter[str], seconds: float, job: Job) -> str:
@@ -98,19 +103,28 @@ def models_table(cards: Mapping[str, dict[str, Any]]) -> Iterator[str]:
     yield f"{'model':<22}{'measured':<18}" + "".join(f"{name:>{len(name) + 3}}" for name in columns)
     for name, card in cards.items():
         yield ""
-        for number, (protocol, figures) in enumerate(card["metrics"].items()):
-            values = (
-                f"{figures['mean']:.2f}°",
-                f"{figures['median']:.2f}°",
-                f"{figures['within_10']:.1%}",
-                f"{figures['paper_equivalent']:.2f}°",
-                f"{figures['n']:,}",
-            )
-            cells = "".join(
-                f"{value:>{len(column) + 3}}" for value, column in zip(values, columns, strict=True)
-            )
-            yield f"{name if number == 0 else '':<22}{protocol.replace('_', ' '):<18}{cells}"
-        yield from (f"  {line}" for line in _notes(card))
+        try:
+            yield from [*_figures(name, card, columns), *(f"  {line}" for line in _notes(card))]
+        except (AttributeError, KeyError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"The card of {name} has not the figures and notes that this table shows "
+                f"({type(error).__name__}: {error}). Install the package again."
+            ) from error
+
+
+def _figures(name: str, card: dict[str, Any], columns: tuple[str, ...]) -> Iterator[str]:
+    for number, (protocol, figures) in enumerate(card["metrics"].items()):
+        values = (
+            f"{figures['mean']:.2f}°",
+            f"{figures['median']:.2f}°",
+            f"{figures['within_10']:.1%}",
+            f"{figures['paper_equivalent']:.2f}°",
+            f"{figures['n']:,}",
+        )
+        cells = "".join(
+            f"{value:>{len(column) + 3}}" for value, column in zip(values, columns, strict=True)
+        )
+        yield f"{name if number == 0 else '':<22}{protocol.replace('_', ' '):<18}{cells}"
 
 
 def _notes(card: dict[str, Any]) -> Iterator[str]:
@@ -140,15 +154,15 @@ def progress_bar(steps: int, text: str) -> Iterator[Bar]:
 
     console = Console(stderr=True)
     with Progress(
-        TextColumn("{task.description}"),
+        TextColumn("{task.description}", markup=False),
         BarColumn(),
         TextColumn("{task.completed:.0f}/{task.total:.0f}"),
         TimeRemainingColumn(),
         console=console,
         redirect_stdout=False,  # data stays where it was sent
     ) as bar:
-        task = bar.add_task(text, total=steps)
+        task = bar.add_task(shown(text), total=steps)
         yield Bar(
-            lambda step, text: bar.update(task, completed=step, description=text),
-            lambda line: console.print(line, markup=False, highlight=False, soft_wrap=True),
+            lambda step, text: bar.update(task, completed=step, description=shown(text)),
+            lambda line: console.print(shown(line), markup=False, highlight=False, soft_wrap=True),
         )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,7 +9,9 @@ from typing import Annotated, Any
 
 import typer
 
+from radialbeams.cli import terminal
 from radialbeams.cli.app import JsonOption, app
+from radialbeams.escaping import as_json
 
 
 class Protocol(StrEnum):
@@ -70,7 +71,6 @@ def train(
 ) -> None:
     """Trains the paper's network or the ring; killed, the same command goes on where it was."""
     _need_torch("train")
-    from radialbeams.cli import terminal
     from radialbeams.training.runs import complete, plan
 
     changes = {
@@ -102,7 +102,7 @@ def train(
             limit=limit,
             on_progress=bar.show,
         )
-    print(json.dumps({"run": str(out), **card["metrics"][planned.protocol]}))
+    print(as_json({"run": str(out), **card["metrics"][planned.protocol]}))
 
 
 @app.command()
@@ -146,9 +146,9 @@ def evaluate(
         devices=devices,
     )
     if json_:
-        print(json.dumps({"model": model, **result}))
+        print(as_json({"model": model, **result}))
         return
-    print(f"{model} on {data}, {split}, protocol {result['protocol']}: {result['n']} views")
+    terminal.say(f"{model} on {data}, {split}, protocol {result['protocol']}: {result['n']} views")
     for name in ("mean", "median", "p95", "paper_equivalent"):
         print(f"  {name.replace('_', '-'):<17}{result[name]:>8.2f}°")
     for name in ("quarter", "quarter_plus_1"):
@@ -157,7 +157,7 @@ def evaluate(
     for name in ("within_5", "within_10", "flips"):
         print(f"  {name.replace('_', ' '):<17}{result[name]:>8.2%}")
     for name, mean in result["groups"].items():
-        print(f"    {name:<30}{mean:>8.2f}°")
+        terminal.say(f"    {name:<30}{mean:>8.2f}°")
 
 
 @app.command()
@@ -177,7 +177,6 @@ def leaks(
 ) -> None:
     """Asks a network for the angle of rotated noise: all that it can read is a leak."""
     _need_torch("leaks")
-    from radialbeams.cli import terminal
     from radialbeams.training import leaks as canaries
     from radialbeams.training.weights import pick_device
 
@@ -193,7 +192,7 @@ def leaks(
                 *combination, **effort, device=device, on_progress=bar.show
             )
         found.append(leak)
-        print(json.dumps(leak.record()) if json_ else leak.row(), flush=True)
+        print(as_json(leak.record()) if json_ else leak.row(), flush=True)
     if not json_:
         print(canaries.verdict(found))
 
@@ -211,7 +210,7 @@ def export(
     if out.exists():
         raise ValueError(f"{out} exists already. Remove it or choose another name.")
     difference = export_run(zoo.find(run).stem, out)
-    print(f"{out}: agrees with torch within {difference:.1e} at batches of 1, 7 and 128")
+    terminal.say(f"{out}: agrees with torch within {difference:.1e} at batches of 1, 7 and 128")
 
 
 def _need_torch(verb: str) -> None:

@@ -2,26 +2,24 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from radialbeams.files import sha256
+from radialbeams.zoo import cards
+from radialbeams.zoo.cards import DamagedModel
+
+__all__ = ["DEFAULT", "FOLDER", "DamagedModel", "Model", "ModelNotFound"]
+__all__ += ["find", "names", "verified_onnx"]
 
 FOLDER = Path(__file__).parent
 DEFAULT = "ring"
-
-# What a card must say for its model to be run.
-NEEDED = {"config": ("view_size", "channels", "num_beams", "decoder"), "protocol": ("name",)}
+LARGEST_ONNX = 2**30  # bytes; the shipped ones have at most twelve million
 
 
 class ModelNotFound(ValueError):
     """No model of that name, or no file at that path."""
-
-
-class DamagedModel(ValueError):
-    """The file is not the one that its card describes."""
 
 
 @dataclass(frozen=True)
@@ -64,28 +62,7 @@ def _open(stem: Path, name: str) -> Model:
             f"Expected a model card at {card}; there is none. Name a run folder that "
             "`radialbeams train` finished, or an ONNX file with its card beside it."
         )
-    try:
-        content = json.loads(card.read_text(encoding="utf-8"))
-    except ValueError as error:
-        raise DamagedModel(f"{card} is not a model card: {error}.") from error
-    missing = _missing(content)
-    if missing:
-        raise DamagedModel(f"{card} is not a model card: it does not say {', '.join(missing)}.")
-    return Model(name, content, stem)
-
-
-def _missing(card: Any) -> list[str]:
-    """What running a model needs and its card does not say."""
-    known = {name: _part(card, name) for name in NEEDED}
-    needed = [f"{name}.{field}" for name, fields in NEEDED.items() for field in fields]
-    if known["protocol"].get("name") == "leakfree":
-        needed.append("protocol.parent_size")
-    return [path for path in needed if path.split(".")[1] not in known[path.split(".")[0]]]
-
-
-def _part(card: Any, name: str) -> dict[str, Any]:
-    part = card.get(name) if isinstance(card, dict) else None
-    return part if isinstance(part, dict) else {}
+    return Model(name, cards.read(card), stem)
 
 
 def verified_onnx(model: Model) -> bytes:
@@ -94,6 +71,11 @@ def verified_onnx(model: Model) -> bytes:
         raise ModelNotFound(
             f"Expected {model.onnx}; there is none. Make it with "
             f"`radialbeams export {model.name} {model.onnx}`."
+        )
+    if model.onnx.stat().st_size > LARGEST_ONNX:
+        raise DamagedModel(
+            f"{model.onnx} is larger than {LARGEST_ONNX // 2**20} MiB, so it is no model of ours. "
+            "Copy the model again, weights and card together."
         )
     content = model.onnx.read_bytes()
     expected = model.card.get("sha256", {}).get("onnx")

@@ -7,20 +7,17 @@ decides the split, and its group; it gives none if the place holds something els
 from __future__ import annotations
 
 import gzip
-import io
-import pickle
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from radialbeams.training.data import siscore
+from radialbeams.training.data import cifar, siscore
 from radialbeams.training.data.archives import Names, folder_name, read_file, without_top
 from radialbeams.training.data.members import IMAGES, Entry, Reader, matches
 
@@ -130,29 +127,12 @@ def _cifar_binary(data: bytes, path: str) -> tuple[NDArray[np.uint8], list[int]]
 
 def _cifar_pickle(data: bytes, path: str) -> tuple[NDArray[np.uint8], list[int]]:
     try:
-        batch = _CifarUnpickler(io.BytesIO(data), encoding="latin1").load()
-        pixels, labels = batch["data"], [int(n) for n in batch["labels"]]
-        if pixels.dtype != np.uint8 or pixels.shape != (len(labels), 3072):
-            raise ValueError(f"its array is {pixels.dtype} {pixels.shape}")
-    except Exception as error:  # a broken pickle can raise anything
+        return cifar.read_batch(data)
+    except cifar.NotABatch as error:
         raise ValueError(
             f"expected a batch of CIFAR-10; came {path}, refused: {error}; "
             f"get it from {SOURCES['cifar10'].official}"
         ) from error
-    return pixels, labels
-
-
-class _CifarUnpickler(pickle.Unpickler):
-    """A pickle may call anything; CIFAR-10's files need these three names, so no other is found."""
-
-    def find_class(self, module: str, name: str) -> Any:
-        if (module, name) == ("numpy", "ndarray"):
-            return np.ndarray
-        if (module, name) == ("numpy", "dtype"):
-            return lambda kind, align, copy: np.dtype(kind, align=bool(align), copy=bool(copy))
-        if (module, name) == ("numpy.core.multiarray", "_reconstruct"):
-            return np.empty(0).__reduce__()[0]  # its home has moved between versions of numpy
-        raise pickle.UnpicklingError(f"it asks for {module}.{name}")
 
 
 def _classes(labels: Iterable[int], names: Sequence[str]) -> list[str]:

@@ -330,7 +330,7 @@ def test_malicious_pickle_is_refused(
 ) -> None:
     monkeypatch.chdir(tmp_path)
     evil = b'cbuiltins\neval\n(S\'open("pwned", "w")\'\ntR.'
-    data = pickle.dumps({"data": Malicious()}) if name == "os.system" else evil
+    data = pickle.dumps(Malicious(), 2) if name == "os.system" else evil
     as_folder(tmp_path / "cifar10", {"data_batch_1": data})
     with pytest.raises(ValueError, match=r"expected a batch of CIFAR-10; .*asks for \w+\.\w+; get"):
         load("cifar10", root=tmp_path)
