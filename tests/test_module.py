@@ -8,6 +8,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -597,7 +598,8 @@ def test_a_network_of_another_precision_answers_nearly_the_same(
     with torch.inference_mode():
         _, expected = both(module, images)
         upright, pose = both(module.to(dtype), images.to(dtype))
-        crops, _ = module.crops(images.to(dtype), [torch.tensor([[5.0, 5, 60, 60]]), []])
+        boxes: list[Any] = [torch.tensor([[5.0, 5, 60, 60]]), []]  # none in the second image
+        crops, _ = module.crops(images.to(dtype), boxes)
     assert (upright.dtype, crops.dtype) == (dtype, dtype)
     assert angular_error(pose.angle, expected.angle).max() < math.radians(3)
 

@@ -132,9 +132,7 @@ def on_files(files: Any, config: Any) -> Any:
     named = [path for path in _navigated(config.nav) if path.startswith(f"{COPIES}/")]
     outside = [repository_path(path) for path in named]
     for path in sorted({*outside, *copies(pages + outside)}):
-        files.append(
-            File.generated(config, site_path(path), abs_src_path=os.fspath(ROOT / path))
-        )
+        files.append(File.generated(config, site_path(path), abs_src_path=os.fspath(ROOT / path)))
     for part, modules in parts().items():
         name = f"reference/{part}.md"
         files.append(File.generated(config, name, content=reference_page(part, modules)))
