@@ -123,7 +123,9 @@ def anchors(text: str) -> set[str]:
 def dead_links(page: str, text: str) -> list[str]:
     """Relative links of a page, by its path from the root, to no file or to no heading."""
     dead = []
-    for target, anchor in re.findall(r"\]\((?![a-z]+:)([^)#\s]*)#?([^)\s]*)\)", text):
+    links = re.findall(r"\]\((?![a-z]+:)([^)#\s]*)#?([^)\s]*)\)", text)
+    links += [(target, "") for target in re.findall(r'<img src="(?![a-z]+:)([^"]+)"', text)]
+    for target, anchor in links:
         path = (ROOT / page).parent / target if target else ROOT / page
         if not path.exists():
             dead.append(target)
@@ -141,7 +143,8 @@ def test_no_link_is_dead(page: str) -> None:
 
 def test_a_dead_link_would_be_found() -> None:
     text = "# A title\n[a](nowhere.md) [b](#a-title) [c](#another) [d](models.md#ring) [e](#)"
-    assert dead_links("docs/index.md", text) == ["nowhere.md", "#another"]
+    text += '<img src="nothing.png"> <img src="demo.png" width="40">'
+    assert dead_links("docs/index.md", text) == ["nowhere.md", "#another", "nothing.png"]
 
 
 def test_every_page_is_in_the_navigation() -> None:
