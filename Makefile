@@ -6,7 +6,7 @@ PIP = $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c c
 # Processes that run tests side by side.
 WORKERS ?= 2
 
-.PHONY: demo test lint docs build clean
+.PHONY: demo test test-quick lint docs build clean
 
 demo: $(VENV)/.light
 	$(VENV)/bin/radialbeams demo
@@ -15,6 +15,10 @@ demo: $(VENV)/.light
 test: lint
 	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist worksteal -m "not serial"
 	$(VENV)/bin/python -m pytest -m serial
+
+# For work in progress: the tests that take seconds.
+test-quick: $(VENV)/.dev
+	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow and not serial"
 
 lint: $(VENV)/.dev
 	$(VENV)/bin/ruff check .

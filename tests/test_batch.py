@@ -173,6 +173,7 @@ worker.main()
 """
 
 
+@pytest.mark.serial  # its workers give up after fractions of a second
 def test_a_worker_that_dies_is_replaced_and_its_file_has_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
