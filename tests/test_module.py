@@ -391,12 +391,14 @@ def test_it_compiles_into_one_graph(hard: bool, backend: str, images: Tensor) ->
 SHAPES = ((2, 64, 64), (3, 64, 80), (4, 70, 90), (5, 96, 75), (1, 65, 96), (1, 96, 65))
 
 
+@pytest.mark.slow
 def test_it_compiles_into_one_graph_for_any_size() -> None:
     """Sizes that change turn into unknowns of the graph."""
     torch.compiler.reset()
     compiles_for(TINY_RING, 54, SHAPES)
 
 
+@pytest.mark.slow
 def test_a_second_network_compiles_into_one_graph_too() -> None:
     """Its sizes are then unknowns as well."""
     torch.compiler.reset()
