@@ -1,20 +1,37 @@
-# `make demo` and `make test` do everything from a fresh clone: each makes .venv, installs, runs.
+# Every target works from a fresh clone: it makes .venv, installs what it needs, and runs.
 PYTHON ?= python3
 VENV ?= .venv
 PIP = $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
-.PHONY: demo test lint clean
+# Processes that run tests side by side.
+WORKERS ?= 2
+
+.PHONY: demo test test-quick lint docs build clean
 
 demo: $(VENV)/.light
 	$(VENV)/bin/radialbeams demo
 
+# Tests that measure time run alone, after the others.
 test: lint
-	$(VENV)/bin/python -m pytest
+	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist worksteal -m "not serial"
+	$(VENV)/bin/python -m pytest -m serial
+
+# For work in progress: the tests that take seconds.
+test-quick: $(VENV)/.dev
+	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow and not serial"
 
 lint: $(VENV)/.dev
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
+
+# The site goes to site/. A dead link is a warning, and --strict turns it into an error.
+docs: $(VENV)/.docs
+	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict
+
+# Wheel and source archive go to dist/.
+build: $(VENV)/.build
+	$(VENV)/bin/python -m build
 
 # The light install (no torch) and the one for work on the project share a folder: the second adds to the first.
 $(VENV)/.light: pyproject.toml constraints.txt
@@ -26,5 +43,13 @@ $(VENV)/.dev: $(VENV)/.light
 	$(PIP) -e ".[dev]"
 	touch $@
 
+$(VENV)/.docs: $(VENV)/.light
+	$(PIP) -e ".[docs]"
+	touch $@
+
+$(VENV)/.build: $(VENV)/.light
+	$(PIP) build
+	touch $@
+
 clean:
-	rm -rf $(VENV)
+	rm -rf $(VENV) site dist

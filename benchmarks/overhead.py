@@ -187,9 +187,7 @@ def as_onnx(batches: tuple[int, ...]) -> dict[str, Any]:
     found = {}
     for batch in batches:
         images = torch.rand(batch, 3, SIZE, SIZE)
-        calls: dict[str, Call] = {
-            name: lambda run=run, images=images: run(images) for name, run in sessions.items()
-        }
+        calls: dict[str, Call] = {name: partial(run, images) for name, run in sessions.items()}
         seconds = in_turns(calls, ROUNDS[batch], time.thread_time)
         own = seconds["classifier"]
         seconds |= {name: seconds[name] - own for name in MODELS}

@@ -64,7 +64,8 @@ def grey(image: Tensor) -> NDArray[np.uint8]:
 
 
 def cascade(name: str) -> cv2.CascadeClassifier:
-    return cv2.CascadeClassifier(f"{cv2.data.haarcascades}haarcascade_{name}.xml")
+    folder = cv2.data.haarcascades  # type: ignore[attr-defined]  # missing from OpenCV's stubs
+    return cv2.CascadeClassifier(f"{folder}haarcascade_{name}.xml")
 
 
 def faces(image: Tensor) -> Tensor:

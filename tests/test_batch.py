@@ -173,6 +173,7 @@ worker.main()
 """
 
 
+@pytest.mark.serial  # its workers give up after fractions of a second
 def test_a_worker_that_dies_is_replaced_and_its_file_has_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -246,7 +247,8 @@ def test_in_place_nothing_is_turned_twice_if_killed_while_files_are_replaced(
     job = replace(TURNING, in_place=True)
     carried_out(Plan((str(tmp_path / "calm"),), in_place=True), job)
 
-    land, landed = journal._land, []
+    land = journal._land
+    landed: list[Outcome] = []
 
     def land_two(outcome: Outcome) -> bool:
         if len(landed) == 2:

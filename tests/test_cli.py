@@ -414,6 +414,7 @@ def test_models_prints_data_errors_and_licence(run: Callable[..., Said]) -> None
     assert "paper-equivalent" in out and "median" in out
 
 
+@pytest.mark.slow
 def test_the_demo_writes_a_sheet_and_overwrites_none(
     run: Callable[..., Said], tmp_path: Path
 ) -> None:

@@ -7,6 +7,7 @@ import re
 import sys
 from pathlib import Path
 from types import ModuleType
+from typing import Any
 
 import pytest
 import torch
@@ -26,8 +27,12 @@ def example() -> ModuleType:
     return detector
 
 
-def test_every_face_is_found_turned_upright_and_read(example: ModuleType) -> None:
-    result = example.run()
+@pytest.fixture(scope="module")
+def result(example: ModuleType) -> Any:
+    return example.run()
+
+
+def test_every_face_is_found_turned_upright_and_read(example: ModuleType, result: Any) -> None:
     assert len(result.boxes) == len(example.TURNED) == 3
     for number, truth in enumerate(example.TURNED):
         found = math.degrees(result.pose.angle[number].item())
@@ -37,9 +42,8 @@ def test_every_face_is_found_turned_upright_and_read(example: ModuleType) -> Non
     assert sum(seen.label == "smiling" for seen in result.before) < 3
 
 
-def test_the_eyes_come_back_to_where_they_are(example: ModuleType) -> None:
+def test_the_eyes_come_back_to_where_they_are(example: ModuleType, result: Any) -> None:
     """The same portrait three times: its eyes, turned by the truth, are those that were found."""
-    result = example.run()
     size = 256
     offsets = []
     for number, truth in enumerate(example.TURNED):
@@ -55,10 +59,15 @@ def test_the_eyes_come_back_to_where_they_are(example: ModuleType) -> None:
 
 
 def test_the_page_shows_what_it_prints(
-    example: ModuleType, capsys: pytest.CaptureFixture[str], tmp_path: Path
+    example: ModuleType,
+    result: Any,
+    capsys: pytest.CaptureFixture[str],
+    monkeypatch: pytest.MonkeyPatch,
+    tmp_path: Path,
 ) -> None:
     shown = re.findall(r"```text\n(.*?)```", PAGE, re.DOTALL)[0]
-    sys.argv = ["detector.py", "--out", str(tmp_path / "detector.png")]
+    monkeypatch.setattr(sys, "argv", ["detector.py", "--out", str(tmp_path / "detector.png")])
+    monkeypatch.setattr(example, "run", lambda: result)  # once is enough
     example.main()
     printed = capsys.readouterr().out
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import contextlib
-import io
 import json
 import re
 from pathlib import Path
 
 import pytest
+import snippets
 
 from radialbeams import zoo
 from radialbeams.cli import main
@@ -21,13 +20,7 @@ def test_the_snippet_prints_what_stands_below_it(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    pairs = re.findall(r"```python\n(.*?)```\s+```text\n(.*?)```", README, re.DOTALL)
-    assert pairs
-    for code, expected in pairs:
-        said = io.StringIO()
-        with contextlib.redirect_stdout(said):
-            exec(code, {})
-        assert said.getvalue() == expected
+    snippets.run(README)
     assert (tmp_path / "upright.png").is_file()
 
 
@@ -38,7 +31,13 @@ def test_the_line_of_angle_is_what_it_prints(
     (line,) = re.findall(r"```json\n(.*?)\n```", README)
     shown = json.loads(line)
     assert main(["angle", shown["path"], "--json"]) == 0
-    assert json.loads(capsys.readouterr().out) == shown
+    printed = json.loads(capsys.readouterr().out)
+    assert list(printed) == list(shown)
+    # The last digits depend on the processor and on the version of ONNX Runtime.
+    apart = (printed.pop("angle_ccw") - shown.pop("angle_ccw") + 180) % 360 - 180
+    assert abs(apart) < 0.5
+    assert printed.pop("confidence") == pytest.approx(shown.pop("confidence"), abs=0.02)
+    assert printed == shown
 
 
 def rows() -> list[list[str]]:
@@ -65,11 +64,6 @@ def test_the_figures_are_those_of_the_card(row: list[str]) -> None:
         f"{jpeg['mean']:.2f}°",
         f"{card['end_to_end']['mean']:.2f}°",
     ]
-
-
-def test_the_pictures_and_pages_it_names_are_there() -> None:
-    for target in re.findall(r"\]\(([^)#]+)\)", README):
-        assert (ROOT / target).is_file(), target
 
 
 def test_its_commands_are_the_makefiles() -> None:

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -391,12 +392,14 @@ def test_it_compiles_into_one_graph(hard: bool, backend: str, images: Tensor) ->
 SHAPES = ((2, 64, 64), (3, 64, 80), (4, 70, 90), (5, 96, 75), (1, 65, 96), (1, 96, 65))
 
 
+@pytest.mark.slow
 def test_it_compiles_into_one_graph_for_any_size() -> None:
     """Sizes that change turn into unknowns of the graph."""
     torch.compiler.reset()
     compiles_for(TINY_RING, 54, SHAPES)
 
 
+@pytest.mark.slow
 def test_a_second_network_compiles_into_one_graph_too() -> None:
     """Its sizes are then unknowns as well."""
     torch.compiler.reset()
@@ -599,7 +602,8 @@ def test_a_network_of_another_precision_answers_nearly_the_same(
     with torch.inference_mode():
         _, expected = both(module, images)
         upright, pose = both(module.to(dtype), images.to(dtype))
-        crops, _ = module.crops(images.to(dtype), [torch.tensor([[5.0, 5, 60, 60]]), []])
+        boxes: list[Any] = [torch.tensor([[5.0, 5, 60, 60]]), []]  # none in the second image
+        crops, _ = module.crops(images.to(dtype), boxes)
     assert (upright.dtype, crops.dtype) == (dtype, dtype)
     assert angular_error(pose.angle, expected.angle).max() < math.radians(3)
 

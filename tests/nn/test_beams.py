@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import cache
 from itertools import pairwise
 
@@ -477,7 +478,7 @@ def test_a_count_by_hand() -> None:
 
 
 @pytest.mark.parametrize("lemma", [coverage, overlap])
-def test_the_lemma_refuses_fewer_than_8_beams(lemma: type[float]) -> None:
+def test_the_lemma_refuses_fewer_than_8_beams(lemma: Callable[[int, int, int], float]) -> None:
     with pytest.raises(ValueError, match="lemma") as error:
         lemma(7, 64, 1)
     assert str(error.value) == (

@@ -207,7 +207,7 @@ def test_the_parameters_of_a_classifier_are_counted_without_it() -> None:
 
 
 def test_all_ways_meet_the_same_batches() -> None:
-    by_way = {}
+    by_way: dict[tuple[str, int], list[Any]] = {}
     for training in end_to_end.trainings(Settings(seeds=2)):
         key = (training.tags["data"], training.recipe.seed)
         by_way.setdefault(key, []).append((training.recipe, training.images, training.held_out))

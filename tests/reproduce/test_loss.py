@@ -59,6 +59,7 @@ def test_flips_weigh_more_in_the_papers_figure() -> None:
     assert found["paper_equivalent"] == pytest.approx(11.48, abs=0.01)
 
 
+@pytest.mark.slow
 def test_the_whole_of_it(tmp_path: Path) -> None:
     files = reproduce("loss", Settings(quick=True, out=tmp_path))
     record = json.loads(files[0].read_text())

@@ -57,12 +57,13 @@ def jpeg(pixels: np.ndarray, quality: int = 90) -> bytes:
 @pytest.mark.parametrize("depth", [3, 30])
 def test_a_frame_is_found_on_its_sides(colour: int, sides: str, depth: int) -> None:
     pixels = texture(1)
-    for side, lines in {
+    bands: dict[str, Any] = {
         "top": np.s_[:depth],
         "bottom": np.s_[-depth:],
         "left": np.s_[:, :depth],
         "right": np.s_[:, -depth:],
-    }.items():
+    }
+    for side, lines in bands.items():
         if side in sides.split():
             pixels[lines] = colour
     assert clean.framed(pixels) == sides
@@ -255,9 +256,14 @@ def test_a_killed_run_goes_on(folders: Path, monkeypatch: pytest.MonkeyPatch) ->
     kept, lost = sorted(out.glob("*/*/*.webp"))[:2]
     lost.unlink()
     stamp = kept.stat().st_mtime_ns
-    looked = []
+    looked: list[str] = []
     look_at = prepare.look_at
-    monkeypatch.setattr(prepare, "look_at", lambda p: looked.append(p.name) or look_at(p))
+
+    def note_and_look(path: Path) -> Any:
+        looked.append(path.name)
+        return look_at(path)
+
+    monkeypatch.setattr(prepare, "look_at", note_and_look)
     assert run(folders) == whole
     assert len(looked) == len(lines) - 9
     assert lost.exists() and kept.stat().st_mtime_ns == stamp

@@ -42,7 +42,7 @@ def test_the_new_weights_lie_between(runs: list[Path], tmp_path: Path) -> None:
 
 
 def test_one_average_of_another_tells_both(runs: list[Path], tmp_path: Path) -> None:
-    average_runs(*runs, 0.5, tmp_path / "half")
+    average_runs(runs[0], runs[1], 0.5, tmp_path / "half")
     average_runs(runs[0], tmp_path / "half" / "model", 0.75, tmp_path / "new")
     _, card = load_model(tmp_path / "new" / "model")
     assert [step["share"] for step in card["training"]["averaged"]] == [0.5, 0.75]
@@ -64,5 +64,5 @@ def test_what_does_not_fit_is_refused(
     with pytest.raises(ValueError, match=r"between 0 and 1; got 1\.5"):
         averaged(network(0, tiny_config), network(1, tiny_config), 1.5)
     with pytest.raises(ValueError, match="holds a run already"):
-        average_runs(*runs, 0.5, runs[0].parent)
+        average_runs(runs[0], runs[1], 0.5, runs[0].parent)
     assert not (tmp_path / "new").exists()

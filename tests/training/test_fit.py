@@ -168,7 +168,8 @@ def test_nothing_but_whole_files_is_left(
 
 def seen_in_two_epochs(recipe: Recipe, images: ImageSet, folder: Path) -> list[dict[int, float]]:
     """The angle that each image got, epoch by epoch."""
-    fit, seen = begin(recipe, images, folder), [{}, {}]
+    fit = begin(recipe, images, folder)
+    seen: list[dict[int, float]] = [{}, {}]
     for epoch, batch in fit._batches():
         if epoch > 2:
             return seen

@@ -1,0 +1,169 @@
+"""Writes docs/models.md, the model cards for people, from radialbeams/zoo/*.json.
+
+    python tools/model_cards.py
+
+Every sentence and every figure comes from a card; nothing is measured here.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+Card = dict[str, Any]
+
+ROOT = Path(__file__).parents[1]
+DEFAULT = "ring"  # the model that every command uses unless told otherwise; it comes first
+
+INTRODUCTION = """\
+# Pretrained models
+
+The package contains the models below as ONNX files, which run without torch, and as safetensors,
+which torch loads. Choose one by name: `--model NAME` on the command line, `Canonicalizer("NAME")`
+in Python. `radialbeams models` prints a summary of this page.
+
+All errors are absolute differences between the estimated and the true angle, in degrees, on images
+that were held out from training and rotated by uniformly random angles. *Flips* are errors of 150°
+or more. Compare only rows of the same protocol: a `paper` view gives part of the angle away, a
+`leakfree` view does not as far as we can measure ([leaks](leaks.md)). The row *files* is closest to
+what a user sees: original images (for `ring`, native COCO photos) are rotated by Pillow and saved
+as JPEG, then read from the file.
+
+This page is generated from the models' cards by `python tools/model_cards.py`. Do not edit it.
+
+## Licence
+
+The weights are for research use, because the images they were trained on are. The
+[licence of the weights](../radialbeams/zoo/LICENSE-WEIGHTS.md) names the data sets and their terms.
+"""
+DATA = {
+    "coil100": "COIL-100",
+    "lfw": "Labeled Faces in the Wild",
+    "photos": "everyday photos from public data sets, COIL-100 and LFW",
+}
+SPLITS = {
+    ("coil100", "default"): "a random fifth of the images; the same objects from other sides",
+    ("coil100", "object"): "objects 81–100, none of which was trained on",
+    ("lfw", "default"): "a fifth of the people, none of whom was trained on",
+    ("photos", "default"): "one photo in fifty",
+}
+PROTOCOLS = {
+    "paper": "the paper's views: padded, rotated bilinearly at the same resolution",
+    "leakfree": "leak-free views: blurred and shrunk while rotating, shown in a disc",
+}
+
+
+def page(folder: Path = ROOT / "radialbeams" / "zoo") -> str:
+    """The whole page: an overview, then one section for each card in `folder`."""
+    cards = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*.json")]
+    cards.sort(key=lambda card: (card["name"] != DEFAULT, card["name"]))
+    sections = ["\n".join(_section(card)) for card in cards]
+    return "\n".join([INTRODUCTION, "\n".join(_overview(cards)), *sections])
+
+
+def _overview(cards: list[Card]) -> Iterator[str]:
+    yield "## Which one to use\n"
+    yield "| model | for | parameters | licence |"
+    yield "| --- | --- | --: | --- |"
+    for card in cards:
+        yield (
+            f"| [`{card['name']}`](#{_anchor(card['name'])}) | {card['summary']} "
+            f"| {card['parameters']:,} | research use |"
+        )
+    yield ""
+
+
+def _section(card: Card) -> Iterator[str]:
+    yield f"## `{card['name']}`\n"
+    yield f"{card['summary']}\n"
+    yield f"- **Works on:** {card['works_on']}"
+    yield f"- **Fails on:** {card['fails_on']}"
+    yield f"- **Trained on:** {_training_data(card['data'])}"
+    yield f"- **Held out:** {_held_out(card['data'])}"
+    yield f"- **Views:** {_protocol(card['protocol'])}"
+    yield from _confidence(card)
+    yield f"- **Size and speed:** {_cost(card)}"
+    yield f"- **Licence:** {card['licence']}"
+    yield f"- **Files:** {_checksums(card)}"
+    yield ""
+    yield from _measured(card)
+
+
+def _anchor(name: str) -> str:
+    """What GitHub and the docs site both make of the heading `name`."""
+    return name.replace(".", "")
+
+
+def _training_data(data: Card) -> str:
+    name = DATA.get(data["name"], data["name"])
+    return f"{name}; {data['training_images']:,} images."
+
+
+def _held_out(data: Card) -> str:
+    split = SPLITS.get((data["name"], data["split_by"]), f"split by {data['split_by']}")
+    return f"{data['test_images']:,} images: {split}."
+
+
+def _protocol(protocol: Card) -> str:
+    name = protocol["name"]
+    return f"`{name}`, {PROTOCOLS.get(name, name)}; from images of {protocol['parent_size']} px."
+
+
+def _confidence(card: Card) -> Iterator[str]:
+    """How well the confidence is calibrated, and when `upright` leaves an image alone."""
+    if "calibrated" not in card:
+        yield "- **Confidence:** none; the model answers for every image."
+        return
+    error = card["calibrated"]["expected_error"]
+    line = f"- **Confidence:** calibrated; expected calibration error {100 * error:.1f} %."
+    yield line + (_abstention(card["abstain"]) if "abstain" in card else "")
+
+
+def _abstention(rules: Card) -> str:
+    reasons = [
+        f"the confidence is below {100 * rules['confidence']:g} %",
+        f"the angle is within {rules['angle']:g}° of upright",
+    ]
+    # A limit of 1 never applies: no probability is larger.
+    if rules["upright"] < 1:
+        reasons.append(f"it is upright with a probability above {100 * rules['upright']:g} %")
+    return f" By default `upright` leaves an image alone if {' or '.join(reasons)}."
+
+
+def _cost(card: Card) -> str:
+    text = f"{card['parameters']:,} parameters"
+    milliseconds = card.get("cost", {}).get("milliseconds_a_view_one_cpu_thread")
+    return f"{text}; {milliseconds:g} ms per view on one CPU thread." if milliseconds else text
+
+
+def _checksums(card: Card) -> str:
+    parts = [f"`{ending}` `{digest[:16]}…`" for ending, digest in sorted(card["sha256"].items())]
+    return f"sha256 of {', '.join(parts)}; the whole hashes are in the card."
+
+
+def _measured(card: Card) -> Iterator[str]:
+    yield "| measured on | protocol | n | mean | median | 95th percentile | within 10° | flips |"
+    yield "| --- | --- | --: | --: | --: | --: | --: | --: |"
+    for figures in card["metrics"].values():
+        data = figures.get("data", card["data"]["name"])
+        where = "held-out images" if data == card["data"]["name"] else f"{DATA.get(data, data)}"
+        if figures["jpeg"]:
+            where += f" after JPEG at quality {figures['jpeg']}"
+        yield _row(where, figures["protocol"], figures)
+    if "end_to_end" in card:
+        yield _row("files", f"JPEG at quality {card['end_to_end']['jpeg']}", card["end_to_end"])
+    yield ""
+
+
+def _row(where: str, protocol: str, figures: Card) -> str:
+    degrees = " | ".join(f"{figures[name]:.2f}°" for name in ("mean", "median", "p95"))
+    return (
+        f"| {where} | {protocol} | {figures['n']:,} | {degrees} "
+        f"| {100 * figures['within_10']:.1f} % | {100 * figures['flips']:.2f} % |"
+    )
+
+
+if __name__ == "__main__":
+    (ROOT / "docs" / "models.md").write_text(page(), encoding="utf-8")
