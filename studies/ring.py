@@ -271,7 +271,7 @@ def main() -> None:
             os.close(os.open(path.with_suffix(".claimed"), os.O_CREAT | os.O_EXCL))
         except FileExistsError:
             continue
-        result = {"name": name, "split": table.split}
+        result: dict[str, Any] = {"name": name, "split": table.split}
         result |= run(changed(base, changes), changes, images, held_out, device)
         path.write_text(json.dumps(result, indent=1) + "\n")
         print(name, round(result["mean"], 3), round(result["median"], 3), flush=True)

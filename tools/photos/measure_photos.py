@@ -32,7 +32,7 @@ from radialbeams.training.views import draws
 QUALITY = 90
 ENDINGS = (".jpg", ".jpeg", ".png", ".webp")
 NEAR, WORSE = 5.0, 1.0  # degrees: well turned back; moved further from upright than it was
-FIGURES = ("n", "mean", "median", "p95", "within_5", "within_10", "flips")
+FIGURES: tuple[str, ...] = ("n", "mean", "median", "p95", "within_5", "within_10", "flips")
 FIGURES += ("surer_half_within_10", "calibration_error")
 Record = dict[str, Any]
 # What happens to a photo before it is turned.

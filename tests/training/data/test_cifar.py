@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.test_data import noise, python2_pickle
+from tests.training.data.test_sets import noise, python2_pickle
 
 from radialbeams.training.data.cifar import INSTRUCTIONS, NotABatch, read_batch
 
