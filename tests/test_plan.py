@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
 from pathlib import Path
 
 import pytest
 
 from radialbeams.batch import OUTPUTS, Plan, plan_for
 from radialbeams.batch.plan import BATCH, Item, PlanError, batches
+from radialbeams.batch.walk import Passed
 
 
 def touch(folder: Path, *names: str) -> None:
@@ -100,9 +100,9 @@ def test_what_is_no_image_is_counted(tmp_path: Path) -> None:
     (tmp_path / "in" / "gone.jpg").symlink_to("nowhere.jpg")
     (tmp_path / "in" / "linked").symlink_to("d")
     os.mkfifo(tmp_path / "in" / "pipe.jpg")
-    left_out: Counter[str] = Counter()
-    assert len(list(Plan((str(tmp_path / "in"),), writes=False).items(left_out))) == 1
-    assert left_out == {
+    passed = Passed()
+    assert len(list(Plan((str(tmp_path / "in"),), writes=False).items(passed))) == 1
+    assert passed.left_out == {
         ".heic": 2,
         ".txt": 1,
         "without an ending": 1,
@@ -119,10 +119,10 @@ def test_outputs_beside_their_originals_are_not_turned_again(
     monkeypatch.chdir(tmp_path)
     named = ("a.jpg", "a-upright.jpg", "a-upright-2.png", "cat-upright.jpg")
     for sources in (named, (".",)):
-        left_out: Counter[str] = Counter()
-        found = [os.path.normpath(item.path) for item in Plan(sources).items(left_out)]
+        passed = Passed()
+        found = [os.path.normpath(item.path) for item in Plan(sources).items(passed)]
         assert found == ["a.jpg", "cat-upright.jpg"]
-        assert left_out[OUTPUTS] == 2
+        assert passed.left_out[OUTPUTS] == 2
     assert len(list(Plan(named, folder=tmp_path / "out").items())) == 4
 
 
