@@ -10,6 +10,7 @@ from pathlib import Path
 from tempfile import TemporaryFile
 
 from radialbeams.batch import Outcome
+from radialbeams.batch.system import open_new
 
 PICTURES = 2000  # files shown with pictures: more would make a page that no browser likes
 KINDS = {
@@ -92,12 +93,17 @@ class Sheet:
     def write(self, path: Path) -> None:
         """At once: whoever looks sees the whole page or none."""
         part = path.with_name(f".{path.name}.part")
-        with self._cards, open(part, "w", encoding="utf-8") as page:
-            page.write(_head(self._title, self._counts, self._kinds))
-            self._cards.seek(0)
-            shutil.copyfileobj(self._cards, page)
-            page.write("</ol>\n</html>\n")
-        os.replace(part, path)
+        part.unlink(missing_ok=True)  # left by a kill, or planted
+        try:
+            with self._cards, open(open_new(str(part)), "w", encoding="utf-8") as page:
+                page.write(_head(self._title, self._counts, self._kinds))
+                self._cards.seek(0)
+                shutil.copyfileobj(self._cards, page)
+                page.write("</ol>\n</html>\n")
+            os.replace(part, path)
+        except BaseException:
+            part.unlink(missing_ok=True)
+            raise
 
 
 def _head(title: str, counts: Counter[str], kinds: dict[str, str]) -> str:

@@ -113,11 +113,10 @@ class Plan:
         """Each file, as often as it is named; `passed` takes what the folders hold besides."""
         passed = Passed() if passed is None else passed
         beside = self.writes and not (self.folder or self.file or self.in_place)
-        skip = None if self.folder is None else os.path.realpath(self.folder)
         images = _Stems()
         for source in self.sources:
             isdir = os.path.isdir(source)
-            for found in walk(source, skip, passed) if isdir else (Found(source),):
+            for found in walk(source, self.folder, passed) if isdir else (Found(source),):
                 if beside and found.error is None and images.has_original(found.path):
                     passed.left_out[OUTPUTS] += 1
                 else:

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from pathlib import Path
 
 # The formats that can be asked for, with the endings that files of each may have.
 FORMATS = {
@@ -41,11 +42,12 @@ class Passed:
     runs: list[str] = field(default_factory=list)  # folders in which a run keeps its journal
 
 
-def walk(folder: str, skip: str | None, passed: Passed) -> Iterator[Found]:
+def walk(folder: str, skip: Path | None, passed: Passed) -> Iterator[Found]:
     """In natural order; nothing hidden, no linked folders, not the folder of the outputs.
 
     Folders may be nested to any depth: the walk keeps its own stack.
     """
+    skipped = None if skip is None else _identity(skip)
     stack = [_entries(folder, passed)]
     while stack:
         entry = next(stack[-1], None)
@@ -53,7 +55,7 @@ def walk(folder: str, skip: str | None, passed: Passed) -> Iterator[Found]:
             stack.pop()
         elif isinstance(entry, Found):
             yield entry
-        elif skip is None or os.path.realpath(entry) != skip:
+        elif skipped is None or _identity(entry) != skipped:
             stack.append(_entries(entry, passed))
 
 
@@ -94,6 +96,14 @@ def _kind(entry: os.DirEntry[str]) -> str | OSError:
         return "links to folders" if entry.is_dir() else "broken links"
     except OSError as error:
         return error
+
+
+def _identity(folder: str | Path) -> tuple[int, int] | None:
+    try:
+        info = os.stat(folder)
+    except OSError:
+        return None
+    return info.st_dev, info.st_ino
 
 
 def reason(error: OSError) -> str:

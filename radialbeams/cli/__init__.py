@@ -8,39 +8,43 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from io import TextIOWrapper
 from typing import NoReturn
 
 # Importing the verbs is what adds them to the command, in this order.
-from radialbeams.cli import experiments, files, shipped, training
+from radialbeams.cli import experiments, files, shipped, streams, training
 from radialbeams.cli.app import app
 
-__all__ = ["app", "experiments", "files", "main", "run", "shipped", "training"]
+__all__ = ["app", "experiments", "files", "main", "run", "shipped", "streams", "training"]
 
 
 def main(argv: list[str] | None = None) -> int:
     """0 done, 1 failed with a sentence on standard error, 2 wrong usage."""
     try:
+        code = _exit_code(argv)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        streams.silence(sys.stdout)
+        return 1
+    return code
+
+
+def _exit_code(argv: list[str] | None) -> int:
+    try:
         app(argv, prog_name="radialbeams")
     except SystemExit as leave:
         return leave.code if isinstance(leave.code, int) else 1
     except BrokenPipeError:
-        # Whoever read has gone; what Python still holds back for them must not be tried again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        raise
     except (ValueError, OSError, ArithmeticError) as error:
         if os.environ.get("RADIALBEAMS_TRACEBACK"):
             raise
-        print(f"radialbeams: {error}", file=sys.stderr)
+        streams.say(f"radialbeams: {error}")
         return 1
     return 0
 
 
 def run() -> NoReturn:
-    # A letter that the terminal does not know is no reason to die.
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace")
+    streams.prepare()
     # A warning is for people: the sentence, without the line of code that gave it.
-    warnings.showwarning = lambda message, *_: print(f"radialbeams: {message}", file=sys.stderr)
+    warnings.showwarning = lambda message, *_: streams.say(f"radialbeams: {message}")
     sys.exit(main())

@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from radialbeams.cli import terminal
+from radialbeams.cli.streams import say as talk
+from radialbeams.cli.streams import tell
 
 if TYPE_CHECKING:
     from radialbeams.batch import Job, Outcome, Plan, Run
@@ -58,10 +60,6 @@ def stoppable(job: Job) -> Iterator[None]:
         raise typer.Exit(130) from None
 
 
-def talk(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
-
-
 QUIET = terminal.Bar(lambda step, text: None, talk)
 
 
@@ -69,6 +67,8 @@ def _teller(
     job: Job, json_: bool, bar: terminal.Bar, files: int | None
 ) -> Callable[[Outcome], None]:
     """How outcomes are told: as data on standard output, as rows above a bar, or not at all."""
+    if json_ and job.writes:  # the work goes on, whether or not anybody reads about it
+        return lambda outcome: tell(json.dumps(outcome.record(job.model)))
     if json_:
         return lambda outcome: print(json.dumps(outcome.record(job.model)), flush=True)
     if not job.turns:
