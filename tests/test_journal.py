@@ -89,6 +89,26 @@ def test_an_output_that_someone_removed_before_it_was_in_place_is_told(
     again.close()
 
 
+def test_an_output_that_cannot_be_moved_after_a_kill_is_one_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, two_done: tuple[Journal, list[Outcome]]
+) -> None:
+    kept, outcomes = two_done
+    os.replace(outcomes[1].out or "", kept.part_of(outcomes[1].out or ""))
+    again = reopened(tmp_path, kept)
+
+    def refused(*_: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refused)
+    monkeypatch.setattr(os, "replace", refused)
+    assert again.recover() == 2
+    _, (failed, *others) = again.done()
+    assert failed.error is not None and "not permitted" in failed.error
+    assert not any(outcome.error for outcome in others)
+    assert not [path for path in tmp_path.iterdir() if path.name.endswith(landing.PART)]
+    again.close()
+
+
 def test_what_was_made_but_never_noted_is_removed(
     tmp_path: Path, two_done: tuple[Journal, list[Outcome]]
 ) -> None:

@@ -11,7 +11,6 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable
-from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 
@@ -160,32 +159,24 @@ def start(*arguments: object) -> subprocess.Popen[bytes]:
     )
 
 
-def noted(folder: Path) -> int:
-    """Lines in the journal of a folder; none where no run is at work."""
-    with suppress(FileNotFoundError):
-        return (folder / RUN / "journal.jsonl").read_bytes().count(b"\n")
-    return 0
-
-
-@pytest.mark.parametrize("first", ["", "sub"])
-def test_runs_in_nested_folders_exclude_each_other(tmp_path: Path, first: str) -> None:
-    """The second waits, so both find every file as it is, and neither loses one."""
-    for number in range(3 * BATCH):
-        face(tmp_path / "sub" / f"{number}.png", 40 + number)
-    second = "" if first else "sub"
-    one = start(tmp_path / first, "--in-place")
-    wait_until(lambda: noted(tmp_path / first) >= 2)
-    other = start(tmp_path / second, "--in-place")
-    while one.poll() is None:
-        # In this order: a run that has finished forgets its journal before another may begin.
-        assert not (noted(tmp_path / second) >= 2 and noted(tmp_path / first))
-        time.sleep(0.01)
-    before = {path.name: path.read_bytes() for path in (tmp_path / "sub").glob("*.png")}
-    said = [process.communicate(timeout=60) for process in (one, other)]
-    assert [one.returncode, other.returncode] == [0, 0], said
-    lines = [json.loads(line) for line in said[1][0].splitlines()]
-    assert len(before) == len(lines) == 3 * BATCH
+@pytest.mark.parametrize(("first", "second"), [("", "sub"), ("sub", ""), ("", "sub/sub")])
+def test_runs_in_nested_folders_exclude_each_other(tmp_path: Path, first: str, second: str) -> None:
+    for number in range(BATCH + 2):
+        face(tmp_path / "sub" / "sub" / f"{number}.png", 40 + number)
+    with batch.journaled(IN_PLACE, in_place(tmp_path / first), 1) as run:
+        next(run.outcomes)
+        before = contents(tmp_path)
+        other = start(tmp_path / second, "--in-place")
+        assert other.stderr is not None and b"Waiting for another run" in other.stderr.readline()
+        assert contents(tmp_path) == before
+        assert [outcome.error for outcome in run.outcomes] == [None] * (BATCH + 1)
+    said, _ = other.communicate(timeout=60)
+    assert other.returncode == 0 and len(said.splitlines()) == BATCH + 2
     assert not [path for path in tmp_path.rglob(".*")]
+
+
+def contents(folder: Path) -> dict[str, bytes]:
+    return {path.name: path.read_bytes() for path in folder.rglob("*.png")}
 
 
 def test_every_folder_that_is_named_is_locked(
@@ -327,7 +318,7 @@ def test_a_linked_folder_inside_the_outputs_is_not_written_through(tmp_path: Pat
 # --- one file that cannot be written ---
 
 
-def test_a_file_that_cannot_be_replaced_is_one_failure_also_after_a_kill(
+def test_a_file_that_cannot_be_replaced_is_one_failure(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     for number in range(4):
@@ -347,6 +338,33 @@ def test_a_file_that_cannot_be_replaced_is_one_failure_also_after_a_kill(
         assert "not permitted" in (found["2.png"].error or "")
     assert (tmp_path / "2.png").read_bytes() == before
     assert not parts(tmp_path)
+
+
+# A worker that is killed when it has made one of the outputs.
+DYING = """
+import os, signal
+from radialbeams.batch import worker
+stage = worker.stage
+
+def dying(data, out, *rest, **options):
+    stage(data, out, *rest, **options)
+    if out.endswith("2.png"):
+        os.kill(os.getpid(), signal.SIGKILL)
+
+worker.stage = dying
+worker.main()
+"""
+
+
+def test_a_worker_that_dies_leaves_no_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    from radialbeams.batch import crew
+
+    monkeypatch.setattr(crew, "COMMAND", [sys.executable, "-c", DYING])
+    for number in range(4):
+        face(tmp_path / "in" / f"{number}.png", 40 + number)
+    found = all_done(Plan((str(tmp_path / "in"),), folder=tmp_path / "out"), TURNING)
+    assert [name for name, outcome in found.items() if outcome.error] == ["2.png"]
+    assert sorted(os.listdir(tmp_path / "out")) == ["0.png", "1.png", "3.png"]
 
 
 def test_a_name_with_no_room_for_its_ending_fails_alone(tmp_path: Path) -> None:

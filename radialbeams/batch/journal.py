@@ -49,6 +49,7 @@ class Journal:
         self.home, self.folder = home, home / RUN_FOLDER
         self.done_batches = 0
         self.is_resumed = False
+        self._has_failures = False
         self._rules, self._names = rules or Rules(), names
         self._token: str | None = landing.new_token()
         with writing_in(home):
@@ -157,6 +158,7 @@ class Journal:
         """Notes a batch, then moves its outputs to their places; returns what came of that."""
         self._append(_again(outcomes) if again else [asdict(outcome) for outcome in outcomes])
         self.done_batches += not again
+        self._has_failures |= any(outcome.error is not None for outcome in outcomes)
         landed = [self._land(outcome) for outcome in outcomes]
         for folder in {os.path.dirname(o.out or "") for o in outcomes if o.sha256}:
             system.sync_folder(folder)
@@ -169,6 +171,8 @@ class Journal:
 
     def finish(self) -> None:
         """Forgets the run."""
+        if self._has_failures:  # a worker that died may have left a part
+            self._clear_parts()
         locks.forget(self._claims[0])
         self.close()
 
@@ -180,36 +184,37 @@ class Journal:
     # --- inside ---
 
     def _begin(self, settings: dict[str, Any], defaults: dict[str, Any], fresh: bool) -> None:
-        plan = self.folder / PLAN  # before there is one nothing was begun
-        if fresh and plan.exists():
-            self._forget_old_parts()
-            self._file.truncate(0)
-        header = self._header() if plan.exists() else None
-        self.is_resumed = header is not None
-        if header is None:
-            plan.unlink(missing_ok=True)
-            self._file.truncate(0)
-            self._append({"settings": settings, "token": self._token})
+        # Without a plan nothing was begun; without a journal all of it was done.
+        is_unfinished = (self.folder / PLAN).exists() and not self._claims[0].is_new
+        if is_unfinished and not fresh:
+            self._go_on(settings, defaults)
             return
-        noted, self._token = {**defaults, **header[0]}, header[1]
+        if is_unfinished:
+            self._clear_old_parts()
+        (self.folder / PLAN).unlink(missing_ok=True)
+        self._file.truncate(0)
+        self._append({"settings": settings, "token": self._token})
+
+    def _go_on(self, settings: dict[str, Any], defaults: dict[str, Any]) -> None:
+        noted, self._token = self._header()
+        noted = {**defaults, **noted}
         if noted != settings:
             raise JournalError(_difference(self.home, noted, settings))
+        self.is_resumed = True
 
-    def _forget_old_parts(self) -> None:
+    def _clear_old_parts(self) -> None:
+        """Those of an earlier run that is to be forgotten."""
         token = self._token
         with suppress(JournalError):  # a run that cannot be read names no parts
-            header = self._header()
-            if header is not None:
-                self._token = header[1]
-                self._check()
-                self._clear_parts()
+            _, self._token = self._header()
+            self._check()
+            self._clear_parts()
         self._token = token
 
-    def _header(self) -> tuple[dict[str, Any], str | None] | None:
-        """None where a finished run was killed before it had forgotten its plan."""
+    def _header(self) -> tuple[dict[str, Any], str | None]:
         with self._opened(JOURNAL) as file:
-            line = next(lines.lines_of(file, self.folder / JOURNAL), None)
-        return None if line is None else lines.header_from(line, self.folder / JOURNAL)
+            line = next(lines.lines_of(file, self.folder / JOURNAL), b"")
+        return lines.header_from(line, self.folder / JOURNAL)
 
     def _check(self) -> None:
         """Whether plan and journal belong together and to this command, to the last line."""

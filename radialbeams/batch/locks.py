@@ -38,6 +38,7 @@ class Claim:
 
     folder: Path
     file: FileIO
+    is_new: bool  # there was no journal before
 
     def give_up(self) -> None:
         """Removes the journal, too, unless it is an unfinished run's."""
@@ -115,14 +116,14 @@ def _try(folders: Sequence[Path], held: list[Claim]) -> Path | None:
 def _lock_all(folders: Sequence[Path], held: list[Claim]) -> Path | None:
     for number, folder in enumerate(folders):
         try:
-            file = _locked(folder)
+            claim = _locked(folder)
         except OSError:
             if number == 0:
                 raise
             continue  # nothing can be written there by this run either
-        if file is None:
+        if claim is None:
             return folder
-        held.append(Claim(folder, file))
+        held.append(claim)
     own = {os.path.realpath(one.folder) for one in held}
     for place in own:
         for above in _above(place):
@@ -135,7 +136,7 @@ def _above(place: str) -> Iterable[str]:
     return map(str, Path(place).parents)
 
 
-def _locked(folder: Path) -> FileIO | None:
+def _locked(folder: Path) -> Claim | None:
     """None where another run has the lock, or has just finished and removes the folder."""
     run = folder / RUN_FOLDER
     system.make_folders(str(folder))
@@ -144,6 +145,7 @@ def _locked(folder: Path) -> FileIO | None:
             run.mkdir(mode=0o700)
         if not _is_own_folder(run):
             raise not_trusted(run)
+        is_new = not os.path.lexists(run / JOURNAL)
         try:
             descriptor = system.open_own(str(run / JOURNAL), create=True)
         except system.Untrusted as error:
@@ -151,7 +153,7 @@ def _locked(folder: Path) -> FileIO | None:
         # Nothing is held back in memory: what a full disk refuses is not tried again later.
         file = FileIO(descriptor, "a+")
         if system.try_lock(descriptor) and os.fstat(descriptor).st_nlink:
-            return file
+            return Claim(folder, file, is_new)
         file.close()
     return None
 

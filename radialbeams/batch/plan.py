@@ -83,8 +83,8 @@ class Plan:
     @property
     def roots(self) -> list[Path]:
         """The folders that no other run may work in meanwhile; the journal's comes first."""
-        others = map(Path, map(_holder, self.sources)) if self.in_place else ()
-        return list(dict.fromkeys([self.home, *filter(Path.is_dir, others)]))
+        others = dict.fromkeys(map(_holder, self.sources)) if self.in_place else ()
+        return list(dict.fromkeys([self.home, *filter(Path.is_dir, map(Path, others))]))
 
     def items(self, passed: Passed | None = None) -> Iterator[Item]:
         """In plan order; no input comes twice, and no two have the same output."""

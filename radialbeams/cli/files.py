@@ -18,8 +18,9 @@ import typer
 from radialbeams.cli import options as o
 from radialbeams.cli import terminal
 from radialbeams.cli.app import EXIT_CODES, app
-from radialbeams.cli.following import follow, leave, stoppable, talk
+from radialbeams.cli.following import follow, leave, stoppable
 from radialbeams.cli.shipped import free_name
+from radialbeams.cli.streams import say as talk
 
 if TYPE_CHECKING:
     from radialbeams.batch import Job, Plan
