@@ -31,7 +31,7 @@ from PIL import Image
 
 from radialbeams import images, zoo
 from radialbeams.batch.job import Job, made
-from radialbeams.batch.journal import stage
+from radialbeams.batch.landing import new_token, part_of, stage
 from radialbeams.batch.plan import Plan
 from radialbeams.canonicalizer import Canonicalizer
 from radialbeams.demo import PICTURES
@@ -109,9 +109,12 @@ def split(paths: list[Path], model: str, scratch: Path) -> dict[str, float]:
         parts = np.array_split(found["views"], max(len(paths) // 16, 1))
         found["answers"] = [one for part in parts for one in canonicalizer.answers_from_views(part)]
 
+    token = new_token()
+
     def write() -> None:
         for path, one in zip(paths, found["answers"], strict=True):
-            stage(made(path.read_bytes(), one, job)[1], str(scratch / path.name))
+            out = str(scratch / path.name)
+            stage(made(path.read_bytes(), one, job)[1], out, part_of(out, token))
 
     parts = {"decode": decode, "view": view, "model": answer, "write": write}
     return {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 import re
+import secrets
 from collections.abc import Callable
 from pathlib import Path
 
@@ -12,9 +13,10 @@ from pathlib import Path
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
     """Lets `write` fill a hidden file beside `path`, then moves it there in one step."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    partial = path.with_name(f".{path.name}.{os.getpid()}.partial")
+    # A name that nobody can guess and plant a link at; links are not followed either way.
+    partial = path.with_name(f".{secrets.token_hex(8)}.partial")
+    partial.touch(exist_ok=False)
     try:
-        partial.touch()
         mode = partial.stat().st_mode  # what the umask allows; some writers leave less
         write(partial)
         partial.chmod(mode)

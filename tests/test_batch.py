@@ -16,9 +16,10 @@ from killing import compare
 from PIL import Image
 
 from radialbeams import batch, images, zoo
-from radialbeams.batch import Job, Outcome, Plan, crew, journal
+from radialbeams.batch import Job, Outcome, Plan, crew, landing
 from radialbeams.batch.job import action_for, made, unchanged
 from radialbeams.batch.plan import BATCH
+from radialbeams.batch.walk import RUN_FOLDER
 from radialbeams.batch.worker import seconds_for
 from radialbeams.demo import PICTURES
 from radialbeams.posterior import Answer, rounded
@@ -247,17 +248,17 @@ def test_in_place_nothing_is_turned_twice_if_killed_while_files_are_replaced(
     job = replace(TURNING, in_place=True)
     carried_out(Plan((str(tmp_path / "calm"),), in_place=True), job)
 
-    land = journal._land
+    land = landing.land
     landed: list[Outcome] = []
 
-    def land_two(outcome: Outcome) -> bool:
+    def land_two(outcome: Outcome, part: str, rules: landing.Rules) -> Outcome:
         if len(landed) == 2:
             raise MemoryError("killed")
         landed.append(outcome)
-        return land(outcome)
+        return land(outcome, part, rules)
 
     rough = Plan((str(tmp_path / "rough"),), in_place=True)
-    monkeypatch.setattr(journal, "_land", land_two)
+    monkeypatch.setattr(landing, "land", land_two)
     with pytest.raises(MemoryError):
         carried_out(rough, job)
     monkeypatch.undo()
@@ -291,7 +292,7 @@ def test_a_damaged_journal_is_kept_until_it_is_forgotten_on_purpose(tmp_path: Pa
     with pytest.raises(KeyboardInterrupt), batch.journaled(TURNING, plan, 1) as run:
         next(run.outcomes)
         raise KeyboardInterrupt
-    damaged = tmp_path / "out" / journal.FOLDER / "journal.jsonl"
+    damaged = tmp_path / "out" / RUN_FOLDER / "journal.jsonl"
     damaged.write_bytes(damaged.read_bytes() + b"nothing\n")
     for _ in range(2):
         with pytest.raises(batch.JournalError, match="--fresh"):

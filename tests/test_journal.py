@@ -12,25 +12,27 @@ from pathlib import Path
 
 import pytest
 
-from radialbeams.batch import Outcome, OutputError, journal
-from radialbeams.batch.journal import FOLDER, Journal, JournalError, part_of
+from radialbeams.batch import JournalError, Outcome, OutputError, landing, locks
+from radialbeams.batch.journal import Journal
 from radialbeams.batch.plan import BATCH, Item
+from radialbeams.batch.walk import RUN_FOLDER
 
 SETTINGS = {"version": "1", "fill": None}
 
 
 @pytest.fixture
 def two_done(tmp_path: Path) -> Iterator[tuple[Journal, list[Outcome]]]:
-    """A journal with two batches of one output each, the first in its place."""
+    """A journal with two batches done, one output in each; these two outcomes."""
     kept = Journal(tmp_path, SETTINGS)
     kept.fix_plan(Item(f"{n}.jpg", str(tmp_path / f"{n}.jpg")) for n in range(3 * BATCH))
     outcomes = []
     for number in (0, BATCH):
         out = str(tmp_path / f"{number}.jpg")
-        journal.stage(b"picture", out)
+        landing.stage(b"picture", out, kept.part_of(out))
         digest = hashlib.sha256(b"picture").hexdigest()
         outcomes.append(Outcome(f"{number}.jpg", out, action="turned", sha256=digest))
-        kept.record([outcomes[-1]])
+        rest = [Outcome(f"{number + n}.jpg", action="left") for n in range(1, BATCH)]
+        kept.record([outcomes[-1], *rest])
     yield kept, outcomes
     kept.close()
 
@@ -40,28 +42,34 @@ def reopened(tmp_path: Path, kept: Journal) -> Journal:
     return Journal(tmp_path, SETTINGS)
 
 
+def stage_half(folder: Path, kept: Journal) -> None:
+    """An output of the third batch is made and not noted."""
+    out = str(folder / f"{2 * BATCH}.jpg")
+    landing.stage(b"half", out, kept.part_of(out))
+
+
 def test_a_journal_remembers_what_is_done(
     tmp_path: Path, two_done: tuple[Journal, list[Outcome]]
 ) -> None:
     kept, outcomes = two_done
-    part = part_of(outcomes[1].out or "")
+    part = kept.part_of(outcomes[1].out or "")
     os.replace(outcomes[1].out or "", part)  # as if killed before it took its place
     again = reopened(tmp_path, kept)
     assert again.fix_plan([]) == 3 * BATCH  # an earlier plan stands
     assert again.recover() == 2
-    assert list(again.done()) == [[outcome] for outcome in outcomes]
+    assert [batch[0] for batch in again.done()] == outcomes
     assert Path(outcomes[1].out or "").read_bytes() == b"picture"
     assert not os.path.exists(part)
     assert [(n, batch[0].path) for n, batch in again.batches(2)] == [(2, f"{2 * BATCH}.jpg")]
     again.finish()
-    assert not (tmp_path / FOLDER).exists()
+    assert not (tmp_path / RUN_FOLDER).exists()
 
 
 def test_a_torn_last_line_counts_for_nothing(
     tmp_path: Path, two_done: tuple[Journal, list[Outcome]]
 ) -> None:
     kept, _ = two_done
-    path = tmp_path / FOLDER / "journal.jsonl"
+    path = tmp_path / RUN_FOLDER / "journal.jsonl"
     path.write_bytes(path.read_bytes() + b'[{"path": "32.jpg", "ou')
     again = reopened(tmp_path, kept)
     assert again.recover() == 2
@@ -76,8 +84,28 @@ def test_an_output_that_someone_removed_before_it_was_in_place_is_told(
     os.unlink(outcomes[1].out or "")
     again = reopened(tmp_path, kept)
     again.recover()
-    (_, [lost]) = again.done()
+    _, (lost, *_) = again.done()
     assert lost.error is not None and "removed" in lost.error
+    again.close()
+
+
+def test_an_output_that_cannot_be_moved_after_a_kill_is_one_failure(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, two_done: tuple[Journal, list[Outcome]]
+) -> None:
+    kept, outcomes = two_done
+    os.replace(outcomes[1].out or "", kept.part_of(outcomes[1].out or ""))
+    again = reopened(tmp_path, kept)
+
+    def refused(*_: object) -> None:
+        raise PermissionError(errno.EPERM, "Operation not permitted")
+
+    monkeypatch.setattr(os, "link", refused)
+    monkeypatch.setattr(os, "replace", refused)
+    assert again.recover() == 2
+    _, (failed, *others) = again.done()
+    assert failed.error is not None and "not permitted" in failed.error
+    assert not any(outcome.error for outcome in others)
+    assert not [path for path in tmp_path.iterdir() if path.name.endswith(landing.PART)]
     again.close()
 
 
@@ -85,10 +113,10 @@ def test_what_was_made_but_never_noted_is_removed(
     tmp_path: Path, two_done: tuple[Journal, list[Outcome]]
 ) -> None:
     kept, _ = two_done
-    journal.stage(b"half", str(tmp_path / f"{2 * BATCH}.jpg"))
+    stage_half(tmp_path, kept)
     again = reopened(tmp_path, kept)
     again.recover()
-    assert not [path for path in tmp_path.iterdir() if path.name.endswith(journal.PART)]
+    assert not [path for path in tmp_path.iterdir() if path.name.endswith(landing.PART)]
     again.close()
 
 
@@ -107,7 +135,7 @@ def test_other_settings_are_refused_with_what_differs(
 def test_two_runs_cannot_share_a_journal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, two_done: tuple[Journal, list[Outcome]]
 ) -> None:
-    monkeypatch.setattr(journal, "PATIENCE", 0.1)
+    monkeypatch.setattr(locks, "PATIENCE", 0.1)
     with pytest.raises(JournalError, match="Another run is at work"):
         Journal(tmp_path, SETTINGS)
 
@@ -162,10 +190,10 @@ def test_an_output_that_vanished_before_it_could_be_moved_has_failed(tmp_path: P
 def test_starting_anew_removes_what_was_half_made(
     tmp_path: Path, two_done: tuple[Journal, list[Outcome]]
 ) -> None:
-    journal.stage(b"half", str(tmp_path / f"{2 * BATCH}.jpg"))
+    stage_half(tmp_path, two_done[0])
     two_done[0].close()
     fresh = Journal(tmp_path, {"version": "2"}, fresh=True)
-    assert not [path for path in tmp_path.iterdir() if path.name.endswith(journal.PART)]
+    assert not [path for path in tmp_path.iterdir() if path.name.endswith(landing.PART)]
     fresh.finish()
 
 
@@ -184,7 +212,7 @@ def test_a_damaged_journal_is_named(
     tmp_path: Path, two_done: tuple[Journal, list[Outcome]], name: str, content: bytes
 ) -> None:
     two_done[0].close()
-    (tmp_path / FOLDER / name).write_bytes(content)
+    (tmp_path / RUN_FOLDER / name).write_bytes(content)
     with pytest.raises(JournalError, match=rf"{name}.* is damaged. Add --fresh"):
         Journal(tmp_path, SETTINGS).recover()
     fresh = Journal(tmp_path, SETTINGS, fresh=True)
@@ -196,7 +224,7 @@ def test_a_full_disk_is_a_sentence_and_is_not_made_fuller(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, two_done: tuple[Journal, list[Outcome]]
 ) -> None:
     kept, outcomes = two_done
-    journal.stage(b"half", str(tmp_path / f"{2 * BATCH}.jpg"))
+    stage_half(tmp_path, kept)
 
     class FullDisk:
         """Takes three bytes and no more."""
@@ -217,8 +245,8 @@ def test_a_full_disk_is_a_sentence_and_is_not_made_fuller(
     with pytest.raises(OutputError, match=r"no room left .* goes on where it was"):
         kept.record([Outcome("32.jpg", error="Damaged.")])
     assert kept.recover() == 2  # the torn line is gone, and so is what filled the disk
-    assert list(kept.done()) == [[outcome] for outcome in outcomes]
-    assert not [path for path in tmp_path.iterdir() if path.name.endswith(journal.PART)]
+    assert [batch[0] for batch in kept.done()] == outcomes
+    assert not [path for path in tmp_path.iterdir() if path.name.endswith(landing.PART)]
 
 
 def test_a_folder_that_may_not_be_written_in_is_named(
@@ -227,7 +255,7 @@ def test_a_folder_that_may_not_be_written_in_is_named(
     def forbidden(*_: object) -> None:
         raise PermissionError(errno.EACCES, "Permission denied", ".radialbeams-run")
 
-    monkeypatch.setattr(journal, "_locked", forbidden)
+    monkeypatch.setattr(locks, "_locked", forbidden)
     with pytest.raises(OutputError, match=f"Nothing may be written in {tmp_path}"):
         Journal(tmp_path, SETTINGS)
 

@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import os
-from collections import Counter
+import subprocess
+import sys
+import tempfile
+import unicodedata
 from pathlib import Path
 
 import pytest
 
 from radialbeams.batch import OUTPUTS, Plan, plan_for
 from radialbeams.batch.plan import BATCH, Item, PlanError, batches
+from radialbeams.batch.walk import Passed
 
 
 def touch(folder: Path, *names: str) -> None:
@@ -100,9 +104,9 @@ def test_what_is_no_image_is_counted(tmp_path: Path) -> None:
     (tmp_path / "in" / "gone.jpg").symlink_to("nowhere.jpg")
     (tmp_path / "in" / "linked").symlink_to("d")
     os.mkfifo(tmp_path / "in" / "pipe.jpg")
-    left_out: Counter[str] = Counter()
-    assert len(list(Plan((str(tmp_path / "in"),), writes=False).items(left_out))) == 1
-    assert left_out == {
+    passed = Passed()
+    assert len(list(Plan((str(tmp_path / "in"),), writes=False).items(passed))) == 1
+    assert passed.left_out == {
         ".heic": 2,
         ".txt": 1,
         "without an ending": 1,
@@ -119,10 +123,10 @@ def test_outputs_beside_their_originals_are_not_turned_again(
     monkeypatch.chdir(tmp_path)
     named = ("a.jpg", "a-upright.jpg", "a-upright-2.png", "cat-upright.jpg")
     for sources in (named, (".",)):
-        left_out: Counter[str] = Counter()
-        found = [os.path.normpath(item.path) for item in Plan(sources).items(left_out)]
+        passed = Passed()
+        found = [os.path.normpath(item.path) for item in Plan(sources).items(passed)]
         assert found == ["a.jpg", "cat-upright.jpg"]
-        assert left_out[OUTPUTS] == 2
+        assert passed.left_out[OUTPUTS] == 2
     assert len(list(Plan(named, folder=tmp_path / "out").items())) == 4
 
 
@@ -192,3 +196,64 @@ def test_batches_are_always_cut_at_the_same_places() -> None:
     items = [Item(str(number)) for number in range(2 * BATCH + 3)]
     assert [len(batch) for batch in batches(items)] == [BATCH, BATCH, 3]
     assert [item for batch in batches(items) for item in batch] == items
+
+
+def test_names_that_differ_only_by_normalisation_never_collide(tmp_path: Path) -> None:
+    """é as one letter, and as e with an accent: macOS takes them for one file."""
+    touch(tmp_path, "in/caf\u00e9.jpg", "in/cafe\u0301.jpg", "in/CAFE\u0301.jpg")
+    found = outs(Plan((str(tmp_path / "in"),), folder=tmp_path / "out"), tmp_path)
+    same = {unicodedata.normalize("NFC", str(out)).casefold() for out in found}
+    assert len(found) == len(same) == 3
+
+
+def test_an_output_whose_name_is_too_long_is_known_when_planning(tmp_path: Path) -> None:
+    touch(tmp_path, "x" * 248 + ".jpg", "a.jpg", "\u00e9" * 122 + ".jpg")
+    items = {os.path.basename(item.path)[:1]: item for item in Plan((str(tmp_path),)).items()}
+    assert items["a"].error is None
+    for letter in ("x", "\u00e9"):
+        assert items[letter].out is None and "bytes" in (items[letter].error or "")
+
+
+def test_the_runs_that_a_walk_comes_across_are_noted(tmp_path: Path) -> None:
+    touch(tmp_path, "a.jpg", "b/.radialbeams-run/journal.jsonl", "b/c/d.jpg")
+    passed = Passed()
+    assert len(list(Plan((str(tmp_path),), in_place=True).items(passed))) == 2
+    assert passed.runs == [str(tmp_path / "b")]
+
+
+# As another user, since root may read everything.
+FORBIDDEN = """
+import os, sys
+from radialbeams.batch import Plan
+if os.geteuid() == 0:
+    os.setgid(12345)
+    os.setuid(12345)
+for item in Plan((sys.argv[1],), writes=False).items():
+    print(os.path.relpath(item.path, sys.argv[1]), item.error)
+"""
+
+
+def test_what_may_not_be_read_is_a_failure_of_its_own() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        touch(folder, "in/a.jpg", "in/closed/b.jpg", "in/d.jpg", "vault/e.jpg")
+        (folder / "in" / "c.jpg").symlink_to(folder / "vault" / "e.jpg")
+        for path in (folder, folder / "in"):
+            path.chmod(0o755)
+        for path in (folder / "in" / "closed", folder / "vault"):
+            path.chmod(0)
+        try:
+            done = subprocess.run(
+                [sys.executable, "-c", FORBIDDEN, str(folder / "in")],
+                capture_output=True,
+                text=True,
+            )
+        finally:
+            for path in (folder / "in" / "closed", folder / "vault"):
+                path.chmod(0o755)
+    assert done.stdout.splitlines() == [
+        "a.jpg None",
+        "c.jpg It cannot be read (Permission denied).",
+        "closed This folder cannot be read (Permission denied), nor anything in it.",
+        "d.jpg None",
+    ], done.stderr

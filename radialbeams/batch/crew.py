@@ -11,7 +11,7 @@ from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import suppress
-from dataclasses import asdict
+from dataclasses import asdict, astuple
 from pathlib import Path
 from queue import Empty, SimpleQueue
 from types import TracebackType
@@ -144,7 +144,7 @@ class _Process:
         self._order(asdict(job))
 
     def work(self, items: list[Item], thumbnails: int) -> list[Outcome]:
-        self._order({"items": [[i.path, i.out] for i in items], "thumbnails": thumbnails})
+        self._order({"items": [astuple(item) for item in items], "thumbnails": thumbnails})
         at, begun = None, False
         while message := self._message():
             if "broken" in message:

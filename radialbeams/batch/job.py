@@ -59,6 +59,8 @@ class Outcome:
     sha256: str | None = None  # of the output that was made
     before: str | None = None  # thumbnails, as data URIs
     after: str | None = None
+    source: str | None = None  # in place: the stamp of the file that was read
+    changed: bool = False  # it failed because that file has changed since, and stays as it is
 
     @property
     def kind(self) -> str:

@@ -1,4 +1,4 @@
-"""The memory of an unfinished run: its plan, and one line for every batch that is done.
+"""The record of an unfinished run: its plan, and one line for every batch that is done.
 
 An output takes its place only after the line that names it is on the disk, and the line is
 written only when the finished output lies beside that place under another name. So whenever the
@@ -11,332 +11,288 @@ of some files.
 
 from __future__ import annotations
 
-import errno
-import fcntl
-import hashlib
-import json
 import os
-import shutil
-import time
-import warnings
-from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
-from dataclasses import asdict
-from io import FileIO
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import asdict, replace
 from itertools import islice
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
+from radialbeams.batch import landing, lines, locks, system
 from radialbeams.batch.job import Outcome
+from radialbeams.batch.landing import OUTSIDE, Rules, writing_in
+from radialbeams.batch.locks import JOURNAL, PLAN, JournalError
 from radialbeams.batch.plan import Item, batches
-
-FOLDER, JOURNAL, PLAN = ".radialbeams-run", "journal.jsonl", "plan.jsonl"
-PART = "radialbeams-part"
-PATIENCE = 600.0  # seconds for another run in the same folder to end
-SILENCE = 2.0  # seconds of that before a word is said
-FULL = (errno.ENOSPC, errno.EDQUOT)
-FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
-
-
-class JournalError(ValueError):
-    """There is an unfinished run, and this is not it."""
-
-
-class OutputError(ValueError):
-    """Nothing can be written where the outputs go; what to do is in the sentence."""
-
-
-def part_of(out: str) -> str:
-    """Where an output is made: beside its place, hidden, the same name every time."""
-    folder, name = os.path.split(out)
-    digest = hashlib.sha256(os.fsencode(name)).hexdigest()[:16]
-    return os.path.join(folder, f".{digest}.{PART}")
-
-
-def stage(data: bytes, out: str, like: str | None = None) -> None:
-    """Writes beside the place that the output will take, to the disk and not only to memory."""
-    part = part_of(out)
-    if os.path.isdir(out):
-        raise IsADirectoryError(errno.EISDIR, "There is a folder where its output would go", out)
-    with writing_in(Path(out).parent):
-        os.makedirs(os.path.dirname(part) or ".", exist_ok=True)
-        try:
-            with open(part, "wb") as file:
-                file.write(data)
-                file.flush()
-                os.fsync(file.fileno())
-            if like is not None:
-                shutil.copymode(like, part)
-        except OSError:
-            with suppress(OSError):
-                os.unlink(part)
-            raise
-
-
-@contextmanager
-def writing_in(folder: Path) -> Iterator[None]:
-    """What people can mend themselves is told in a sentence that says how."""
-    try:
-        yield
-    except OSError as error:
-        if error.errno in FULL:
-            raise OutputError(
-                f"There is no room left for {folder}. Make room and repeat the command: it goes "
-                "on where it was."
-            ) from error
-        if error.errno in FORBIDDEN:
-            raise OutputError(
-                f"Nothing may be written in {folder}. Change its permissions, or name another "
-                "folder with -o."
-            ) from error
-        raise
+from radialbeams.batch.walk import RUN_FOLDER
 
 
 class Journal:
-    """Opened by one run at a time; `lock` is to be handed to its workers, who share it."""
+    """Opened by one run at a time; `lock` is to be handed to its workers, who share it.
 
-    def __init__(self, home: Path, settings: dict[str, Any], *, fresh: bool = False) -> None:
-        self.home, self.folder = home, home / FOLDER
+    `others` are folders besides `home` that the run works in. `names` tells which items the plan
+    of this run could hold at all. `defaults` stand for settings that an older version did not
+    know.
+    """
+
+    def __init__(
+        self,
+        home: Path,
+        settings: dict[str, Any],
+        *,
+        fresh: bool = False,
+        others: Sequence[Path] = (),
+        rules: Rules | None = None,
+        names: Callable[[Item], bool] = lambda item: True,
+        defaults: dict[str, Any] | None = None,
+    ) -> None:
+        self.home, self.folder = home, home / RUN_FOLDER
         self.done_batches = 0
         self.is_resumed = False
+        self._has_failures = False
+        self._rules, self._names = rules or Rules(), names
+        self._token: str | None = landing.new_token()
         with writing_in(home):
-            self._file = _locked(self.folder)
+            self._claims = locks.claim(home, others)
+        self._file = self._claims[0].file
         try:
-            self._begin(settings, fresh)
+            self._begin(settings, defaults or {}, fresh)
         except BaseException:
-            self._file.close()
+            self.close()
             raise
 
     @property
     def lock(self) -> int:
         return self._file.fileno()
 
+    def is_in(self, folder: str) -> bool:
+        """Whether the run of that folder is this one."""
+        own = {os.path.realpath(claim.folder) for claim in self._claims}
+        return os.path.realpath(folder) in own
+
+    # --- the plan ---
+
     def fix_plan(self, items: Iterable[Item]) -> int:
         """Writes the plan, unless an earlier start has; returns how many files it holds."""
         plan = self.folder / PLAN
         if not plan.exists():
             draft = plan.with_suffix(".part")
-            with writing_in(self.home), open(draft, "w", encoding="ascii") as file:
-                file.writelines(json.dumps([item.path, item.out]) + "\n" for item in items)
-                file.flush()
-                os.fsync(file.fileno())
-            os.replace(draft, plan)
-        with open(plan, "rb") as file:
+            draft.unlink(missing_ok=True)
+            with writing_in(self.home):
+                with open(system.open_new(str(draft), private=True), "wb") as file:
+                    file.writelines(map(lines.item_to, items))
+                    file.flush()
+                    system.sync(file.fileno())
+                os.replace(draft, plan)
+                system.sync_folder(str(self.folder))
+        with self._opened(PLAN) as file:
             return sum(1 for _ in file)
 
     def batches(self, start: int = 0) -> Iterator[tuple[int, list[Item]]]:
-        """Numbered as in the whole plan."""
-        with open(self.folder / PLAN, "rb") as file:
-            items = (Item(*_parsed(line, self.folder / PLAN)) for line in file)
-            yield from islice(enumerate(batches(items)), start, None)
+        """Numbered as in the whole plan; each item with the place where its output is made."""
+        for number, batch in islice(enumerate(batches(self._items())), start, None):
+            yield number, [self._placed(item) for item in batch]
+
+    def part_of(self, out: str) -> str:
+        return landing.part_of(out, self._token)
 
     def added(self, paths: Iterable[str]) -> int:
         """How many of these the plan does not know, neither to read nor to write."""
-        items = (item for _, batch in self.batches() for item in batch)
-        known = {hash(path) for item in items for path in (item.path, item.out)}
+        known = {hash(path) for item in self._items() for path in (item.path, item.out)}
         return sum(hash(path) not in known for path in paths)
+
+    def _items(self) -> Iterator[Item]:
+        with self._opened(PLAN) as file:
+            for line in lines.lines_of(file, self.folder / PLAN):
+                yield lines.item_from(line, self.folder / PLAN)
+
+    def _placed(self, item: Item) -> Item:
+        if item.out is None:
+            return item
+        if not self._rules.holds(item):
+            return Item(item.path, error=OUTSIDE)
+        return replace(item, part=self.part_of(item.out))
+
+    # --- what is done ---
 
     def recover(self) -> int:
         """Makes good what a kill left half done; returns how many batches are done."""
         last, end, done = 0, 0, 0
-        with open(self.folder / JOURNAL, "rb") as file:
-            for line in file:
-                if end and line[:1] not in (b"[", b"{"):
-                    raise _damaged(self.folder / JOURNAL)
+        with self._opened(JOURNAL) as file:
+            for line in lines.lines_of(file, self.folder / JOURNAL):
                 if line.endswith(b"\n"):
                     last, end, done = end, end + len(line), done + line.startswith(b"[")
             file.seek(last)
             line = file.read(end - last)
+        self._check()
         self._file.truncate(end)
-        lost = [_lost(o) for o in self._outcomes(line) if not _land(o)] if last else []
+        noted = self._outcomes(line) if last else []
+        failed = [after for o in noted if (after := self._land_again(o)) is not o]
         self._clear_parts()  # before anything is written: the disk may be full of them
-        if lost:
-            self._append(_again(lost))
+        if failed:
+            self._append(_again(failed))
         self.done_batches = done
         return done
 
     def done(self) -> Iterator[list[Outcome]]:
-        """Of each batch what was said last."""
+        """Of each batch what was noted last."""
         later = {outcome.path: outcome for line in self._lines(b"{") for outcome in line}
         for outcomes in self._lines(b"["):
             yield [later.get(outcome.path, outcome) for outcome in outcomes]
 
     def failed(self) -> Iterator[tuple[int, list[Item]]]:
-        """What may go better now: the files of each batch that ended with an error."""
+        """What may go better now: the files of each batch that ended with an error.
+
+        A file that changed is not tried again: it may have been turned before it was edited.
+        """
         for (number, batch), outcomes in zip(self.batches(), self.done(), strict=False):
-            items = [item for item, o in zip(batch, outcomes, strict=True) if o.error is not None]
+            items = [
+                item
+                for item, outcome in zip(batch, outcomes, strict=True)
+                if outcome.error is not None and not outcome.changed
+            ]
             if items:
                 yield number, items
 
     def record(self, outcomes: Sequence[Outcome], *, again: bool = False) -> list[Outcome]:
-        """Notes a batch, then lets its outputs take their places; returns what came of that."""
+        """Notes a batch, then moves its outputs to their places; returns what came of that."""
         self._append(_again(outcomes) if again else [asdict(outcome) for outcome in outcomes])
         self.done_batches += not again
-        landed = [outcome if _land(outcome) else _lost(outcome) for outcome in outcomes]
+        self._has_failures |= any(outcome.error is not None for outcome in outcomes)
+        landed = [self._land(outcome) for outcome in outcomes]
         for folder in {os.path.dirname(o.out or "") for o in outcomes if o.sha256}:
-            _sync_folder(folder)
-        if landed != list(outcomes):
-            self._append(_again(outcome for outcome in landed if outcome.error is not None))
+            system.sync_folder(folder)
+        failed = [now for now, before in zip(landed, outcomes, strict=True) if now is not before]
+        if failed:
+            self._append(_again(failed))
         return landed
 
+    # --- the end ---
+
     def finish(self) -> None:
-        """Forgets the run. The journal goes first: without it a plan counts for nothing."""
-        (self.folder / JOURNAL).unlink()
-        (self.folder / PLAN).unlink(missing_ok=True)
-        (self.folder / PLAN).with_suffix(".part").unlink(missing_ok=True)
-        with suppress(OSError):  # something else lies there; it is not ours
-            self.folder.rmdir()
-        self._file.close()
+        """Forgets the run."""
+        if self._has_failures:  # a worker that died may have left a part
+            self._clear_parts()
+        locks.forget(self._claims[0])
+        self.close()
 
     def close(self) -> None:
+        for claim in self._claims[1:]:
+            claim.give_up()
         self._file.close()
 
-    def _begin(self, settings: dict[str, Any], fresh: bool) -> None:
-        plan = self.folder / PLAN  # before there is one nothing was begun
-        if fresh and plan.exists():
-            with suppress(JournalError):  # a plan that cannot be read names no parts
-                self._clear_parts()
-            self._file.truncate(0)
-        said = self._header() if plan.exists() else None
-        self.is_resumed = said is not None
-        if said is None:
-            plan.unlink(missing_ok=True)
-            self._file.truncate(0)
-            self._append({"settings": settings})
-        elif said != settings:
-            raise JournalError(_difference(self.home, said, settings))
+    # --- inside ---
 
-    def _header(self) -> dict[str, Any] | None:
-        """The settings; None where a finished run was killed before it had forgotten its plan."""
-        with open(self.folder / JOURNAL, "rb") as file:
-            line = file.readline()
-        if not line:
-            return None
-        content = _parsed(line, self.folder / JOURNAL)
-        settings = content.get("settings") if isinstance(content, dict) else None
-        if not isinstance(settings, dict):
-            raise _damaged(self.folder / JOURNAL)
-        return settings
+    def _begin(self, settings: dict[str, Any], defaults: dict[str, Any], fresh: bool) -> None:
+        # Without a plan nothing was begun; without a journal all of it was done.
+        is_unfinished = (self.folder / PLAN).exists() and not self._claims[0].is_new
+        if is_unfinished and not fresh:
+            self._go_on(settings, defaults)
+            return
+        if is_unfinished:
+            self._clear_old_parts()
+        (self.folder / PLAN).unlink(missing_ok=True)
+        self._file.truncate(0)
+        self._append({"settings": settings, "token": self._token})
+
+    def _go_on(self, settings: dict[str, Any], defaults: dict[str, Any]) -> None:
+        noted, self._token = self._header()
+        noted = {**defaults, **noted}
+        if noted != settings:
+            raise JournalError(_difference(self.home, noted, settings))
+        self.is_resumed = True
+
+    def _clear_old_parts(self) -> None:
+        """Those of an earlier run that is to be forgotten."""
+        token = self._token
+        with suppress(JournalError):  # a run that cannot be read names no parts
+            _, self._token = self._header()
+            self._check()
+            self._clear_parts()
+        self._token = token
+
+    def _header(self) -> tuple[dict[str, Any], str | None]:
+        with self._opened(JOURNAL) as file:
+            line = next(lines.lines_of(file, self.folder / JOURNAL), b"")
+        return lines.header_from(line, self.folder / JOURNAL)
+
+    def _check(self) -> None:
+        """Whether plan and journal belong together and to this command, to the last line."""
+        later = {o.path: o.out for line in self._lines(b"{") for o in line}
+        plan = batches(self._items())
+        for outcomes in self._lines(b"["):
+            items = next(plan, [])
+            if [o.path for o in outcomes] != [item.path for item in items]:
+                raise lines.damaged(self.folder / JOURNAL)
+            for outcome, item in zip(outcomes, items, strict=True):
+                self._check_item(item)
+                if not {outcome.out, later.pop(item.path, None)} <= {None, item.out}:
+                    raise lines.damaged(self.folder / JOURNAL)
+        if later:
+            raise lines.damaged(self.folder / JOURNAL)
+        for items in plan:
+            for item in items:
+                self._check_item(item)
+
+    def _check_item(self, item: Item) -> None:
+        if not self._names(item):
+            raise lines.damaged(self.folder / PLAN)
 
     def _lines(self, start: bytes) -> Iterator[list[Outcome]]:
-        with open(self.folder / JOURNAL, "rb") as file:
-            for line in islice(file, 1, None):
+        """Those that begin so; a last one without its end was never finished."""
+        with self._opened(JOURNAL) as file:
+            for line in islice(lines.lines_of(file, self.folder / JOURNAL), 1, None):
+                if not line.endswith(b"\n"):
+                    return
+                if line[:1] not in (b"[", b"{"):
+                    raise lines.damaged(self.folder / JOURNAL)
                 if line.startswith(start):
                     yield self._outcomes(line)
 
     def _outcomes(self, line: bytes) -> list[Outcome]:
-        content = _parsed(line, self.folder / JOURNAL)
+        return lines.outcomes_from(line, self.folder / JOURNAL)
+
+    def _opened(self, name: str) -> IO[bytes]:
+        path = self.folder / name
         try:
-            found = content["again"] if isinstance(content, dict) else content
-            return [Outcome(**fields) for fields in found]
-        except (KeyError, TypeError) as error:
-            raise _damaged(self.folder / JOURNAL) from error
+            return open(system.open_own(str(path)), "rb")
+        except system.Untrusted as error:
+            raise locks.not_trusted(path) from error
+
+    def _land(self, outcome: Outcome) -> Outcome:
+        part = "" if outcome.out is None else self.part_of(outcome.out)
+        return landing.land(outcome, part, self._rules)
+
+    def _land_again(self, outcome: Outcome) -> Outcome:
+        if outcome.out is not None and outcome.sha256 is not None:
+            outcome = landing.verified(outcome, self.part_of(outcome.out))
+        return self._land(outcome)
 
     def _clear_parts(self) -> None:
         """Removes what was made but never noted, or noted but never moved."""
-        for _, batch in self.batches():
-            for item in batch:
-                if item.out is not None:
-                    Path(part_of(item.out)).unlink(missing_ok=True)
+        for item in self._items():
+            if item.out is not None and self._rules.holds(item):
+                landing.discard(self.part_of(item.out))
 
     def _append(self, content: Any) -> None:
-        rest = memoryview(json.dumps(content).encode("ascii") + b"\n")
+        rest = memoryview(lines.written(content))
         with writing_in(self.home):
             while rest:  # the system may take less at a time
                 rest = rest[self._file.write(rest) :]
-            os.fsync(self._file.fileno())
+            system.sync(self._file.fileno())
 
 
 def _again(outcomes: Iterable[Outcome]) -> dict[str, Any]:
     return {"again": [asdict(outcome) for outcome in outcomes]}
 
 
-def _land(outcome: Outcome) -> bool:
-    """Moves a finished output to its place, if that was not done before."""
-    if outcome.out is None or outcome.sha256 is None:
-        return True  # nothing was written for it
-    with suppress(FileNotFoundError):
-        os.replace(part_of(outcome.out), outcome.out)
-        return True
-    return _sha256(outcome.out) == outcome.sha256
-
-
-def _lost(outcome: Outcome) -> Outcome:
-    return Outcome(outcome.path, error="Its output was removed before it was in place; run again.")
-
-
-def _sha256(path: str) -> str | None:
-    with suppress(FileNotFoundError), open(path, "rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
-    return None
-
-
-def _parsed(line: bytes, path: Path) -> Any:
-    try:
-        return json.loads(line)
-    except ValueError as error:
-        raise _damaged(path) from error
-
-
-def _damaged(path: Path) -> JournalError:
-    return JournalError(
-        f"{path}, the memory of an unfinished run, is damaged. Add --fresh to forget that run "
-        "and start anew."
-    )
-
-
 def _difference(home: Path, old: dict[str, Any], new: dict[str, Any]) -> str:
     names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
-    changes = "; ".join(f"{name} was {old.get(name)}, is {new.get(name)}" for name in names)
+    changes = "; ".join(
+        f"{lines.plain(name)} was {lines.plain(old.get(name))}, is {lines.plain(new.get(name))}"
+        for name in names[:20]
+    )
     return (
         f"{home} holds an unfinished run with other settings ({changes}). "
         "Repeat the earlier command to finish it, or add --fresh to forget it and start anew."
     )
-
-
-def _locked(folder: Path) -> FileIO:
-    """The journal, open and ours alone; a lock goes with the last process that holds it."""
-    began, told = time.monotonic(), False
-    while (file := _locked_now(folder)) is None:
-        waited = time.monotonic() - began
-        if waited > PATIENCE:
-            raise JournalError(f"Another run is at work in {folder.parent}. Let it finish first.")
-        if waited > SILENCE and not told:
-            warnings.warn(f"Waiting for another run in {folder.parent} to end.", stacklevel=2)
-            told = True
-        time.sleep(0.05)
-    return file
-
-
-def _locked_now(folder: Path) -> FileIO | None:
-    """None where another run has it, or has just finished and takes the folder away."""
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    with suppress(FileNotFoundError):
-        with suppress(FileExistsError):
-            folder.mkdir()
-        # Nothing is held back in memory: what a full disk refuses is not tried again later.
-        file = open(folder / JOURNAL, "a+b", buffering=0)  # noqa: SIM115 - open while it runs
-        if _lock(file) and os.fstat(file.fileno()).st_nlink:
-            return file
-        file.close()
-    return None
-
-
-def _lock(file: FileIO) -> bool:
-    try:
-        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True  # a file system without locks
-    return True
-
-
-def _sync_folder(folder: str) -> None:
-    """So that the new name, too, survives a power cut, where the system knows how."""
-    with suppress(OSError):
-        descriptor = os.open(folder or ".", os.O_RDONLY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)

@@ -4,29 +4,18 @@ from __future__ import annotations
 
 import os
 import re
-from collections import Counter
+import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
 
+from radialbeams.batch.names import problem_with
+from radialbeams.batch.walk import FORMATS, SUFFIXES, Found, Passed, walk
+
 # Small enough to share out a few large photos, large enough that a journal line costs nothing.
 BATCH = 16
-# The formats that can be asked for, with the endings that files of each may have.
-FORMATS = {
-    "jpeg": (".jpg", ".jpeg", ".jpe", ".jfif"),
-    "png": (".png",),
-    "webp": (".webp",),
-    "tiff": (".tif", ".tiff"),
-    "bmp": (".bmp",),
-    "gif": (".gif",),
-    "avif": (".avif",),
-    "jpeg2000": (".jp2",),
-    "ppm": (".ppm", ".pgm", ".pnm"),
-}
-# What counts as an image inside a folder; a file that is named itself is always tried.
-SUFFIXES = {suffix for suffixes in FORMATS.values() for suffix in suffixes}
 UPRIGHT = "-upright"
 OUTPUTS = "outputs"  # beside the endings, what files can be left out for
 
@@ -37,10 +26,15 @@ class PlanError(ValueError):
 
 @dataclass(frozen=True)
 class Item:
-    """One file to read, and where its output goes (None: nothing is written)."""
+    """One file to read, and where its output goes (None: nothing is written).
+
+    With an `error` it has failed before it is read. `part` is where the output is made.
+    """
 
     path: str
     out: str | None = None
+    error: str | None = None
+    part: str | None = None
 
 
 @dataclass(frozen=True)
@@ -86,18 +80,25 @@ class Plan:
             return self.file.parent
         return next(filter(Path.is_dir, map(Path, map(_holder, self.sources))), Path())
 
-    def items(self, left_out: Counter[str] | None = None) -> Iterator[Item]:
+    @property
+    def roots(self) -> list[Path]:
+        """The folders that no other run may work in meanwhile; the journal's comes first."""
+        others = dict.fromkeys(map(_holder, self.sources)) if self.in_place else ()
+        return list(dict.fromkeys([self.home, *filter(Path.is_dir, map(Path, others))]))
+
+    def items(self, passed: Passed | None = None) -> Iterator[Item]:
         """In plan order; no input comes twice, and no two have the same output."""
         inputs = _Inputs(self)
         seen: set[int] = set()  # hashes: of very many paths they take a tenth of the memory
         taken: set[int] = set()
-        for path in self.paths(left_out):
+        for found in self.found(passed):
+            path = found.path
             place = os.path.realpath(path) if self.in_place else os.path.abspath(path)
             if hash(place) in seen:
                 continue
             seen.add(hash(place))
-            if not self.writes:
-                yield Item(path)
+            if found.error is not None or not self.writes:
+                yield Item(path, error=found.error)
                 continue
             if self.in_place:
                 # What a link points to is replaced, so that the link stays one.
@@ -105,21 +106,21 @@ class Plan:
                 continue
             out = _free(self._wanted(path, place), taken)
             inputs.check(path, out)
-            yield Item(path, out)
+            problem = problem_with(out)
+            yield Item(path, None if problem else out, problem)
 
-    def paths(self, left_out: Counter[str] | None = None) -> Iterator[str]:
-        """Each file, as often as it is named; `left_out` counts those in folders that are none."""
-        counts = Counter[str]() if left_out is None else left_out
+    def found(self, passed: Passed | None = None) -> Iterator[Found]:
+        """Each file, as often as it is named; `passed` takes what the folders hold besides."""
+        passed = Passed() if passed is None else passed
         beside = self.writes and not (self.folder or self.file or self.in_place)
-        skip = None if self.folder is None else os.path.realpath(self.folder)
         images = _Stems()
         for source in self.sources:
-            found = _walk(source, skip, counts) if os.path.isdir(source) else (source,)
-            for path in found:
-                if beside and images.has_original(path):
-                    counts[OUTPUTS] += 1
+            isdir = os.path.isdir(source)
+            for found in walk(source, self.folder, passed) if isdir else (Found(source),):
+                if beside and found.error is None and images.has_original(found.path):
+                    passed.left_out[OUTPUTS] += 1
                 else:
-                    yield path
+                    yield found
 
     @cached_property
     def _shared(self) -> str:
@@ -182,12 +183,6 @@ def format_of(path: str | Path) -> str | None:
     return next((name for name, suffixes in FORMATS.items() if suffix in suffixes), None)
 
 
-def natural(name: str) -> tuple[list[str | int], str]:
-    """A sorting key: 2.jpg before 10.jpg, whatever the case."""
-    parts = re.split(r"(\d+)", name.casefold())
-    return [int(part) if number % 2 else part for number, part in enumerate(parts)], name
-
-
 class _Inputs:
     """Keeps outputs off the inputs, under whatever names, links or letter cases they are reached.
 
@@ -209,7 +204,8 @@ class _Inputs:
     def _identities(self) -> set[int | None]:
         # Whoever names an output of an earlier run does not expect it to be replaced.
         named = self._plan.sources if self._plan.overwrite else ()
-        return {_identity(path) for path in chain(self._plan.paths(), named)}
+        paths = (found.path for found in self._plan.found())
+        return {_identity(path) for path in chain(paths, named)}
 
 
 def _identity(path: str) -> int | None:
@@ -257,41 +253,18 @@ def _holder(source: str) -> str:
     return source if os.path.isdir(source) else os.path.dirname(source)
 
 
-def _walk(folder: str, skip: str | None, left_out: Counter[str]) -> Iterator[str]:
-    """The images below a folder; nothing hidden, no linked folders, not the outputs' own."""
-    try:
-        with os.scandir(folder) as found:
-            kinds = {entry.name: _kind(entry) for entry in found if entry.name[0] != "."}
-    except OSError:
-        yield folder  # taken for a file, reading it fails with the reason, and the rest goes on
-        return
-    for name in sorted(kinds, key=natural):
-        path, kind = os.path.join(folder, name), kinds[name]
-        if kind == "image":
-            yield path
-        elif kind != "folder":
-            left_out[kind] += 1
-        elif os.path.realpath(path) != skip:
-            yield from _walk(path, skip, left_out)
-
-
-def _kind(entry: os.DirEntry[str]) -> str:
-    """An image, a folder, or in people's words what is neither."""
-    if entry.is_dir(follow_symlinks=False):
-        return "folder"
-    if entry.is_file():
-        suffix = os.path.splitext(entry.name)[1].lower()
-        return "image" if suffix in SUFFIXES else suffix or "without an ending"
-    if not entry.is_symlink():
-        return "pipes and devices"
-    return "links to folders" if entry.is_dir() else "broken links"
-
-
 def _free(wanted: str, taken: set[int]) -> str:
-    """With a number if need be. Some file systems take A.jpg and a.jpg for one file."""
+    """The name that is wanted, or the same with a number where an earlier output has it."""
     stem, suffix = os.path.splitext(wanted)
     free, number = wanted, 2
-    while hash(free.casefold()) in taken:
+    while hash(_key(free)) in taken:
         free, number = f"{stem}-{number}{suffix}", number + 1
-    taken.add(hash(free.casefold()))
+    taken.add(hash(_key(free)))
     return free
+
+
+def _key(name: str) -> str:
+    """Equal for names that some file system takes for one: A and a, é and e with an accent."""
+    if name.isascii():
+        return name.casefold()
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())

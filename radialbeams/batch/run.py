@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 from collections import Counter
 from collections.abc import Generator, Iterator
@@ -12,10 +13,14 @@ from typing import Any
 
 import radialbeams
 from radialbeams import zoo
+from radialbeams.batch.bounds import Bounds
 from radialbeams.batch.crew import Crew
 from radialbeams.batch.job import Job, Outcome, made, outcome_of
-from radialbeams.batch.journal import Journal, part_of, stage
+from radialbeams.batch.journal import Journal
+from radialbeams.batch.landing import Rules, land, new_token, part_of, stage
+from radialbeams.batch.locks import wait_for
 from radialbeams.batch.plan import BATCH, Plan, batches
+from radialbeams.batch.walk import Passed
 from radialbeams.canonicalizer import Canonicalizer
 from radialbeams.images import ImageError
 
@@ -45,10 +50,17 @@ def piped(data: bytes, job: Job, path: str, out: Path | None) -> tuple[Outcome, 
         action, after = made(data, answer, job)
     except ImageError as error:
         return Outcome(path, error=str(error)), data
+    outcome = replace(outcome, action=action)
     if out is not None and job.writes:
-        stage(after, str(out))
-        os.replace(part_of(str(out)), out)
-    return replace(outcome, action=action), after
+        outcome = _written(after, outcome, str(out), Rules(overwrite=job.overwrite))
+    return outcome, after
+
+
+def _written(data: bytes, outcome: Outcome, out: str, rules: Rules) -> Outcome:
+    part = part_of(out, new_token())
+    stage(data, out, part)
+    made = replace(outcome, sha256=hashlib.sha256(data).hexdigest())
+    return replace(land(made, part, rules), sha256=None)
 
 
 @contextmanager
@@ -56,18 +68,18 @@ def unjournaled(job: Job, plan: Plan, workers: int) -> Iterator[Run]:
     """For a job that writes nothing: there is nothing to go on from."""
     # A plan with outputs is gone through before, since it may be refused.
     files = sum(1 for _ in plan.items()) if plan.writes else None
-    left_out: Counter[str] = Counter()
+    passed = Passed()
     with Crew(job, workers) as crew:
-        found = crew.outcomes(enumerate(batches(plan.items(left_out))))
+        found = crew.outcomes(enumerate(batches(plan.items(passed))))
         outcomes = (outcome for batch in found for outcome in batch)
-        yield Run(outcomes, files, left_out=left_out)
+        yield Run(outcomes, files, left_out=passed.left_out)
 
 
 @contextmanager
 def journaled(job: Job, plan: Plan, workers: int, *, fresh: bool = False) -> Iterator[Run]:
     """The journal is forgotten when the block ends well, and kept when it does not."""
     zoo.verified_onnx(zoo.find(job.model))  # before anything is made that would have to go again
-    with closing(Journal(plan.home, _settings(job, plan), fresh=fresh)) as journal:
+    with closing(_journal(job, plan, fresh)) as journal:
         try:
             run = _begun(job, plan, workers, journal)
             with closing(run.outcomes):
@@ -79,14 +91,31 @@ def journaled(job: Job, plan: Plan, workers: int, *, fresh: bool = False) -> Ite
         journal.finish()
 
 
+def _journal(job: Job, plan: Plan, fresh: bool) -> Journal:
+    bounds = Bounds(plan)
+    home, *others = plan.roots
+    return Journal(
+        home,
+        _settings(job, plan),
+        fresh=fresh,
+        others=others,
+        rules=Rules(job.in_place, job.overwrite, bounds.hold),
+        names=bounds.name,
+        defaults=asdict(Job(job.model)),
+    )
+
+
 def _begun(job: Job, plan: Plan, workers: int, journal: Journal) -> Run:
     """The plan is made, or found with what is done of it."""
-    left_out: Counter[str] = Counter()
+    passed = Passed()
     start = journal.recover() if journal.is_resumed else 0
-    added = journal.added(plan.paths(left_out)) if journal.is_resumed else 0
-    files = journal.fix_plan(plan.items(left_out))
+    found = (one.path for one in plan.found(passed))
+    added = journal.added(found) if journal.is_resumed else 0
+    files = journal.fix_plan(plan.items(passed))
+    if job.in_place:
+        wait_for(folder for folder in passed.runs if not journal.is_in(folder))
     outcomes = _carried_out(job, journal, start, workers)
-    return Run(outcomes, files, min(start * BATCH, files), added, left_out)
+    return Run(outcomes, files, min(start * BATCH, files), added, passed.left_out)
 
 
 def _carried_out(
@@ -101,7 +130,7 @@ def _carried_out(
             for outcomes in crew.outcomes(journal.batches(start)):
                 yield from journal.record(outcomes)
     except BaseException:
-        journal.recover()  # stopped in the middle of things, too, nothing half done is left
+        journal.recover()  # stopped halfway, too, it leaves nothing half done
         raise
 
 

@@ -19,8 +19,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radialbeams.batch.job import Job, Outcome, made, outcome_of, refusal, thumbnail
-from radialbeams.batch.journal import OutputError, stage
+from radialbeams.batch.landing import OutputError, stage
 from radialbeams.batch.plan import Item
+from radialbeams.batch.sources import read_unchanged, stamp
 from radialbeams.canonicalizer import Canonicalizer
 from radialbeams.images import ImageError
 from radialbeams.posterior import Answer
@@ -40,8 +41,10 @@ class Worker:
         self.job = job
         self.canonicalizer = Canonicalizer(job.model, threads=1, refine=job.refine)
         self._say = say
+        self._stamps: dict[str, str | None] = {}  # of the files that were judged
 
     def batch(self, items: list[Item], thumbnails: int) -> list[Outcome]:
+        self._stamps.clear()
         found: list[Outcome | None] = []
         views: list[NDArray[np.float32]] = []
         for number, item in enumerate(items):
@@ -67,8 +70,10 @@ class Worker:
         kept = not (self.job.in_place or self.job.overwrite)
         if kept and item.out is not None and os.path.lexists(item.out):
             return Outcome(item.path, item.out, action="exists"), None
-        if reason := refusal(item.path):
+        if reason := item.error or refusal(item.path):
             return Outcome(item.path, error=reason), None
+        if self.job.turns:
+            self._stamps[item.path] = stamp(item.path)
         try:
             return None, self.canonicalizer.view(item.path, first_frame=self.job.first_frame)
         except ImageError as error:
@@ -77,24 +82,30 @@ class Worker:
     def _outcome(self, item: Item, answer: Answer, *, small: bool) -> Outcome:
         outcome = outcome_of(item.path, item.out, answer)
         try:
-            return self._turned(outcome, answer, small=small) if self.job.turns else outcome
+            if not self.job.turns:
+                return outcome
+            return self._turned(outcome, answer, item.part, small=small)
         except (ImageError, OutputError, OSError) as error:
             return Outcome(item.path, error=_sentence(error))
 
-    def _turned(self, outcome: Outcome, answer: Answer, *, small: bool) -> Outcome:
-        """The output is made, under a name of its own; taking its place is the parent's part."""
-        with open(outcome.path, "rb") as file:
-            before = file.read()
+    def _turned(
+        self, outcome: Outcome, answer: Answer, part: str | None, *, small: bool
+    ) -> Outcome:
+        """The output is made, under a name of its own; the parent moves it to its place."""
+        # What is turned is what was judged, and what the parent will find before it replaces it.
+        source = self._stamps.pop(outcome.path)
+        before = read_unchanged(outcome.path, source)
         action, after = made(before, answer, self.job)
         outcome = replace(outcome, action=action)
         if small:
             shown = thumbnail(before, self.job), thumbnail(after, self.job)
             outcome = replace(outcome, before=shown[0], after=shown[1])
         in_place = self.job.in_place
-        if not self.job.writes or outcome.out is None or (in_place and after == before):
+        if outcome.out is None or part is None or (in_place and after == before):
             return outcome
-        stage(after, outcome.out, like=outcome.path if in_place else None)
-        return replace(outcome, sha256=hashlib.sha256(after).hexdigest())
+        stage(after, outcome.out, part, like=outcome.path if in_place else None)
+        digest = hashlib.sha256(after).hexdigest()
+        return replace(outcome, sha256=digest, source=source if in_place else None)
 
     def _at(self, number: int, item: Item) -> None:
         """A file that takes too long ends the worker, even inside a decoder that never returns."""

@@ -8,19 +8,17 @@ from __future__ import annotations
 import os
 import sys
 import warnings
-from io import TextIOWrapper
 from typing import Any, NoReturn
 
 import typer
 
 # Importing the verbs is what adds them to the command, in this order.
-from radialbeams.cli import files, models, reproduce, training
+from radialbeams.cli import files, models, reproduce, streams, training
 from radialbeams.cli.app import app
 from radialbeams.cli.terminal import talk
 from radialbeams.escaping import shown
 
-__all__ = ["app", "files", "main", "models", "reproduce", "run", "training"]
-
+__all__ = ["app", "files", "main", "models", "reproduce", "run", "streams", "training"]
 
 # Some versions of typer have the classes of click inside them: this is the one in use.
 WrongUsage: Any = typer.BadParameter.__mro__[1]
@@ -29,6 +27,16 @@ WrongUsage: Any = typer.BadParameter.__mro__[1]
 def main(argv: list[str] | None = None) -> int:
     """0 done, 1 failed with a sentence on standard error, 2 wrong usage."""
     try:
+        code = _exit_code(argv)
+        sys.stdout.flush()
+    except BrokenPipeError:
+        streams.silence(sys.stdout)
+        return 1
+    return code
+
+
+def _exit_code(argv: list[str] | None) -> int:
+    try:
         code = app(argv, prog_name="radialbeams", standalone_mode=False)
         return code if isinstance(code, int) else 0
     except SystemExit as leave:
@@ -36,9 +44,7 @@ def main(argv: list[str] | None = None) -> int:
     except WrongUsage as error:
         return _usage(error)
     except BrokenPipeError:
-        # Whoever read has gone; what Python still holds back for them must not be tried again.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 1
+        raise
     except (ValueError, OSError, ArithmeticError) as error:
         if os.environ.get("RADIALBEAMS_TRACEBACK"):
             raise
@@ -56,10 +62,7 @@ def _usage(error: Any) -> int:
 
 
 def run() -> NoReturn:
-    # A letter that the terminal does not know is no reason to die.
-    for stream in (sys.stdout, sys.stderr):
-        if isinstance(stream, TextIOWrapper):
-            stream.reconfigure(errors="replace")
+    streams.prepare()
     # A warning is for people: the sentence, without the line of code that gave it.
     warnings.showwarning = lambda message, *_: talk(f"radialbeams: {message}")
     sys.exit(main())

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from radialbeams.cli import terminal
+from radialbeams.cli.streams import tell
 from radialbeams.cli.terminal import talk
 from radialbeams.escaping import as_json
 
@@ -59,13 +60,15 @@ def stoppable(job: Job) -> Iterator[None]:
         raise typer.Exit(130) from None
 
 
-QUIET = terminal.Bar(lambda step, text: None, terminal.talk)
+QUIET = terminal.Bar(lambda step, text: None, talk)
 
 
 def _teller(
     job: Job, json_: bool, bar: terminal.Bar, files: int | None
 ) -> Callable[[Outcome], None]:
     """How outcomes are told: as data on standard output, as rows above a bar, or not at all."""
+    if json_ and job.writes:  # the work goes on, whether or not anybody reads about it
+        return lambda outcome: tell(as_json(outcome.record(job.model)))
     if json_:
         return lambda outcome: print(as_json(outcome.record(job.model)), flush=True)
     if not job.turns:

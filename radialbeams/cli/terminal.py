@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from radialbeams.cli import streams
 from radialbeams.escaping import shown
 
 if TYPE_CHECKING:  # importing it takes longer than `--help` may
@@ -32,7 +32,8 @@ def say(line: str) -> None:
 
 
 def talk(line: str) -> None:
-    print(shown(line), file=sys.stderr, flush=True)
+    """On standard error, if anybody reads it."""
+    streams.say(shown(line))
 
 
 def action(kind: str, job: Job) -> str:

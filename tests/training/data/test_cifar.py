@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from tests.training.data.test_sets import noise, python2_pickle
 
 from radialbeams.training.data.cifar import INSTRUCTIONS, NotABatch, read_batch
+from tests.training.data.test_sets import noise, python2_pickle
 
 # An array of one record whose only field is an object: its eight bytes are taken for an address.
 ADDRESS = b"\x41" * 8

@@ -1,0 +1,56 @@
+"""Where the outputs of a run may lie. A journal that says otherwise is not believed."""
+
+from __future__ import annotations
+
+import os
+
+from radialbeams.batch.plan import Item, Plan
+
+
+class Bounds:
+    """The limits that a plan's sources and outputs set."""
+
+    def __init__(self, plan: Plan) -> None:
+        self._plan = plan
+        self._sources = {os.path.abspath(source) for source in plan.sources}
+
+    def name(self, item: Item) -> bool:
+        """Whether this plan could have such an item, going by the names alone."""
+        if not self._is_input(item.path):
+            return False
+        if item.out is None:
+            return True
+        plan, out = self._plan, os.path.abspath(item.out)
+        if plan.in_place:
+            return item.out == item.path or os.path.islink(item.path)
+        if plan.file is not None:
+            return item.out == str(plan.file)
+        folder = os.path.dirname(item.path) if plan.folder is None else plan.folder
+        if plan.folder is None:
+            return os.path.dirname(out) == os.path.abspath(folder)
+        return _is_below(out, os.path.abspath(folder))
+
+    def hold(self, item: Item) -> bool:
+        """Whether the output lies inside, now, wherever links in its path lead."""
+        plan = self._plan
+        if item.out is None or plan.file is not None:
+            return True
+        if plan.in_place:
+            return item.out == item.path or item.out == os.path.realpath(item.path)
+        if plan.folder is None:
+            return os.path.dirname(item.out) == os.path.dirname(item.path)
+        folder = os.path.dirname(item.out)
+        return _is_below(os.path.realpath(folder), os.path.realpath(plan.folder))
+
+    def _is_input(self, path: str) -> bool:
+        place = os.path.abspath(path)
+        while place not in self._sources:
+            parent = os.path.dirname(place)
+            if parent == place:
+                return False
+            place = parent
+        return True
+
+
+def _is_below(path: str, folder: str) -> bool:
+    return path == folder or path.startswith(os.path.join(folder, ""))

@@ -1,0 +1,185 @@
+"""One run at a time in a folder, in all folders above it and in all below.
+
+Each run locks the journal in every folder that it works in. After that it looks for locked
+journals in the folders above, and gives way to them; for those below it waits, holding its own.
+So of two runs that start together the one in the upper folder stays, and none waits for ever. A
+lock goes with the last process that holds it, however that ends.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import time
+import warnings
+from collections.abc import Callable, Iterable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from io import FileIO
+from pathlib import Path
+
+from radialbeams.batch import system
+from radialbeams.batch.walk import RUN_FOLDER
+
+JOURNAL, PLAN = "journal.jsonl", "plan.jsonl"
+PATIENCE = 600.0  # seconds for another run in the same folder to end
+SILENCE = 2.0  # seconds of that before a warning
+PAUSE = 0.05  # seconds between two tries
+MOST_FOLDERS = 64  # that one run locks; each takes a descriptor
+
+
+class JournalError(ValueError):
+    """There is an unfinished run that this one cannot go on with."""
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A folder's journal, open and locked."""
+
+    folder: Path
+    file: FileIO
+    is_new: bool  # there was no journal before
+
+    def give_up(self) -> None:
+        """Removes the journal, too, unless it is an unfinished run's."""
+        run = self.folder / RUN_FOLDER
+        if not self.file.closed and not (run / PLAN).exists():
+            forget(self)
+        self.file.close()
+
+
+def claim(home: Path, others: Sequence[Path] = ()) -> list[Claim]:
+    """Waits until no other run works in these folders or above; the first is `home`'s."""
+    held: list[Claim] = []
+
+    def is_taken() -> Path | None:
+        return _try(_outermost([home, *others]), held)
+
+    _wait(is_taken)
+    held.sort(key=lambda one: one.folder != home)
+    return held
+
+
+def wait_for(folders: Iterable[str | Path]) -> None:
+    """Until none of the runs in these folders is at work."""
+    for folder in map(Path, folders):
+        _wait(lambda folder=folder: folder if _is_active(folder) else None)  # type: ignore[misc]
+
+
+def forget(claim: Claim) -> None:
+    """Removes a journal. It goes first: without it a plan counts for nothing."""
+    run = claim.folder / RUN_FOLDER
+    if not system.REPLACES_OPEN_FILES:
+        claim.file.close()
+    with suppress(FileNotFoundError):
+        (run / JOURNAL).unlink()
+    (run / PLAN).unlink(missing_ok=True)
+    (run / PLAN).with_suffix(".part").unlink(missing_ok=True)
+    with suppress(OSError):  # something else lies there; it is not ours
+        run.rmdir()
+    claim.file.close()
+
+
+def _wait(is_taken: Callable[[], Path | None]) -> None:
+    began, warned = time.monotonic(), False
+    while (taken := is_taken()) is not None:
+        waited = time.monotonic() - began
+        if waited > PATIENCE:
+            raise JournalError(f"Another run is at work in {taken}. Let it finish first.")
+        if waited > SILENCE and not warned:
+            warnings.warn(f"Waiting for another run in {taken} to end.", stacklevel=3)
+            warned = True
+        time.sleep(PAUSE)
+
+
+def _outermost(folders: Sequence[Path]) -> list[Path]:
+    """The first, and those that lie in none of the others."""
+    real = {os.path.realpath(folder): folder for folder in reversed(folders)}
+    first = os.path.realpath(folders[0])
+    return [
+        real[place]
+        for place in [first, *sorted(real.keys() - {first})]
+        if place == first or not any(above in real for above in _above(place))
+    ][:MOST_FOLDERS]
+
+
+def _try(folders: Sequence[Path], held: list[Claim]) -> Path | None:
+    """Locks all of the folders, or none and names one that another run has."""
+    taken = _lock_all(folders, held)
+    if taken is not None:
+        for one in held:
+            one.give_up()
+        held.clear()
+    return taken
+
+
+def _lock_all(folders: Sequence[Path], held: list[Claim]) -> Path | None:
+    for number, folder in enumerate(folders):
+        try:
+            claim = _locked(folder)
+        except OSError:
+            if number == 0:
+                raise
+            continue  # nothing can be written there by this run either
+        if claim is None:
+            return folder
+        held.append(claim)
+    own = {os.path.realpath(one.folder) for one in held}
+    for place in own:
+        for above in _above(place):
+            if above not in own and _is_active(Path(above)):
+                return Path(above)
+    return None
+
+
+def _above(place: str) -> Iterable[str]:
+    return map(str, Path(place).parents)
+
+
+def _locked(folder: Path) -> Claim | None:
+    """None where another run has the lock, or has just finished and removes the folder."""
+    run = folder / RUN_FOLDER
+    system.make_folders(str(folder))
+    with suppress(FileNotFoundError):
+        with suppress(FileExistsError):
+            run.mkdir(mode=0o700)
+        if not _is_own_folder(run):
+            raise not_trusted(run)
+        is_new = not os.path.lexists(run / JOURNAL)
+        try:
+            descriptor = system.open_own(str(run / JOURNAL), create=True)
+        except system.Untrusted as error:
+            raise not_trusted(run / JOURNAL) from error
+        # Nothing is held back in memory: what a full disk refuses is not tried again later.
+        file = FileIO(descriptor, "a+")
+        if system.try_lock(descriptor) and os.fstat(descriptor).st_nlink:
+            return Claim(folder, file, is_new)
+        file.close()
+    return None
+
+
+def _is_active(folder: Path) -> bool:
+    """Another user's locks do not count: anybody could keep everybody waiting with them."""
+    run = folder / RUN_FOLDER
+    try:
+        if not _is_own_folder(run):
+            return False
+        descriptor = system.open_own(str(run / JOURNAL))
+    except (OSError, system.Untrusted):
+        return False
+    try:
+        return not system.try_lock(descriptor, shared=True)
+    finally:
+        os.close(descriptor)
+
+
+def _is_own_folder(run: Path) -> bool:
+    info = os.lstat(run)
+    return stat.S_ISDIR(info.st_mode) and system.is_own(info, str(run.parent))
+
+
+def not_trusted(place: Path) -> JournalError:
+    return JournalError(
+        f"{place} was not made by a run of yours: it is a link, or another user's, or of another "
+        "kind. Remove it, or name another folder with -o."
+    )

@@ -1,0 +1,117 @@
+"""The images below a folder, at any depth. What cannot be read fails alone."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+# The formats that can be asked for, with the endings that files of each may have.
+FORMATS = {
+    "jpeg": (".jpg", ".jpeg", ".jpe", ".jfif"),
+    "png": (".png",),
+    "webp": (".webp",),
+    "tiff": (".tif", ".tiff"),
+    "bmp": (".bmp",),
+    "gif": (".gif",),
+    "avif": (".avif",),
+    "jpeg2000": (".jp2",),
+    "ppm": (".ppm", ".pgm", ".pnm"),
+}
+# What counts as an image inside a folder; a file that is named itself is always tried.
+SUFFIXES = {suffix for suffixes in FORMATS.values() for suffix in suffixes}
+RUN_FOLDER = ".radialbeams-run"
+
+
+@dataclass(frozen=True)
+class Found:
+    """A file to read, or an entry of a folder that cannot be read and why."""
+
+    path: str
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class Passed:
+    """What a walk went past without reading it."""
+
+    left_out: Counter[str] = field(default_factory=Counter)  # files, by their kinds
+    runs: list[str] = field(default_factory=list)  # folders in which a run keeps its journal
+
+
+def walk(folder: str, skip: Path | None, passed: Passed) -> Iterator[Found]:
+    """In natural order; nothing hidden, no linked folders, not the folder of the outputs.
+
+    Folders may be nested to any depth: the walk keeps its own stack.
+    """
+    skipped = None if skip is None else _identity(skip)
+    stack = [_entries(folder, passed)]
+    while stack:
+        entry = next(stack[-1], None)
+        if entry is None:
+            stack.pop()
+        elif isinstance(entry, Found):
+            yield entry
+        elif skipped is None or _identity(entry) != skipped:
+            stack.append(_entries(entry, passed))
+
+
+def _entries(folder: str, passed: Passed) -> Iterator[Found | str]:
+    """The images of one folder, and the folders in it as plain paths."""
+    kinds: dict[str, str | OSError] = {}
+    try:
+        with os.scandir(folder) as entries:
+            for entry in entries:
+                if entry.name == RUN_FOLDER:
+                    passed.runs.append(folder)
+                if not entry.name.startswith("."):
+                    kinds[entry.name] = _kind(entry)
+    except OSError as error:
+        yield Found(folder, f"This folder cannot be read ({reason(error)}), nor anything in it.")
+    for name in sorted(kinds, key=natural):
+        path, kind = os.path.join(folder, name), kinds[name]
+        if kind == "image":
+            yield Found(path)
+        elif kind == "folder":
+            yield path
+        elif isinstance(kind, OSError):
+            yield Found(path, f"It cannot be read ({reason(kind)}).")
+        else:
+            passed.left_out[kind] += 1
+
+
+def _kind(entry: os.DirEntry[str]) -> str | OSError:
+    """An image, a folder, a word for what is neither, or why the system does not say."""
+    try:
+        if entry.is_dir(follow_symlinks=False):
+            return "folder"
+        if entry.is_file():
+            suffix = os.path.splitext(entry.name)[1].lower()
+            return "image" if suffix in SUFFIXES else suffix or "without an ending"
+        if not entry.is_symlink():
+            return "pipes and devices"
+        return "links to folders" if entry.is_dir() else "broken links"
+    except OSError as error:
+        return error
+
+
+def _identity(folder: str | Path) -> tuple[int, int] | None:
+    try:
+        info = os.stat(folder)
+    except OSError:
+        return None
+    return info.st_dev, info.st_ino
+
+
+def reason(error: OSError) -> str:
+    """What the system says, without the path."""
+    return error.strerror or type(error).__name__
+
+
+def natural(name: str) -> tuple[list[str | int], str]:
+    """A sorting key: 2.jpg before 10.jpg, whatever the case."""
+    parts = re.split(r"(\d+)", name.casefold())
+    return [int(part) if number % 2 else part for number, part in enumerate(parts)], name
