@@ -72,6 +72,14 @@ def test_all_folders_are_claimed_or_none(tmp_path: Path, monkeypatch: pytest.Mon
     release(both)
 
 
+def test_a_folder_that_is_refused_leaves_no_lock_in_the_others(tmp_path: Path) -> None:
+    (tmp_path / "b").mkdir()
+    (tmp_path / "b" / RUN_FOLDER).symlink_to(tmp_path)
+    with pytest.raises(JournalError, match="not made by a run of yours"):
+        claim(tmp_path / "a", [tmp_path / "b"])
+    assert not (tmp_path / "a" / RUN_FOLDER).exists()
+
+
 def test_many_runs_in_nested_folders_neither_overlap_nor_wait_for_ever(tmp_path: Path) -> None:
     places = [tmp_path, tmp_path / "a", tmp_path / "a" / "b", tmp_path / "c"]
     working: set[Path] = set()

@@ -13,6 +13,7 @@ class Bounds:
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
         self._sources = {os.path.abspath(source) for source in plan.sources}
+        self._root = os.path.realpath(plan.folder or "")
 
     def name(self, item: Item) -> bool:
         """Whether this plan could have such an item, going by the names alone."""
@@ -20,15 +21,14 @@ class Bounds:
             return False
         if item.out is None:
             return True
-        plan, out = self._plan, os.path.abspath(item.out)
+        plan, folder = self._plan, os.path.dirname(os.path.abspath(item.out))
         if plan.in_place:
             return item.out == item.path or os.path.islink(item.path)
         if plan.file is not None:
             return item.out == str(plan.file)
-        folder = os.path.dirname(item.path) if plan.folder is None else plan.folder
         if plan.folder is None:
-            return os.path.dirname(out) == os.path.abspath(folder)
-        return _is_below(out, os.path.abspath(folder))
+            return folder == os.path.dirname(os.path.abspath(item.path))
+        return _is_below(folder, os.path.abspath(plan.folder))
 
     def hold(self, item: Item) -> bool:
         """Whether the output lies inside, now, wherever links in its path lead."""
@@ -39,8 +39,7 @@ class Bounds:
             return item.out == item.path or item.out == os.path.realpath(item.path)
         if plan.folder is None:
             return os.path.dirname(item.out) == os.path.dirname(item.path)
-        folder = os.path.dirname(item.out)
-        return _is_below(os.path.realpath(folder), os.path.realpath(plan.folder))
+        return _is_below(os.path.realpath(os.path.dirname(item.out)), self._root)
 
     def _is_input(self, path: str) -> bool:
         place = os.path.abspath(path)

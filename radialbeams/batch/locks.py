@@ -105,11 +105,14 @@ def _outermost(folders: Sequence[Path]) -> list[Path]:
 
 def _try(folders: Sequence[Path], held: list[Claim]) -> Path | None:
     """Locks all of the folders, or none and names one that another run has."""
-    taken = _lock_all(folders, held)
-    if taken is not None:
-        for one in held:
-            one.give_up()
-        held.clear()
+    taken: Path | None = folders[0]
+    try:
+        taken = _lock_all(folders, held)
+    finally:
+        if taken is not None:
+            for one in held:
+                one.give_up()
+            held.clear()
     return taken
 
 
