@@ -59,7 +59,7 @@ SIDEWAYS = {
     "folding": set(),
     "pose": {"affine", "sampling"},
     "sampling": {"affine"},
-    "pretrained": {"bic"},  # which it builds
+    "pretrained": {"bic", "stored"},  # which it builds, from files
     "sight": {"rotation"},  # its blur and its reach
 }
 HEAVY = {"torch", "safetensors", "onnx", "onnxscript", "matplotlib", "mitsuba"}

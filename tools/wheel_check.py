@@ -50,9 +50,9 @@ def install(interpreter: str, wheel: Path, constraints: list[str], folder: Path)
 
 
 def versions(python: Path, folder: Path) -> str:
-    found = json.loads(run([str(python), *PIP, "list", "--format", "json"], folder))
-    by_name = {package["name"].lower(): package["version"] for package in found}
-    return ", ".join(f"{name} {by_name[name]}" for name in PACKAGES)
+    code = f"from importlib.metadata import version; print(*map(version, {PACKAGES}))"
+    found = run([str(python), "-c", code], folder).split()
+    return ", ".join(f"{name} {number}" for name, number in zip(PACKAGES, found, strict=True))
 
 
 def check(python: Path, folder: Path) -> None:
