@@ -1,12 +1,17 @@
 # Every target works from a fresh clone: it makes .venv, installs what it needs, and runs.
 PYTHON ?= python3
 VENV ?= .venv
+MINIMUM ?= .venv-minimum
 PIP = $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
 # Processes that run tests side by side.
 WORKERS ?= 2
 
-.PHONY: demo test test-quick lint docs build clean
+# Tests that need neither torch nor pictures from elsewhere, and together take less than minutes.
+LIGHT_TESTS = $(addprefix tests/test_,$(addsuffix .py,\
+	corners demo escaping images plan public_api sheet turning versions))
+
+.PHONY: demo test test-quick test-minimum lint docs build clean
 
 demo: $(VENV)/.light
 	$(VENV)/bin/radialbeams demo
@@ -19,6 +24,10 @@ test: lint
 # For work in progress: the tests that take seconds.
 test-quick: $(VENV)/.dev
 	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow and not serial"
+
+# The light install with the lowest versions that it declares. No conftest: that is torch's.
+test-minimum: $(MINIMUM)/.light
+	$(MINIMUM)/bin/python -m pytest --noconftest $(LIGHT_TESTS)
 
 lint: $(VENV)/.dev
 	$(VENV)/bin/ruff check .
@@ -51,5 +60,11 @@ $(VENV)/.build: $(VENV)/.light
 	$(PIP) build
 	touch $@
 
+$(MINIMUM)/.light: pyproject.toml constraints-minimum.txt
+	$(PYTHON) -m venv $(MINIMUM)
+	$(MINIMUM)/bin/python -m pip install --quiet --disable-pip-version-check \
+		-c constraints-minimum.txt -e . pytest hypothesis packaging
+	touch $@
+
 clean:
-	rm -rf $(VENV) site dist
+	rm -rf $(VENV) $(MINIMUM) site dist

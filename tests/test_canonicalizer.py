@@ -334,3 +334,9 @@ def test_a_model_of_something_else_is_refused_in_a_sentence(tmp_path: Path) -> N
     ring = zoo.verified_onnx(zoo.find("ring.coil100"))
     with pytest.raises(zoo.DamagedModel, match=r"something else: expected input views"):
         Canonicalizer(own_model(tmp_path, ring))
+
+
+def test_the_runtimes_threads_sleep_while_they_have_nothing_to_do() -> None:
+    """Awake, they take the cores from the other threads that call the same model."""
+    options = Canonicalizer("ring.coil100")._session.get_session_options()
+    assert options.get_session_config_entry("session.intra_op.allow_spinning") == "0"

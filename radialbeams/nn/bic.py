@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, get_args
 
 from torch import Tensor, nn
@@ -14,6 +14,7 @@ from radialbeams.nn.context import HUBS, Hub, WheelContext
 from radialbeams.nn.decoder import LSTMDecoder
 from radialbeams.nn.encoder import LEAK, SHORTEST_BEAM, BeamEncoder
 from radialbeams.nn.ring import HEADS, Ring, answer, posterior
+from radialbeams.nn.stored import check_fields
 
 Sampler = Literal["bresenham", "polar"]
 Decoder = Literal["lstm", "ring"]
@@ -53,6 +54,18 @@ class BICConfig:
         for name, least in _LEAST.items():
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}; got {getattr(self, name)}.")
+        for name, most in _MOST.items():
+            if getattr(self, name) > most:
+                raise ValueError(f"{name} must be at most {most}; got {getattr(self, name)}.")
+        for name in ("ring_stages", "ring_dilations"):
+            sizes = getattr(self, name)
+            if len(sizes) > 64 or any(not 1 <= size <= 4096 for size in sizes):
+                raise ValueError(f"{name} must be at most 64 numbers from 1 to 4096.")
+        if self.num_beams * self.beam_length * self.thickness > MOST_PIXELS:
+            raise ValueError(
+                f"The beams of a view must have at most {MOST_PIXELS:,} pixels together; num_beams,"
+                " beam_length and epsilon give more."
+            )
         if self.latent % 8:
             raise ValueError(
                 f"latent must be a multiple of 8, since the first layer has L/8 maps; "
@@ -84,13 +97,7 @@ class BICConfig:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> BICConfig:
-        known = [field.name for field in fields(cls)]
-        unknown = sorted(set(values) - set(known))
-        if unknown:
-            raise ValueError(
-                f"Unknown in a model configuration: {', '.join(unknown)}. "
-                f"Known: {', '.join(known)}."
-            )
+        check_fields("a model configuration", values, cls)
         plain: dict[str, Any] = dict(values)
         for name in ("ring_stages", "ring_dilations"):  # JSON knows no tuples
             if name in plain:
@@ -115,6 +122,24 @@ _LEAST = {
     "ring_width": 1,
     "ring_attention": 0,
 }
+
+
+# Far above any that is of use: what a damaged or hostile file asks for must fit into memory.
+_MOST = {
+    "view_size": 4096,
+    "channels": 64,
+    "num_beams": 4096,
+    "beam_length": 4096,
+    "epsilon": 64,
+    "latent": 8192,
+    "context_layers": 64,
+    "lstm_layers": 64,
+    "ring_stem": 4096,
+    "ring_depth": 64,
+    "ring_width": 4096,
+    "ring_attention": 64,
+}
+MOST_PIXELS = 2**24
 
 
 def _one_of(name: str, value: str, choices: tuple[str, ...]) -> None:

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
+import torch
+from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 
 from radialbeams.files import sha256
 from radialbeams.nn.bic import BICConfig, Network, build
+from radialbeams.nn.stored import read_object
 
 
 class DamagedWeights(ValueError):
@@ -22,8 +24,7 @@ def read_card(path: Path) -> dict[str, Any]:
             f"Expected a model card at {path}; there is none. "
             "Name a run folder that `radialbeams train` finished, or a shipped model."
         )
-    card: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
-    return card
+    return read_object(path, "a model card")
 
 
 def load_model(stem: Path) -> tuple[Network, dict[str, Any]]:
@@ -35,17 +36,41 @@ def load_model(stem: Path) -> tuple[Network, dict[str, Any]]:
             f"Expected weights at {weights}; there are none. An exported ONNX file goes without "
             "them: name the run's folder instead."
         )
-    if sha256(weights) != card["sha256"]["safetensors"]:
+    if sha256(weights) != _named_sha256(card):
         raise DamagedWeights(
             f"{weights} does not have the sha256 that its card names, so it is damaged or was "
             "exchanged. Copy the model again, weights and card together."
         )
-    model = build(BICConfig.from_dict(card["config"]))
+    config = BICConfig.from_dict(card.get("config", {}))
+    _check_shapes(weights, config)
+    model, tensors = build(config), load_file(weights)
+    if not all(torch.isfinite(tensor).all() for tensor in tensors.values()):
+        raise DamagedWeights(
+            f"{weights} holds values that are no numbers (NaN or infinite). Train or copy it again."
+        )
+    model.load_state_dict(tensors, strict=True)
+    return model.eval(), card
+
+
+def _named_sha256(card: dict[str, Any]) -> Any:
+    named = card.get("sha256")
+    return named.get("safetensors") if isinstance(named, dict) else None
+
+
+def _check_shapes(weights: Path, config: BICConfig) -> None:
+    """Before any memory is taken: the file holds just the tensors that the config describes."""
+    with torch.device("meta"):
+        expected = {name: tuple(one.shape) for name, one in build(config).state_dict().items()}
     try:
-        model.load_state_dict(load_file(weights), strict=True)
-    except RuntimeError as error:
+        with safe_open(weights, framework="pt") as file:
+            names = list(file.keys())
+            found = {name: tuple(file.get_slice(name).get_shape()) for name in names}
+    except SafetensorError as error:
+        raise DamagedWeights(
+            f"{weights} is no safetensors file. Copy the model again, weights and card together."
+        ) from error
+    if found != expected:
         raise DamagedWeights(
             f"{weights} holds other tensors than the config on its card describes. "
             "Copy the model again, weights and card together."
-        ) from error
-    return model.eval(), card
+        )

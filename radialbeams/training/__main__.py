@@ -11,6 +11,7 @@ import sys
 from dataclasses import asdict
 from pathlib import Path
 
+from radialbeams.nn.stored import read_object
 from radialbeams.training.fit import Fit
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.runs import read_images
@@ -27,7 +28,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--start", type=Path, help="STEM of weights to begin with: RUN/model")
     parser.add_argument("--minutes", type=float, help="the schedule follows the clock")
     arguments = parser.parse_args(argv)
-    values = json.loads(arguments.recipe.read_text(encoding="utf-8"))
+    values = read_object(arguments.recipe, "a recipe")
     recipe = Recipe.from_dict(values | ({"steps": arguments.steps} if arguments.steps else {}))
     images = read_images(recipe, "train", root=arguments.data)
     fit = Fit(

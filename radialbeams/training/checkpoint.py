@@ -6,10 +6,16 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import torch
-from safetensors import safe_open
+from safetensors import SafetensorError, safe_open
 from torch import Tensor, nn
 
 from radialbeams.training.weights import write_tensors
+
+Parts = dict[str, dict[str, Tensor]]
+
+
+class DamagedCheckpoint(ValueError):
+    """The file is not what a run of this recipe has written."""
 
 
 @dataclass
@@ -41,20 +47,62 @@ def read_checkpoint(
     average: dict[str, Tensor],
     optimizer: torch.optim.Optimizer,
 ) -> Position:
-    """Fills model, average and optimizer in place."""
-    parts: dict[str, dict[str, Tensor]] = {"model": {}, "average": {}, "optimizer": {}}
+    """Fills model, average and optimizer in place; a damaged file leaves them as they were."""
+    try:
+        parts, position = _read(path)
+        _check(parts, model, average, optimizer)
+    except (SafetensorError, KeyError, TypeError, ValueError) as error:
+        raise DamagedCheckpoint(
+            f"{path} is no checkpoint of this run: {' '.join(str(error).split())[:120]}. "
+            "Remove it to begin the run again, or copy it anew."
+        ) from error
+    model.load_state_dict(parts["model"])
+    for name, value in parts["average"].items():
+        average[name].copy_(value)
+    groups = optimizer.state_dict()["param_groups"]
+    optimizer.load_state_dict({"state": _state(parts["optimizer"]), "param_groups": groups})
+    return position
+
+
+def _read(path: Path) -> tuple[Parts, Position]:
+    parts: Parts = {"model": {}, "average": {}, "optimizer": {}}
     with safe_open(path, framework="pt") as file:
         for key in file.keys():  # noqa: SIM118 - not a dict
             part, name = key.split(".", 1)
             parts[part][name] = file.get_tensor(key)
-        metadata = file.metadata()
-    model.load_state_dict(parts["model"])
-    for name, value in parts["average"].items():
-        average[name].copy_(value)
+        metadata = file.metadata() or {}
+    position = Position(int(metadata["step"]), float(metadata["seconds"]))
+    if position.step < 0 or not 0 <= position.seconds < float("inf"):
+        raise ValueError("it is at no step that a run can be at")
+    return parts, position
+
+
+def _check(
+    parts: Parts, model: nn.Module, average: dict[str, Tensor], optimizer: torch.optim.Optimizer
+) -> None:
+    """Every tensor that is read has its place, and the shape of that place."""
+    if _shapes(parts["model"]) != _shapes(model.state_dict()):
+        raise ValueError("the network has other tensors")
+    if parts["average"] and _shapes(parts["average"]) != _shapes(average):
+        raise ValueError("the average has other tensors")
+    if not all(torch.isfinite(tensor).all() for tensor in parts["model"].values()):
+        raise ValueError("its weights are no numbers (NaN or infinite)")
+    parameters = [one for group in optimizer.param_groups for one in group["params"]]
+    for index, values in _state(parts["optimizer"]).items():
+        if not 0 <= index < len(parameters):
+            raise ValueError("the optimizer has other tensors")
+        for value in values.values():
+            if value.ndim and value.shape != parameters[index].shape:
+                raise ValueError("the optimizer has tensors of other shapes")
+
+
+def _state(tensors: dict[str, Tensor]) -> dict[int, dict[str, Tensor]]:
     state: dict[int, dict[str, Tensor]] = {}
-    for key, value in parts["optimizer"].items():
+    for key, value in tensors.items():
         index, name = key.split(".", 1)
         state.setdefault(int(index), {})[name] = value
-    groups = optimizer.state_dict()["param_groups"]
-    optimizer.load_state_dict({"state": state, "param_groups": groups})
-    return Position(int(metadata["step"]), float(metadata["seconds"]))
+    return state
+
+
+def _shapes(tensors: dict[str, Tensor]) -> dict[str, torch.Size]:
+    return {name: tensor.shape for name, tensor in tensors.items()}

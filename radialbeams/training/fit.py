@@ -23,6 +23,7 @@ import numpy as np
 import torch
 
 from radialbeams.nn.bic import Network, build
+from radialbeams.nn.stored import read_object
 from radialbeams.training.augment import COLUMNS
 from radialbeams.training.checkpoint import Position, read_checkpoint, write_checkpoint
 from radialbeams.training.data import ImageSet
@@ -312,7 +313,7 @@ class Fit:
         mine = json.loads(json.dumps(self.recipe.to_dict()))
         if not recipe.exists():
             write_card(recipe, mine)
-        elif (theirs := json.loads(recipe.read_text(encoding="utf-8"))) != mine:
+        elif (theirs := read_object(recipe, "a recipe")) != mine:
             differing = sorted(k for k in mine | theirs if mine.get(k) != theirs.get(k))
             raise ValueError(
                 f"{self.folder} holds a run with another recipe (different: "
@@ -327,7 +328,14 @@ class Fit:
         if not self._metrics.exists():
             return
         lines = self._metrics.read_text(encoding="utf-8").splitlines(keepends=True)
-        kept = [line for line in lines if line.endswith("\n") and json.loads(line)["step"] <= step]
+        whole = [line for line in lines if line.endswith("\n")]
+        try:
+            kept = [line for line in whole if json.loads(line)["step"] <= step]
+        except (KeyError, TypeError, ValueError, RecursionError) as error:
+            raise ValueError(
+                f"{self._metrics} is damaged: every line must be an object with a step. Remove it "
+                "to go on without what was logged before."
+            ) from error
         text = "".join(kept)
         write_whole(self._metrics, lambda partial: partial.write_text(text, encoding="utf-8"))
 

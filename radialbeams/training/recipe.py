@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, field, fields
+from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
 from radialbeams.nn.bic import BICConfig
 from radialbeams.nn.prior import PRIOR_MODES, PriorMode
 from radialbeams.nn.ring import RingLoss
 from radialbeams.nn.rotation import PADDINGS, Padding
+from radialbeams.nn.stored import check_fields
 from radialbeams.training.augment import Augmentation
 from radialbeams.training.views import GROUPS, PROTOCOLS, Group, Protocol
 
@@ -58,9 +59,12 @@ class Recipe:
         for group, times in self.repeats.items():
             if times < 1:
                 raise ValueError(f"repeats must be at least 1; got {times} for {group!r}.")
-        for name, least in (("batch", 1), ("steps", 1), ("seed", 0)):
+        for name, least in (("batch", 1), ("steps", 1), ("seed", 0), ("parent_size", 1)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}; got {getattr(self, name)}.")
+        for name, most in (("parent_size", 4096), ("batch", 2**20), ("seed", 2**63 - 1)):
+            if getattr(self, name) > most:
+                raise ValueError(f"{name} must be at most {most}; got {getattr(self, name)}.")
         if not 0 <= self.average < 1:
             raise ValueError(f"average must lie in [0, 1); got {self.average}.")
         if self.model.decoder == "ring" and self.prior != "off":
@@ -68,13 +72,13 @@ class Recipe:
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Recipe:
-        _check_known("a recipe", values, cls)
+        check_fields("a recipe", values, cls)
         for name in ("data", "model"):
             if name not in values:
                 raise ValueError(f"A recipe names its {name}; this one does not.")
         augmentation, loss = values.get("augmentation", {}), values.get("loss", {})
-        _check_known("an augmentation", augmentation, Augmentation)
-        _check_known("a loss", loss, RingLoss)
+        check_fields("an augmentation", augmentation, Augmentation)
+        check_fields("a loss", loss, RingLoss)
         parts = {
             "model": BICConfig.from_dict(values["model"]),
             "augmentation": Augmentation(**augmentation),
@@ -84,12 +88,3 @@ class Recipe:
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
-
-
-def _check_known(
-    what: str, values: Mapping[str, Any], kind: type[Recipe | Augmentation | RingLoss]
-) -> None:
-    known = [entry.name for entry in fields(kind)]
-    unknown = sorted(set(values) - set(known))
-    if unknown:
-        raise ValueError(f"Unknown in {what}: {', '.join(unknown)}. Known: {', '.join(known)}.")

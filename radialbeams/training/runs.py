@@ -10,6 +10,7 @@ from typing import Any
 
 from radialbeams.nn.bic import BICConfig, Decoder
 from radialbeams.nn.rotation import largest_view
+from radialbeams.nn.stored import read_object, short
 from radialbeams.training.data import FOLDER_SIZE, SOURCES, ImageSet, load
 from radialbeams.training.evaluate import evaluate, predict_with, quarter_turns
 from radialbeams.training.export import export_onnx
@@ -68,8 +69,11 @@ def plan(
     elif size is not None:
         raise ValueError("A recipe file fixes the size of the images; leave --size out.")
     else:
-        values = json.loads(file.read_text(encoding="utf-8"))
-    model = {**values.get("model", {}), **model_changes}
+        values = read_object(file, "a recipe")
+    model = values.get("model", {})
+    if not isinstance(model, dict):
+        raise ValueError(f"{file} is not a recipe: model must be an object; got {short(model)}.")
+    model = {**model, **model_changes}
     return Recipe.from_dict({**values, **changes, "data": data, "model": model})
 
 

@@ -1,0 +1,81 @@
+"""Values from files: JSON objects, and whether their fields are of the kinds that a class declares.
+
+Whoever made the file may have meant harm or have had a bad disk; both get one sentence.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass
+from pathlib import Path
+from typing import Any, Literal, get_args, get_origin, get_type_hints
+
+LARGEST = 16 * 2**20  # bytes; a recipe or a card has a few thousand
+
+
+def read_object(path: Path, what: str) -> dict[str, Any]:
+    """The JSON object in a file; ValueError names the file and what is wrong with it."""
+    try:
+        if path.stat().st_size > LARGEST:
+            raise ValueError(f"it is larger than {LARGEST // 2**20} MiB")
+        values = json.loads(path.read_text(encoding="utf-8"))
+    except RecursionError as error:
+        raise ValueError(f"{path} is not {what}: it is nested too deeply.") from error
+    except ValueError as error:
+        raise ValueError(f"{path} is not {what}: {error}.") from error
+    if not isinstance(values, dict):
+        raise ValueError(f"{path} is not {what}: expected a JSON object of fields.")
+    return values
+
+
+def check_fields(what: str, values: Mapping[str, Any], kind: type) -> None:
+    """Refuses fields that the class does not declare, and values of another kind."""
+    if not isinstance(values, Mapping):
+        raise ValueError(f"Expected {what} as fields and values; got {short(values)}.")
+    known = [entry.name for entry in fields(kind)]
+    unknown = sorted(set(map(str, values)) - set(known))
+    if unknown:
+        raise ValueError(f"Unknown in {what}: {', '.join(unknown)}. Known: {', '.join(known)}.")
+    declared = get_type_hints(kind)
+    for name, value in values.items():
+        if not _is(value, declared[name]):
+            raise ValueError(
+                f"{name} in {what} must be {_in_words(declared[name])}; got {short(value)}."
+            )
+
+
+def short(value: Any) -> str:
+    """A value from a file, in so few letters that the sentence stays one."""
+    if isinstance(value, Mapping | list | tuple):
+        return "an object" if isinstance(value, Mapping) else "a list"
+    text = repr(value)
+    return text if len(text) <= 40 else f"{text[:40]}…"
+
+
+def _is(value: Any, declared: Any) -> bool:
+    origin, parts = get_origin(declared), get_args(declared)
+    if origin is Literal:
+        return isinstance(value, str)  # which ones, the class itself says
+    if origin is tuple:
+        return isinstance(value, list | tuple) and all(_is(one, parts[0]) for one in value)
+    if origin is dict:
+        return isinstance(value, Mapping) and all(
+            _is(k, parts[0]) and _is(v, parts[1]) for k, v in value.items()
+        )
+    if declared is float:
+        # A whole number may be too large to become a float.
+        return type(value) in (int, float) and abs(value) < 1e300 and math.isfinite(value)
+    if is_dataclass(declared):
+        return isinstance(value, Mapping | declared)  # type: ignore[arg-type, unused-ignore]
+    return type(value) is declared
+
+
+def _in_words(declared: Any) -> str:
+    if get_origin(declared) is tuple:
+        return "a list of whole numbers"
+    if get_origin(declared) is dict or is_dataclass(declared):
+        return "an object"
+    words = {int: "a whole number", float: "a finite number", bool: "true or false"}
+    return words.get(declared, "text")
