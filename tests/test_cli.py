@@ -134,7 +134,7 @@ def test_nothing_to_look_at_is_refused(run: Callable[..., Said], tmp_path: Path)
 def through_a_pipe(data: bytes, *arguments: object) -> subprocess.CompletedProcess[bytes]:
     command = [sys.executable, "-c", "from radialbeams.cli import run; run()"]
     return subprocess.run(
-        [*command, *map(str, arguments)], input=data, capture_output=True, timeout=60
+        [*command, *map(str, arguments)], input=data, capture_output=True, timeout=240
     )
 
 
@@ -373,7 +373,7 @@ def test_a_terminal_that_knows_few_letters_gets_those(faces: Path) -> None:
         [*command, str(faces / "40.jpg"), *map(str, FACES)],
         env={**os.environ, "PYTHONIOENCODING": "ascii"},
         capture_output=True,
-        timeout=60,
+        timeout=240,
     )
     assert (said.returncode, said.stderr) == (0, b"")
     assert b"?" in said.stdout
@@ -388,7 +388,7 @@ def test_runs_into_one_folder_wait_for_each_other(faces: Path, tmp_path: Path) -
         )
         for path in sorted(faces.iterdir())[:3]
     ]
-    said = [process.communicate(timeout=60)[1] for process in started]
+    said = [process.communicate(timeout=240)[1] for process in started]
     assert [process.returncode for process in started] == [0, 0, 0], said
     assert len(contents(tmp_path / "out")) == 3
 
@@ -556,7 +556,7 @@ print(codes)
 
 def without_torch(*lines: str) -> tuple[list[int], str, str]:
     command = [sys.executable, "-c", WITHOUT_TORCH, *lines]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=True)
+    done = subprocess.run(command, capture_output=True, text=True, timeout=240, check=True)
     *out, codes = done.stdout.splitlines()
     return json.loads(codes), "\n".join(out), done.stderr
 

@@ -1,15 +1,19 @@
-"""Every page: its snippets run, its links lead somewhere, and the site's navigation names it."""
+"""Every page: its snippets run, its commands and links exist, and the navigation names it."""
 
 from __future__ import annotations
 
+import importlib.util
 import re
+import shlex
 from pathlib import Path
 from typing import Any
 
 import pytest
 import snippets
 import torch
+import typer.main
 
+from radialbeams import cli
 from radialbeams.nn.module import Canonicalizer
 from radialbeams.training import leaks
 
@@ -107,6 +111,55 @@ def test_a_snippet_that_fails_or_prints_something_else_would_be_seen() -> None:
         snippets.run("```py\nnobody_defined_this\n```\n")
     marked = "<!-- not run: needs a GPU -->\n```python\nnobody_defined_this\n```\n"
     assert snippets.run(marked) == {}
+
+
+# --- commands ---
+
+
+def command_lines(text: str) -> list[list[str]]:
+    """The lines of shell blocks, as words and without comments."""
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", text, re.DOTALL | re.MULTILINE)
+    lines = [line for kind, block in blocks if kind in ("", "sh") for line in block.splitlines()]
+    return [words for line in lines if (words := shlex.split(line, comments=True))]
+
+
+def mistake(line: list[str]) -> str | None:
+    """What is wrong with a command line: an unknown verb, option, script, module or target."""
+    program, first = Path(line[0]).name, line[1] if len(line) > 1 else ""
+    if program == "make" and not re.search(rf"^{first}:", MAKEFILE, re.MULTILINE):
+        return f"no target {first}"
+    if program == "python" and first == "-m":
+        return None if importlib.util.find_spec(line[2]) else f"no module {line[2]}"
+    if program == "python" and not (ROOT / first).is_file():
+        return f"no script {first}"
+    if program == "radialbeams":
+        if first not in VERBS:
+            return f"no command {first}"
+        known = {name for option in VERBS[first].params for name in option.opts}
+        wrong = [word for word in line[2:] if word.startswith("-") and word not in known]
+        return f"{first} has no {wrong[0]}" if wrong else None
+    return None
+
+
+MAKEFILE = (ROOT / "Makefile").read_text(encoding="utf-8")
+VERBS: dict[str, Any] = typer.main.get_command(cli.app).commands  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize("page", sorted({**LINKING, "tests/README.md": ""}))
+def test_the_commands_of_a_page_exist_with_their_options(page: str) -> None:
+    lines = command_lines((ROOT / page).read_text(encoding="utf-8"))
+    assert [mistake(line) for line in lines if mistake(line)] == []
+
+
+def test_a_wrong_command_would_be_found() -> None:
+    block = "```sh\nradialbeams upright a --nowhere  # --comment\nradialbeams upturn\n"
+    block += (
+        "make nothing\npython nowhere.py\npython -m radialbeams.zoo\nradialbeams demo -o b\n```\n"
+    )
+    assert [mistake(line) for line in command_lines(block)] == [
+        *("upright has no --nowhere", "no command upturn", "no target nothing"),
+        *("no script nowhere.py", None, None),
+    ]
 
 
 # --- links ---

@@ -15,7 +15,7 @@ from typing import Any
 Card = dict[str, Any]
 
 ROOT = Path(__file__).parents[1]
-DEFAULT = "ring"  # the model that every command uses unless told otherwise; it comes first
+DEFAULT = "ring"  # the default of every command; it comes first
 
 INTRODUCTION = """\
 # Pretrained models
