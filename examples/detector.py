@@ -23,8 +23,7 @@ from PIL import Image, ImageDraw
 from torch import Tensor
 
 from radialbeams.demo import PICTURES
-from radialbeams.front.module import Canonicalizer
-from radialbeams.front.pose import Pose
+from radialbeams.front import Canonicalizer, Pose
 
 TURNED = (40.0, 158.0, 275.0)  # degrees, counter-clockwise, of the portraits in the picture
 TURNS = 12  # at which the detector looks

@@ -208,7 +208,7 @@ def finder(front: Canonicalizer, device: torch.device, side: int | None = None) 
     def find(images: Tensor) -> Found:
         images = images.to(device)
         if side is None:
-            pose = front.pose(front.network(front.sight(images)), images)
+            pose = front.pose(front.network(front.view_geometry(images)), images)
         else:
             pose = front.crops(images, _middle_boxes(images, side), margin=0, size=8)[1]
         return Found(pose.angle.cpu(), pose.applied.cpu())

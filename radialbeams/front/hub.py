@@ -48,7 +48,7 @@ class HubCanonicalizer(ModelHubMixin, Canonicalizer, library_name="radialbeams")
         return found
 
     def _save_pretrained(self, save_directory: Path) -> None:
-        parent_size = self.sight.parent_size
+        parent_size = self.view_geometry.parent_size
         leakfree = {"name": "leakfree", "parent_size": parent_size}
         card: dict[str, Any] = {"protocol": leakfree if parent_size else {"name": "paper"}}
         if self.network.config.decoder == "ring":
@@ -98,7 +98,7 @@ class HubCanonicalizer(ModelHubMixin, Canonicalizer, library_name="radialbeams")
 
 def _options(canonicalizer: Canonicalizer) -> dict[str, Any]:
     return {
-        "parent_size": canonicalizer.sight.parent_size,
+        "parent_size": canonicalizer.view_geometry.parent_size,
         "hard": canonicalizer.hard,
         "abstain": canonicalizer.abstain,
         "still_degrees": math.degrees(canonicalizer.still),

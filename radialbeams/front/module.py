@@ -23,7 +23,7 @@ from radialbeams.front.affine import Canvas, canvas_size, inverted, middle, turn
 from radialbeams.front.folding import folded
 from radialbeams.front.pose import Pose
 from radialbeams.front.sampling import blend, can_ask
-from radialbeams.front.view_geometry import Sight, cut
+from radialbeams.front.view_geometry import ViewGeometry, cut
 from radialbeams.nn.angles import from_unit, to_unit, wrap
 from radialbeams.nn.bic import Network
 from radialbeams.nn.pretrained import load_model
@@ -79,7 +79,9 @@ class Canonicalizer(nn.Module):
         _check_number("most_upright", most_upright, 0, 1)
         _check_number("fill", fill, -math.inf, math.inf)
         self.network = network
-        self.sight = Sight(network.config.view_size, network.config.channels, parent_size)
+        self.view_geometry = ViewGeometry(
+            network.config.view_size, network.config.channels, parent_size
+        )
         self.hard, self.returns = hard, returns
         self.abstain, self.still = abstain, math.radians(still_degrees)
         self.most_upright = most_upright
@@ -147,7 +149,7 @@ class Canonicalizer(nn.Module):
 
     def _turned(self, images: Tensor, sure: bool) -> tuple[Tensor, Pose]:
         _check_images(images)
-        views = self.sight(images)  # (N, c, S, S)
+        views = self.view_geometry(images)  # (N, c, S, S)
         outputs = self.network(views)  # unit vectors (N, 2), or logits and offsets (N, |B|)
         pose = self.pose(outputs, images, sure)  # N angles
         # What is left alone must stay as it is to the bit; a turn that was found is never exact.
@@ -202,7 +204,7 @@ class Canonicalizer(nn.Module):
         """
         _check_images(images)
         source, box = _listed(boxes, images)  # (M,), (M, 4)
-        size = self.sight.square_size if size is None else size
+        size = self.view_geometry.square_size if size is None else size
         if not isinstance(size, int) or size < 1:
             raise ValueError(f"size is the side of a crop in whole pixels, 1 or more; got {size}.")
         _check_number("margin", margin, -0.49, math.inf)
@@ -223,7 +225,7 @@ class Canonicalizer(nn.Module):
         self, images: Tensor, centres: Tensor, sides: Tensor, size: int
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """One object of each image: upright (m, C, size, size); angle, confidence, applied (m,)."""
-        found = self.read(self.network(self.sight.around(images, centres, sides)))
+        found = self.read(self.network(self.view_geometry.around(images, centres, sides)))
         applied = self._applied(found)
         turn = torch.where(applied, found.angle, torch.zeros_like(found.angle))
         crops = turned_squares(images, centres, sides, turn, size, self.fill)

@@ -1,4 +1,4 @@
-"""Sight: what a network sees of float images of any size, differentiably.
+"""View geometry: what a network sees of float images of any size, differentiably.
 
 The view that is not turned separates into its axes: cutting a square out, making it small,
 blurring and resampling it are one matrix for the rows and one for the columns. The two products
@@ -20,7 +20,7 @@ LOBES = 3  # of the Lanczos kernel
 LUMA = (0.299, 0.587, 0.114)  # what red, green and blue count in a grey image
 
 
-class Sight(nn.Module):
+class ViewGeometry(nn.Module):
     """Images (N, C, H, W) in [0, 1] → views (N, channels, S, S) under a protocol.
 
     With `parent_size` the leak-free one: the centred square at that size, blurred, and only the

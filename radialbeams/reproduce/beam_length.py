@@ -24,7 +24,7 @@ from radialbeams.reproduce import paper
 from radialbeams.reproduce.border_canary import CANARIES, canary
 from radialbeams.reproduce.experiment import Experiment, Finding, Record, Records
 from radialbeams.reproduce.geometry import padding_read
-from radialbeams.reproduce.pretrained import open_shipped
+from radialbeams.reproduce.pretrained import open_pretrained
 from radialbeams.reproduce.seed_statistics import compare, mean_curve, spread
 from radialbeams.reproduce.settings import QUICK, Settings
 from radialbeams.reproduce.thumbnails import decode, encode
@@ -291,7 +291,7 @@ _SIGNS = {-1: "is better than", 0: "does not clearly differ from", 1: "is worse 
 def swapped_shipped(data: str, settings: Settings) -> dict[str, Any]:
     """The errors of a shipped model, trained on black padding, on both."""
     limit = settings.pick(quick=24, full=300)
-    there = open_shipped(f"bic.{data}", settings, limit=limit)
+    there = open_pretrained(f"bic.{data}", settings, limit=limit)
     predict = partial(predict_with, there.model)
     return {
         padding: summary(

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
-from radialbeams.front.view_geometry import Sight
+from radialbeams.front.view_geometry import ViewGeometry
 from radialbeams.nn.bic import BICConfig
 from radialbeams.reproduce.experiment import Experiment, Finding, Record, Records
 from radialbeams.reproduce.joint import Joint, Way
@@ -153,10 +153,10 @@ def _joint(trained: Trained) -> tuple[JointFit, Joint]:
 def measure_with_canaries(trained: Trained, effort: Effort = FULL) -> dict[str, Any]:
     """Whether the angle can be read off the making of the views: of noise, and with a control."""
     recipe, turned = trained.recipe, TurnedImages(_joint(trained)[0].design.side)
-    sight = Sight(recipe.model.view_size, 3, recipe.parent_size).to(trained.device)
+    geometry = ViewGeometry(recipe.model.view_size, 3, recipe.parent_size).to(trained.device)
 
     def sighted(parents: Tensor, angles: Tensor) -> Tensor:
-        views: Tensor = sight(turned.turn(turned.prepare(parents), angles))
+        views: Tensor = geometry(turned.turn(turned.prepare(parents), angles))
         return views
 
     effort = {**effort, "parent": recipe.parent_size}

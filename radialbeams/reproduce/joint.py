@@ -114,7 +114,9 @@ class Joint(nn.Module):
         """With a `downstream` of 0, a loss on the logits moves the classifier only."""
         if self.localisation is None:
             return Seen(self.classifier(images))
-        outputs = self.localisation.network(self.localisation.sight(images))  # (N, |B|) twice
+        outputs = self.localisation.network(
+            self.localisation.view_geometry(images)
+        )  # (N, |B|) twice
         angles = self.localisation.read(outputs).angle  # (N,)
         heard = angles.detach()  # the same angles, with as much of their gradient as is asked for
         if downstream:

@@ -19,7 +19,7 @@ from torch import Tensor
 
 from radialbeams.nn.angles import paper_equivalent, wrap
 from radialbeams.reproduce.experiment import Experiment, Finding, Record, Records
-from radialbeams.reproduce.pretrained import COIL100, Shipped, shipped
+from radialbeams.reproduce.pretrained import COIL100, Pretrained, shipped
 from radialbeams.reproduce.settings import QUICK, Settings
 from radialbeams.reproduce.spheres import POSITIONS, Linear, photographed, spheres, unit
 from radialbeams.reproduce.thumbnails import decode, encode
@@ -59,7 +59,7 @@ def lighting(images: ImageSet) -> dict[str, Any]:
 
 
 @torch.inference_mode()
-def answers(network: Shipped, images: Tensor, angles: Tensor) -> tuple[Tensor, Tensor | None]:
+def answers(network: Pretrained, images: Tensor, angles: Tensor) -> tuple[Tensor, Tensor | None]:
     """What it says of each image as it is, after the turns (T, N) are taken off: (T, N) radians.
 
     0 is right. Beside it the confidence, where the network has one.
@@ -127,7 +127,7 @@ def follows(signed: Sequence[Tensor]) -> dict[str, float]:
 
 
 def measure(
-    network: Shipped, linear: Linear, scales: NDArray[np.float64], ground: Any, turns: int
+    network: Pretrained, linear: Linear, scales: NDArray[np.float64], ground: Any, turns: int
 ) -> dict[str, Any]:
     """One network on one ground: a cell for each position, and what the answers follow."""
     images = np.concatenate([photographed(one, scales, ground) for one in linear])

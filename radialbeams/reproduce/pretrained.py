@@ -1,4 +1,4 @@
-"""Shipped models as experiments look at them: in torch, with the views that they were made for."""
+"""Pretrained models for the experiments: in torch, with the views that they were made for."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ COIL100 = {"bic": "bic.coil100", "ring": "ring.coil100"}
 
 
 @dataclass(frozen=True)
-class Shipped:
+class Pretrained:
     model: Network
     views: Views
     parent_size: int  # of the upright images that its views are rendered from
@@ -29,14 +29,14 @@ class Shipped:
     calibration: Mapping[str, Any]  # of its confidence, where it has one
 
 
-def shipped(name: str, devices: str = "auto") -> Shipped:
+def shipped(name: str, devices: str = "auto") -> Pretrained:
     model, card = load_model(zoo.find(name).stem)
     protocol: dict[str, Any] = card["protocol"]
     views = make_views(
         protocol["name"], padding=protocol["padding"], view_size=model.config.view_size
     )
     device = pick_device(devices)
-    return Shipped(
+    return Pretrained(
         model.to(device), views, protocol["parent_size"], device, card.get("calibration", {})
     )
 
@@ -52,7 +52,7 @@ class HeldOut:
     device: torch.device
 
 
-def open_shipped(
+def open_pretrained(
     name: str, settings: Settings, *, limit: int | None = None, data: str | None = None
 ) -> HeldOut:
     """`data` is another set than the one that its card names; `limit` images are evenly spaced."""

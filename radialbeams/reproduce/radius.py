@@ -20,7 +20,7 @@ from radialbeams.nn.bic import BIC, Network
 from radialbeams.nn.encoder import spatial_table
 from radialbeams.nn.ring import answer, posterior
 from radialbeams.reproduce.experiment import Experiment, Finding, Record, Records
-from radialbeams.reproduce.pretrained import HeldOut, open_shipped
+from radialbeams.reproduce.pretrained import HeldOut, open_pretrained
 from radialbeams.reproduce.settings import QUICK, Settings
 from radialbeams.training.evaluate import summarise
 from radialbeams.training.views import draw_angles
@@ -143,7 +143,7 @@ def run(settings: Settings, records: Records) -> Finding:
     models = {}
     for number, name in enumerate(SHIPPED):
         limit = settings.pick(quick=24, full=493 if name.endswith("coil100") else 300)
-        there = open_shipped(name, settings, limit=limit)
+        there = open_pretrained(name, settings, limit=limit)
 
         def show(done: int, total: int, name: str = name, number: int = number) -> None:
             settings.show(number + done / total, len(SHIPPED), f"masks, {name}")

@@ -19,7 +19,7 @@ from radialbeams.nn.angles import angular_error
 from radialbeams.nn.bic import Network
 from radialbeams.reproduce import paper
 from radialbeams.reproduce.experiment import Experiment, Finding, Record, Records
-from radialbeams.reproduce.pretrained import open_shipped
+from radialbeams.reproduce.pretrained import open_pretrained
 from radialbeams.reproduce.seed_statistics import compare, spread
 from radialbeams.reproduce.settings import QUICK, Settings
 from radialbeams.reproduce.trainings import Trained, Training
@@ -164,7 +164,7 @@ def run(settings: Settings, records: Records) -> Finding:
         models[name_of(epsilon)] = together([r["measured"] for r in runs if "measured" in r])
     for number, name in enumerate(SHIPPED):
         limit = settings.pick(quick=24, full=150 if name == "ring" else 493)
-        there = open_shipped(name, settings, limit=limit, data="coil100")
+        there = open_pretrained(name, settings, limit=limit, data="coil100")
 
         def show(done: int, total: int, name: str = name, number: int = number) -> None:
             settings.show(number + done / total, len(SHIPPED), f"shifts, {name}")

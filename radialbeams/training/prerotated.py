@@ -35,7 +35,7 @@ class TurnedViews(PaperViews):
         return prepared
 
 
-class TurnedFit(Fit):
+class PrerotatedFit(Fit):
     """`Fit` for a set that knows its angles; every image has one and keeps it."""
 
     def __init__(self, *arguments: Any, **options: Any) -> None:

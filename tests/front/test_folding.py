@@ -86,7 +86,7 @@ def test_a_canonicalizer_for_inference_is_a_copy(images: Tensor) -> None:
     (upright, pose), (expected, known) = fast(images), front(images)
     torch.testing.assert_close(pose.angle, known.angle, atol=1e-3, rtol=0)
     torch.testing.assert_close(upright, expected, atol=1e-2, rtol=0)
-    assert fast.network is not front.network and fast.sight is not front.sight
+    assert fast.network is not front.network and fast.view_geometry is not front.view_geometry
     assert fast.measured == front.measured
     assert any(isinstance(module, nn.BatchNorm2d) for module in front.modules())
     assert not fast.training and all(p.requires_grad for p in front.network.parameters())

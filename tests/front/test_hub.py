@@ -46,8 +46,8 @@ def test_those_without_the_hub_read_it_too(saved: Path) -> None:
 
 def test_the_papers_network_goes_there_and_back(tmp_path: Path) -> None:
     HubCanonicalizer.around(Canonicalizer.from_pretrained("bic.coil100")).save_pretrained(tmp_path)
-    assert not HubCanonicalizer.from_pretrained(tmp_path).sight.parent_size
-    assert not Canonicalizer.from_pretrained(tmp_path).sight.parent_size
+    assert not HubCanonicalizer.from_pretrained(tmp_path).view_geometry.parent_size
+    assert not Canonicalizer.from_pretrained(tmp_path).view_geometry.parent_size
 
 
 def test_the_cards_thresholds_are_kept_and_used(tmp_path: Path) -> None:
@@ -86,7 +86,10 @@ def test_a_runs_folder_without_options_is_read_by_its_card(saved: Path) -> None:
     front = HubCanonicalizer.from_pretrained(saved)
     expected = Canonicalizer.from_pretrained("ring.lfw")
     assert (front.abstain, front.temperature) == (None, expected.temperature)
-    assert front.sight.parent_size and front.sight.square_size == expected.sight.square_size
+    assert (
+        front.view_geometry.parent_size
+        and front.view_geometry.square_size == expected.view_geometry.square_size
+    )
 
 
 def test_an_id_is_fetched_from_the_hub(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:

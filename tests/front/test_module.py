@@ -25,7 +25,7 @@ from radialbeams import zoo
 from radialbeams.canonicalizer import Canonicalizer as LightCanonicalizer
 from radialbeams.front.module import CROPS_AT_ONCE, Canonicalizer, mean_direction
 from radialbeams.front.pose import Pose
-from radialbeams.front.view_geometry import Sight, _convolved, cut, lanczos
+from radialbeams.front.view_geometry import ViewGeometry, _convolved, cut, lanczos
 from radialbeams.images.views import view
 from radialbeams.nn.angles import angular_error, to_unit
 from radialbeams.nn.bic import BICConfig, build
@@ -100,7 +100,7 @@ def test_it_sees_and_answers_what_the_commands_see_and_answer(
     expected = view(image, light.card["protocol"], config["view_size"], config["channels"])
     module = Canonicalizer.from_pretrained(name)
     with torch.inference_mode():
-        seen = module.sight(tensor(image))[0].numpy()
+        seen = module.view_geometry(tensor(image))[0].numpy()
         _, pose = both(module, tensor(image))
     (answer,) = light.answers([image])
     assert np.abs(seen - expected).mean() <= 0.5 / 255  # asked for: 2/255
@@ -119,7 +119,7 @@ def test_it_sees_and_answers_what_the_commands_see_and_answer(
 def test_a_parent_is_seen_as_in_training(parent: int, view_size: int) -> None:
     parents = torch.rand(2, 3, parent, parent, generator=torch.Generator().manual_seed(parent))
     expected = LeakfreeViews(view_size).upright(parents)
-    seen = Sight(view_size, 3, parent)(parents)
+    seen = ViewGeometry(view_size, 3, parent)(parents)
     torch.testing.assert_close(seen, expected, rtol=0, atol=2e-5)
 
 
@@ -141,11 +141,11 @@ def test_beyond_the_image_a_cut_is_black() -> None:
 
 def test_grey_images_and_grey_networks() -> None:
     grey, coloured = torch.rand(2, 1, 40, 40), torch.rand(2, 3, 40, 40)
-    assert Sight(24, 3, 54)(grey).shape == (2, 3, 24, 24)
+    assert ViewGeometry(24, 3, 54)(grey).shape == (2, 3, 24, 24)
     luma = coloured[:, :1] * 0.299 + coloured[:, 1:2] * 0.587 + coloured[:, 2:] * 0.114
-    torch.testing.assert_close(Sight(24, 1, 54)(coloured), Sight(24, 1, 54)(luma))
+    torch.testing.assert_close(ViewGeometry(24, 1, 54)(coloured), ViewGeometry(24, 1, 54)(luma))
     with pytest.raises(ValueError, match=r"images of 3 channel\(s\); got 4"):
-        Sight(24, 3, 54)(torch.rand(1, 4, 40, 40))
+        ViewGeometry(24, 3, 54)(torch.rand(1, 4, 40, 40))
 
 
 def test_a_gpus_way_to_a_view_is_the_same() -> None:
@@ -156,10 +156,10 @@ def test_a_gpus_way_to_a_view_is_the_same() -> None:
 
 
 def test_under_autocast_views_stay_in_full_precision() -> None:
-    sight, images = Sight(24, 3, 54), torch.rand(2, 3, 40, 40)
-    expected = sight(images)
+    geometry, images = ViewGeometry(24, 3, 54), torch.rand(2, 3, 40, 40)
+    expected = geometry(images)
     with torch.autocast("cpu", torch.bfloat16):
-        assert torch.equal(sight(images), expected)
+        assert torch.equal(geometry(images), expected)
 
 
 # --- what it does ---
@@ -263,7 +263,7 @@ def test_what_may_be_upright_as_it_is_is_left_alone(images: Tensor) -> None:
     shy = Canonicalizer.from_pretrained("ring.coil100")
     shy.most_upright = 0.99
     with torch.inference_mode():
-        found = shy.read(shy.network(shy.sight(crooked)))
+        found = shy.read(shy.network(shy.view_geometry(crooked)))
     light = LightCanonicalizer("ring.coil100", threads=1)
     pictures = [Image.fromarray((i.permute(1, 2, 0) * 255).byte().numpy()) for i in crooked]
     expected = [answer.upright for answer in light.answers(pictures)]
@@ -356,7 +356,7 @@ def test_a_few_steps_of_training_bring_the_loss_down(images: Tensor) -> None:
 
 
 def test_calls_leave_nothing_behind(tiny: Canonicalizer, images: Tensor) -> None:
-    names = set(vars(tiny)), set(vars(tiny.sight)), set(vars(tiny.network))
+    names = set(vars(tiny)), set(vars(tiny.view_geometry)), set(vars(tiny.network))
     kept = {
         name: value.clone() for name, value in [*tiny.named_buffers(), *tiny.named_parameters()]
     }
@@ -364,7 +364,7 @@ def test_calls_leave_nothing_behind(tiny: Canonicalizer, images: Tensor) -> None
     both(tiny, images[:1].flip(-1))
     again, _ = both(tiny, images)
     assert torch.equal(first, again)
-    assert names == (set(vars(tiny)), set(vars(tiny.sight)), set(vars(tiny.network)))
+    assert names == (set(vars(tiny)), set(vars(tiny.view_geometry)), set(vars(tiny.network)))
     for name, value in [*tiny.named_buffers(), *tiny.named_parameters()]:
         assert torch.equal(value, kept[name])
 

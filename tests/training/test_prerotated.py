@@ -13,7 +13,7 @@ from radialbeams.nn.bic import BICConfig
 from radialbeams.nn.rotation import rotate
 from radialbeams.training.data import ImageSet
 from radialbeams.training.fit import Progress
-from radialbeams.training.prerotated import TurnedFit, found_turns, turned_errors, turns_of
+from radialbeams.training.prerotated import PrerotatedFit, found_turns, turned_errors, turns_of
 from radialbeams.training.recipe import Recipe
 
 
@@ -32,8 +32,8 @@ def recipe(steps: int) -> Recipe:
     )
 
 
-def fit(images: ImageSet, folder: Path, steps: int) -> TurnedFit:
-    return TurnedFit(recipe(steps), images, folder, device=torch.device("cpu"))
+def fit(images: ImageSet, folder: Path, steps: int) -> PrerotatedFit:
+    return PrerotatedFit(recipe(steps), images, folder, device=torch.device("cpu"))
 
 
 def test_every_image_keeps_its_own_angle(tmp_path: Path) -> None:
