@@ -1,0 +1,7 @@
+"""All families, in the order in which they run."""
+
+from __future__ import annotations
+
+from . import edits, files, kills, links, overlaps
+
+ALL = (files.FAMILY, kills.FAMILY, edits.FAMILY, overlaps.FAMILY, links.FAMILY)

@@ -1,0 +1,86 @@
+"""Kill −9 at random moments, then the same command again: exactly what nobody disturbed."""
+
+from __future__ import annotations
+
+import signal
+import time
+from collections.abc import Callable
+
+from .bench import Case, Family
+from .command import ALL, Done, Running, judge_command
+from .gallery import judge_in_place, judge_out
+
+RUN_FOLDER = ".radialbeams-run"
+
+
+def check(case: Case) -> None:
+    """One to three kills of a run in place or to a folder, then a start that may finish."""
+    in_place = case.rng.random() < 0.5
+    case.bench.gallery.copy_to(case.folder / "pictures")
+    words = words_for(case, in_place)
+    killed = []
+    for _ in range(case.rng.choice((1, 1, 1, 2, 3))):
+        killed.append(case.command.start(*words, cwd=case.folder))
+        if kill_sometime(case, killed[-1], RUN_FOLDER_OF[in_place]):
+            break  # it had finished before: in place, another start would turn everything again
+    else:
+        done = case.command.run(*words, cwd=case.folder)
+        judge_command(case, done, (0, 1), "after the kill")
+        judge_same_records(case, done, in_place)
+    for running in killed:
+        running.wait()
+    if in_place:
+        judge_in_place(case, case.folder / "pictures")
+    else:
+        judge_out(case, case.folder / "out")
+
+
+RUN_FOLDER_OF = {True: f"pictures/{RUN_FOLDER}", False: f"out/{RUN_FOLDER}"}
+
+
+def words_for(case: Case, in_place: bool) -> tuple[str, ...]:
+    where = ("--in-place",) if in_place else ("-o", "out")
+    return ("upright", "pictures", *where, *ALL, "--json", "--workers", str(case.rng.choice((1, 2))))
+
+
+def kill_sometime(case: Case, running: Running, home: str) -> bool:
+    """Kills it, alone or with its workers; returns whether it had finished before.
+
+    Workers whose parent was killed have to notice and stop. Half of the kills come at any moment, half soon after the journal exists.
+    """
+    seconds = case.bench.gallery.seconds
+    if case.rng.random() < 0.5:
+        pause = case.rng.uniform(0, 1.1 * seconds)
+    else:
+        wait_until(running, lambda: (case.folder / home).exists())
+        pause = case.rng.uniform(0, 0.7 * seconds)
+    wait_until(running, lambda: False, pause)
+    running.signal(signal.SIGKILL, group=case.rng.random() < 0.4)
+    running.process.wait()
+    return running.process.returncode in (0, 1) and not (case.folder / home).exists()
+
+
+def wait_until(running: Running, reached: Callable[[], bool], limit: float = 30.0) -> bool:
+    """Whether it was reached while the command ran."""
+    end = time.monotonic() + limit
+    while running.is_running and time.monotonic() < end:
+        if reached():
+            return True
+        time.sleep(0.001)
+    return False
+
+
+def judge_same_records(case: Case, done: Done, in_place: bool) -> None:
+    """Every file has its record, the same as without a kill."""
+    expected = case.bench.gallery.records
+    now = {record.get("path"): record for record in done.records}
+    if missing := sorted(set(expected) - set(now)):
+        case.found("omitted", f"{len(missing)} records are missing: {missing[:3]}")
+    for path, record in now.items():
+        names = [name for name in record if name != "out" or in_place]
+        if path in expected and any(record[n] != expected[path].get(n) for n in names):
+            case.found("other", f"another record after the kill: {record} for {expected[path]}")
+            return
+
+
+FAMILY = Family("kills", "kill −9 at random moments, then resume", check, cases=300)
