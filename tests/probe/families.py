@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from . import edits, files, kills, links, overlaps
+from . import edits, files, journals, kills, links, overlaps
 
-ALL = (files.FAMILY, kills.FAMILY, edits.FAMILY, overlaps.FAMILY, links.FAMILY)
+ALL = (files.FAMILY, kills.FAMILY, edits.FAMILY, overlaps.FAMILY, links.FAMILY, journals.FAMILY)

@@ -121,7 +121,8 @@ def output_folders(case: Case, in_place: bool, outside: Outside) -> None:
 
 
 def report_names(case: Case, in_place: bool, outside: Outside) -> None:
-    for name in ("sheet.html", ".sheet.html.part", ".sheet.part", "sheet.html.part"):
+    guesses = (".sheet.html.part", ".sheet.part", "sheet.html.part")
+    for name in ("sheet.html", *guesses) if case.rng.random() < 0.5 else guesses:
         (case.folder / name).symlink_to(outside.victim)
     _run(case, in_place, outside, "--report", "sheet.html")
 

@@ -37,9 +37,15 @@ class Outside:
                 self.case.found("outside", f"{what}: {name}, outside of the output, {became}")
 
     def _now(self) -> Content:
-        modes = {
-            os.path.join(place, name): f"mode {os.lstat(os.path.join(place, name)).st_mode:o}"
+        """Also times, since something may have been written there and removed again."""
+        states = {
+            f"the state of {os.path.relpath(path, self.folder)}": _state(path)
             for place, folders, files in os.walk(self.folder)
-            for name in (*folders, *files)
+            for path in (place, *(os.path.join(place, name) for name in (*folders, *files)))
         }
-        return {**contents(self.folder), **modes}
+        return {**contents(self.folder), **states}
+
+
+def _state(path: str) -> str:
+    found = os.lstat(path)
+    return f"mode {found.st_mode:o}, owner {found.st_uid}, changed {found.st_mtime_ns}"
