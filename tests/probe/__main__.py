@@ -49,8 +49,12 @@ def run_family(bench: Bench, family: Family, numbers: Sequence[int], jobs: int =
 
 
 def _run_case(bench: Bench, family: Family, number: int) -> Case:
+    """A case that breaks down itself has failed: it has shown nothing."""
     with opened_case(bench, family.name, number) as case:
-        family.check(case)
+        try:
+            family.check(case)
+        except Exception as error:
+            case.found("other", f"the probe broke down: {type(error).__name__}: {error}")
     return case
 
 

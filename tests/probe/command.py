@@ -164,12 +164,12 @@ def judge_command(case: Case, done: Done, codes: Sequence[int] = (0, 1, 2), what
         done.hung or re.search(r"\w+ \w+ \w+", done.message)
     ):
         case.found("other", f"{label}exit code {done.code} without a sentence: {_tail(done)}")
-    for letter in sorted(_unprintable(done.stderr + done.stdout)):
+    for letter in sorted(unprintable(done.stderr + done.stdout)):
         case.found("other", f"{label}{letter!r} reached the terminal")
     return len(case.findings) == before
 
 
-def _unprintable(output: bytes) -> set[str]:
+def unprintable(output: bytes) -> set[str]:
     """Control and format characters: escape sequences, and marks that reorder the text."""
     text = output.decode("utf-8", "replace")
     return {c for c in set(text) - set("\n\t\r") if unicodedata.category(c) in ("Cc", "Cf")}

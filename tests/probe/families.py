@@ -2,6 +2,36 @@
 
 from __future__ import annotations
 
-from . import edits, files, journals, kills, links, overlaps
+from . import (
+    edits,
+    files,
+    giants,
+    journals,
+    kills,
+    limits,
+    links,
+    metadata,
+    models,
+    names,
+    overlaps,
+    scale,
+    signals,
+    training,
+)
 
-ALL = (files.FAMILY, kills.FAMILY, edits.FAMILY, overlaps.FAMILY, links.FAMILY, journals.FAMILY)
+ALL = (
+    files.FAMILY,
+    giants.FAMILY,
+    names.FAMILY,
+    metadata.FAMILY,
+    kills.FAMILY,
+    signals.FAMILY,
+    edits.FAMILY,
+    overlaps.FAMILY,
+    links.FAMILY,
+    journals.FAMILY,
+    limits.FAMILY,
+    models.FAMILY,
+    training.FAMILY,
+    scale.FAMILY,
+)
