@@ -117,7 +117,9 @@ def _print_details(tallies: dict[str, Tally], seed: int) -> None:
             groups.setdefault((finding.number, finding.kind), []).append(finding.text)
         for (number, kind), texts in groups.items():
             more = f" (and {len(texts) - 1} more)" if len(texts) > 1 else ""
-            print(f"--only {name} --first {number} --cases 1 --seed {seed}: {kind}: {texts[0]}{more}")
+            print(
+                f"--only {name} --first {number} --cases 1 --seed {seed}: {kind}: {texts[0]}{more}"
+            )
 
 
 def _write_json(path: Path, tallies: dict[str, Tally], seed: int) -> None:

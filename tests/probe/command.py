@@ -56,7 +56,10 @@ class Done:
 class Running:
     """A started command. Its output goes to files, so that nothing waits for a reader."""
 
-    def __init__(self, argv: Sequence[str], cwd: Path, env: Mapping[str, str], stdin: Any) -> None:
+    def __init__(
+        self, argv: Sequence[str], cwd: Path, env: Mapping[str, str], stdin: Any, limit: float
+    ) -> None:
+        self._limit = limit
         self._out: IO[bytes] = tempfile.TemporaryFile()
         self._err: IO[bytes] = tempfile.TemporaryFile()
         self._began = time.monotonic()
@@ -86,8 +89,8 @@ class Running:
     def children(self) -> list[int]:
         return [pid for pid in _descendants(self.process.pid) if pid != self.process.pid]
 
-    def wait(self, limit: float = LIMIT, *, measure: bool = False) -> Done:
-        hung, memory = False, 0
+    def wait(self, limit: float | None = None, *, measure: bool = False) -> Done:
+        hung, memory, limit = False, 0, self._limit if limit is None else limit
         if measure:
             while self.is_running and self.seconds < limit:
                 memory = max(memory, _largest(self.process.pid))
@@ -113,6 +116,7 @@ class Command:
     """How the program under test is started: the words before the verb."""
 
     argv: tuple[str, ...] = (sys.executable, "-m", "radialbeams")
+    limit: float = LIMIT
 
     def start(
         self,
@@ -127,13 +131,13 @@ class Command:
         argv = [*wrap, *self.argv, *(os.fsdecode(word) for word in words)]
         if shell:
             argv = ["sh", "-c", shell, "sh", *argv]
-        return Running(argv, cwd, {**environment(), **(env or {})}, stdin)
+        return Running(argv, cwd, {**environment(), **(env or {})}, stdin, self.limit)
 
     def run(
         self,
         *words: str | bytes,
         cwd: Path,
-        limit: float = LIMIT,
+        limit: float | None = None,
         measure: bool = False,
         **options: Any,
     ) -> Done:

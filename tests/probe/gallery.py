@@ -36,6 +36,7 @@ class Gallery:
     twice: Content
     out: Content
     records: dict[str, Any]  # of the run in place, by path
+    sheets: dict[bool, str]  # the report of a run in place (True) and to a folder
     seconds: float  # that one run takes
 
     @property
@@ -55,15 +56,17 @@ def make_gallery(folder: Path, command: Command, count: int, seed: int) -> Galle
     make_pictures(folder / "pictures", count, random.Random(seed))
     original = contents(folder / "pictures")
     shutil.copytree(folder / "pictures", work / "pictures")
-    _calm(command, work, "pictures", "-o", "out")
+    _calm(command, work, "pictures", "-o", "out", "--report", "out.html")
     out = contents(work / "out")
-    done = _calm(command, work, "pictures", "--in-place")
+    done = _calm(command, work, "pictures", "--in-place", "--report", "in-place.html")
     once = contents(work / "pictures")
+    reports = contents(work)
+    sheets = {True: reports["in-place.html"], False: reports["out.html"]}
     _calm(command, work, "pictures", "--in-place")
     twice = contents(work / "pictures")
     records = {record["path"]: record for record in done.records}
     shutil.rmtree(work)
-    return Gallery(folder / "pictures", original, once, twice, out, records, done.seconds)
+    return Gallery(folder / "pictures", original, once, twice, out, records, sheets, done.seconds)
 
 
 def _calm(command: Command, cwd: Path, *words: str) -> Done:

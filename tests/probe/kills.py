@@ -8,9 +8,10 @@ from collections.abc import Callable
 
 from .bench import Case, Family
 from .command import ALL, Done, Running, judge_command
-from .gallery import judge_in_place, judge_out
+from .gallery import contents, judge_in_place, judge_out
 
 RUN_FOLDER = ".radialbeams-run"
+REPORT = ("--report", "sheet.html")
 
 
 def check(case: Case) -> None:
@@ -29,10 +30,18 @@ def check(case: Case) -> None:
         judge_same_records(case, done, in_place)
     for running in killed:
         running.wait()
+    judge_files(case, in_place)
+
+
+def judge_files(case: Case, in_place: bool) -> None:
+    """Pictures and report are those of an undisturbed run, and nothing else lies about."""
     if in_place:
         judge_in_place(case, case.folder / "pictures")
     else:
         judge_out(case, case.folder / "out")
+    sheets = {name: content for name, content in contents(case.folder).items() if "sheet" in name}
+    if sheets != {"sheet.html": case.bench.gallery.sheets[in_place]}:
+        case.found("torn", f"the report is not that of an undisturbed run: {sorted(sheets)}")
 
 
 RUN_FOLDER_OF = {True: f"pictures/{RUN_FOLDER}", False: f"out/{RUN_FOLDER}"}
@@ -40,7 +49,8 @@ RUN_FOLDER_OF = {True: f"pictures/{RUN_FOLDER}", False: f"out/{RUN_FOLDER}"}
 
 def words_for(case: Case, in_place: bool) -> tuple[str, ...]:
     where = ("--in-place",) if in_place else ("-o", "out")
-    return ("upright", "pictures", *where, *ALL, "--json", "--workers", str(case.rng.choice((1, 2))))
+    workers = str(case.rng.choice((1, 2)))
+    return ("upright", "pictures", *where, *ALL, "--json", "--workers", workers, *REPORT)
 
 
 def kill_sometime(case: Case, running: Running, home: str) -> bool:

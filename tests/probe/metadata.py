@@ -54,11 +54,15 @@ def _with_segment(case: Case, folder: Path, marker: int, body: bytes) -> Path:
 def iptc_caption(folder: Path, case: Case) -> Path:
     record = b"\x1c\x02\x78" + struct.pack(">H", len(MARK)) + MARK
     resource = b"8BIM\x04\x04\0\0" + struct.pack(">I", len(record)) + record
-    return _with_segment(case, folder, 0xED, b"Photoshop 3.0\0" + resource + b"\0" * (len(record) % 2))
+    return _with_segment(
+        case, folder, 0xED, b"Photoshop 3.0\0" + resource + b"\0" * (len(record) % 2)
+    )
 
 
 def application_segment(folder: Path, case: Case) -> Path:
-    return _with_segment(case, folder, 0xE0 + case.rng.choice((3, 4, 5, 8, 10, 11)), b"OWN\0" + MARK)
+    return _with_segment(
+        case, folder, 0xE0 + case.rng.choice((3, 4, 5, 8, 10, 11)), b"OWN\0" + MARK
+    )
 
 
 def jpeg_comment(folder: Path, case: Case) -> Path:

@@ -127,7 +127,11 @@ def reachable(folder: bytes) -> set[bytes]:
         for name in files:
             path = os.path.join(place, name)
             with suppress(OSError):
-                if name.endswith(b".png") and name[:1] != b"." and stat.S_ISREG(os.stat(path).st_mode):
+                if (
+                    name.endswith(b".png")
+                    and name[:1] != b"."
+                    and stat.S_ISREG(os.stat(path).st_mode)
+                ):
                     found.add(path)
     upright = os.path.join(folder, b"photo-upright.png")
     return found - {upright}  # beside photo.png it counts as an output

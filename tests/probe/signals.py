@@ -8,7 +8,7 @@ import time
 from .bench import Case, Family
 from .command import judge_command
 from .gallery import judge_in_place, judge_out
-from .kills import RUN_FOLDER_OF, judge_same_records, wait_until, words_for
+from .kills import RUN_FOLDER_OF, judge_files, judge_same_records, wait_until, words_for
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGSTOP)
 
@@ -38,10 +38,7 @@ def check(case: Case) -> None:
         done = case.command.run(*words, cwd=case.folder)
         judge_command(case, done, (0, 1), f"after {number.name}")
     judge_same_records(case, done, in_place)
-    if in_place:
-        judge_in_place(case, case.folder / "pictures")
-    else:
-        judge_out(case, case.folder / "out")
+    judge_files(case, in_place)
 
 
 def _judge_stopped(case: Case, in_place: bool) -> None:

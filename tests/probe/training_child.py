@@ -44,7 +44,9 @@ def main(base: Path, folder: Path, first: int, last: int, seed: int) -> None:
         label = make.__name__.replace("_", " ")
         print(json.dumps({"at": number, "label": label}), flush=True)
         for kind, text in problems(make(rng)):
-            print(json.dumps({"kind": kind, "number": number, "text": f"{label}: {text}"}), flush=True)
+            print(
+                json.dumps({"kind": kind, "number": number, "text": f"{label}: {text}"}), flush=True
+            )
         if Path("/tmp/radialbeams-probe-owned").exists():
             print(json.dumps({"kind": "outside", "number": number, "text": f"{label}: code ran"}))
         shutil.rmtree(work, ignore_errors=True)
@@ -288,9 +290,20 @@ def batches_that_are_hostile_pickles(rng: random.Random) -> Words:
 def batches_with_strange_heads(rng: random.Random) -> Words:
     Path("fashion-mnist").mkdir()
     for part in ("train", "t10k"):
-        head = struct.pack(">IIII", 0x803, *(rng.choice((2, 28, 0, 2**31, 2**32 - 1)) for _ in "abc"))
+        head = struct.pack(
+            ">IIII", 0x803, *(rng.choice((2, 28, 0, 2**31, 2**32 - 1)) for _ in "abc")
+        )
         Path("fashion-mnist", f"{part}-images-idx3-ubyte").write_bytes(head + bytes(2 * 28 * 28))
-    return ["evaluate", "ring.coil100", "fashion-mnist", "--data", ".", "--devices", "cpu", "--json"]
+    return [
+        "evaluate",
+        "ring.coil100",
+        "fashion-mnist",
+        "--data",
+        ".",
+        "--devices",
+        "cpu",
+        "--json",
+    ]
 
 
 # A dtype whose state claims fields of Python objects over raw bytes.

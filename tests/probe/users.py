@@ -20,7 +20,9 @@ def as_nobody() -> tuple[str, ...] | None:
         return None
     words = ("setpriv", f"--reuid={NOBODY}", f"--regid={NOBODY}", "--clear-groups")
     # Workers are started by the same interpreter, which may lie where nobody may not enter.
-    script = "import subprocess, sys, onnxruntime; subprocess.run([sys.executable, '-V'], check=True)"
+    script = (
+        "import subprocess, sys, onnxruntime; subprocess.run([sys.executable, '-V'], check=True)"
+    )
     try_out = [*words, sys.executable, "-c", script]
     done = subprocess.run(try_out, env=environment(), capture_output=True, check=False, cwd="/")
     return words if done.returncode == 0 else None

@@ -33,7 +33,9 @@ class Outside:
         now = self._now()
         for name in sorted(set(now) | set(self._before)):
             if now.get(name) != self._before.get(name):
-                became = "changed" if name in now and name in self._before else "appeared or vanished"
+                became = (
+                    "changed" if name in now and name in self._before else "appeared or vanished"
+                )
                 self.case.found("outside", f"{what}: {name}, outside of the output, {became}")
 
     def _now(self) -> Content:
