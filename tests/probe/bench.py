@@ -1,4 +1,4 @@
-"""Where a case runs: a folder of its own, random numbers of its own, and a list of what it found."""
+"""Where a case runs: its own folder, its own random numbers, and a list of what it found."""
 
 from __future__ import annotations
 

@@ -60,8 +60,8 @@ class Running:
         self, argv: Sequence[str], cwd: Path, env: Mapping[str, str], stdin: Any, limit: float
     ) -> None:
         self._limit = limit
-        self._out: IO[bytes] = tempfile.TemporaryFile()
-        self._err: IO[bytes] = tempfile.TemporaryFile()
+        self._out: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115 - open while it runs
+        self._err: IO[bytes] = tempfile.TemporaryFile()  # noqa: SIM115
         self._began = time.monotonic()
         self.process = subprocess.Popen(
             argv,

@@ -126,7 +126,8 @@ def sixteen_bit_tiff(pixels: NDArray[np.uint16]) -> bytes:
     ]
     tags = b"".join(struct.pack("<HHII", *entry) for entry in entries)
     head = struct.pack("<2sHIH", b"II", 42, 8, len(entries))
-    return head + tags + bytes(4) + struct.pack("<H", 16) * channels + data
+    bits = struct.pack("<HHH", 16, 16, 16)
+    return head + tags + bytes(4) + bits + bytes(data)
 
 
 # --- damage ------------------------------------------------------------------------------------
@@ -180,11 +181,13 @@ def other_start(data: bytes, rng: Random) -> bytes:
 
 
 def nothing(data: bytes, rng: Random) -> bytes:
-    return bytes(rng.integers(0, 3)) if rng.random() < 0.5 else rng.bytes(rng.integers(1, 300))
+    if rng.random() < 0.5:
+        return bytes(int(rng.integers(0, 3)))
+    return rng.bytes(int(rng.integers(1, 300)))
 
 
 def long_tail(data: bytes, rng: Random) -> bytes:
-    return data + rng.bytes(rng.integers(1, 5000))
+    return data + rng.bytes(int(rng.integers(1, 5000)))
 
 
 def whole(data: bytes, rng: Random) -> bytes:

@@ -13,7 +13,7 @@ from io import BytesIO
 from pathlib import Path
 
 from .bench import Case, Family
-from .command import ALL, Done, Running, judge_command
+from .command import ALL, Done, judge_command
 from .gallery import ENDINGS, contents, picture
 from .kills import RUN_FOLDER, wait_until
 

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
 from PIL import Image
 
@@ -58,12 +59,12 @@ def check_library(case: Case, first: int, last: int) -> None:
         first = reached + 1
 
 
-def _child(first: int, last: int, seed: int) -> list[dict[str, object]]:
+def _child(first: int, last: int, seed: int) -> list[dict[str, Any]]:
     package = __package__ or "tests.probe"
     argv = [sys.executable, "-m", f"{package}.decoding", str(first), str(last), str(seed)]
     root = Path(__file__).parents[len(package.split("."))]
     done = subprocess.run(argv, cwd=root, env=environment(), capture_output=True, text=True)
-    lines: list[dict[str, object]] = [json.loads(line) for line in done.stdout.splitlines()]
+    lines: list[dict[str, Any]] = [json.loads(line) for line in done.stdout.splitlines()]
     return [*lines, {"ended": True}] if done.returncode == 0 else lines
 
 

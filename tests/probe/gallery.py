@@ -118,7 +118,7 @@ def content_of(path: bytes | str | Path) -> str | None:
     if stat.S_ISDIR(mode):
         return None
     if stat.S_ISLNK(mode):
-        return f"link to {os.readlink(path)!r}"
+        return f"link to {os.readlink(os.fsencode(path))!r}"
     if not stat.S_ISREG(mode):
         return "special"
     with open(path, "rb") as file:

@@ -14,7 +14,8 @@ from .command import ALL, judge_command
 from .damage import chunk, png, saved, sixteen_bit_png
 from .gallery import SIDE, picture
 
-MEMORY = 3 << 30  # bytes that one process may hold
+# Bytes that one process may hold: 4 GiB for the image, and the program itself.
+MEMORY = 9 << 29
 LIMIT = 150.0  # seconds
 
 
@@ -183,7 +184,7 @@ def jpeg2000_bomb(folder: Path) -> str | None:
 
 
 def ten_bit_avif(folder: Path) -> str | None:
-    """Pillow writes eight bits; the header is changed to claim ten, which its decoder must stand."""
+    """Pillow writes eight bits; the header is changed to claim ten."""
     if not features.check("avif"):
         return None
     data = bytearray(saved(Image.new("RGB", (SIDE, SIDE)), "AVIF", speed=10))

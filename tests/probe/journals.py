@@ -209,7 +209,7 @@ STRANGE_LINES = (
     b'[{"path": null}]', b'["\\ud800", "\\u0000"]', b'{"settings": []}', b'[["in", "out"]]',
     b'{"' + b"a" * 100_000 + b'": 1}',
 )  # fmt: skip
-STRANGE_VALUES = (
+STRANGE_VALUES: tuple[Any, ...] = (
     None, True, -1, 0, 10**30, 1e308, float("nan"), "", "\0", "\ud800", "a" * 5000, [], {}, [[]],
     "..", ".", "/", "/dev/null", "\x1b[2J", "out", "pictures", "\u202egnp.exe",
 )  # fmt: skip

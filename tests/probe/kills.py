@@ -56,7 +56,8 @@ def words_for(case: Case, in_place: bool) -> tuple[str, ...]:
 def kill_sometime(case: Case, running: Running, home: str) -> bool:
     """Kills it, alone or with its workers; returns whether it had finished before.
 
-    Workers whose parent was killed have to notice and stop. Half of the kills come at any moment, half soon after the journal exists.
+    Workers whose parent was killed have to notice and stop. Half of the kills come at
+    any moment, half soon after the journal exists.
     """
     seconds = case.bench.gallery.seconds
     if case.rng.random() < 0.5:

@@ -172,8 +172,7 @@ def _has_link(path: Path) -> bool:
     return path.samefile(path.parents[1] / "second-name.png")
 
 
-Make, Keeps = Callable[[Path, Case], Path], Callable[[Path], bool]
-KINDS: tuple[tuple[Make, Keeps], ...] = (
+KINDS: tuple[tuple[Callable[[Path, Case], Path], Callable[[Path], bool]], ...] = (
     (iptc_caption, _has_mark),
     (application_segment, _has_mark),
     (jpeg_comment, _has_mark),

@@ -101,7 +101,8 @@ def card_with_a_strange_size(folder: Path, rng: random.Random) -> None:
 
 
 def card_with_strange_thresholds(folder: Path, rng: random.Random) -> None:
-    values = (None, "high", -1, 10**400, [], {"confidence": "x"}, {"odd": 1}, {"angle": None})
+    parts = ({"confidence": "x"}, {"odd": 1}, {"angle": None})
+    values: tuple[Any, ...] = (None, "high", -1, 10**400, [], *parts)
     _write(folder, {**_card(), "abstain": rng.choice(values)})
 
 
@@ -145,7 +146,7 @@ def card_with_escapes(folder: Path, rng: random.Random) -> None:
 
 
 def card_with_another_hash(folder: Path, rng: random.Random) -> None:
-    digest = rng.choice(("0" * 64, "", None, 3, [], "\x1b[2J"))
+    digest: Any = rng.choice(("0" * 64, "", None, 3, [], "\x1b[2J"))
     _write(folder, {**_card(), "sha256": rng.choice(({"onnx": digest}, digest))})
 
 

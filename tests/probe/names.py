@@ -1,4 +1,4 @@
-"""Hostile names and entries: nothing is left out in silence, and no name reaches the terminal raw."""
+"""Hostile names and entries: none is left out in silence, none reaches the terminal raw."""
 
 from __future__ import annotations
 

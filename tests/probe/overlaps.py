@@ -6,7 +6,7 @@ import os
 import time
 
 from .bench import Case, Family
-from .command import ALL, judge_command
+from .command import ALL, Running, judge_command
 from .gallery import contents, judge_in_place, judge_out
 
 OPTIONS = (*ALL, "--json", "--workers", "2")
@@ -50,7 +50,7 @@ def _in_place(case: Case, folders: list[str]) -> None:
 
 def _at_once(case: Case, commands: list[tuple[str, ...]]) -> bool:
     """Whether the second started before the first was done; one may wait or refuse."""
-    running = []
+    running: list[Running] = []
     for words in commands:
         at_once = all(one.is_running for one in running)
         running.append(case.command.start(*words, cwd=case.folder))
