@@ -1,4 +1,4 @@
-"""Image files of every format, damaged in the ways that disks, networks and attackers damage them."""
+"""Image files of every format, damaged as disks, networks and attackers damage them."""
 
 from __future__ import annotations
 
