@@ -29,8 +29,8 @@ def main(argv: Sequence[str] | None = None) -> int:
         tallies = {}
         for family in chosen:
             tallies[family.name] = tally = run_family(bench, family, _numbers(family, asked))
-            print(_row(family.name, tally), flush=True)
-    _print_details(tallies, asked.seed)
+            print(_row(family.name, tally))
+            _print_details(family.name, tally, asked.seed)
     if asked.json:
         _write_json(asked.json, tallies, asked.seed)
     return 1 if any(tally.findings for tally in tallies.values()) else 0
@@ -109,17 +109,16 @@ def _row(name: str, tally: Tally) -> str:
     return f"{name:<12}{tally.tried:>7,}{cells}{tally.seconds:>10.0f}{note}"
 
 
-def _print_details(tallies: dict[str, Tally], seed: int) -> None:
+def _print_details(name: str, tally: Tally, seed: int) -> None:
     """One line for each case and kind; the JSON file has all of them."""
-    for name, tally in tallies.items():
-        groups: dict[tuple[int, str], list[str]] = {}
-        for finding in tally.findings:
-            groups.setdefault((finding.number, finding.kind), []).append(finding.text)
-        for (number, kind), texts in groups.items():
-            more = f" (and {len(texts) - 1} more)" if len(texts) > 1 else ""
-            print(
-                f"--only {name} --first {number} --cases 1 --seed {seed}: {kind}: {texts[0]}{more}"
-            )
+    groups: dict[tuple[int, str], list[str]] = {}
+    for finding in tally.findings:
+        groups.setdefault((finding.number, finding.kind), []).append(finding.text)
+    for (number, kind), texts in groups.items():
+        more = f" (and {len(texts) - 1} more)" if len(texts) > 1 else ""
+        where = f"--only {name} --first {number} --cases 1 --seed {seed}"
+        print(f"  {where}: {kind}: {texts[0]}{more}")
+    sys.stdout.flush()
 
 
 def _write_json(path: Path, tallies: dict[str, Tally], seed: int) -> None:
