@@ -73,21 +73,23 @@ def _template(bench: Bench, mode: str, number: int) -> Path:
     gallery, place = bench.gallery, bench.folder / f"killed-{mode.replace(' ', '-')}-{number}"
     rng = random.Random(f"{bench.seed}/{mode}/{number}")
     with _making:
+        pause = 0.5 * gallery.seconds
         while not place.exists():
             draft = bench.folder / "killed-draft"
             shutil.rmtree(draft, ignore_errors=True)
             gallery.copy_to(draft / "pictures")
-            _kill_one(bench, mode, draft, rng)
+            _kill_one(bench, mode, draft, rng.uniform(0, pause))
+            pause /= 2  # that one may have finished before
             if (draft / HOMES[mode] / RUN_FOLDER / "journal.jsonl").exists():
                 draft.rename(place)
     return place
 
 
-def _kill_one(bench: Bench, mode: str, folder: Path, rng: random.Random) -> None:
+def _kill_one(bench: Bench, mode: str, folder: Path, pause: float) -> None:
     home = folder / HOMES[mode]
     running = bench.command.start(*WORDS[mode], cwd=folder)
     wait_until(running, lambda: any(True for _ in home.glob("*/.*")))
-    wait_until(running, lambda: False, rng.uniform(0, 0.5 * bench.gallery.seconds))
+    wait_until(running, lambda: False, pause)
     running.signal(signal.SIGKILL, group=True)
     running.wait()
 

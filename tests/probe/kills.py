@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import signal
 import time
 from collections.abc import Callable
@@ -12,25 +13,40 @@ from .gallery import contents, judge_in_place, judge_out
 
 RUN_FOLDER = ".radialbeams-run"
 REPORT = ("--report", "sheet.html")
+ATTEMPTS = 6  # at killing a run before it has finished
 
 
 def check(case: Case) -> None:
     """One to three kills of a run in place or to a folder, then a start that may finish."""
     in_place = case.rng.random() < 0.5
-    case.bench.gallery.copy_to(case.folder / "pictures")
     words = words_for(case, in_place)
-    killed = []
-    for _ in range(case.rng.choice((1, 1, 1, 2, 3))):
-        killed.append(case.command.start(*words, cwd=case.folder))
-        if kill_sometime(case, killed[-1], RUN_FOLDER_OF[in_place]):
-            break  # it had finished before: in place, another start would turn everything again
-    else:
+    killed = killed_runs(case, words, in_place)
+    if killed:
         done = case.command.run(*words, cwd=case.folder)
         judge_command(case, done, (0, 1), "after the kill")
         judge_same_records(case, done, in_place)
-    for running in killed:
-        running.wait()
+    else:
+        case.tried = 0
     judge_files(case, in_place)
+    for running in killed:
+        running.wait()  # ends what outlived its parent
+
+
+def killed_runs(case: Case, words: tuple[str, ...], in_place: bool) -> list[Running]:
+    """Runs of the same pictures, each killed; sooner if the first was too fast for that."""
+    for attempt in range(ATTEMPTS):
+        for name in ("pictures", "out"):
+            shutil.rmtree(case.folder / name, ignore_errors=True)
+        (case.folder / "sheet.html").unlink(missing_ok=True)
+        case.bench.gallery.copy_to(case.folder / "pictures")
+        runs = []
+        for _ in range(case.rng.choice((1, 1, 1, 2, 3))):
+            runs.append(case.command.start(*words, cwd=case.folder))
+            if not kill_sometime(case, runs[-1], RUN_FOLDER_OF[in_place], 0.5**attempt):
+                break  # in place, another start would turn everything again
+        else:
+            return runs
+    return []
 
 
 def judge_files(case: Case, in_place: bool) -> None:
@@ -53,13 +69,13 @@ def words_for(case: Case, in_place: bool) -> tuple[str, ...]:
     return ("upright", "pictures", *where, *ALL, "--json", "--workers", workers, *REPORT)
 
 
-def kill_sometime(case: Case, running: Running, home: str) -> bool:
-    """Kills it, alone or with its workers; returns whether it had finished before.
+def kill_sometime(case: Case, running: Running, home: str, haste: float) -> bool:
+    """Kills it, alone or with its workers; returns whether it was still at work.
 
     Workers whose parent was killed have to notice and stop. Half of the kills come at
     any moment, half soon after the journal exists.
     """
-    seconds = case.bench.gallery.seconds
+    seconds = haste * case.bench.gallery.seconds
     if case.rng.random() < 0.5:
         pause = case.rng.uniform(0, 1.1 * seconds)
     else:
@@ -68,7 +84,15 @@ def kill_sometime(case: Case, running: Running, home: str) -> bool:
     wait_until(running, lambda: False, pause)
     running.signal(signal.SIGKILL, group=case.rng.random() < 0.4)
     running.process.wait()
-    return running.process.returncode in (0, 1) and not (case.folder / home).exists()
+    return (case.folder / home).exists() or not _is_complete(case, home)
+
+
+def _is_complete(case: Case, home: str) -> bool:
+    """Whether every output is in its place: a kill after that has nothing left to disturb."""
+    folder, gallery = (case.folder / home).parent, case.bench.gallery
+    expected = gallery.out if folder.name == "out" else gallery.once
+    now = contents(folder) if folder.exists() else {}
+    return all(now.get(name) == content for name, content in expected.items())
 
 
 def wait_until(running: Running, reached: Callable[[], bool], limit: float = 30.0) -> bool:
