@@ -84,10 +84,10 @@ def kill_sometime(case: Case, running: Running, home: str, haste: float) -> bool
     wait_until(running, lambda: False, pause)
     running.signal(signal.SIGKILL, group=case.rng.random() < 0.4)
     running.process.wait()
-    return (case.folder / home).exists() or not _is_complete(case, home)
+    return (case.folder / home).exists() or not is_complete(case, home)
 
 
-def _is_complete(case: Case, home: str) -> bool:
+def is_complete(case: Case, home: str) -> bool:
     """Whether every output is in its place: a kill after that has nothing left to disturb."""
     folder, gallery = (case.folder / home).parent, case.bench.gallery
     expected = gallery.out if folder.name == "out" else gallery.once

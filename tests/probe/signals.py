@@ -8,7 +8,14 @@ import time
 from .bench import Case, Family
 from .command import judge_command
 from .gallery import judge_in_place, judge_out
-from .kills import RUN_FOLDER_OF, judge_files, judge_same_records, wait_until, words_for
+from .kills import (
+    RUN_FOLDER_OF,
+    is_complete,
+    judge_files,
+    judge_same_records,
+    wait_until,
+    words_for,
+)
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGSTOP)
 
@@ -32,13 +39,13 @@ def check(case: Case) -> None:
     done = running.wait()
     # 130: stopped by Ctrl-C. A signal that nobody handles ends the process with its number.
     judge_command(case, done, (0, 1, 130, -number), number.name)
-    finished = done.code in (0, 1) and not home.exists()
-    if not finished:
+    if home.exists() or not is_complete(case, RUN_FOLDER_OF[in_place]):
         _judge_stopped(case, in_place)
         done = case.command.run(*words, cwd=case.folder)
         judge_command(case, done, (0, 1), f"after {number.name}")
-    judge_same_records(case, done, in_place)
-    judge_files(case, in_place)
+    if done.code in (0, 1):  # one that was stopped at its very end has only its files to show
+        judge_same_records(case, done, in_place)
+        judge_files(case, in_place)
 
 
 def _judge_stopped(case: Case, in_place: bool) -> None:
