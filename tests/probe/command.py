@@ -164,7 +164,8 @@ def judge_command(case: Case, done: Done, codes: Sequence[int] = (0, 1, 2), what
     elif not done.hung and done.code not in codes:
         expected = ", ".join(map(str, codes))
         case.found("other", f"{label}exit code {done.code}, expected {expected}: {_tail(done)}")
-    if done.code not in (0, *(code for code in codes if code < 0)) and not (
+    # Who stops a command before it has begun needs no explanation.
+    if done.code not in (0, 130, *(code for code in codes if code < 0)) and not (
         done.hung or re.search(r"\w+ \w+ \w+", done.message)
     ):
         case.found("other", f"{label}exit code {done.code} without a sentence: {_tail(done)}")
