@@ -12,7 +12,6 @@ from functools import cache
 from pathlib import Path
 
 import pytest
-from killing import compare
 from PIL import Image
 
 from radialbeams import batch, images, zoo
@@ -327,16 +326,6 @@ def test_an_interrupted_run_leaves_a_journal_and_nothing_half_done(
         assert (run.done_before, run.files) == (BATCH, BATCH + 2)
         assert len(list(run.outcomes)) == BATCH + 2
     assert len(everything(tmp_path / "out")) == BATCH + 2
-
-
-@pytest.mark.parametrize("in_place", [False, True], ids=["to a folder", "in place"])
-def test_killed_at_random_moments_it_comes_to_the_same_end(in_place: bool) -> None:
-    calm, rough = compare(150, 2 if in_place else 3, in_place=in_place, seed=7)
-    assert rough.kills >= 1
-    assert rough.files == calm.files
-    assert rough.lines == calm.lines
-    assert len(json.loads(f"[{','.join(calm.lines.splitlines())}]")) == 150
-    assert not [name for name in rough.files if "/." in name]
 
 
 def test_a_clear_picture_left_alone_is_laid_on_the_colour_that_was_named() -> None:
