@@ -29,7 +29,7 @@ import numpy as np
 from PIL import Image, PngImagePlugin
 
 from radialbeams.images import ImageError, encode, read, read_small, turn
-from radialbeams.images.deep import as_gray, deep_png, deep_tiff
+from radialbeams.images.sixteen_bit import as_gray, sixteen_bit_png, sixteen_bit_tiff
 
 LIMIT = 5.0  # seconds of computing for one file
 SIZE = (37, 23)
@@ -59,7 +59,7 @@ def originals() -> list[tuple[str, bytes]]:
         ("PNG", saved(rgba, "PNG")),
         ("PNG", saved(rgb.quantize(16), "PNG", transparency=3)),
         ("PNG", saved(deep, "PNG")),
-        ("PNG", deep_png(colour, saved(rgb, "PNG"))),
+        ("PNG", sixteen_bit_png(colour, saved(rgb, "PNG"))),
         ("PNG", saved(gray, "PNG", pnginfo=texts)),
         ("PNG", saved(gray.convert("1"), "PNG")),
         ("PNG", saved(rgb, "PNG", **several)),
@@ -73,7 +73,7 @@ def originals() -> list[tuple[str, bytes]]:
         ("TIFF", saved(rgb, "TIFF", dpi=(72, 72), exif=exif)),
         ("TIFF", saved(rgba, "TIFF", compression="tiff_lzw")),
         ("TIFF", saved(deep, "TIFF", compression="tiff_adobe_deflate")),
-        ("TIFF", deep_tiff(colour, saved(as_gray(colour), "TIFF"))),
+        ("TIFF", sixteen_bit_tiff(colour, saved(as_gray(colour), "TIFF"))),
         ("TIFF", saved(rgb, "TIFF", compression="jpeg")),
         ("TIFF", saved(rgb, "TIFF", **several)),
         ("GIF", saved(rgb, "GIF")),

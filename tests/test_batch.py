@@ -17,7 +17,7 @@ from PIL import Image
 
 from radialbeams import batch, images, zoo
 from radialbeams.answers import Answer, rounded
-from radialbeams.batch import Job, Outcome, Plan, crew, journal
+from radialbeams.batch import Job, Outcome, Plan, journal, pool
 from radialbeams.batch.job import action_for, made, unchanged
 from radialbeams.batch.plan import BATCH
 from radialbeams.batch.worker import seconds_for
@@ -176,7 +176,7 @@ worker.main()
 def test_a_worker_that_dies_is_replaced_and_its_file_has_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(crew, "COMMAND", [sys.executable, "-c", BREAKING])
+    monkeypatch.setattr(pool, "COMMAND", [sys.executable, "-c", BREAKING])
     for name in ("1", "2-crash", "3", "4-hang", "5", "6-circles", "7-mistake", "8"):
         face(tmp_path / "in" / f"{name}.png")
     found = carried_out(Plan((str(tmp_path / "in"),), folder=tmp_path / "out"))
@@ -213,7 +213,7 @@ def test_a_damaged_model_leaves_nothing_behind(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
     digest = hashlib.sha256((tmp_path / "mine.onnx").read_bytes()).hexdigest()
     card.write_text(json.dumps({**shipped.card, "sha256": {"onnx": digest}}))
-    with pytest.raises(batch.CrewError, match="no ONNX model"):
+    with pytest.raises(batch.PoolError, match="no ONNX model"):
         carried_out(plan, replace(TURNING, model=str(tmp_path / "mine.onnx")))
     assert everything(tmp_path / "out") == {}
     assert len(carried_out(plan)) == 1
@@ -231,9 +231,9 @@ def test_a_worker_imports_nothing_from_where_it_was_started(
 def test_workers_that_cannot_start_stop_the_run_with_a_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(crew, "COMMAND", [sys.executable, "-c", "raise SystemExit(3)"])
+    monkeypatch.setattr(pool, "COMMAND", [sys.executable, "-c", "raise SystemExit(3)"])
     plan = Plan((str(face(tmp_path / "a.png")),), folder=tmp_path / "out")
-    with pytest.raises(batch.CrewError, match="exit code 3"):
+    with pytest.raises(batch.PoolError, match="exit code 3"):
         carried_out(plan)
 
 

@@ -3,22 +3,22 @@
 Needs a POSIX system: locks, alarms and replaced files are what it stands on.
 """
 
-from radialbeams.batch.crew import CrewError
 from radialbeams.batch.job import MAX_UPRIGHT, Job, Outcome, refusal, thresholds_of
 from radialbeams.batch.journal import JournalError, OutputError
 from radialbeams.batch.plan import OUTPUTS, Plan, PlanError, plan_for
+from radialbeams.batch.pool import PoolError
 from radialbeams.batch.run import Run, journaled, piped, unjournaled
 
 __all__ = [
     "MAX_UPRIGHT",
     "OUTPUTS",
-    "CrewError",
     "Job",
     "JournalError",
     "Outcome",
     "OutputError",
     "Plan",
     "PlanError",
+    "PoolError",
     "Run",
     "journaled",
     "piped",

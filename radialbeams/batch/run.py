@@ -12,10 +12,10 @@ from typing import Any
 
 import radialbeams
 from radialbeams import zoo
-from radialbeams.batch.crew import Crew
 from radialbeams.batch.job import Job, Outcome, made, outcome_of
 from radialbeams.batch.journal import Journal, part_of, stage
 from radialbeams.batch.plan import BATCH, Plan, batches
+from radialbeams.batch.pool import WorkerPool
 from radialbeams.canonicalizer import Canonicalizer
 from radialbeams.images import ImageError
 
@@ -57,8 +57,8 @@ def unjournaled(job: Job, plan: Plan, workers: int) -> Iterator[Run]:
     # A plan with outputs is gone through before, since it may be refused.
     files = sum(1 for _ in plan.items()) if plan.writes else None
     left_out: Counter[str] = Counter()
-    with Crew(job, workers) as crew:
-        found = crew.outcomes(enumerate(batches(plan.items(left_out))))
+    with WorkerPool(job, workers) as pool:
+        found = pool.outcomes(enumerate(batches(plan.items(left_out))))
         outcomes = (outcome for batch in found for outcome in batch)
         yield Run(outcomes, files, left_out=left_out)
 
@@ -93,12 +93,12 @@ def _carried_out(
     job: Job, journal: Journal, start: int, workers: int
 ) -> Generator[Outcome, None, None]:
     try:
-        with Crew(job, workers, lock=journal.lock) as crew:
-            for outcomes in crew.outcomes(journal.failed()):
+        with WorkerPool(job, workers, lock=journal.lock) as pool:
+            for outcomes in pool.outcomes(journal.failed()):
                 journal.record(outcomes, again=True)
             for outcomes in journal.done():
                 yield from outcomes
-            for outcomes in crew.outcomes(journal.batches(start)):
+            for outcomes in pool.outcomes(journal.batches(start)):
                 yield from journal.record(outcomes)
     except BaseException:
         journal.recover()  # stopped in the middle of things, too, nothing half done is left

@@ -39,8 +39,10 @@ class Picture:
     lossless: bool = False  # WebP's
     chunks: tuple[tuple[bytes, bytes], ...] = ()  # PNG's that say how bright its numbers are
     more: bool = False  # the file holds other pictures too, which are not kept
-    deep: NDArray[np.uint16] | None = None  # (H, W, C): colour that `image` has in eight bits only
-    shallow: bool = False  # the file has sixteen bits, and they could not be had
+    sixteen_bit: NDArray[np.uint16] | None = (
+        None  # (H, W, C): colour that `image` has in eight bits only
+    )
+    reduced: bool = False  # the file has sixteen bits, and they could not be had
     background: str | None = None  # what transparent parts are laid on where there is no alpha
 
 

@@ -14,8 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
-from radialbeams.images.beside import fields_of, same_space
-from radialbeams.images.deep import Deep, joined, raw_mode, readings, with_key_clear
+from radialbeams.images.metadata import fields_of, same_space
 from radialbeams.images.orientation import TRANSPOSES, orientation_of
 from radialbeams.images.picture import (
     LARGE,
@@ -26,6 +25,7 @@ from radialbeams.images.picture import (
     eight_bits,
     image_of,
 )
+from radialbeams.images.sixteen_bit import SixteenBit, joined, raw_mode, readings, with_key_clear
 
 # A large picture of which each byte would hold more pixels than this is blank at best; most are
 # a few bytes with a header that is meant to use up all memory.
@@ -56,7 +56,7 @@ def read(source: Source, *, first_frame: bool = False) -> Picture:
         else:
             seen = image_of(deep)
         seen.info = {key: fields[key] for key in SHOWN if fields.get(key)}
-        return Picture(seen, **fields, deep=deep, shallow=bool(raw) and deep is None)
+        return Picture(seen, **fields, sixteen_bit=deep, reduced=bool(raw) and deep is None)
 
 
 def read_small(source: Source, side: int, *, first_frame: bool = False) -> Image.Image:
@@ -243,7 +243,7 @@ def _sixteen_bit_colour(image: Image.Image) -> str:
     return raw if ";16" in raw and image.mode in COLOUR_MODES else ""
 
 
-def _deep(image: Image.Image, raw: str) -> Deep | None:
+def _deep(image: Image.Image, raw: str) -> SixteenBit | None:
     """The picture with sixteen bits a channel, as it is meant to be seen."""
     images = readings(image, raw)
     if not images:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageColor
 
-from radialbeams.images.beside import same_space
+from radialbeams.images.metadata import same_space
 from radialbeams.images.picture import (
     LARGE,
     MAX_PIXELS,
@@ -62,7 +62,7 @@ def turn(
 def _turned_fields(
     picture: Picture, degrees: float, corners: Corners, fill: str | None
 ) -> dict[str, Any]:
-    deep = picture.deep
+    deep = picture.sixteen_bit
     if deep is None:
         image = _turn_image(picture.image, degrees, corners, fill)
     else:
@@ -73,7 +73,7 @@ def _turned_fields(
     same = same_space(picture.image.mode, image.mode)
     return {
         "image": image,
-        "deep": deep,
+        "sixteen_bit": deep,
         "icc_profile": picture.icc_profile if same else None,
         "background": fill or picture.background,
     }

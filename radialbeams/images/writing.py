@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from radialbeams.images.beside import png_info, same_space, tiff_tags
-from radialbeams.images.deep import as_gray, deep_png, deep_tiff
+from radialbeams.images.metadata import png_info, same_space, tiff_tags
 from radialbeams.images.picture import ImageError, Picture, eight_bits
+from radialbeams.images.sixteen_bit import as_gray, sixteen_bit_png, sixteen_bit_tiff
 
 QUALITY = 95  # of JPEG, WebP and AVIF: turning is to cost no more than it must
 NO_ALPHA = ("JPEG", "BMP", "PPM")
@@ -33,11 +33,13 @@ def encode(picture: Picture, format: str | None = None, *, quality: int | None =
     name = {"JPG": "JPEG", "TIF": "TIFF"}.get(name, name)
     _check_depth(picture, name)
     options = _options(picture, name, quality)
-    if picture.deep is not None and name == "PNG":
+    if picture.sixteen_bit is not None and name == "PNG":
         shell = Image.new(picture.image.mode, picture.image.size)
-        return deep_png(picture.deep, _saved(shell, name, options))
-    if picture.deep is not None and name == "TIFF":
-        return deep_tiff(picture.deep, _saved(as_gray(picture.deep), name, options))
+        return sixteen_bit_png(picture.sixteen_bit, _saved(shell, name, options))
+    if picture.sixteen_bit is not None and name == "TIFF":
+        return sixteen_bit_tiff(
+            picture.sixteen_bit, _saved(as_gray(picture.sixteen_bit), name, options)
+        )
     image = _writable(picture, name)
     if not same_space(image.mode, picture.image.mode):
         options.pop("icc_profile", None)
@@ -59,12 +61,12 @@ def _check_depth(picture: Picture, name: str) -> None:
     """Eight bits are written only where the format that was asked for has no more."""
     if name not in SIXTEEN_BITS:
         return
-    if picture.shallow:
+    if picture.reduced:
         raise ImageError(
             f"It has 16 bits a channel, of which {name} would be given 8 here. Convert it to PNG "
             "with 16 bits in RGB, or to 8 bits, with another program first."
         )
-    if picture.deep is not None and name not in ("PNG", "TIFF"):
+    if picture.sixteen_bit is not None and name not in ("PNG", "TIFF"):
         raise ImageError(
             f"It has 16 bits a channel, of which {name} would be given 8 here. Write PNG, which "
             'keeps them all (--format png, format="png"), or convert it to 8 bits first.'

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageFile
 
-Deep = NDArray[np.uint16]  # (H, W, C) with 2, 3 or 4 channels
+SixteenBit = NDArray[np.uint16]  # (H, W, C) with 2, 3 or 4 channels
 
 _SWAPPED = {"B": "L", "L": "B", "N": "B" if sys.byteorder == "little" else "L"}
 _WIDTH, _BITS, _PHOTOMETRIC, _SAMPLES, _EXTRA = 256, 258, 262, 277, 338  # TIFF's tags
@@ -50,7 +50,7 @@ def readings(image: Image.Image, raw: str) -> list[Image.Image]:
     return [_read_again(image, one) for one in (raw, f"{channels};16{_SWAPPED[order]}")]
 
 
-def joined(images: Sequence[Image.Image]) -> Deep:
+def joined(images: Sequence[Image.Image]) -> SixteenBit:
     """What `readings` gave, as numbers."""
     pixels = [np.asarray(image).astype(np.uint16) for image in images]
     if len(pixels) == 1:
@@ -58,7 +58,7 @@ def joined(images: Sequence[Image.Image]) -> Deep:
     return pixels[0] * np.uint16(256) + pixels[1]
 
 
-def with_key_clear(pixels: Deep, key: object) -> Deep:
+def with_key_clear(pixels: SixteenBit, key: object) -> SixteenBit:
     """RGB with alpha where a PNG names one colour that stands for nothing."""
     clear = (pixels == np.array(key, np.uint16)).all(2, keepdims=True)
     return np.concatenate((pixels, np.where(clear, 0, 65535).astype(np.uint16)), axis=2)
@@ -83,7 +83,7 @@ def _with_raw(options: object, raw: str) -> tuple[object, ...] | str:
 # --- out ---------------------------------------------------------------------------------------
 
 
-def deep_png(pixels: Deep, shell: bytes) -> bytes:
+def sixteen_bit_png(pixels: SixteenBit, shell: bytes) -> bytes:
     """A PNG of these pixels with all else that is in `shell`, a PNG of the same size in 8 bits."""
     chunks, written = [shell[:8]], False
     for kind, body in _chunks(shell):
@@ -98,12 +98,12 @@ def deep_png(pixels: Deep, shell: bytes) -> bytes:
     return b"".join(chunks)
 
 
-def as_gray(pixels: Deep) -> Image.Image:
+def as_gray(pixels: SixteenBit) -> Image.Image:
     """The channels beside each other in one wide gray image, which Pillow can write."""
     return Image.fromarray(pixels.reshape(len(pixels), -1))
 
 
-def deep_tiff(pixels: Deep, shell: bytes) -> bytes:
+def sixteen_bit_tiff(pixels: SixteenBit, shell: bytes) -> bytes:
     """A TIFF of these pixels out of one of `as_gray`: the same bytes, described otherwise.
 
     The directory needs more room than it has, so a new one stands at the end.
@@ -136,7 +136,7 @@ def _chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:
         at += 12 + length
 
 
-def _filtered(pixels: Deep) -> bytes:
+def _filtered(pixels: SixteenBit) -> bytes:
     height, width, channels = pixels.shape
     step = 2 * channels
     rows = np.ascontiguousarray(pixels.astype(">u2")).view(np.uint8).reshape(height, width * step)

@@ -29,7 +29,7 @@ ATTEMPTS = 3  # of a batch whose worker dies without being at any file
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
-class CrewError(ValueError):
+class PoolError(ValueError):
     """The workers cannot work at all."""
 
 
@@ -44,7 +44,7 @@ class _Died(Exception):
         return [] if self.at is None else [places[self.at]]
 
 
-class Crew:
+class WorkerPool:
     """Gives batches to processes and their outcomes back in the order of the batches."""
 
     def __init__(self, job: Job, workers: int, *, lock: int | None = None) -> None:
@@ -55,7 +55,7 @@ class Crew:
         self._all: list[_Process] = []
         self._closed = False
 
-    def __enter__(self) -> Crew:
+    def __enter__(self) -> WorkerPool:
         return self
 
     def __exit__(
@@ -91,7 +91,7 @@ class Crew:
             except _Died as died:
                 strikes += died.at is None
                 if strikes == ATTEMPTS and not died.begun:
-                    raise CrewError(f"No worker could be started. {died.why}") from died
+                    raise PoolError(f"No worker could be started. {died.why}") from died
                 blamed = rest if strikes == ATTEMPTS else died.blamed(rest)
                 failed |= {place: Outcome(batch[place].path, error=died.why) for place in blamed}
                 continue
@@ -110,7 +110,7 @@ class Crew:
         with suppress(Empty):
             return self._free.get_nowait()
         if self._closed:
-            raise CrewError("The run was stopped.")
+            raise PoolError("The run was stopped.")
         process = _Process(self._job, self._lock)
         self._all.append(process)
         if self._closed:  # meanwhile
@@ -148,7 +148,7 @@ class _Process:
         at, begun = None, False
         while message := self._message():
             if "broken" in message:
-                raise CrewError(message["broken"])
+                raise PoolError(message["broken"])
             if "outcomes" in message:
                 return [Outcome(**fields) for fields in message["outcomes"]]
             at, begun = message["at"], True
