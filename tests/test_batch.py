@@ -154,7 +154,7 @@ BREAKING = """
 import os, signal, time
 from radialbeams.batch import worker
 from radialbeams.canonicalizer import Canonicalizer
-worker.SECONDS, worker.PATIENCE = 0.2, 1
+worker.SECONDS = 0.2
 view = Canonicalizer.view
 
 def breaking(self, path, **options):
@@ -177,6 +177,7 @@ def test_a_worker_that_dies_is_replaced_and_its_file_has_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(pool, "COMMAND", [sys.executable, "-c", BREAKING])
+    monkeypatch.setattr(pool, "FILE", 3.0)
     for name in ("1", "2-crash", "3", "4-hang", "5", "6-circles", "7-mistake", "8"):
         face(tmp_path / "in" / f"{name}.png")
     found = carried_out(Plan((str(tmp_path / "in"),), folder=tmp_path / "out"))

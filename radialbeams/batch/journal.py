@@ -12,7 +12,6 @@ of some files.
 from __future__ import annotations
 
 import errno
-import fcntl
 import hashlib
 import json
 import os
@@ -27,6 +26,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
+from radialbeams.batch import system
 from radialbeams.batch.job import Outcome
 from radialbeams.batch.plan import Item, batches
 
@@ -323,13 +323,7 @@ def _locked_now(folder: Path) -> FileIO | None:
 
 
 def _lock(file: FileIO) -> bool:
-    try:
-        fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return False
-    except OSError:
-        return True  # a file system without locks
-    return True
+    return system.lock(file.fileno())
 
 
 def _sync_folder(folder: str) -> None:

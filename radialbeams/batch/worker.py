@@ -1,7 +1,8 @@
 """One worker: a process that takes batches from its standard input and answers on its output.
 
-It does what can go wrong. It says which file it is at before it touches it, so that if it dies its
-parent knows why; and if its parent dies, saying so fails and it stops as well.
+Everything that can crash, hang or exhaust the memory happens here. The worker reports each file
+before it opens it, so its parent knows which file killed it. If the parent dies, the next report
+fails and the worker stops.
 """
 
 from __future__ import annotations
@@ -19,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radialbeams.answers import Answer
+from radialbeams.batch import system
 from radialbeams.batch.job import Job, Outcome, made, outcome_of, refusal, thumbnail
 from radialbeams.batch.journal import OutputError, stage
 from radialbeams.batch.plan import Item
@@ -26,15 +28,16 @@ from radialbeams.canonicalizer import Canonicalizer
 from radialbeams.images import ImageError
 
 # Seconds of computing that one file may take: a second more for so many bytes, up to a minute.
-# A small file that would take longer has a decoder run in circles.
+# A decoder that needs longer for a small file is in an endless loop.
 SECONDS, BYTES_A_SECOND, MOST_SECONDS = 3.0, 8_000, 60.0
-PATIENCE = 60  # seconds by the clock, for what does not even compute
+# Seconds of computing for a call of the model, and for each view in it.
+MODEL_SECONDS, VIEW_SECONDS = 60.0, 1.0
 
 Say = Callable[[dict[str, Any]], None]
 
 
 class Worker:
-    """The steps of one batch: all views, all answers in one call of the model, all outputs."""
+    """The steps of a batch: all views, all answers in one call of the model, all outputs."""
 
     def __init__(self, job: Job, say: Say) -> None:
         self.job = job
@@ -50,8 +53,7 @@ class Worker:
             found.append(outcome)
             if view is not None:
                 views.append(view)
-        self._at_none()
-        answers = iter(self.canonicalizer.answers_from_views(np.stack(views)) if views else ())
+        answers = iter(self._answers(views))
         outcomes = []
         for number, (item, outcome) in enumerate(zip(items, found, strict=True)):
             if self.job.turns:
@@ -59,11 +61,19 @@ class Worker:
             outcomes.append(
                 outcome or self._outcome(item, next(answers), small=number < thumbnails)
             )
-        self._at_none()
+        system.limit_cpu(0)
         return outcomes
 
+    def _answers(self, views: list[NDArray[np.float32]]) -> list[Answer]:
+        if not views:
+            return []
+        count = len(views) * self.job.refine
+        system.limit_cpu(MODEL_SECONDS + VIEW_SECONDS * count)
+        self._say({"model": count})
+        return self.canonicalizer.answers_from_views(np.stack(views))
+
     def _view(self, item: Item) -> tuple[Outcome | None, NDArray[np.float32] | None]:
-        """Either an outcome already, or a view to be judged."""
+        """An outcome if there is nothing to estimate, else the view for the model."""
         kept = not (self.job.in_place or self.job.overwrite)
         if kept and item.out is not None and os.path.lexists(item.out):
             return Outcome(item.path, item.out, action="exists"), None
@@ -82,7 +92,7 @@ class Worker:
             return Outcome(item.path, error=_sentence(error))
 
     def _turned(self, outcome: Outcome, answer: Answer, *, small: bool) -> Outcome:
-        """The output is made, under a name of its own; taking its place is the parent's part."""
+        """Writes the output under a temporary name; the parent moves it to its place."""
         with open(outcome.path, "rb") as file:
             before = file.read()
         action, after = made(before, answer, self.job)
@@ -98,18 +108,12 @@ class Worker:
 
     def _at(self, number: int, item: Item) -> None:
         """A file that takes too long ends the worker, even inside a decoder that never returns."""
-        signal.setitimer(signal.ITIMER_PROF, seconds_for(item.path))
-        signal.alarm(PATIENCE)
+        system.limit_cpu(seconds_for(item.path))
         self._say({"at": number})
-
-    def _at_none(self) -> None:
-        """The model may take its time."""
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.alarm(0)
-        self._say({"at": None})
 
 
 def seconds_for(path: str) -> float:
+    """Of computing, by the size of the file."""
     try:
         size = os.path.getsize(path)
     except OSError:
@@ -123,7 +127,7 @@ def _sentence(error: Exception) -> str:
 
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to stop
-    # What a library prints must not come between the messages.
+    # What a library prints must not get between the messages.
     messages = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="ascii")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
 
@@ -134,9 +138,10 @@ def main() -> None:
     job = Job(**json.loads(sys.stdin.readline()))
     try:
         worker = Worker(job, say)
-    except ValueError as error:  # of the model: no other worker would do better
+    except ValueError as error:  # the model is unusable, for any other worker too
         say({"broken": str(error)})
         return
+    say({"ready": True})
     try:
         for line in sys.stdin:
             order = json.loads(line)
