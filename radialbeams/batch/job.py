@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from radialbeams import images
 from radialbeams.answers import Answer, Thresholds, decided, rounded
+from radialbeams.limits import DEFAULT, Limits
 
 Action = Literal["turned", "left", "unsure", "exists"]
 
@@ -24,7 +25,7 @@ JPEG = b"\xff\xd8"
 
 @dataclass(frozen=True)
 class Job:
-    """The settings of a run; each of them changes what comes out."""
+    """The settings of a run; all but the limits change the outputs."""
 
     model: str
     refine: int = 1
@@ -42,7 +43,13 @@ class Job:
     max_upright: float = MAX_UPRIGHT
     quality: int | None = None
     format: str | None = None
-    thumbnails: int = 0  # how many of the pictures are kept small, before and after
+    thumbnails: int = 0  # how many of the pictures get thumbnails, before and after
+    limits: Limits = DEFAULT  # the only setting that an unfinished run may change
+
+    @classmethod
+    def from_fields(cls, fields: dict[str, Any]) -> Job:
+        """The inverse of `dataclasses.asdict`."""
+        return cls(**{**fields, "limits": Limits(**fields["limits"])})
 
 
 @dataclass(frozen=True)
@@ -112,7 +119,7 @@ def upright(data: bytes, angle: float, job: Job) -> bytes:
         return images.set_orientation(data, round(_back(angle, job) / 90))
     if job.exif:
         raise images.ImageError("Only a JPEG has the tag that --exif sets. Say --snap 90 instead.")
-    picture = images.read(data, first_frame=job.first_frame)
+    picture = images.read(data, first_frame=job.first_frame, limits=job.limits)
     if job.in_place and picture.more:
         raise images.ImageError(
             "It holds several pictures, and only the first would be left. Name an output with -o."
@@ -125,7 +132,7 @@ def unchanged(data: bytes, job: Job) -> bytes:
     """The same bytes, unless another format was asked for."""
     if job.format is None:
         return data
-    picture = images.read(data, first_frame=job.first_frame)
+    picture = images.read(data, first_frame=job.first_frame, limits=job.limits)
     if picture.format == job.format.upper():
         return data
     # A format without alpha lays the picture on the colour that was named.
@@ -143,7 +150,7 @@ def made(data: bytes, answer: Answer, job: Job) -> tuple[Action, bytes]:
 
 def thumbnail(data: bytes, job: Job) -> str:
     """A data URI; small pictures are as large as they are."""
-    small = images.read_small(data, THUMBNAIL, first_frame=job.first_frame)
+    small = images.read_small(data, THUMBNAIL, first_frame=job.first_frame, limits=job.limits)
     small.thumbnail((THUMBNAIL, THUMBNAIL))
     stream = BytesIO()
     small.save(stream, "WEBP", quality=70, method=2)

@@ -18,6 +18,7 @@ from radialbeams.batch.plan import BATCH, Plan, batches
 from radialbeams.batch.pool import WorkerPool
 from radialbeams.canonicalizer import Canonicalizer
 from radialbeams.images import ImageError
+from radialbeams.limits import Limits
 
 
 @dataclass(frozen=True)
@@ -37,7 +38,7 @@ def piped(data: bytes, job: Job, path: str, out: Path | None) -> tuple[Outcome, 
     if out is not None and out.exists() and not job.overwrite:
         return Outcome(path, str(out), action="exists"), data
     try:
-        canonicalizer = Canonicalizer(job.model, refine=job.refine)
+        canonicalizer = Canonicalizer(job.model, refine=job.refine, limits=job.limits)
         (answer,) = canonicalizer.answers([data], first_frame=job.first_frame)
         outcome = outcome_of(path, None if out is None else str(out), answer)
         if not job.turns:
@@ -114,6 +115,6 @@ def _settings(job: Job, plan: Plan) -> dict[str, Any]:
         "inputs": list(plan.sources),
         "output": places[-1] or None,
         "working folder": os.getcwd() if relative else None,
-        **asdict(job),
+        **asdict(replace(job, limits=Limits())),  # raised limits may let failed files through
         "weights": zoo.find(job.model).card.get("sha256", {}).get("onnx"),
     }

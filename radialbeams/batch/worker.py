@@ -18,7 +18,9 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
+from radialbeams import images
 from radialbeams.answers import Answer
 from radialbeams.batch import system
 from radialbeams.batch.job import Job, Outcome, made, outcome_of, refusal, thumbnail
@@ -41,7 +43,9 @@ class Worker:
 
     def __init__(self, job: Job, say: Say) -> None:
         self.job = job
-        self.canonicalizer = Canonicalizer(job.model, threads=1, refine=job.refine)
+        self.canonicalizer = Canonicalizer(
+            job.model, threads=1, refine=job.refine, limits=job.limits
+        )
         self._say = say
 
     def batch(self, items: list[Item], thumbnails: int) -> list[Outcome]:
@@ -81,20 +85,20 @@ class Worker:
             return Outcome(item.path, error=reason), None
         try:
             return None, self.canonicalizer.view(item.path, first_frame=self.job.first_frame)
-        except ImageError as error:
-            return Outcome(item.path, error=str(error)), None
+        except (ImageError, MemoryError) as error:
+            return Outcome(item.path, error=self._sentence(error)), None
 
     def _outcome(self, item: Item, answer: Answer, *, small: bool) -> Outcome:
         outcome = outcome_of(item.path, item.out, answer)
         try:
             return self._turned(outcome, answer, small=small) if self.job.turns else outcome
-        except (ImageError, OutputError, OSError) as error:
-            return Outcome(item.path, error=_sentence(error))
+        except (ImageError, OutputError, OSError, MemoryError) as error:
+            return Outcome(item.path, error=self._sentence(error))
 
     def _turned(self, outcome: Outcome, answer: Answer, *, small: bool) -> Outcome:
         """Writes the output under a temporary name; the parent moves it to its place."""
         with open(outcome.path, "rb") as file:
-            before = file.read()
+            before = images.content_of(file, self.job.limits)
         action, after = made(before, answer, self.job)
         outcome = replace(outcome, action=action)
         if small:
@@ -105,6 +109,11 @@ class Worker:
             return outcome
         stage(after, outcome.out, like=outcome.path if in_place else None)
         return replace(outcome, sha256=hashlib.sha256(after).hexdigest())
+
+    def _sentence(self, error: Exception) -> str:
+        if isinstance(error, MemoryError):
+            return str(images.out_of_memory(self.job.limits))
+        return f"{error.strerror}." if isinstance(error, OSError) and error.strerror else str(error)
 
     def _at(self, number: int, item: Item) -> None:
         """A file that takes too long ends the worker, even inside a decoder that never returns."""
@@ -121,10 +130,6 @@ def seconds_for(path: str) -> float:
     return min(SECONDS + size / BYTES_A_SECOND, MOST_SECONDS)
 
 
-def _sentence(error: Exception) -> str:
-    return f"{error.strerror}." if isinstance(error, OSError) and error.strerror else str(error)
-
-
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to stop
     # What a library prints must not get between the messages.
@@ -135,9 +140,14 @@ def main() -> None:
         messages.write(json.dumps(message) + "\n")
         messages.flush()
 
-    job = Job(**json.loads(sys.stdin.readline()))
+    job = Job.from_fields(json.loads(sys.stdin.readline()))
+    Image.MAX_IMAGE_PIXELS = None  # here, `job.limits` decides
+    system.limit_memory(job.limits.memory)
     try:
         worker = Worker(job, say)
+    except MemoryError:
+        say({"broken": "The model needs more memory than --max-memory allows. Raise it."})
+        return
     except ValueError as error:  # the model is unusable, for any other worker too
         say({"broken": str(error)})
         return

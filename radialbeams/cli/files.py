@@ -51,6 +51,9 @@ def upright(
     refine: o.Refine = 1,
     first_frame: o.FirstFrame = False,
     workers: o.Workers = None,
+    max_pixels: o.MaxPixels = o.MAX_PIXELS,
+    max_memory: o.MaxMemory = o.MAX_MEMORY,
+    max_file_size: o.MaxFileSize = o.MAX_FILE_SIZE,
     fresh: o.Fresh = False,
     json_: o.JsonLines = False,
 ) -> None:
@@ -85,6 +88,7 @@ def upright(
         quality=quality,
         format=plan.format,
         thumbnails=0 if report is None else sheet.PICTURES,
+        limits=o.limits_of(max_pixels, max_memory, max_file_size),
     )
     _check_job(job)
     if STDIN in (*paths, out):
@@ -100,12 +104,20 @@ def angle(
     refine: o.Refine = 1,
     first_frame: o.FirstFrame = False,
     workers: o.Workers = None,
+    max_pixels: o.MaxPixels = o.MAX_PIXELS,
+    max_memory: o.MaxMemory = o.MAX_MEMORY,
+    max_file_size: o.MaxFileSize = o.MAX_FILE_SIZE,
     json_: o.JsonLines = False,
 ) -> None:
     """Says how far images have been turned, counter-clockwise in degrees; writes nothing."""
     from radialbeams import batch, zoo
 
-    job = batch.Job(model or zoo.DEFAULT, refine=refine, first_frame=first_frame)
+    job = batch.Job(
+        model or zoo.DEFAULT,
+        refine=refine,
+        first_frame=first_frame,
+        limits=o.limits_of(max_pixels, max_memory, max_file_size),
+    )
     plan = batch.Plan(tuple(paths), writes=False)
     if STDIN in paths:
         _pipe(job, paths, plan, json_)
@@ -155,7 +167,7 @@ def _pipe(job: Job, paths: list[str], plan: Plan, json_: bool) -> None:
         raise typer.BadParameter("The image itself goes to standard output; leave out --json.")
     if to_stdout and sys.stdout.isatty():
         raise typer.BadParameter("Standard output is a terminal; send it to a file or say -o FILE.")
-    outcome, after = batch.piped(_data(paths[0]), job, paths[0], plan.file)
+    outcome, after = batch.piped(_data(paths[0], job), job, paths[0], plan.file)
     if outcome.error is not None:
         talk(terminal.failure(outcome))
     elif to_stdout and job.writes:
@@ -168,14 +180,16 @@ def _pipe(job: Job, paths: list[str], plan: Plan, json_: bool) -> None:
     leave(Counter([outcome.kind]))
 
 
-def _data(path: str) -> bytes:
+def _data(path: str, job: Job) -> bytes:
     from radialbeams.batch import refusal
+    from radialbeams.images import content_of
 
     if path == STDIN:
-        return sys.stdin.buffer.read()
+        return content_of(sys.stdin.buffer, job.limits)
     if reason := refusal(path):
         raise ValueError(f"{terminal.shown(path)}: {reason}")
-    return Path(path).read_bytes()
+    with open(path, "rb") as file:
+        return content_of(file, job.limits)
 
 
 # --- what was asked for ---

@@ -13,9 +13,7 @@ from PIL import Image
 Array = NDArray[Any]  # (H, W) or (H, W, C) of uint8, uint16, or float in [0, 1]
 Source = str | Path | bytes | BinaryIO | Image.Image | Array
 
-# Pillow's own bound on a file is a little lower; whichever is met first, the sentence is the same.
-MAX_PIXELS = 200_000_000
-LARGE = 4_000_000  # up to here nothing is too much to ask for
+LARGE = 4_000_000  # pixels that are always allowed, however small the file
 
 
 class ImageError(ValueError):

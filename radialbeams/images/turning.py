@@ -17,13 +17,13 @@ from PIL import Image, ImageColor
 from radialbeams.images.metadata import same_space
 from radialbeams.images.picture import (
     LARGE,
-    MAX_PIXELS,
     Array,
     ImageError,
     Picture,
     checked,
     image_of,
 )
+from radialbeams.limits import DEFAULT
 
 # Nothing cut off; the largest upright rectangle that is all picture; the same canvas.
 Corners = Literal["expand", "crop", "same"]
@@ -175,7 +175,9 @@ def _canvas(size: tuple[int, int], degrees: float, corners: Corners) -> tuple[in
         across = math.ceil(width * cos + height * sin - 1e-3)
         down = math.ceil(width * sin + height * cos - 1e-3)
         # A square at most doubles; a long strip needs a canvas that is nearly all corners.
-        if across * down > min(2 * MAX_PIXELS, max(LARGE, 8 * width * height)):
+        doubled = 2 * (width + 1) * (height + 1)
+        allowed = min(2 * DEFAULT.pixels, max(LARGE, 8 * width * height))
+        if across * down > max(doubled, allowed):
             raise ImageError(
                 f"Turned, all of it needs a canvas of {across} × {down} pixels, which is too "
                 'large. Say --crop or --same-size (corners="crop" or "same").'

@@ -47,11 +47,13 @@ def encode(picture: Picture, format: str | None = None, *, quality: int | None =
 
 
 def _saved(image: Image.Image, name: str, options: dict[str, Any]) -> bytes:
-    image = image.copy()
-    image.info = {}  # Pillow would write what it finds there, deterministic or not
+    image = image._new(image.im)  # the same pixels: a copy of a large image is a lot of memory
+    image.info = {}  # Pillow would write whatever it finds there
     stream = BytesIO()
     try:
         image.save(stream, name, **options)
+    except MemoryError:
+        raise
     except Exception as error:
         raise ImageError(f"It cannot be written as {name} ({error}). Write PNG.") from error
     return stream.getvalue()
