@@ -28,7 +28,7 @@ from functools import cache
 import numpy as np
 from PIL import Image, PngImagePlugin
 
-from radialbeams.images import ImageError, encode, read, read_small, turn
+from radialbeams.images import ImageError, encode, missing, read, read_small, turn
 from radialbeams.images.sixteen_bit import as_gray, sixteen_bit_png, sixteen_bit_tiff
 
 LIMIT = 5.0  # seconds of computing for one file
@@ -198,7 +198,7 @@ def check(number: int, seed: int) -> tuple[str, str | None]:
     try:
         picture = read(data, first_frame=number % 2 == 0)
         read_small(data, 16, first_frame=True)
-        encode(turn(picture, 33.3))
+        missing(data, encode(turn(picture, 33.3)))
         outcome = "read"
     except ImageError as error:
         outcome = "refused"

@@ -1,4 +1,4 @@
-"""What is done to each picture, and what came of it."""
+"""What a run does to each picture, and the outcome."""
 
 from __future__ import annotations
 
@@ -33,6 +33,7 @@ class Job:
     turns: bool = False  # else only the angle is asked for
     writes: bool = False  # else a dry run
     in_place: bool = False
+    force: bool = False  # in place, also where something would be lost
     overwrite: bool = False
     snap: bool = False  # to the nearest quarter turn
     exif: bool = False  # by a JPEG's orientation tag and in no other way
@@ -54,7 +55,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one file: an answer and an action, or an error in a sentence."""
+    """The result for one file: an answer and an action, or an error in a sentence."""
 
     path: str
     out: str | None = None
@@ -64,6 +65,7 @@ class Outcome:
     action: Action | None = None  # None where only the angle was asked for
     error: str | None = None
     sha256: str | None = None  # of the output that was made
+    lost: str | None = None  # what was in the input and is not in the output
     before: str | None = None  # thumbnails, as data URIs
     after: str | None = None
 
@@ -83,7 +85,8 @@ class Outcome:
         }
         if self.action is None:
             return {"path": self.path, **found}
-        return {"path": self.path, "out": self.out, **found, "action": self.action}
+        lost = {} if self.lost is None else {"lost": self.lost}
+        return {"path": self.path, "out": self.out, **found, "action": self.action, **lost}
 
 
 def thresholds_of(card: dict[str, Any]) -> Thresholds:
@@ -120,12 +123,23 @@ def upright(data: bytes, angle: float, job: Job) -> bytes:
     if job.exif:
         raise images.ImageError("Only a JPEG has the tag that --exif sets. Say --snap 90 instead.")
     picture = images.read(data, first_frame=job.first_frame, limits=job.limits)
-    if job.in_place and picture.more:
+    if job.in_place and picture.more and not job.force:
         raise images.ImageError(
-            "It holds several pictures, and only the first would be left. Name an output with -o."
+            "It holds several pictures, and only the first would be left. Name an output with -o, "
+            "or add --force to lose the others."
         )
     turned = images.turn(picture, _back(angle, job), corners=job.corners, fill=job.fill)
     return images.encode(turned, job.format, quality=job.quality)
+
+
+def lost(before: bytes, after: bytes, job: Job) -> str | None:
+    """What a turned file no longer holds; in place that is refused."""
+    names = ", ".join(images.missing(before, after))
+    if names and job.in_place and not job.force:
+        raise images.ImageError(
+            f"In place it would lose {names}. Name an output with -o, or add --force to lose it."
+        )
+    return names or None
 
 
 def unchanged(data: bytes, job: Job) -> bytes:

@@ -15,7 +15,6 @@ import errno
 import hashlib
 import json
 import os
-import shutil
 import time
 import warnings
 from collections.abc import Iterable, Iterator, Sequence
@@ -26,7 +25,7 @@ from itertools import islice
 from pathlib import Path
 from typing import Any
 
-from radialbeams.batch import system
+from radialbeams.batch import attributes, system
 from radialbeams.batch.job import Outcome
 from radialbeams.batch.plan import Item, batches
 
@@ -53,7 +52,7 @@ def part_of(out: str) -> str:
     return os.path.join(folder, f".{digest}.{PART}")
 
 
-def stage(data: bytes, out: str, like: str | None = None) -> None:
+def stage(data: bytes, out: str, like: str | None = None, *, force: bool = False) -> None:
     """Writes beside the place that the output will take, to the disk and not only to memory."""
     part = part_of(out)
     if os.path.isdir(out):
@@ -66,8 +65,8 @@ def stage(data: bytes, out: str, like: str | None = None) -> None:
                 file.flush()
                 os.fsync(file.fileno())
             if like is not None:
-                shutil.copymode(like, part)
-        except OSError:
+                attributes.copy(like, part, force=force)
+        except (OSError, attributes.AttributesError):
             with suppress(OSError):
                 os.unlink(part)
             raise

@@ -23,7 +23,8 @@ from PIL import Image
 from radialbeams import images
 from radialbeams.answers import Answer
 from radialbeams.batch import system
-from radialbeams.batch.job import Job, Outcome, made, outcome_of, refusal, thumbnail
+from radialbeams.batch.attributes import AttributesError, check_links
+from radialbeams.batch.job import Job, Outcome, lost, made, outcome_of, refusal, thumbnail
 from radialbeams.batch.journal import OutputError, stage
 from radialbeams.batch.plan import Item
 from radialbeams.canonicalizer import Canonicalizer
@@ -92,7 +93,7 @@ class Worker:
         outcome = outcome_of(item.path, item.out, answer)
         try:
             return self._turned(outcome, answer, small=small) if self.job.turns else outcome
-        except (ImageError, OutputError, OSError, MemoryError) as error:
+        except (ImageError, OutputError, AttributesError, OSError, MemoryError) as error:
             return Outcome(item.path, error=self._sentence(error))
 
     def _turned(self, outcome: Outcome, answer: Answer, *, small: bool) -> Outcome:
@@ -101,13 +102,18 @@ class Worker:
             before = images.content_of(file, self.job.limits)
         action, after = made(before, answer, self.job)
         outcome = replace(outcome, action=action)
+        if action == "turned":
+            outcome = replace(outcome, lost=lost(before, after, self.job))
         if small:
             shown = thumbnail(before, self.job), thumbnail(after, self.job)
             outcome = replace(outcome, before=shown[0], after=shown[1])
         in_place = self.job.in_place
         if not self.job.writes or outcome.out is None or (in_place and after == before):
             return outcome
-        stage(after, outcome.out, like=outcome.path if in_place else None)
+        if in_place and not self.job.force:
+            check_links(outcome.out)
+        like = outcome.path if in_place else None
+        stage(after, outcome.out, like=like, force=self.job.force)
         return replace(outcome, sha256=hashlib.sha256(after).hexdigest())
 
     def _sentence(self, error: Exception) -> str:

@@ -34,6 +34,7 @@ def upright(
     paths: o.Paths,
     out: o.Out = None,
     in_place: o.InPlace = False,
+    force: o.Force = False,
     overwrite: o.Overwrite = False,
     dry_run: o.DryRun = False,
     snap: o.Snap = None,
@@ -76,6 +77,7 @@ def upright(
         turns=True,
         writes=not dry_run,
         in_place=in_place,
+        force=force,
         overwrite=overwrite,
         snap=snap is not None or exif,
         exif=exif,
@@ -233,6 +235,8 @@ def _check_job(job: Job) -> None:
             f"--exif sets a JPEG's tag, and the output would be {job.format.upper()}. Leave out "
             "one of the two, or say --snap 90 instead of --exif."
         )
+    if job.force and not job.in_place:
+        raise typer.BadParameter("--force needs --in-place. To replace outputs, use --overwrite.")
     if job.first_frame and job.in_place:
         raise typer.BadParameter(
             "--first-frame --in-place would delete all other frames. Name an output with -o."

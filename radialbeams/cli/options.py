@@ -56,6 +56,14 @@ Out = Annotated[
     ),
 ]
 InPlace = Annotated[bool, typer.Option("--in-place", help="Replace the inputs.")]
+Force = Annotated[
+    bool,
+    typer.Option(
+        "--force",
+        help="With --in-place: replace also files that would lose something, such as further "
+        "pictures, metadata that cannot be kept, or hard links.",
+    ),
+]
 Overwrite = Annotated[
     bool,
     typer.Option(

@@ -4,6 +4,7 @@ Convention: angles are degrees, counter-clockwise as displayed.
 """
 
 from radialbeams.images.budget import out_of_memory
+from radialbeams.images.inventory import missing
 from radialbeams.images.orientation import set_orientation
 from radialbeams.images.picture import ImageError, Picture, Source
 from radialbeams.images.reading import content_of, read, read_small
@@ -19,6 +20,7 @@ __all__ = [
     "content_of",
     "encode",
     "looks",
+    "missing",
     "out_of_memory",
     "read",
     "read_small",

@@ -7,11 +7,11 @@ TRANSPOSES; a quarter turn is counter-clockwise as displayed.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
 from io import BytesIO
 
 from PIL import Image
 
+from radialbeams.images import jpeg
 from radialbeams.images.picture import ImageError
 
 ORIENTATION = 0x0112
@@ -27,9 +27,8 @@ TRANSPOSES = {
 # What one more quarter turn makes of a value, again and again: as taken, and mirrored.
 CYCLES = ((1, 8, 3, 6), (2, 5, 4, 7))
 LONGEST_EXIF = 65533  # of a JPEG's segment
-_HEADER = b"Exif\0\0"
+_HEADER = jpeg.EXIF
 _ORDERS = {b"II*\0": "<", b"MM\0*": ">"}
-_APP0, _APP1, _START_OF_SCAN = 0xE0, 0xE1, 0xDA
 
 
 def orientation_of(image: Image.Image) -> int:
@@ -57,14 +56,16 @@ def reset(exif: bytes) -> bytes | None:
 
 def set_orientation(data: bytes, quarter_turns: int) -> bytes:
     """A JPEG that is displayed turned by so many quarters; its pixels' bytes stay as they are."""
-    segments = list(_segments(data))
+    if not data.startswith(jpeg.START):
+        raise ImageError("Only a JPEG can be turned by its EXIF tag alone; this is none.")
+    segments = list(jpeg.segments(data))
     places = [(start, end) for kind, start, end in segments if _is_exif(data, kind, start)]
     if places:
         start, end = places[0]
         exif = data[start + 4 : end]
     else:
         # JFIF, where there is one, stays first.
-        start = end = next((end for kind, _, end in segments if kind == _APP0), 2)
+        start = end = next((end for kind, _, end in segments if kind == jpeg.APP0), 2)
         exif = b""
     value = turned(_stored(data), quarter_turns)
     try:
@@ -76,8 +77,21 @@ def set_orientation(data: bytes, quarter_turns: int) -> bytes:
             "Its EXIF data are so long that there is no room for the orientation tag. Turn its "
             "pixels instead, or remove what is large in there, such as a preview."
         )
+    if len(exif) + 4 != end - start and _has_index_before(data, segments, start):
+        raise ImageError(
+            "Its index of further pictures (MPF) would point to the wrong bytes. Turn its pixels "
+            "instead."
+        )
     segment = b"\xff\xe1" + struct.pack(">H", len(exif) + 2) + exif
     return data[:start] + segment + data[end:]
+
+
+def _has_index_before(data: bytes, segments: list[tuple[int, int, int]], place: int) -> bool:
+    """Its offsets count from the index itself, so only what grows behind it matters."""
+    return any(
+        kind == jpeg.APP2 and at < place and data.startswith(jpeg.MPF, at + 4)
+        for kind, at, _ in segments
+    )
 
 
 def _stored(data: bytes) -> int:
@@ -89,21 +103,7 @@ def _stored(data: bytes) -> int:
 
 
 def _is_exif(data: bytes, kind: int, start: int) -> bool:
-    return kind == _APP1 and data[start + 4 : start + 10] == _HEADER
-
-
-def _segments(data: bytes) -> Iterator[tuple[int, int, int]]:
-    """(kind, start, end) of each segment in front of the pixels, its marker included."""
-    if data[:2] != b"\xff\xd8":
-        raise ImageError("Only a JPEG can be turned by its EXIF tag alone; this is none.")
-    at = 2
-    while at + 4 <= len(data) and data[at] == 0xFF and data[at + 1] != _START_OF_SCAN:
-        if data[at + 1] == 0xFF:  # a filling byte
-            at += 1
-            continue
-        end = at + 2 + int.from_bytes(data[at + 2 : at + 4], "big")
-        yield data[at + 1], at, end
-        at = end
+    return kind == jpeg.APP1 and data[start + 4 : start + 10] == _HEADER
 
 
 def _with_value(exif: bytes, value: int) -> bytes:

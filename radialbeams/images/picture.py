@@ -1,4 +1,4 @@
-"""A picture, and what it is that goes back into its file beside the pixels."""
+"""A picture: its pixels, and the metadata that goes back into its file."""
 
 from __future__ import annotations
 
@@ -31,11 +31,12 @@ class Picture:
     exif: bytes | None = None  # says "upright", and holds no thumbnail that would be stale
     xmp: bytes | None = None  # says "upright" too
     comment: bytes | None = None  # JPEG's or GIF's
-    text: tuple[tuple[str, str], ...] = ()  # PNG's, by their keys
     subsampling: int = 0  # JPEG's, as Pillow counts: 0 = 4:4:4, 1 = 4:2:2, 2 = 4:2:0
     compression: str | None = None  # TIFF's, as Pillow names it
     lossless: bool = False  # WebP's
-    chunks: tuple[tuple[bytes, bytes], ...] = ()  # PNG's that say how bright its numbers are
+    chunks: tuple[tuple[bytes, bytes], ...] = ()  # PNG's that no other field stands for
+    segments: tuple[bytes, ...] = ()  # JPEG's that no other field stands for
+    trailer: bytes = b""  # what follows the end of the image in a JPEG, PNG or WebP
     more: bool = False  # the file holds other pictures too, which are not kept
     sixteen_bit: NDArray[np.uint16] | None = (
         None  # (H, W, C): colour that `image` has in eight bits only

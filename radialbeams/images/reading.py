@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
 from radialbeams.images import budget
-from radialbeams.images.metadata import fields_of, same_space
+from radialbeams.images.metadata import carried_over, fields_of, same_space
 from radialbeams.images.orientation import TRANSPOSES, orientation_of
 from radialbeams.images.picture import (
     ImageError,
@@ -43,9 +43,11 @@ def read(source: Source, *, first_frame: bool = False, limits: Limits = DEFAULT)
     with _in_plain_words(limits), _opened(source, first_frame, limits) as image:
         raw = "" if isinstance(source, Image.Image) else _sixteen_bit_colour(image)
         budget.check_turning(image, raw, limits)
+        content = b"" if isinstance(source, Image.Image | np.ndarray) else _content(image)
         deep = _deep(image, raw) if raw else None
         image.load()
         fields = fields_of(image)
+        fields |= carried_over(content, fields) if content else {}
         if deep is None:
             seen = _kept_mode(_upright(image))
             if not same_space(image.mode, seen.mode):
@@ -133,6 +135,16 @@ def content_of(file: Any, limits: Limits = DEFAULT) -> bytes:
     if isinstance(content, str):
         raise ImageError('The file was opened as text. Open it with open(path, "rb").')
     budget.check_file(len(content), limits)
+    return bytes(content)
+
+
+def _content(image: Image.Image) -> bytes:
+    """The whole file of an image that is open and not decoded yet."""
+    stream = image.fp  # type: ignore[attr-defined]
+    place = stream.tell()
+    stream.seek(0)
+    content = stream.read()
+    stream.seek(place)
     return bytes(content)
 
 

@@ -9,12 +9,14 @@ from __future__ import annotations
 import struct
 import sys
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from io import BytesIO
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageFile
+
+from radialbeams.images import png
 
 SixteenBit = NDArray[np.uint16]  # (H, W, C) with 2, 3 or 4 channels
 
@@ -86,15 +88,14 @@ def _with_raw(options: object, raw: str) -> tuple[object, ...] | str:
 def sixteen_bit_png(pixels: SixteenBit, shell: bytes) -> bytes:
     """A PNG of these pixels with all else that is in `shell`, a PNG of the same size in 8 bits."""
     chunks, written = [shell[:8]], False
-    for kind, body in _chunks(shell):
+    for kind, body in png.chunks(shell):
         if kind == b"IHDR":
             body = body[:8] + b"\x10" + body[9:]
         elif kind == b"IDAT":
             if written:
                 continue
             body, written = zlib.compress(_filtered(pixels)), True
-        check = zlib.crc32(kind + body)
-        chunks.append(struct.pack(">I", len(body)) + kind + body + struct.pack(">I", check))
+        chunks.append(png.chunk(kind, body))
     return b"".join(chunks)
 
 
@@ -126,14 +127,6 @@ def sixteen_bit_tiff(pixels: SixteenBit, shell: bytes) -> bytes:
     directory = struct.pack("<H", len(entries)) + b"".join(entries[tag] for tag in sorted(entries))
     start = struct.pack("<I", len(shell) + len(bits))
     return shell[:4] + start + shell[8:] + bits + directory + bytes(4)
-
-
-def _chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:
-    at = 8
-    while at < len(png):
-        length = int.from_bytes(png[at : at + 4], "big")
-        yield png[at + 4 : at + 8], png[at + 8 : at + 8 + length]
-        at += 12 + length
 
 
 def _filtered(pixels: SixteenBit) -> bytes:

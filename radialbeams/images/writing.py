@@ -1,4 +1,4 @@
-"""Pictures out: the bytes of a file, with what was in it beside the pixels."""
+"""Encodes pictures, with the metadata of the files that they came from."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from radialbeams.images.metadata import png_info, same_space, tiff_tags
+from radialbeams.images.metadata import png_info, same_space, tiff_tags, with_carried_over
 from radialbeams.images.picture import ImageError, Picture, eight_bits
 from radialbeams.images.sixteen_bit import as_gray, sixteen_bit_png, sixteen_bit_tiff
 
@@ -33,17 +33,22 @@ def encode(picture: Picture, format: str | None = None, *, quality: int | None =
     name = {"JPG": "JPEG", "TIF": "TIFF"}.get(name, name)
     _check_depth(picture, name)
     options = _options(picture, name, quality)
-    if picture.sixteen_bit is not None and name == "PNG":
-        shell = Image.new(picture.image.mode, picture.image.size)
-        return sixteen_bit_png(picture.sixteen_bit, _saved(shell, name, options))
-    if picture.sixteen_bit is not None and name == "TIFF":
-        return sixteen_bit_tiff(
-            picture.sixteen_bit, _saved(as_gray(picture.sixteen_bit), name, options)
-        )
+    data, mode = _encoded(picture, name, options)
+    return with_carried_over(data, picture, mode) if name == picture.format else data
+
+
+def _encoded(picture: Picture, name: str, options: dict[str, Any]) -> tuple[bytes, str]:
+    """The bytes as Pillow or numpy writes them, and the mode of the image in them."""
+    deep, mode = picture.sixteen_bit, picture.image.mode
+    if deep is not None and name == "PNG":
+        shell = Image.new(mode, picture.image.size)
+        return sixteen_bit_png(deep, _saved(shell, name, options)), mode
+    if deep is not None and name == "TIFF":
+        return sixteen_bit_tiff(deep, _saved(as_gray(deep), name, options)), mode
     image = _writable(picture, name)
-    if not same_space(image.mode, picture.image.mode):
+    if not same_space(image.mode, mode):
         options.pop("icc_profile", None)
-    return _saved(image, name, options)
+    return _saved(image, name, options), image.mode
 
 
 def _saved(image: Image.Image, name: str, options: dict[str, Any]) -> bytes:
