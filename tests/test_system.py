@@ -196,6 +196,22 @@ def test_a_model_that_never_answers_ends_the_run_with_a_sentence(
     assert done.stdout.startswith("The model took far too long for 1 views."), done.stderr
 
 
+PIPE = """
+import sys
+from radialbeams.cli import files, main
+files.PIPE_SECONDS = 2.0
+sys.exit(main(["angle", "-", "--model", sys.argv[1]]))
+"""
+
+
+def test_a_pipe_does_not_hang_on_a_model_that_never_answers(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", PIPE, str(endless_model(tmp_path / "endless"))]
+    data = face(tmp_path / "a.png").read_bytes()
+    done = subprocess.run(command, input=data, capture_output=True, timeout=60)
+    assert done.returncode == 1
+    assert done.stderr == b"radialbeams: The image or the model took far too long.\n"
+
+
 # --- systems with less ---
 
 # As on Windows: no fcntl, no resource, no interval timers, no inherited handles.

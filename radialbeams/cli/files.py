@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from radialbeams.sheet import Sheet
 
 STDIN = "-"
+PIPE_SECONDS = 300.0  # for one image and the model
 
 
 @app.command(epilog=EXIT_CODES)
@@ -161,6 +162,7 @@ def _turn_all(
 def _pipe(job: Job, paths: list[str], plan: Plan, json_: bool) -> None:
     """From standard input, or to standard output, or both."""
     from radialbeams import batch
+    from radialbeams.batch.system import deadline
 
     to_stdout = job.turns and plan.file is None
     if len(paths) > 1 or job.in_place or job.thumbnails or plan.folder is not None:
@@ -169,7 +171,9 @@ def _pipe(job: Job, paths: list[str], plan: Plan, json_: bool) -> None:
         raise typer.BadParameter("The image itself goes to standard output; leave out --json.")
     if to_stdout and sys.stdout.isatty():
         raise typer.BadParameter("Standard output is a terminal; send it to a file or say -o FILE.")
-    outcome, after = batch.piped(_data(paths[0], job), job, paths[0], plan.file)
+    data = _data(paths[0], job)
+    with deadline(PIPE_SECONDS, "radialbeams: The image or the model took far too long."):
+        outcome, after = batch.piped(data, job, paths[0], plan.file)
     if outcome.error is not None:
         talk(terminal.failure(outcome))
     elif to_stdout and job.writes:
