@@ -238,6 +238,15 @@ def test_workers_that_cannot_start_stop_the_run_with_a_sentence(
         carried_out(plan)
 
 
+def test_a_system_that_starts_no_process_stops_the_run_with_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "COMMAND", [str(tmp_path / "missing")])
+    plan = Plan((str(face(tmp_path / "a.png")),), folder=tmp_path / "out")
+    with pytest.raises(batch.PoolError, match=r"No worker could be started \(No such file"):
+        carried_out(plan)
+
+
 def test_in_place_nothing_is_turned_twice_if_killed_while_files_are_replaced(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

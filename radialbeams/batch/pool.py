@@ -117,7 +117,13 @@ class WorkerPool:
             return self._free.get_nowait()
         if self._closed:
             raise PoolError("The run was stopped.")
-        process = _Process(self._job, self._lock, self._watchdog)
+        try:
+            process = _Process(self._job, self._lock, self._watchdog)
+        except OSError as error:  # such as a limit on processes, memory or open files
+            raise PoolError(
+                f"No worker could be started ({error.strerror}). Free resources, or use fewer "
+                "--workers."
+            ) from error
         self._all.append(process)
         if self._closed:  # meanwhile
             process.kill()

@@ -87,10 +87,10 @@ def limit_memory(size: int) -> None:
     """
     if resource is None:
         return
-    _, hard = resource.getrlimit(resource.RLIMIT_AS)
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
     limit = _address_space() + size
-    if hard != resource.RLIM_INFINITY:
-        limit = min(limit, hard)
+    if soft != resource.RLIM_INFINITY:
+        limit = min(limit, soft)
     with suppress(ValueError, OSError):  # macOS refuses some values
         resource.setrlimit(resource.RLIMIT_AS, (limit, hard))
 
