@@ -220,7 +220,7 @@ def blank() -> bytes:
 @pytest.mark.parametrize(
     ("source", "sentence"),
     [
-        (b"", r"It is empty: 0 bytes\. Get it again from where it came from\."),
+        (b"", r"It is empty: 0 bytes\. Get a fresh copy\."),
         (b"no picture", r"It is no image, or of a kind that is not read here\. Known are JPEG, PN"),
         (
             saved(Image.fromarray(noise(40, 40)), "PNG")[:900],

@@ -1,6 +1,6 @@
-"""Many files: a plan, workers that carry it out, and a journal from which a killed run goes on.
+"""Many files: a plan, a pool of workers, and a journal from which a killed run resumes.
 
-Needs a POSIX system: locks, alarms and replaced files are what it stands on.
+Whatever depends on the operating system is in `system`.
 """
 
 from radialbeams.batch.job import MAX_UPRIGHT, Job, Outcome, refusal, thresholds_of

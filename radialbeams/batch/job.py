@@ -15,10 +15,10 @@ from radialbeams.limits import DEFAULT, Limits
 
 Action = Literal["turned", "left", "unsure", "exists"]
 
-# Where the model's card says nothing better.
-MIN_ANGLE = 1.0  # degrees; nobody sees less, and turning costs a little sharpness
+# Defaults where the model's card has none.
+MIN_ANGLE = 1.0  # degrees; less is invisible, and turning costs some sharpness
 MIN_CONFIDENCE = 0.5
-MAX_UPRIGHT = 1.0  # any chance that a picture is upright already will do
+MAX_UPRIGHT = 1.0  # no limit on the chance that a picture is upright already
 THUMBNAIL = 160  # pixels
 JPEG = b"\xff\xd8"
 
@@ -30,13 +30,13 @@ class Job:
     model: str
     refine: int = 1
     first_frame: bool = False
-    turns: bool = False  # else only the angle is asked for
+    turns: bool = False  # else only angles are estimated
     writes: bool = False  # else a dry run
     in_place: bool = False
     force: bool = False  # in place, also where something would be lost
     overwrite: bool = False
     snap: bool = False  # to the nearest quarter turn
-    exif: bool = False  # by a JPEG's orientation tag and in no other way
+    exif: bool = False  # only by the orientation tag of a JPEG
     corners: images.Corners = "expand"
     fill: str | None = None
     min_confidence: float = MIN_CONFIDENCE
@@ -62,7 +62,7 @@ class Outcome:
     angle_ccw: float | None = None  # degrees in [0, 360), two decimals
     confidence: float | None = None
     symmetry: int | None = None
-    action: Action | None = None  # None where only the angle was asked for
+    action: Action | None = None  # None where only angles are estimated
     error: str | None = None
     sha256: str | None = None  # of the output that was made
     lost: str | None = None  # what was in the input and is not in the output
@@ -96,14 +96,14 @@ def thresholds_of(card: dict[str, Any]) -> Thresholds:
 
 
 def refusal(path: str) -> str | None:
-    """Why a path is not even opened: reading from a pipe or a device may never end."""
+    """Why a path must not be opened: reading a pipe or a device may never end."""
     try:
         mode = os.stat(path).st_mode
     except OSError:
-        return None  # reading it fails with the reason
+        return None  # opening it raises the reason
     if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
         return None
-    return "It is a pipe or a device and no file. Say - to read from standard input."
+    return "It is a pipe or a device, not a file. Use - to read from standard input."
 
 
 def outcome_of(path: str, out: str | None, answer: Answer) -> Outcome:
@@ -117,11 +117,11 @@ def action_for(answer: Answer, job: Job) -> Action:
 
 
 def upright(data: bytes, angle: float, job: Job) -> bytes:
-    """The file turned back by its angle; by a quarter turn without any loss, if it can be."""
+    """The file turned back by its angle; quarter turns of a JPEG only change a tag."""
     if job.snap and data.startswith(JPEG) and job.format in (None, "jpeg"):
         return images.set_orientation(data, round(_back(angle, job) / 90))
     if job.exif:
-        raise images.ImageError("Only a JPEG has the tag that --exif sets. Say --snap 90 instead.")
+        raise images.ImageError("Only a JPEG has the tag that --exif sets. Use --snap 90 instead.")
     picture = images.read(data, first_frame=job.first_frame, limits=job.limits)
     if job.in_place and picture.more and not job.force:
         raise images.ImageError(
@@ -143,19 +143,19 @@ def lost(before: bytes, after: bytes, job: Job) -> str | None:
 
 
 def unchanged(data: bytes, job: Job) -> bytes:
-    """The same bytes, unless another format was asked for."""
+    """The same bytes, or the picture in another format if the job has one."""
     if job.format is None:
         return data
     picture = images.read(data, first_frame=job.first_frame, limits=job.limits)
     if picture.format == job.format.upper():
         return data
-    # A format without alpha lays the picture on the colour that was named.
+    # The background in formats without alpha.
     picture = replace(picture, background=job.fill)
     return images.encode(picture, job.format, quality=job.quality)
 
 
 def made(data: bytes, answer: Answer, job: Job) -> tuple[Action, bytes]:
-    """What is done to a file, and its bytes afterwards."""
+    """The action for a file, and its bytes afterwards."""
     action = action_for(answer, job)
     if action == "turned":
         return action, upright(data, rounded(answer), job)
@@ -163,7 +163,7 @@ def made(data: bytes, answer: Answer, job: Job) -> tuple[Action, bytes]:
 
 
 def thumbnail(data: bytes, job: Job) -> str:
-    """A data URI; small pictures are as large as they are."""
+    """A data URI; small pictures are not enlarged."""
     small = images.read_small(data, THUMBNAIL, first_frame=job.first_frame, limits=job.limits)
     small.thumbnail((THUMBNAIL, THUMBNAIL))
     stream = BytesIO()

@@ -27,9 +27,9 @@ _NOT_COPIED = TIFF_LAYOUT | {
 }
 _DIRECTORIES = (ExifTags.IFD.Exif, ExifTags.IFD.GPSInfo)
 _RESOLUTION, _XMP = 282, 700
-# What says in XMP how the picture has to be moved; EXIF's own tag is reset elsewhere.
+# The orientation in XMP. `orientation.reset` resets the one in EXIF.
 _XMP_ORIENTATION = re.compile(rb"(tiff:Orientation\s*(?:=\s*[\"']|>)\s*)[2-8]")
-# Modes that share a space of colours; a profile for the one is right for the other.
+# Modes with the same colour space share a colour profile.
 _SPACES = {
     **dict.fromkeys(("1", "L", "LA", "La", "I", "I;16", "I;16B", "I;16L"), "gray"),
     **dict.fromkeys(("P", "PA", "RGB", "RGBA", "RGBa", "RGBX", "YCbCr"), "light"),
@@ -37,7 +37,7 @@ _SPACES = {
 
 
 def fields_of(image: Image.Image) -> dict[str, Any]:
-    """Picture's fields of an image that has been loaded."""
+    """The fields of Picture that Pillow knows of a decoded image."""
     info, name = image.info, "JPEG" if image.format == "MPO" else image.format
     return {
         "format": name,
@@ -54,12 +54,12 @@ def fields_of(image: Image.Image) -> dict[str, Any]:
 
 
 def same_space(mode: str, other: str) -> bool:
-    """Whether a colour profile for images of one mode holds for those of the other."""
+    """Whether a colour profile for one mode is valid for the other."""
     return _SPACES.get(mode, mode) == _SPACES.get(other, other)
 
 
 def tiff_tags(exif: bytes | None, xmp: bytes | None) -> bytes | None:
-    """Those that a TIFF may be given; a camera's JPEG may name its own width among them."""
+    """EXIF and XMP as tags for a TIFF, without those that describe the storage of another file."""
     found = Image.Exif()
     if exif:
         found.load(exif)
@@ -77,9 +77,9 @@ def png_info(picture: Picture) -> PngImagePlugin.PngInfo:
 
 
 def carried_over(data: bytes, fields: dict[str, Any]) -> dict[str, Any]:
-    """Picture's fields of a whole file: what is copied to the new one byte for byte.
+    """The fields of Picture that are copied to the new file byte for byte.
 
-    `fields` are those of `fields_of`, which the new file gets in another way.
+    `data` is the whole file. `fields` comes from `fields_of`; Pillow writes those.
     """
     if fields["format"] == "JPEG":
         segments = jpeg.carried_over(data, fields["comment"])
@@ -96,7 +96,7 @@ def carried_over(data: bytes, fields: dict[str, Any]) -> dict[str, Any]:
 
 
 def with_carried_over(data: bytes, picture: Picture, mode: str) -> bytes:
-    """An encoded file of the picture's own format and given mode, with all that is copied."""
+    """Adds the copied parts to an encoded file of the picture's own format and of this mode."""
     if picture.format == "JPEG":
         return jpeg.joined(data, picture.segments, picture.trailer)
     if picture.format == "PNG":
@@ -104,7 +104,7 @@ def with_carried_over(data: bytes, picture: Picture, mode: str) -> bytes:
     return data + picture.trailer
 
 
-# --- one by one --------------------------------------------------------------------------------
+# --- single fields -----------------------------------------------------------------------------
 
 
 def _bytes(value: Any) -> bytes | None:
@@ -112,7 +112,7 @@ def _bytes(value: Any) -> bytes | None:
 
 
 def _dpi(dpi: Any) -> tuple[float, float] | None:
-    """Two numbers that a file can hold, or nothing: headers say all kinds of things."""
+    """The resolution if a file can hold it; headers contain all kinds of values."""
     try:
         x, y = (float(value) for value in dpi)
     except (TypeError, ValueError, ZeroDivisionError):
@@ -121,7 +121,7 @@ def _dpi(dpi: Any) -> tuple[float, float] | None:
 
 
 def _has_resolution(image: Image.Image) -> bool:
-    """Pillow makes one up for a TIFF without, and for a JPEG whose EXIF has none."""
+    """Whether the file has a resolution; Pillow invents one for some TIFFs and JPEGs without."""
     if image.format == "TIFF":
         return _RESOLUTION in getattr(image, "tag_v2", {})
     if image.format in ("JPEG", "MPO"):
@@ -132,7 +132,7 @@ def _has_resolution(image: Image.Image) -> bool:
 def _tags(image: Image.Image) -> Image.Exif:
     try:
         return image.getexif()
-    except Exception:  # Pillow raises nearly anything; the pixels may still be good
+    except Exception:  # Pillow raises many types; the pixels may still be fine
         return Image.Exif()
 
 
@@ -160,7 +160,7 @@ def _can_be_written(tag: int, value: Any) -> bool:
     alone[tag] = value
     try:
         return bool(alone.tobytes())
-    except Exception:  # one odd tag is not to cost the others
+    except Exception:  # one bad tag must not remove the others
         return False
 
 

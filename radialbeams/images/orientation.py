@@ -1,4 +1,4 @@
-"""EXIF's orientation: read, reset, and set without touching a pixel of a JPEG.
+"""The EXIF orientation: read, reset, and set without re-encoding a JPEG.
 
 Convention: the tag's value says how the stored picture has to be moved to be seen upright, as in
 TRANSPOSES; a quarter turn is counter-clockwise as displayed.
@@ -24,7 +24,7 @@ TRANSPOSES = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
-# What one more quarter turn makes of a value, again and again: as taken, and mirrored.
+# Each further quarter turn gives the next value of a cycle: unmirrored and mirrored.
 CYCLES = ((1, 8, 3, 6), (2, 5, 4, 7))
 LONGEST_EXIF = 65533  # of a JPEG's segment
 _HEADER = jpeg.EXIF
@@ -32,7 +32,7 @@ _ORDERS = {b"II*\0": "<", b"MM\0*": ">"}
 
 
 def orientation_of(image: Image.Image) -> int:
-    """1 … 8; a tag that cannot be read counts as none, since the pixels may still be good."""
+    """1 … 8. A tag that cannot be read counts as 1, since the pixels may still be fine."""
     try:
         value = image.getexif().get(ORIENTATION, 1)
     except Exception:
@@ -41,13 +41,13 @@ def orientation_of(image: Image.Image) -> int:
 
 
 def turned(orientation: int, quarter_turns: int) -> int:
-    """The value that shows what `orientation` shows, turned by so many quarters."""
+    """The value for an image with `orientation` after so many more quarter turns."""
     cycle = CYCLES[0] if orientation in CYCLES[0] else CYCLES[1]
     return cycle[(cycle.index(orientation) + quarter_turns) % 4]
 
 
 def reset(exif: bytes) -> bytes | None:
-    """The same EXIF for a picture that is upright; None if it cannot be read."""
+    """The EXIF data with orientation 1; None if they cannot be parsed."""
     try:
         return _with_value(exif, 1)
     except (struct.error, ValueError, IndexError):
@@ -55,16 +55,16 @@ def reset(exif: bytes) -> bytes | None:
 
 
 def set_orientation(data: bytes, quarter_turns: int) -> bytes:
-    """A JPEG that is displayed turned by so many quarters; its pixels' bytes stay as they are."""
+    """A JPEG that is displayed with so many more quarter turns; its scan data is unchanged."""
     if not data.startswith(jpeg.START):
-        raise ImageError("Only a JPEG can be turned by its EXIF tag alone; this is none.")
+        raise ImageError("Only a JPEG can be turned by its EXIF tag alone; this is no JPEG.")
     segments = list(jpeg.segments(data))
     places = [(start, end) for kind, start, end in segments if _is_exif(data, kind, start)]
     if places:
         start, end = places[0]
         exif = data[start + 4 : end]
     else:
-        # JFIF, where there is one, stays first.
+        # A JFIF segment must stay the first.
         start = end = next((end for kind, _, end in segments if kind == jpeg.APP0), 2)
         exif = b""
     value = turned(_stored(data), quarter_turns)
@@ -87,7 +87,7 @@ def set_orientation(data: bytes, quarter_turns: int) -> bytes:
 
 
 def _has_index_before(data: bytes, segments: list[tuple[int, int, int]], place: int) -> bool:
-    """Its offsets count from the index itself, so only what grows behind it matters."""
+    """Offsets in an index are relative to it, so only growth after it makes them wrong."""
     return any(
         kind == jpeg.APP2 and at < place and data.startswith(jpeg.MPF, at + 4)
         for kind, at, _ in segments
@@ -107,9 +107,9 @@ def _is_exif(data: bytes, kind: int, start: int) -> bool:
 
 
 def _with_value(exif: bytes, value: int) -> bytes:
-    """Changed in place, because a camera's own notes point at bytes by their number."""
+    """Patches the bytes in place, because maker notes contain absolute offsets."""
     if exif[:4] in _ORDERS:
-        exif = _HEADER + exif  # WebP leaves the header out
+        exif = _HEADER + exif  # WebP omits the header
     if exif[:6] != _HEADER:
         return _only(value)
     order = _ORDERS.get(exif[6:10])
@@ -121,7 +121,7 @@ def _with_value(exif: bytes, value: int) -> bytes:
     first, last = at + 2, at + 2 + 12 * min(count, (len(exif) - at - 2) // 12)
     patched = bytearray(exif)
     if last + 4 <= len(exif):
-        # The next directory describes a thumbnail, which would show the picture as it was.
+        # The next directory describes a thumbnail, which would show the old orientation.
         struct.pack_into(order + "I", patched, last, 0)
     entry = struct.pack(order + "HHIHH", ORIENTATION, 3, 1, value, 0)
     for place in range(first, last, 12):
@@ -132,10 +132,10 @@ def _with_value(exif: bytes, value: int) -> bytes:
 
 
 def _added(exif: bytearray, first: int, last: int, entry: bytes, order: str) -> bytes:
-    """The directory has no room for one more, so it is copied to the end; the rest stays."""
+    """Appends a copy of the directory with one more entry; everything else keeps its offset."""
     entries = [bytes(exif[place : place + 12]) for place in range(first, last, 12)] + [entry]
     entries.sort(key=lambda one: int(struct.unpack_from(order + "H", one)[0]))
-    exif += bytes(len(exif) % 2)  # at an even place
+    exif += bytes(len(exif) % 2)  # directories start at even offsets
     struct.pack_into(order + "I", exif, 10, len(exif) - 6)
     exif += struct.pack(order + "H", len(entries)) + b"".join(entries) + bytes(4)
     return bytes(exif)

@@ -1,4 +1,4 @@
-"""Image files, bytes, arrays and open images in; the picture as it is meant to be seen out."""
+"""Reads image files, bytes, arrays and Pillow images, with their EXIF orientation applied."""
 
 from __future__ import annotations
 
@@ -26,15 +26,15 @@ from radialbeams.images.picture import (
 from radialbeams.images.sixteen_bit import SixteenBit, joined, raw_mode, readings, with_key_clear
 from radialbeams.limits import DEFAULT, Limits
 
-# Those that Pillow always has in memory come first. None of them starts another program, as
+# Formats whose plugins Pillow always loads come first. None of them starts another program, as
 # PostScript would.
 FORMATS = ("JPEG", "PNG", "GIF", "BMP", "PPM", "WEBP", "TIFF", "AVIF", "JPEG2000", "ICO")
 NAMES = "JPEG, PNG, WebP, TIFF, GIF, BMP, AVIF, JPEG 2000, PPM"
 SHOWN = ("icc_profile", "dpi", "exif", "xmp", "comment")  # as Pillow names them
 COLOUR_MODES = ("RGB", "RGBA", "CMYK")  # eight bits a channel, in Pillow
 KEPT_MODES = ("L", "LA", "RGB", "RGBA", "CMYK", "I;16")
-# Pillow decodes an image when its pixels are first asked for, and moves about in its file. The
-# caller's own may be shared by threads; those that are opened here are not.
+# Pillow decodes an image when its pixels are first used, and seeks in its file. A caller's image
+# may be shared between threads; images that are opened here are not.
 _CALLERS_IMAGES = Lock()
 
 
@@ -80,7 +80,7 @@ def read_small(
 
 @contextmanager
 def _opened(source: Source, first_frame: bool, limits: Limits) -> Iterator[Image.Image]:
-    """The image with only its header read; a file that was opened here is closed here."""
+    """The image with only its header read. Files that are opened here are closed at the end."""
     if isinstance(source, np.ndarray):
         yield image_of(source)
     elif isinstance(source, Image.Image):
@@ -90,7 +90,7 @@ def _opened(source: Source, first_frame: bool, limits: Limits) -> Iterator[Image
         with _stream(source, limits) as stream:
             count = stream.seek(0, SEEK_END)
             if not count:
-                raise ImageError("It is empty: 0 bytes. Get it again from where it came from.")
+                raise ImageError("It is empty: 0 bytes. Get a fresh copy.")
             budget.check_file(count, limits)
             stream.seek(0)
             with Image.open(stream, formats=FORMATS) as image:
@@ -102,7 +102,7 @@ def _opened(source: Source, first_frame: bool, limits: Limits) -> Iterator[Image
 
 @contextmanager
 def _at_first_frame(image: Image.Image) -> Iterator[Image.Image]:
-    """The caller's image, which stands afterwards where it stood."""
+    """The caller's image at its first frame; afterwards it is at its own frame again."""
     place = image.tell()
     if not place:
         yield image
@@ -149,7 +149,7 @@ def _content(image: Image.Image) -> bytes:
 
 
 def _is_lossless(stream: Any) -> bool:
-    """Whether a WebP's pixels are in a chunk of the kind that loses nothing."""
+    """Whether a WebP is compressed without loss."""
     stream.seek(12)
     while len(head := stream.read(8)) == 8:
         kind, length = head[:4], int.from_bytes(head[4:], "little")
@@ -160,7 +160,7 @@ def _is_lossless(stream: Any) -> bool:
 
 
 def _allowed(image: Image.Image, first_frame: bool) -> Image.Image:
-    # A camera's MPO holds one picture, and beside it what only its own software uses.
+    # An MPO of a camera holds one photo, and previews or a second view.
     several = getattr(image, "is_animated", False) and image.format != "MPO"
     if several and not first_frame:
         raise ImageError(
@@ -172,7 +172,7 @@ def _allowed(image: Image.Image, first_frame: bool) -> Image.Image:
 
 @contextmanager
 def _in_plain_words(limits: Limits) -> Iterator[None]:
-    """Whatever goes wrong with an image is an ImageError. Pillow raises nearly anything."""
+    """Turns every error about an image into an ImageError. Pillow raises many types."""
     try:
         yield
     except ImageError:
@@ -198,13 +198,13 @@ def _in_plain_words(limits: Limits) -> Iterator[None]:
 
 
 def _why(error: Exception) -> str:
-    """What Pillow says, on one line; an error of the system might name the path."""
+    """Pillow's message on one line, without system errors, which may contain the path."""
     text = "" if isinstance(error, OSError) and error.filename else str(error)
     line = text.strip().split("\n")[0].rstrip(".")
     return f" ({line})" if line else ""
 
 
-# --- as it is meant to be seen -----------------------------------------------------------------
+# --- orientation and modes --------------------------------------------------------------------
 
 
 def _upright(image: Image.Image) -> Image.Image:
@@ -213,7 +213,7 @@ def _upright(image: Image.Image) -> Image.Image:
 
 
 def _kept_mode(image: Image.Image) -> Image.Image:
-    """In a mode that can be turned; palettes and single bits cannot."""
+    """The image in a mode that can be turned; palettes and single bits cannot."""
     if image.mode == "F":
         raise _floats()
     if image.mode in KEPT_MODES and "transparency" not in image.info:
@@ -236,13 +236,13 @@ def _eight_bit_colour(image: Image.Image) -> Image.Image:
 
 
 def _sixteen_bit_colour(image: Image.Image) -> str:
-    """How Pillow would read colour that has more bits than it keeps; "" for any other."""
+    """Pillow's raw mode of colour with sixteen bits a channel; "" for any other image."""
     raw = raw_mode(image)
     return raw if ";16" in raw and image.mode in COLOUR_MODES else ""
 
 
 def _deep(image: Image.Image, raw: str) -> SixteenBit | None:
-    """The picture with sixteen bits a channel, as it is meant to be seen."""
+    """The pixels with sixteen bits a channel, with their EXIF orientation applied."""
     images = readings(image, raw)
     if not images:
         return None

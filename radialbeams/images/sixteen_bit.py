@@ -1,7 +1,7 @@
 """Colour with sixteen bits a channel: Pillow has no mode for it, so numpy holds it.
 
-Pillow decodes such files, but of every two bytes it keeps the upper one. Told that the bytes lie
-the other way round it keeps the lower one, so two readings give all sixteen bits.
+Pillow decodes such files, but keeps only the upper of every two bytes. With the byte order swapped
+it keeps the lower one, so two readings give all sixteen bits.
 """
 
 from __future__ import annotations
@@ -22,11 +22,11 @@ SixteenBit = NDArray[np.uint16]  # (H, W, C) with 2, 3 or 4 channels
 
 _SWAPPED = {"B": "L", "L": "B", "N": "B" if sys.byteorder == "little" else "L"}
 _WIDTH, _BITS, _PHOTOMETRIC, _SAMPLES, _EXTRA = 256, 258, 262, 277, 338  # TIFF's tags
-_SUBTRACT_LEFT = 1  # PNG's number of a filter: what is stored is the difference to the left pixel
+_SUBTRACT_LEFT = 1  # PNG's filter that stores the difference to the left pixel
 
 
 def raw_mode(image: Image.Image) -> str:
-    """How a channel lies in the file, as in "RGB;16B"; "" once the pixels have been decoded."""
+    """Pillow's raw mode of the file, such as "RGB;16B"; "" once the pixels are decoded."""
     tiles = getattr(image, "tile", None) or []
     if not tiles:
         return ""
@@ -53,7 +53,7 @@ def readings(image: Image.Image, raw: str) -> list[Image.Image]:
 
 
 def joined(images: Sequence[Image.Image]) -> SixteenBit:
-    """What `readings` gave, as numbers."""
+    """The images of `readings` as one array."""
     pixels = [np.asarray(image).astype(np.uint16) for image in images]
     if len(pixels) == 1:
         pixels = [pixels[0][:, :, 0::2], pixels[0][:, :, 1::2]]
@@ -61,7 +61,7 @@ def joined(images: Sequence[Image.Image]) -> SixteenBit:
 
 
 def with_key_clear(pixels: SixteenBit, key: object) -> SixteenBit:
-    """RGB with alpha where a PNG names one colour that stands for nothing."""
+    """Adds alpha where a PNG names one colour as transparent."""
     clear = (pixels == np.array(key, np.uint16)).all(2, keepdims=True)
     return np.concatenate((pixels, np.where(clear, 0, 65535).astype(np.uint16)), axis=2)
 
@@ -82,11 +82,11 @@ def _with_raw(options: object, raw: str) -> tuple[object, ...] | str:
     return (raw, *options[1:]) if isinstance(options, tuple) else raw
 
 
-# --- out ---------------------------------------------------------------------------------------
+# --- writing -----------------------------------------------------------------------------------
 
 
 def sixteen_bit_png(pixels: SixteenBit, shell: bytes) -> bytes:
-    """A PNG of these pixels with all else that is in `shell`, a PNG of the same size in 8 bits."""
+    """A PNG of these pixels with the metadata of `shell`, an 8-bit PNG of the same size."""
     chunks, written = [shell[:8]], False
     for kind, body in png.chunks(shell):
         if kind == b"IHDR":
@@ -100,12 +100,12 @@ def sixteen_bit_png(pixels: SixteenBit, shell: bytes) -> bytes:
 
 
 def as_gray(pixels: SixteenBit) -> Image.Image:
-    """The channels beside each other in one wide gray image, which Pillow can write."""
+    """The channels interleaved in one wide gray image, which Pillow can write."""
     return Image.fromarray(pixels.reshape(len(pixels), -1))
 
 
 def sixteen_bit_tiff(pixels: SixteenBit, shell: bytes) -> bytes:
-    """A TIFF of these pixels out of one of `as_gray`: the same bytes, described otherwise.
+    """A TIFF of these pixels from one of `as_gray`: the same data with other tags.
 
     The directory needs more room than it has, so a new one stands at the end.
     """
@@ -116,7 +116,7 @@ def sixteen_bit_tiff(pixels: SixteenBit, shell: bytes) -> bytes:
     entries = {struct.unpack_from("<H", shell, one)[0]: shell[one : one + 12] for one in places}
     shell += bytes(len(shell) % 2)
     bits = struct.pack(f"<{channels}H", *[16] * channels)
-    # Up to four bytes stand in the entry itself.
+    # Values of up to four bytes are stored in the entry itself.
     value = bits if len(bits) <= 4 else struct.pack("<I", len(shell))
     entries[_WIDTH] = struct.pack("<HHII", _WIDTH, 4, 1, width)
     entries[_BITS] = struct.pack("<HHI", _BITS, 3, channels) + value

@@ -12,19 +12,19 @@ from radialbeams.images.metadata import png_info, same_space, tiff_tags, with_ca
 from radialbeams.images.picture import ImageError, Picture, eight_bits
 from radialbeams.images.sixteen_bit import as_gray, sixteen_bit_png, sixteen_bit_tiff
 
-QUALITY = 95  # of JPEG, WebP and AVIF: turning is to cost no more than it must
+QUALITY = 95  # of JPEG, WebP and AVIF
 NO_ALPHA = ("JPEG", "BMP", "PPM")
-BACKGROUND = "white"  # what transparent parts are laid on there, unless a colour is named
-ONLY_RGB = ("PNG", "WEBP", "GIF", "BMP", "PPM", "AVIF", "JPEG2000", "ICO")  # no inks
+BACKGROUND = "white"  # default colour behind transparent parts in these formats
+ONLY_RGB = ("PNG", "WEBP", "GIF", "BMP", "PPM", "AVIF", "JPEG2000", "ICO")  # no CMYK
 SIXTEEN_BITS = ("PNG", "TIFF", "JPEG2000", "PPM")
-# Those that Pillow writes again; fax compressions hold single bits only.
+# Those that Pillow can write; fax compressions hold single bits only.
 TIFF_COMPRESSIONS = ("raw", "tiff_lzw", "tiff_adobe_deflate", "packbits", "jpeg")
-# What a JPEG's segments hold.
+# Most bytes that fit into a segment of a JPEG.
 LONGEST = {"exif": 65533, "xmp": 65504, "comment": 65533}
 
 
 def encode(picture: Picture, format: str | None = None, *, quality: int | None = None) -> bytes:
-    """The file's bytes: in the format it came in, or PNG. The same picture, the same bytes.
+    """The bytes of a file in the picture's own format, or PNG; deterministic.
 
     Where a format has no alpha, transparent parts are laid on the colour that the picture was
     turned with, or on white.
@@ -65,7 +65,7 @@ def _saved(image: Image.Image, name: str, options: dict[str, Any]) -> bytes:
 
 
 def _check_depth(picture: Picture, name: str) -> None:
-    """Eight bits are written only where the format that was asked for has no more."""
+    """Refuses to reduce sixteen bits to eight in a format that could hold sixteen."""
     if name not in SIXTEEN_BITS:
         return
     if picture.reduced:
@@ -81,7 +81,7 @@ def _check_depth(picture: Picture, name: str) -> None:
 
 
 def _writable(picture: Picture, name: str) -> Image.Image:
-    """In a mode that the format holds."""
+    """The image in a mode that the format supports."""
     image = picture.image
     if name in NO_ALPHA and image.mode in ("LA", "RGBA"):
         if picture.background == "transparent":
@@ -95,7 +95,7 @@ def _writable(picture: Picture, name: str) -> Image.Image:
 
 
 def _laid_on(colour: str, image: Image.Image) -> Image.Image:
-    """Without alpha; gray stays gray."""
+    """The image without alpha, on a background; gray stays gray."""
     below = Image.new("RGBA", image.size, colour)
     laid = Image.alpha_composite(below, image.convert("RGBA"))
     return laid.convert("L" if image.mode == "LA" else "RGB")
