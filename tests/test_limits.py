@@ -280,6 +280,14 @@ def test_a_run_with_raised_limits_goes_on(tmp_path: Path) -> None:
         assert [outcome.action for outcome in run.outcomes] == ["turned"]
 
 
+def test_an_output_that_exceeds_the_limits_of_inputs_gets_its_thumbnail(tmp_path: Path) -> None:
+    path = face(tmp_path / "a.png", 45)  # the canvas nearly doubles
+    job = Job(FACES, turns=True, min_confidence=0, thumbnails=1, limits=Limits(pixels=128 * 128))
+    with batch.unjournaled(job, Plan((str(path),)), 1) as run:
+        (outcome,) = run.outcomes
+    assert outcome.error is None and outcome.after is not None
+
+
 def test_arrays_and_images_have_no_file_to_limit() -> None:
     array = np.zeros((20, 30, 3), np.uint8)
     assert read(array, limits=Limits(file_size=1)).image.size == (30, 20)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import stat
 from base64 import b64encode
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from io import BytesIO
 from typing import Any, Literal
 
@@ -164,7 +164,9 @@ def made(data: bytes, answer: Answer, job: Job) -> tuple[Action, bytes]:
 
 def thumbnail(data: bytes, job: Job) -> str:
     """A data URI; small pictures are not enlarged."""
-    small = images.read_small(data, THUMBNAIL, first_frame=job.first_frame, limits=job.limits)
+    # An output on an enlarged canvas may exceed the limits that its input met.
+    most = Limits(*(8 * value for value in astuple(job.limits)))
+    small = images.read_small(data, THUMBNAIL, first_frame=job.first_frame, limits=most)
     small.thumbnail((THUMBNAIL, THUMBNAIL))
     stream = BytesIO()
     small.save(stream, "WEBP", quality=70, method=2)

@@ -20,6 +20,8 @@ from radialbeams.images.metadata import TIFF_LAYOUT
 Entry = tuple[str, bytes]  # a name for people, and a digest where the bytes must be the same
 TRAILER = "the data after the end of the image"
 _JPEG2000_IMAGE = (b"jP  ", b"ftyp", b"jp2h", b"jp2c")
+# Transparency is part of the image; the others are kept where they fit its new mode.
+_PNG_HINTS = (b"tRNS", b"sBIT", b"bKGD")
 _AVIF_IMAGE = (b"av01", b"grid", b"Exif", b"mime")
 
 
@@ -115,7 +117,7 @@ def _label(body: bytes) -> str:
 def _png(data: bytes) -> Iterator[Entry]:
     found = set()
     for kind, body in png.chunks(data):
-        if not kind.isalpha() or kind[:1].isupper() or kind in png.STALE or kind == b"tRNS":
+        if not kind.isalpha() or kind[:1].isupper() or kind in png.STALE or kind in _PNG_HINTS:
             continue
         if kind in png.WRITTEN or png.is_profile(kind, body):
             found.add(_png_profile(kind, body))
