@@ -16,6 +16,7 @@ from PIL import Image
 
 from radialbeams import images, zoo
 from radialbeams.images import Corners, ImageError, Source
+from radialbeams.limits import DEFAULT, Limits
 from radialbeams.posterior import Answer, read_posterior, read_posteriors, read_unit, rounded
 
 BATCH = 64
@@ -46,12 +47,18 @@ class Canonicalizer:
     """
 
     def __init__(
-        self, model: str | Path = zoo.DEFAULT, *, threads: int = 0, refine: int = 1
+        self,
+        model: str | Path = zoo.DEFAULT,
+        *,
+        threads: int = 0,
+        refine: int = 1,
+        limits: Limits = DEFAULT,
     ) -> None:
         if refine < 1:
             raise ValueError(f"refine counts views and is at least 1; got {refine}.")
         found = zoo.find(model)
         self.name, self.card, self.refine = found.name, found.card, refine
+        self.limits = limits
         self._session = _session(found, threads)
 
     @property
@@ -95,13 +102,13 @@ class Canonicalizer:
         sources = list(image) if isinstance(image, list) else [image]
         for number, source in enumerate(sources):
             with _named(sources, number):
-                sources[number] = _kept(source)
+                sources[number] = _kept(source, self.limits)
         answers = self.answers(sources, first_frame=first_frame)
         found = []
         for number, (source, answer) in enumerate(zip(sources, answers, strict=True)):
             angle = rounded(answer)
             with _named(sources, number):
-                turned = _turned(source, -angle, corners, fill, first_frame)
+                turned = _turned(source, -angle, corners, fill, first_frame, self.limits)
             found.append(
                 Canonicalization(
                     turned, angle, answer.confidence, answer.symmetry, answer.posterior
@@ -123,7 +130,9 @@ class Canonicalizer:
     def view(self, source: Source, *, first_frame: bool = False) -> NDArray[np.float32]:
         """What the model sees of a picture: (C, S, S), or (k, C, S, S) with `refine` = k."""
         config = self.card["config"]
-        small = images.read_small(source, self.parent_size, first_frame=first_frame)
+        small = images.read_small(
+            source, self.parent_size, first_frame=first_frame, limits=self.limits
+        )
         views = images.looks(
             small,
             self.card["protocol"],
@@ -267,18 +276,23 @@ def _named(sources: Sequence[Any], number: int) -> Iterator[None]:
         raise
 
 
-def _kept(source: Any) -> Any:
+def _kept(source: Any, limits: Limits) -> Any:
     """A file is read here, since a pipe can be read only once; its bytes stand for it."""
-    return BytesIO(images.content_of(source)) if hasattr(source, "read") else source
+    return BytesIO(images.content_of(source, limits)) if hasattr(source, "read") else source
 
 
 def _turned(
-    source: Any, degrees: float, corners: Corners, fill: str | None, first_frame: bool
+    source: Any,
+    degrees: float,
+    corners: Corners,
+    fill: str | None,
+    first_frame: bool,
+    limits: Limits,
 ) -> Any:
     if isinstance(source, np.ndarray):
         return images.turn(source, degrees, corners=corners, fill=fill)
     content = source.getvalue() if isinstance(source, BytesIO) else source
-    picture = images.read(content, first_frame=first_frame)
+    picture = images.read(content, first_frame=first_frame, limits=limits)
     turned = images.turn(picture, degrees, corners=corners, fill=fill)
     if isinstance(source, str | Path | Image.Image):
         return turned.image

@@ -15,7 +15,7 @@ import pytest
 from PIL import Image
 
 from radialbeams import batch, images, zoo
-from radialbeams.batch import Job, Outcome, Plan, crew, landing
+from radialbeams.batch import Job, Outcome, Plan, landing, pool
 from radialbeams.batch.job import action_for, made, unchanged
 from radialbeams.batch.plan import BATCH
 from radialbeams.batch.walk import RUN_FOLDER
@@ -154,7 +154,7 @@ BREAKING = """
 import os, signal, time
 from radialbeams.batch import worker
 from radialbeams.canonicalizer import Canonicalizer
-worker.SECONDS, worker.PATIENCE = 0.2, 1
+worker.SECONDS = 0.2
 view = Canonicalizer.view
 
 def breaking(self, path, **options):
@@ -177,7 +177,8 @@ worker.main()
 def test_a_worker_that_dies_is_replaced_and_its_file_has_failed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(crew, "COMMAND", [sys.executable, "-c", BREAKING])
+    monkeypatch.setattr(pool, "COMMAND", [sys.executable, "-c", BREAKING])
+    monkeypatch.setattr(pool, "FILE", 3.0)
     for name in ("1", "2-crash", "3", "4-hang", "5", "6-circles", "7-mistake", "8"):
         face(tmp_path / "in" / f"{name}.png")
     found = carried_out(Plan((str(tmp_path / "in"),), folder=tmp_path / "out"))
@@ -214,7 +215,7 @@ def test_a_damaged_model_leaves_nothing_behind(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
     digest = hashlib.sha256((tmp_path / "mine.onnx").read_bytes()).hexdigest()
     card.write_text(json.dumps({**shipped.card, "sha256": {"onnx": digest}}))
-    with pytest.raises(batch.CrewError, match="no ONNX model"):
+    with pytest.raises(batch.PoolError, match="no ONNX model"):
         carried_out(plan, replace(TURNING, model=str(tmp_path / "mine.onnx")))
     assert everything(tmp_path / "out") == {}
     assert len(carried_out(plan)) == 1
@@ -232,9 +233,18 @@ def test_a_worker_imports_nothing_from_where_it_was_started(
 def test_workers_that_cannot_start_stop_the_run_with_a_sentence(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(crew, "COMMAND", [sys.executable, "-c", "raise SystemExit(3)"])
+    monkeypatch.setattr(pool, "COMMAND", [sys.executable, "-c", "raise SystemExit(3)"])
     plan = Plan((str(face(tmp_path / "a.png")),), folder=tmp_path / "out")
-    with pytest.raises(batch.CrewError, match="exit code 3"):
+    with pytest.raises(batch.PoolError, match="exit code 3"):
+        carried_out(plan)
+
+
+def test_a_system_that_starts_no_process_stops_the_run_with_a_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pool, "COMMAND", [str(tmp_path / "missing")])
+    plan = Plan((str(face(tmp_path / "a.png")),), folder=tmp_path / "out")
+    with pytest.raises(batch.PoolError, match=r"No worker could be started \(No such file"):
         carried_out(plan)
 
 

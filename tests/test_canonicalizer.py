@@ -20,6 +20,7 @@ from radialbeams.canonicalizer import BATCH, _loaded
 from radialbeams.demo import PICTURES
 from radialbeams.images import ImageError, read, turn
 from radialbeams.images.views import paper_view
+from radialbeams.limits import DEFAULT
 from radialbeams.nn.angles import from_unit
 from radialbeams.posterior import Answer
 from radialbeams.training.weights import load_model
@@ -143,6 +144,7 @@ def test_an_unknown_model_is_refused_with_the_names() -> None:
 
 def test_a_gray_model_sees_one_channel(turned: list[Image.Image]) -> None:
     gray = Canonicalizer.__new__(Canonicalizer)
+    gray.limits = DEFAULT
     gray.refine = 1
     for name, size in (("paper", 182), ("leakfree", 57)):
         protocol = {"name": name, "parent_size": 128}

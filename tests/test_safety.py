@@ -170,8 +170,10 @@ def test_runs_in_nested_folders_exclude_each_other(tmp_path: Path, first: str, s
         assert other.stderr is not None and b"Waiting for another run" in other.stderr.readline()
         assert contents(tmp_path) == before
         assert [outcome.error for outcome in run.outcomes] == [None] * (BATCH + 1)
-    said, _ = other.communicate(timeout=60)
-    assert other.returncode == 0 and len(said.splitlines()) == BATCH + 2
+        turned = contents(tmp_path)
+    said, why = other.communicate(timeout=60)
+    assert (other.returncode, said) == (1, b"") and b"may have turned these files already" in why
+    assert contents(tmp_path) == turned  # each file once
     assert not [path for path in tmp_path.rglob(".*")]
 
 
@@ -357,9 +359,9 @@ worker.main()
 
 
 def test_a_worker_that_dies_leaves_no_part(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from radialbeams.batch import crew
+    from radialbeams.batch import pool
 
-    monkeypatch.setattr(crew, "COMMAND", [sys.executable, "-c", DYING])
+    monkeypatch.setattr(pool, "COMMAND", [sys.executable, "-c", DYING])
     for number in range(4):
         face(tmp_path / "in" / f"{number}.png", 40 + number)
     found = all_done(Plan((str(tmp_path / "in"),), folder=tmp_path / "out"), TURNING)

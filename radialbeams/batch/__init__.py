@@ -1,22 +1,25 @@
-"""Many files: a plan, workers that carry it out, and a journal from which a killed run goes on."""
+"""Many files: a plan, a pool of workers, and a journal from which a killed run resumes.
 
-from radialbeams.batch.crew import CrewError
+Whatever depends on the operating system is in `system`.
+"""
+
 from radialbeams.batch.job import MAX_UPRIGHT, Job, Outcome, refusal, thresholds_of
 from radialbeams.batch.landing import OutputError
 from radialbeams.batch.locks import JournalError
 from radialbeams.batch.plan import OUTPUTS, Plan, PlanError, plan_for
+from radialbeams.batch.pool import PoolError
 from radialbeams.batch.run import Run, journaled, piped, unjournaled
 
 __all__ = [
     "MAX_UPRIGHT",
     "OUTPUTS",
-    "CrewError",
     "Job",
     "JournalError",
     "Outcome",
     "OutputError",
     "Plan",
     "PlanError",
+    "PoolError",
     "Run",
     "journaled",
     "piped",

@@ -1,40 +1,42 @@
-"""What is done to each picture, and what came of it."""
+"""What a run does to each picture, and the outcome."""
 
 from __future__ import annotations
 
 import os
 import stat
 from base64 import b64encode
-from dataclasses import dataclass, replace
+from dataclasses import astuple, dataclass, replace
 from io import BytesIO
 from typing import Any, Literal
 
 from radialbeams import images
+from radialbeams.limits import DEFAULT, Limits
 from radialbeams.posterior import Answer, Thresholds, decided, rounded
 
 Action = Literal["turned", "left", "unsure", "exists"]
 
-# Where the model's card says nothing better.
-MIN_ANGLE = 1.0  # degrees; nobody sees less, and turning costs a little sharpness
+# Defaults where the model's card has none.
+MIN_ANGLE = 1.0  # degrees; less is invisible, and turning costs some sharpness
 MIN_CONFIDENCE = 0.5
-MAX_UPRIGHT = 1.0  # any chance that a picture is upright already will do
+MAX_UPRIGHT = 1.0  # no limit on the chance that a picture is upright already
 THUMBNAIL = 160  # pixels
 JPEG = b"\xff\xd8"
 
 
 @dataclass(frozen=True)
 class Job:
-    """The settings of a run; each of them changes what comes out."""
+    """The settings of a run; all but the limits change the outputs."""
 
     model: str
     refine: int = 1
     first_frame: bool = False
-    turns: bool = False  # else only the angle is asked for
+    turns: bool = False  # else only angles are estimated
     writes: bool = False  # else a dry run
     in_place: bool = False
+    force: bool = False  # in place, also where something would be lost
     overwrite: bool = False
     snap: bool = False  # to the nearest quarter turn
-    exif: bool = False  # by a JPEG's orientation tag and in no other way
+    exif: bool = False  # only by the orientation tag of a JPEG
     corners: images.Corners = "expand"
     fill: str | None = None
     min_confidence: float = MIN_CONFIDENCE
@@ -42,21 +44,28 @@ class Job:
     max_upright: float = MAX_UPRIGHT
     quality: int | None = None
     format: str | None = None
-    thumbnails: int = 0  # how many of the pictures are kept small, before and after
+    thumbnails: int = 0  # how many of the pictures get thumbnails, before and after
+    limits: Limits = DEFAULT  # the only setting that an unfinished run may change
+
+    @classmethod
+    def from_fields(cls, fields: dict[str, Any]) -> Job:
+        """The inverse of `dataclasses.asdict`."""
+        return cls(**{**fields, "limits": Limits(**fields["limits"])})
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What came of one file: an answer and an action, or an error in a sentence."""
+    """The result for one file: an answer and an action, or an error in a sentence."""
 
     path: str
     out: str | None = None
     angle_ccw: float | None = None  # degrees in [0, 360), two decimals
     confidence: float | None = None
     symmetry: int | None = None
-    action: Action | None = None  # None where only the angle was asked for
+    action: Action | None = None  # None where only angles are estimated
     error: str | None = None
     sha256: str | None = None  # of the output that was made
+    lost: str | None = None  # what was in the input and is not in the output
     before: str | None = None  # thumbnails, as data URIs
     after: str | None = None
     source: str | None = None  # in place: the stamp of the file that was read
@@ -78,7 +87,8 @@ class Outcome:
         }
         if self.action is None:
             return {"path": self.path, **found}
-        return {"path": self.path, "out": self.out, **found, "action": self.action}
+        lost = {} if self.lost is None else {"lost": self.lost}
+        return {"path": self.path, "out": self.out, **found, "action": self.action, **lost}
 
 
 def thresholds_of(card: dict[str, Any]) -> Thresholds:
@@ -88,14 +98,14 @@ def thresholds_of(card: dict[str, Any]) -> Thresholds:
 
 
 def refusal(path: str) -> str | None:
-    """Why a path is not even opened: reading from a pipe or a device may never end."""
+    """Why a path must not be opened: reading a pipe or a device may never end."""
     try:
         mode = os.stat(path).st_mode
     except OSError:
-        return None  # reading it fails with the reason
+        return None  # opening it raises the reason
     if stat.S_ISREG(mode) or stat.S_ISDIR(mode):
         return None
-    return "It is a pipe or a device and no file. Say - to read from standard input."
+    return "It is a pipe or a device, not a file. Use - to read from standard input."
 
 
 def outcome_of(path: str, out: str | None, answer: Answer) -> Outcome:
@@ -109,34 +119,45 @@ def action_for(answer: Answer, job: Job) -> Action:
 
 
 def upright(data: bytes, angle: float, job: Job) -> bytes:
-    """The file turned back by its angle; by a quarter turn without any loss, if it can be."""
+    """The file turned back by its angle; quarter turns of a JPEG only change a tag."""
     if job.snap and data.startswith(JPEG) and job.format in (None, "jpeg"):
         return images.set_orientation(data, round(_back(angle, job) / 90))
     if job.exif:
-        raise images.ImageError("Only a JPEG has the tag that --exif sets. Say --snap 90 instead.")
-    picture = images.read(data, first_frame=job.first_frame)
-    if job.in_place and picture.more:
+        raise images.ImageError("Only a JPEG has the tag that --exif sets. Use --snap 90 instead.")
+    picture = images.read(data, first_frame=job.first_frame, limits=job.limits)
+    if job.in_place and picture.more and not job.force:
         raise images.ImageError(
-            "It holds several pictures, and only the first would be left. Name an output with -o."
+            "It holds several pictures, and only the first would be left. Name an output with -o, "
+            "or add --force to lose the others."
         )
     turned = images.turn(picture, _back(angle, job), corners=job.corners, fill=job.fill)
     return images.encode(turned, job.format, quality=job.quality)
 
 
+def lost(before: bytes, after: bytes, job: Job) -> str | None:
+    """What a turned file no longer holds; in place that is refused."""
+    names = ", ".join(images.missing(before, after))
+    if names and job.in_place and not job.force:
+        raise images.ImageError(
+            f"In place it would lose {names}. Name an output with -o, or add --force to lose it."
+        )
+    return names or None
+
+
 def unchanged(data: bytes, job: Job) -> bytes:
-    """The same bytes, unless another format was asked for."""
+    """The same bytes, or the picture in another format if the job has one."""
     if job.format is None:
         return data
-    picture = images.read(data, first_frame=job.first_frame)
+    picture = images.read(data, first_frame=job.first_frame, limits=job.limits)
     if picture.format == job.format.upper():
         return data
-    # A format without alpha lays the picture on the colour that was named.
+    # The background in formats without alpha.
     picture = replace(picture, background=job.fill)
     return images.encode(picture, job.format, quality=job.quality)
 
 
 def made(data: bytes, answer: Answer, job: Job) -> tuple[Action, bytes]:
-    """What is done to a file, and its bytes afterwards."""
+    """The action for a file, and its bytes afterwards."""
     action = action_for(answer, job)
     if action == "turned":
         return action, upright(data, rounded(answer), job)
@@ -144,8 +165,10 @@ def made(data: bytes, answer: Answer, job: Job) -> tuple[Action, bytes]:
 
 
 def thumbnail(data: bytes, job: Job) -> str:
-    """A data URI; small pictures are as large as they are."""
-    small = images.read_small(data, THUMBNAIL, first_frame=job.first_frame)
+    """A data URI; small pictures are not enlarged."""
+    # An output on an enlarged canvas may exceed the limits that its input met.
+    most = Limits(*(8 * value for value in astuple(job.limits)))
+    small = images.read_small(data, THUMBNAIL, first_frame=job.first_frame, limits=most)
     small.thumbnail((THUMBNAIL, THUMBNAIL))
     stream = BytesIO()
     small.save(stream, "WEBP", quality=70, method=2)

@@ -65,6 +65,11 @@ class Journal:
     def lock(self) -> int:
         return self._file.fileno()
 
+    @property
+    def waited_for(self) -> Path | None:
+        """The folder of another run that had to end before this one could begin."""
+        return self._claims[0].after
+
     def is_in(self, folder: str) -> bool:
         """Whether the run of that folder is this one."""
         own = {os.path.realpath(claim.folder) for claim in self._claims}

@@ -10,7 +10,6 @@ import errno
 import hashlib
 import os
 import secrets
-import shutil
 import stat
 import time
 from collections.abc import Callable, Iterator
@@ -18,7 +17,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from radialbeams.batch import system
+from radialbeams.batch import attributes, system
 from radialbeams.batch.job import Outcome
 from radialbeams.batch.plan import Item
 from radialbeams.batch.sources import CHANGED, stamp_of
@@ -65,7 +64,9 @@ def part_of(out: str, token: str | None) -> str:
     return os.path.join(folder, f".{digest[: 16 if token is None else 32]}.{PART}")
 
 
-def stage(data: bytes, out: str, part: str, like: str | None = None) -> None:
+def stage(
+    data: bytes, out: str, part: str, like: str | None = None, *, force: bool = False
+) -> None:
     """Writes beside the place that the output will take, to the disk and not only to memory."""
     if os.path.isdir(out):
         raise IsADirectoryError(errno.EISDIR, "There is a folder where its output would go", out)
@@ -76,8 +77,8 @@ def stage(data: bytes, out: str, part: str, like: str | None = None) -> None:
         try:
             _write_new(data, part, private=like is not None)
             if like is not None:
-                shutil.copymode(like, part)
-        except OSError:
+                attributes.copy(like, part, force=force)
+        except (OSError, attributes.AttributesError):
             discard(part)
             raise
 

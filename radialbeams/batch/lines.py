@@ -136,6 +136,7 @@ CHECKS: dict[str, Callable[[Any], bool]] = {
     "symmetry": _or_none(lambda value: type(value) is int and 0 <= value < 1_000_000),
     "action": _or_none(lambda value: isinstance(value, str) and value in get_args(Action)),
     "error": _or_none(_is_text),
+    "lost": _or_none(_is_text),
     "sha256": _or_none(_matches("[0-9a-f]{64}")),
     "before": _or_none(_matches("data:image/webp;base64,[A-Za-z0-9+/=]*")),
     "after": _or_none(_matches("data:image/webp;base64,[A-Za-z0-9+/=]*")),

@@ -14,7 +14,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from io import FileIO
 from pathlib import Path
 
@@ -39,6 +39,7 @@ class Claim:
     folder: Path
     file: FileIO
     is_new: bool  # there was no journal before
+    after: Path | None = None  # the folder of another run that had to end first
 
     def give_up(self) -> None:
         """Removes the journal, too, unless it is an unfinished run's."""
@@ -55,15 +56,18 @@ def claim(home: Path, others: Sequence[Path] = ()) -> list[Claim]:
     def is_taken() -> Path | None:
         return _try(_outermost([home, *others]), held)
 
-    _wait(is_taken)
+    waited_for = _wait(is_taken)
     held.sort(key=lambda one: one.folder != home)
-    return held
+    return [replace(one, after=waited_for) for one in held]
 
 
-def wait_for(folders: Iterable[str | Path]) -> None:
-    """Until none of the runs in these folders is at work."""
+def wait_for(folders: Iterable[str | Path]) -> Path | None:
+    """Until none of the runs in these folders is at work; the last that had to end, or None."""
+    waited_for = None
     for folder in map(Path, folders):
-        _wait(lambda folder=folder: folder if _is_active(folder) else None)  # type: ignore[misc]
+        taken = _wait(lambda folder=folder: folder if _is_active(folder) else None)  # type: ignore[misc]
+        waited_for = taken or waited_for
+    return waited_for
 
 
 def forget(claim: Claim) -> None:
@@ -80,9 +84,11 @@ def forget(claim: Claim) -> None:
     claim.file.close()
 
 
-def _wait(is_taken: Callable[[], Path | None]) -> None:
-    began, warned = time.monotonic(), False
+def _wait(is_taken: Callable[[], Path | None]) -> Path | None:
+    """The folder that was waited for last; None where none was taken."""
+    began, warned, last = time.monotonic(), False, None
     while (taken := is_taken()) is not None:
+        last = taken
         waited = time.monotonic() - began
         if waited > PATIENCE:
             raise JournalError(f"Another run is at work in {taken}. Let it finish first.")
@@ -90,6 +96,7 @@ def _wait(is_taken: Callable[[], Path | None]) -> None:
             warnings.warn(f"Waiting for another run in {taken} to end.", stacklevel=3)
             warned = True
         time.sleep(PAUSE)
+    return last
 
 
 def _outermost(folders: Sequence[Path]) -> list[Path]:

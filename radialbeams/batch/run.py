@@ -14,15 +14,16 @@ from typing import Any
 import radialbeams
 from radialbeams import zoo
 from radialbeams.batch.bounds import Bounds
-from radialbeams.batch.crew import Crew
 from radialbeams.batch.job import Job, Outcome, made, outcome_of
 from radialbeams.batch.journal import Journal
 from radialbeams.batch.landing import Rules, land, new_token, part_of, stage
-from radialbeams.batch.locks import wait_for
+from radialbeams.batch.locks import JournalError, wait_for
 from radialbeams.batch.plan import BATCH, Plan, batches
+from radialbeams.batch.pool import WorkerPool
 from radialbeams.batch.walk import Passed
 from radialbeams.canonicalizer import Canonicalizer
 from radialbeams.images import ImageError
+from radialbeams.limits import Limits
 
 
 @dataclass(frozen=True)
@@ -42,7 +43,7 @@ def piped(data: bytes, job: Job, path: str, out: Path | None) -> tuple[Outcome, 
     if out is not None and out.exists() and not job.overwrite:
         return Outcome(path, str(out), action="exists"), data
     try:
-        canonicalizer = Canonicalizer(job.model, refine=job.refine)
+        canonicalizer = Canonicalizer(job.model, refine=job.refine, limits=job.limits)
         (answer,) = canonicalizer.answers([data], first_frame=job.first_frame)
         outcome = outcome_of(path, None if out is None else str(out), answer)
         if not job.turns:
@@ -69,8 +70,8 @@ def unjournaled(job: Job, plan: Plan, workers: int) -> Iterator[Run]:
     # A plan with outputs is gone through before, since it may be refused.
     files = sum(1 for _ in plan.items()) if plan.writes else None
     passed = Passed()
-    with Crew(job, workers) as crew:
-        found = crew.outcomes(enumerate(batches(plan.items(passed))))
+    with WorkerPool(job, workers) as pool:
+        found = pool.outcomes(enumerate(batches(plan.items(passed))))
         outcomes = (outcome for batch in found for outcome in batch)
         yield Run(outcomes, files, left_out=passed.left_out)
 
@@ -113,21 +114,32 @@ def _begun(job: Job, plan: Plan, workers: int, journal: Journal) -> Run:
     added = journal.added(found) if journal.is_resumed else 0
     files = journal.fix_plan(plan.items(passed))
     if job.in_place:
-        wait_for(folder for folder in passed.runs if not journal.is_in(folder))
+        below = wait_for(folder for folder in passed.runs if not journal.is_in(folder))
+        _check_not_turned(journal, below)
     outcomes = _carried_out(job, journal, start, workers)
     return Run(outcomes, files, min(start * BATCH, files), added, passed.left_out)
+
+
+def _check_not_turned(journal: Journal, below: Path | None) -> None:
+    """In place, a run that begins when an overlapping one has ended would turn its files again."""
+    earlier = journal.waited_for or below
+    if earlier is not None and not journal.is_resumed:
+        raise JournalError(
+            f"Another run was at work in {earlier} and may have turned these files already. "
+            "Look at them, and run the command again if they still need it."
+        )
 
 
 def _carried_out(
     job: Job, journal: Journal, start: int, workers: int
 ) -> Generator[Outcome, None, None]:
     try:
-        with Crew(job, workers, lock=journal.lock) as crew:
-            for outcomes in crew.outcomes(journal.failed()):
+        with WorkerPool(job, workers, lock=journal.lock) as pool:
+            for outcomes in pool.outcomes(journal.failed()):
                 journal.record(outcomes, again=True)
             for outcomes in journal.done():
                 yield from outcomes
-            for outcomes in crew.outcomes(journal.batches(start)):
+            for outcomes in pool.outcomes(journal.batches(start)):
                 yield from journal.record(outcomes)
     except BaseException:
         journal.recover()  # stopped halfway, too, it leaves nothing half done
@@ -143,6 +155,6 @@ def _settings(job: Job, plan: Plan) -> dict[str, Any]:
         "inputs": list(plan.sources),
         "output": places[-1] or None,
         "working folder": os.getcwd() if relative else None,
-        **asdict(job),
+        **asdict(replace(job, limits=Limits())),  # raised limits may let failed files through
         "weights": zoo.find(job.model).card.get("sha256", {}).get("onnx"),
     }

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 
+from radialbeams import images
 from radialbeams.images import ImageError
+from radialbeams.limits import Limits
 
 CHANGED = "It changed while this run was at work, and was left as it is. Run the command again."
 
@@ -22,11 +24,11 @@ def stamp(path: str) -> str | None:
         return None
 
 
-def read_unchanged(path: str, before: str | None) -> bytes:
+def read_unchanged(path: str, before: str | None, limits: Limits) -> bytes:
     """The content of a file that has had the same stamp from `before` until now."""
     with open(path, "rb") as file:
         opened = stamp_of(os.fstat(file.fileno()))
-        content = file.read()
+        content = images.content_of(file, limits)
         if not before == opened == stamp_of(os.fstat(file.fileno())):
             raise ImageError(CHANGED)
     return content

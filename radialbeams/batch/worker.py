@@ -1,7 +1,8 @@
 """One worker: a process that takes batches from its standard input and answers on its output.
 
-It does what can go wrong. It says which file it is at before it touches it, so that if it dies its
-parent knows why; and if its parent dies, saying so fails and it stops as well.
+Everything that can crash, hang or exhaust the memory happens here. The worker reports each file
+before it opens it, so its parent knows which file killed it. If the parent dies, the next report
+fails and the worker stops.
 """
 
 from __future__ import annotations
@@ -17,8 +18,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
-from radialbeams.batch.job import Job, Outcome, made, outcome_of, refusal, thumbnail
+from radialbeams import images
+from radialbeams.batch import system
+from radialbeams.batch.attributes import AttributesError, check_links
+from radialbeams.batch.job import Job, Outcome, lost, made, outcome_of, refusal, thumbnail
 from radialbeams.batch.landing import OutputError, stage
 from radialbeams.batch.plan import Item
 from radialbeams.batch.sources import read_unchanged, stamp
@@ -27,19 +32,22 @@ from radialbeams.images import ImageError
 from radialbeams.posterior import Answer
 
 # Seconds of computing that one file may take: a second more for so many bytes, up to a minute.
-# A small file that would take longer has a decoder run in circles.
+# A decoder that needs longer for a small file is in an endless loop.
 SECONDS, BYTES_A_SECOND, MOST_SECONDS = 3.0, 8_000, 60.0
-PATIENCE = 60  # seconds by the clock, for what does not even compute
+# Seconds of computing for a call of the model, and for each view in it.
+MODEL_SECONDS, VIEW_SECONDS = 60.0, 1.0
 
 Say = Callable[[dict[str, Any]], None]
 
 
 class Worker:
-    """The steps of one batch: all views, all answers in one call of the model, all outputs."""
+    """The steps of a batch: all views, all answers in one call of the model, all outputs."""
 
     def __init__(self, job: Job, say: Say) -> None:
         self.job = job
-        self.canonicalizer = Canonicalizer(job.model, threads=1, refine=job.refine)
+        self.canonicalizer = Canonicalizer(
+            job.model, threads=1, refine=job.refine, limits=job.limits
+        )
         self._say = say
         self._stamps: dict[str, str | None] = {}  # of the files that were judged
 
@@ -53,8 +61,7 @@ class Worker:
             found.append(outcome)
             if view is not None:
                 views.append(view)
-        self._at_none()
-        answers = iter(self.canonicalizer.answers_from_views(np.stack(views)) if views else ())
+        answers = iter(self._answers(views))
         outcomes = []
         for number, (item, outcome) in enumerate(zip(items, found, strict=True)):
             if self.job.turns:
@@ -62,11 +69,19 @@ class Worker:
             outcomes.append(
                 outcome or self._outcome(item, next(answers), small=number < thumbnails)
             )
-        self._at_none()
+        system.limit_cpu(0)
         return outcomes
 
+    def _answers(self, views: list[NDArray[np.float32]]) -> list[Answer]:
+        if not views:
+            return []
+        count = len(views) * self.job.refine
+        system.limit_cpu(MODEL_SECONDS + VIEW_SECONDS * count)
+        self._say({"model": count})
+        return self.canonicalizer.answers_from_views(np.stack(views))
+
     def _view(self, item: Item) -> tuple[Outcome | None, NDArray[np.float32] | None]:
-        """Either an outcome already, or a view to be judged."""
+        """An outcome if there is nothing to estimate, else the view for the model."""
         kept = not (self.job.in_place or self.job.overwrite)
         if kept and item.out is not None and os.path.lexists(item.out):
             return Outcome(item.path, item.out, action="exists"), None
@@ -76,8 +91,8 @@ class Worker:
             self._stamps[item.path] = stamp(item.path)
         try:
             return None, self.canonicalizer.view(item.path, first_frame=self.job.first_frame)
-        except ImageError as error:
-            return Outcome(item.path, error=str(error)), None
+        except (ImageError, MemoryError) as error:
+            return Outcome(item.path, error=self._sentence(error)), None
 
     def _outcome(self, item: Item, answer: Answer, *, small: bool) -> Outcome:
         outcome = outcome_of(item.path, item.out, answer)
@@ -85,42 +100,46 @@ class Worker:
             if not self.job.turns:
                 return outcome
             return self._turned(outcome, answer, item.part, small=small)
-        except (ImageError, OutputError, OSError) as error:
-            return Outcome(item.path, error=_sentence(error))
+        except (ImageError, OutputError, AttributesError, OSError, MemoryError) as error:
+            return Outcome(item.path, error=self._sentence(error))
 
     def _turned(
         self, outcome: Outcome, answer: Answer, part: str | None, *, small: bool
     ) -> Outcome:
-        """The output is made, under a name of its own; the parent moves it to its place."""
+        """Writes the output under a temporary name; the parent moves it to its place."""
         # What is turned is what was judged, and what the parent will find before it replaces it.
         source = self._stamps.pop(outcome.path)
-        before = read_unchanged(outcome.path, source)
+        before = read_unchanged(outcome.path, source, self.job.limits)
         action, after = made(before, answer, self.job)
         outcome = replace(outcome, action=action)
+        if action == "turned":
+            outcome = replace(outcome, lost=lost(before, after, self.job))
         if small:
             shown = thumbnail(before, self.job), thumbnail(after, self.job)
             outcome = replace(outcome, before=shown[0], after=shown[1])
         in_place = self.job.in_place
         if outcome.out is None or part is None or (in_place and after == before):
             return outcome
-        stage(after, outcome.out, part, like=outcome.path if in_place else None)
+        if in_place and not self.job.force:
+            check_links(outcome.out)
+        like = outcome.path if in_place else None
+        stage(after, outcome.out, part, like=like, force=self.job.force)
         digest = hashlib.sha256(after).hexdigest()
         return replace(outcome, sha256=digest, source=source if in_place else None)
 
+    def _sentence(self, error: Exception) -> str:
+        if isinstance(error, MemoryError):
+            return str(images.out_of_memory(self.job.limits))
+        return f"{error.strerror}." if isinstance(error, OSError) and error.strerror else str(error)
+
     def _at(self, number: int, item: Item) -> None:
         """A file that takes too long ends the worker, even inside a decoder that never returns."""
-        signal.setitimer(signal.ITIMER_PROF, seconds_for(item.path))
-        signal.alarm(PATIENCE)
+        system.limit_cpu(seconds_for(item.path))
         self._say({"at": number})
-
-    def _at_none(self) -> None:
-        """The model may take its time."""
-        signal.setitimer(signal.ITIMER_PROF, 0)
-        signal.alarm(0)
-        self._say({"at": None})
 
 
 def seconds_for(path: str) -> float:
+    """Of computing, by the size of the file."""
     try:
         size = os.path.getsize(path)
     except OSError:
@@ -128,13 +147,9 @@ def seconds_for(path: str) -> float:
     return min(SECONDS + size / BYTES_A_SECOND, MOST_SECONDS)
 
 
-def _sentence(error: Exception) -> str:
-    return f"{error.strerror}." if isinstance(error, OSError) and error.strerror else str(error)
-
-
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to stop
-    # What a library prints must not come between the messages.
+    # What a library prints must not get between the messages.
     messages = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="ascii")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
 
@@ -142,12 +157,18 @@ def main() -> None:
         messages.write(json.dumps(message) + "\n")
         messages.flush()
 
-    job = Job(**json.loads(sys.stdin.readline()))
+    job = Job.from_fields(json.loads(sys.stdin.readline()))
+    Image.MAX_IMAGE_PIXELS = None  # here, `job.limits` decides
+    system.limit_memory(job.limits.memory)
     try:
         worker = Worker(job, say)
-    except ValueError as error:  # of the model: no other worker would do better
+    except MemoryError:
+        say({"broken": "The model needs more memory than --max-memory allows. Raise it."})
+        return
+    except ValueError as error:  # the model is unusable, for any other worker too
         say({"broken": str(error)})
         return
+    say({"ready": True})
     try:
         for line in sys.stdin:
             order = json.loads(line)

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from radialbeams.sheet import Sheet
 
 STDIN = "-"
+PIPE_SECONDS = 300.0  # for one image and the model
 
 
 @app.command(epilog=EXIT_CODES)
@@ -35,6 +36,7 @@ def upright(
     paths: o.Paths,
     out: o.Out = None,
     in_place: o.InPlace = False,
+    force: o.Force = False,
     overwrite: o.Overwrite = False,
     dry_run: o.DryRun = False,
     snap: o.Snap = None,
@@ -52,6 +54,9 @@ def upright(
     refine: o.Refine = 1,
     first_frame: o.FirstFrame = False,
     workers: o.Workers = None,
+    max_pixels: o.MaxPixels = o.MAX_PIXELS,
+    max_memory: o.MaxMemory = o.MAX_MEMORY,
+    max_file_size: o.MaxFileSize = o.MAX_FILE_SIZE,
     fresh: o.Fresh = False,
     json_: o.JsonLines = False,
 ) -> None:
@@ -74,6 +79,7 @@ def upright(
         turns=True,
         writes=not dry_run,
         in_place=in_place,
+        force=force,
         overwrite=overwrite,
         snap=snap is not None or exif,
         exif=exif,
@@ -86,6 +92,7 @@ def upright(
         quality=quality,
         format=plan.format,
         thumbnails=0 if report is None else sheet.PICTURES,
+        limits=o.limits_of(max_pixels, max_memory, max_file_size),
     )
     _check_job(job)
     if STDIN in (*paths, out):
@@ -101,12 +108,20 @@ def angle(
     refine: o.Refine = 1,
     first_frame: o.FirstFrame = False,
     workers: o.Workers = None,
+    max_pixels: o.MaxPixels = o.MAX_PIXELS,
+    max_memory: o.MaxMemory = o.MAX_MEMORY,
+    max_file_size: o.MaxFileSize = o.MAX_FILE_SIZE,
     json_: o.JsonLines = False,
 ) -> None:
     """Says how far images have been turned, counter-clockwise in degrees; writes nothing."""
     from radialbeams import batch, zoo
 
-    job = batch.Job(model or zoo.DEFAULT, refine=refine, first_frame=first_frame)
+    job = batch.Job(
+        model or zoo.DEFAULT,
+        refine=refine,
+        first_frame=first_frame,
+        limits=o.limits_of(max_pixels, max_memory, max_file_size),
+    )
     plan = batch.Plan(tuple(paths), writes=False)
     if STDIN in paths:
         _pipe(job, paths, plan, json_)
@@ -148,6 +163,7 @@ def _turn_all(
 def _pipe(job: Job, paths: list[str], plan: Plan, json_: bool) -> None:
     """From standard input, or to standard output, or both."""
     from radialbeams import batch
+    from radialbeams.batch.system import deadline
 
     to_stdout = job.turns and plan.file is None
     if len(paths) > 1 or job.in_place or job.thumbnails or plan.folder is not None:
@@ -156,7 +172,9 @@ def _pipe(job: Job, paths: list[str], plan: Plan, json_: bool) -> None:
         raise typer.BadParameter("The image itself goes to standard output; leave out --json.")
     if to_stdout and sys.stdout.isatty():
         raise typer.BadParameter("Standard output is a terminal; send it to a file or say -o FILE.")
-    outcome, after = batch.piped(_data(paths[0]), job, paths[0], plan.file)
+    data = _data(paths[0], job)
+    with deadline(PIPE_SECONDS, "radialbeams: The image or the model took far too long."):
+        outcome, after = batch.piped(data, job, paths[0], plan.file)
     if outcome.error is not None:
         talk(terminal.failure(outcome))
     elif to_stdout and job.writes:
@@ -170,14 +188,16 @@ def _pipe(job: Job, paths: list[str], plan: Plan, json_: bool) -> None:
     leave(Counter([outcome.kind]))
 
 
-def _data(path: str) -> bytes:
+def _data(path: str, job: Job) -> bytes:
     from radialbeams.batch import refusal
+    from radialbeams.images import content_of
 
     if path == STDIN:
-        return sys.stdin.buffer.read()
+        return content_of(sys.stdin.buffer, job.limits)
     if reason := refusal(path):
         raise ValueError(f"{path}: {reason}")
-    return Path(path).read_bytes()
+    with open(path, "rb") as file:
+        return content_of(file, job.limits)
 
 
 # --- what was asked for ---
@@ -221,6 +241,8 @@ def _check_job(job: Job) -> None:
             f"--exif sets a JPEG's tag, and the output would be {job.format.upper()}. Leave out "
             "one of the two, or say --snap 90 instead of --exif."
         )
+    if job.force and not job.in_place:
+        raise typer.BadParameter("--force needs --in-place. To replace outputs, use --overwrite.")
     if job.first_frame and job.in_place:
         raise typer.BadParameter(
             "--first-frame --in-place would delete all other frames. Name an output with -o."

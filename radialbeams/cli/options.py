@@ -8,12 +8,26 @@ from typing import Annotated
 
 import typer
 
+from radialbeams.limits import DEFAULT, GIB, MIB, Limits
+
 QuarterTurn = StrEnum("QuarterTurn", {"quarter": "90"})
 FileFormat = StrEnum(
     "FileFormat",
     ["jpeg", "jpg", "png", "webp", "tiff", "tif", "bmp", "gif", "avif", "jpeg2000", "ppm"],
 )
 ALIASES = {"jpg": "jpeg", "tif": "tiff"}
+
+MAX_PIXELS, MAX_MEMORY, MAX_FILE_SIZE = (
+    DEFAULT.pixels / 1e6,
+    DEFAULT.memory / GIB,
+    DEFAULT.file_size / MIB,
+)
+
+
+def limits_of(max_pixels: float, max_memory: float, max_file_size: float) -> Limits:
+    """In the units of the options: millions, GiB and MiB."""
+    return Limits(round(max_pixels * 1e6), round(max_memory * GIB), round(max_file_size * MIB))
+
 
 Paths = Annotated[
     list[str], typer.Argument(help="Image files and folders, or - for standard input.")
@@ -42,6 +56,14 @@ Out = Annotated[
     ),
 ]
 InPlace = Annotated[bool, typer.Option("--in-place", help="Replace the inputs.")]
+Force = Annotated[
+    bool,
+    typer.Option(
+        "--force",
+        help="With --in-place: replace also files that would lose something, such as further "
+        "pictures, metadata that cannot be kept, or hard links.",
+    ),
+]
 Overwrite = Annotated[
     bool,
     typer.Option(
@@ -89,5 +111,14 @@ Quality = Annotated[
 Format = Annotated[
     FileFormat | None, typer.Option("--format", help="Of the outputs; each input's if not said.")
 ]
+MaxPixels = Annotated[
+    float,
+    typer.Option(min=0.001, help="Refuse images with more pixels, in millions; 200 by default."),
+]
+MaxMemory = Annotated[
+    float,
+    typer.Option(min=0.1, help="Memory for each worker in GiB; images that need more are refused."),
+]
+MaxFileSize = Annotated[float, typer.Option(min=0.001, help="Refuse larger files, in MiB.")]
 Report = Annotated[Path | None, typer.Option(help="Write an HTML contact sheet, before and after.")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Forget an unfinished run.")]

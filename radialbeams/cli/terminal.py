@@ -44,7 +44,8 @@ def row(outcome: Outcome, job: Job) -> str:
     angle = "" if outcome.angle_ccw is None else f"{outcome.angle_ccw:.2f}°"
     confidence = "" if outcome.confidence is None else f"{outcome.confidence:.0%}"
     symmetry = "" if outcome.symmetry is None else str(outcome.symmetry)
-    note = f"  ({action(outcome.action, job)})" if outcome.action else ""
+    lost = f", without {outcome.lost}" if outcome.lost else ""
+    note = f"  ({action(outcome.action, job)}{lost})" if outcome.action else ""
     return f"{angle:>8}  {confidence:>10}  {symmetry:>8}  {outcome.path}{note}"
 
 

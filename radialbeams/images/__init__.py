@@ -1,17 +1,18 @@
-"""Pictures: read as they are meant to be seen, shown to a model, turned, and written back.
+"""Pictures: read as they are meant to be displayed, made into views, turned and written back.
 
-Convention: angles here are degrees, counter-clockwise as displayed, like everywhere at the edges.
+Convention: angles are degrees, counter-clockwise as displayed.
 """
 
+from radialbeams.images.budget import out_of_memory
+from radialbeams.images.inventory import missing
 from radialbeams.images.orientation import set_orientation
-from radialbeams.images.picture import MAX_PIXELS, ImageError, Picture, Source
+from radialbeams.images.picture import ImageError, Picture, Source
 from radialbeams.images.reading import content_of, read, read_small
 from radialbeams.images.turning import Corners, turn
 from radialbeams.images.views import looks, view
 from radialbeams.images.writing import encode
 
 __all__ = [
-    "MAX_PIXELS",
     "Corners",
     "ImageError",
     "Picture",
@@ -19,6 +20,8 @@ __all__ = [
     "content_of",
     "encode",
     "looks",
+    "missing",
+    "out_of_memory",
     "read",
     "read_small",
     "set_orientation",

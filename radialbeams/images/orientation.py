@@ -1,4 +1,4 @@
-"""EXIF's orientation: read, reset, and set without touching a pixel of a JPEG.
+"""The EXIF orientation: read, reset, and set without re-encoding a JPEG.
 
 Convention: the tag's value says how the stored picture has to be moved to be seen upright, as in
 TRANSPOSES; a quarter turn is counter-clockwise as displayed.
@@ -7,11 +7,11 @@ TRANSPOSES; a quarter turn is counter-clockwise as displayed.
 from __future__ import annotations
 
 import struct
-from collections.abc import Iterator
 from io import BytesIO
 
 from PIL import Image
 
+from radialbeams.images import jpeg
 from radialbeams.images.picture import ImageError
 
 ORIENTATION = 0x0112
@@ -24,16 +24,15 @@ TRANSPOSES = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
-# What one more quarter turn makes of a value, again and again: as taken, and mirrored.
+# Each further quarter turn gives the next value of a cycle: unmirrored and mirrored.
 CYCLES = ((1, 8, 3, 6), (2, 5, 4, 7))
 LONGEST_EXIF = 65533  # of a JPEG's segment
-_HEADER = b"Exif\0\0"
+_HEADER = jpeg.EXIF
 _ORDERS = {b"II*\0": "<", b"MM\0*": ">"}
-_APP0, _APP1, _START_OF_SCAN = 0xE0, 0xE1, 0xDA
 
 
 def orientation_of(image: Image.Image) -> int:
-    """1 … 8; a tag that cannot be read counts as none, since the pixels may still be good."""
+    """1 … 8. A tag that cannot be read counts as 1, since the pixels may still be fine."""
     try:
         value = image.getexif().get(ORIENTATION, 1)
     except Exception:
@@ -42,13 +41,13 @@ def orientation_of(image: Image.Image) -> int:
 
 
 def turned(orientation: int, quarter_turns: int) -> int:
-    """The value that shows what `orientation` shows, turned by so many quarters."""
+    """The value for an image with `orientation` after so many more quarter turns."""
     cycle = CYCLES[0] if orientation in CYCLES[0] else CYCLES[1]
     return cycle[(cycle.index(orientation) + quarter_turns) % 4]
 
 
 def reset(exif: bytes) -> bytes | None:
-    """The same EXIF for a picture that is upright; None if it cannot be read."""
+    """The EXIF data with orientation 1; None if they cannot be parsed."""
     try:
         return _with_value(exif, 1)
     except (struct.error, ValueError, IndexError):
@@ -56,15 +55,17 @@ def reset(exif: bytes) -> bytes | None:
 
 
 def set_orientation(data: bytes, quarter_turns: int) -> bytes:
-    """A JPEG that is displayed turned by so many quarters; its pixels' bytes stay as they are."""
-    segments = list(_segments(data))
+    """A JPEG that is displayed with so many more quarter turns; its scan data is unchanged."""
+    if not data.startswith(jpeg.START):
+        raise ImageError("Only a JPEG can be turned by its EXIF tag alone; this is no JPEG.")
+    segments = list(jpeg.segments(data))
     places = [(start, end) for kind, start, end in segments if _is_exif(data, kind, start)]
     if places:
         start, end = places[0]
         exif = data[start + 4 : end]
     else:
-        # JFIF, where there is one, stays first.
-        start = end = next((end for kind, _, end in segments if kind == _APP0), 2)
+        # A JFIF segment must stay the first.
+        start = end = next((end for kind, _, end in segments if kind == jpeg.APP0), 2)
         exif = b""
     value = turned(_stored(data), quarter_turns)
     try:
@@ -76,8 +77,21 @@ def set_orientation(data: bytes, quarter_turns: int) -> bytes:
             "Its EXIF data are so long that there is no room for the orientation tag. Turn its "
             "pixels instead, or remove what is large in there, such as a preview."
         )
+    if len(exif) + 4 != end - start and _has_index_before(data, segments, start):
+        raise ImageError(
+            "Its index of further pictures (MPF) would point to the wrong bytes. Turn its pixels "
+            "instead."
+        )
     segment = b"\xff\xe1" + struct.pack(">H", len(exif) + 2) + exif
     return data[:start] + segment + data[end:]
+
+
+def _has_index_before(data: bytes, segments: list[tuple[int, int, int]], place: int) -> bool:
+    """Offsets in an index are relative to it, so only growth after it makes them wrong."""
+    return any(
+        kind == jpeg.APP2 and at < place and data.startswith(jpeg.MPF, at + 4)
+        for kind, at, _ in segments
+    )
 
 
 def _stored(data: bytes) -> int:
@@ -89,27 +103,13 @@ def _stored(data: bytes) -> int:
 
 
 def _is_exif(data: bytes, kind: int, start: int) -> bool:
-    return kind == _APP1 and data[start + 4 : start + 10] == _HEADER
-
-
-def _segments(data: bytes) -> Iterator[tuple[int, int, int]]:
-    """(kind, start, end) of each segment in front of the pixels, its marker included."""
-    if data[:2] != b"\xff\xd8":
-        raise ImageError("Only a JPEG can be turned by its EXIF tag alone; this is none.")
-    at = 2
-    while at + 4 <= len(data) and data[at] == 0xFF and data[at + 1] != _START_OF_SCAN:
-        if data[at + 1] == 0xFF:  # a filling byte
-            at += 1
-            continue
-        end = at + 2 + int.from_bytes(data[at + 2 : at + 4], "big")
-        yield data[at + 1], at, end
-        at = end
+    return kind == jpeg.APP1 and data[start + 4 : start + 10] == _HEADER
 
 
 def _with_value(exif: bytes, value: int) -> bytes:
-    """Changed in place, because a camera's own notes point at bytes by their number."""
+    """Patches the bytes in place, because maker notes contain absolute offsets."""
     if exif[:4] in _ORDERS:
-        exif = _HEADER + exif  # WebP leaves the header out
+        exif = _HEADER + exif  # WebP omits the header
     if exif[:6] != _HEADER:
         return _only(value)
     order = _ORDERS.get(exif[6:10])
@@ -121,7 +121,7 @@ def _with_value(exif: bytes, value: int) -> bytes:
     first, last = at + 2, at + 2 + 12 * min(count, (len(exif) - at - 2) // 12)
     patched = bytearray(exif)
     if last + 4 <= len(exif):
-        # The next directory describes a thumbnail, which would show the picture as it was.
+        # The next directory describes a thumbnail, which would show the old orientation.
         struct.pack_into(order + "I", patched, last, 0)
     entry = struct.pack(order + "HHIHH", ORIENTATION, 3, 1, value, 0)
     for place in range(first, last, 12):
@@ -132,10 +132,10 @@ def _with_value(exif: bytes, value: int) -> bytes:
 
 
 def _added(exif: bytearray, first: int, last: int, entry: bytes, order: str) -> bytes:
-    """The directory has no room for one more, so it is copied to the end; the rest stays."""
+    """Appends a copy of the directory with one more entry; everything else keeps its offset."""
     entries = [bytes(exif[place : place + 12]) for place in range(first, last, 12)] + [entry]
     entries.sort(key=lambda one: int(struct.unpack_from(order + "H", one)[0]))
-    exif += bytes(len(exif) % 2)  # at an even place
+    exif += bytes(len(exif) % 2)  # directories start at even offsets
     struct.pack_into(order + "I", exif, 10, len(exif) - 6)
     exif += struct.pack(order + "H", len(entries)) + b"".join(entries) + bytes(4)
     return bytes(exif)

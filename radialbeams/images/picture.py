@@ -1,4 +1,4 @@
-"""A picture, and what it is that goes back into its file beside the pixels."""
+"""A picture: its pixels, and the metadata that goes back into its file."""
 
 from __future__ import annotations
 
@@ -13,39 +13,39 @@ from PIL import Image
 Array = NDArray[Any]  # (H, W) or (H, W, C) of uint8, uint16, or float in [0, 1]
 Source = str | Path | bytes | BinaryIO | Image.Image | Array
 
-# Pillow's own bound on a file is a little lower; whichever is met first, the sentence is the same.
-MAX_PIXELS = 200_000_000
-LARGE = 4_000_000  # up to here nothing is too much to ask for
+LARGE = 4_000_000  # pixels that are always allowed, however small the file
 
 
 class ImageError(ValueError):
-    """One sentence for people: what is wrong with an image and what to do. It names no path."""
+    """What is wrong with an image and what to do about it; the message contains no path."""
 
 
 @dataclass(frozen=True)
 class Picture:
-    """An image as it is meant to be seen: its EXIF orientation has been applied."""
+    """An image with its EXIF orientation applied."""
 
     image: Image.Image
-    format: str | None = None  # "JPEG", "PNG", …; None if it came from no file
+    format: str | None = None  # "JPEG", "PNG", …; None if it does not come from a file
     icc_profile: bytes | None = None
     dpi: tuple[float, float] | None = None
-    exif: bytes | None = None  # says "upright", and holds no thumbnail that would be stale
-    xmp: bytes | None = None  # says "upright" too
+    exif: bytes | None = None  # with orientation 1 and without a thumbnail
+    xmp: bytes | None = None  # with orientation 1
     comment: bytes | None = None  # JPEG's or GIF's
-    text: tuple[tuple[str, str], ...] = ()  # PNG's, by their keys
     subsampling: int = 0  # JPEG's, as Pillow counts: 0 = 4:4:4, 1 = 4:2:2, 2 = 4:2:0
     compression: str | None = None  # TIFF's, as Pillow names it
     lossless: bool = False  # WebP's
-    chunks: tuple[tuple[bytes, bytes], ...] = ()  # PNG's that say how bright its numbers are
-    more: bool = False  # the file holds other pictures too, which are not kept
-    deep: NDArray[np.uint16] | None = None  # (H, W, C): colour that `image` has in eight bits only
-    shallow: bool = False  # the file has sixteen bits, and they could not be had
-    background: str | None = None  # what transparent parts are laid on where there is no alpha
+    chunks: tuple[tuple[bytes, bytes], ...] = ()  # of a PNG, without those in other fields
+    segments: tuple[bytes, ...] = ()  # of a JPEG, without those in other fields
+    trailer: bytes = b""  # data after the end of a JPEG, PNG or WebP
+    more: bool = False  # the file contains further images, which are not kept
+    # (H, W, C): colour that `image` holds with eight bits a channel only
+    sixteen_bit: NDArray[np.uint16] | None = None
+    reduced: bool = False  # the file has sixteen bits a channel, of which eight were read
+    background: str | None = None  # the colour behind transparent parts in formats without alpha
 
 
 def image_of(array: Array) -> Image.Image:
-    """The array with eight bits a channel; the caller's own depth is kept where it is turned."""
+    """The array as an image with eight bits a channel."""
     planes = checked(array)
     if planes.dtype == np.uint16:
         planes = eight_bits(planes)
@@ -55,12 +55,12 @@ def image_of(array: Array) -> Image.Image:
 
 
 def eight_bits(values: NDArray[Any]) -> NDArray[np.uint8]:
-    """0 … 65535 to 0 … 255, rounded; Pillow's own conversion would clip."""
+    """Maps 0 … 65535 to 0 … 255, rounded; Pillow's own conversion clips."""
     return ((values.astype(np.uint32) + 128) // 257).astype(np.uint8)
 
 
 def checked(array: Array) -> Array:
-    """The array itself, if it is a picture."""
+    """The array itself, if it has the shape, type and range of an image."""
     shape = array.shape
     if array.ndim not in (2, 3) or shape[2:] not in ((), (1,), (2,), (3,), (4,)) or 0 in shape:
         raise ImageError(

@@ -1,8 +1,7 @@
-"""Image files, bytes, arrays and open images in; the picture as it is meant to be seen out."""
+"""Reads image files, bytes, arrays and Pillow images, with their EXIF orientation applied."""
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from io import SEEK_CUR, SEEK_END, BytesIO
@@ -14,41 +13,41 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
-from radialbeams.images.beside import fields_of, same_space
-from radialbeams.images.deep import Deep, joined, raw_mode, readings, with_key_clear
+from radialbeams.images import budget
+from radialbeams.images.metadata import carried_over, fields_of, same_space
 from radialbeams.images.orientation import TRANSPOSES, orientation_of
 from radialbeams.images.picture import (
-    LARGE,
-    MAX_PIXELS,
     ImageError,
     Picture,
     Source,
     eight_bits,
     image_of,
 )
+from radialbeams.images.sixteen_bit import SixteenBit, joined, raw_mode, readings, with_key_clear
+from radialbeams.limits import DEFAULT, Limits
 
-# A large picture of which each byte would hold more pixels than this is blank at best; most are
-# a few bytes with a header that is meant to use up all memory.
-MAX_PIXELS_PER_BYTE = 4_000
-# Those that Pillow always has in memory come first. None of them starts another program, as
+# Formats whose plugins Pillow always loads come first. None of them starts another program, as
 # PostScript would.
 FORMATS = ("JPEG", "PNG", "GIF", "BMP", "PPM", "WEBP", "TIFF", "AVIF", "JPEG2000", "ICO")
 NAMES = "JPEG, PNG, WebP, TIFF, GIF, BMP, AVIF, JPEG 2000, PPM"
 SHOWN = ("icc_profile", "dpi", "exif", "xmp", "comment")  # as Pillow names them
 COLOUR_MODES = ("RGB", "RGBA", "CMYK")  # eight bits a channel, in Pillow
 KEPT_MODES = ("L", "LA", "RGB", "RGBA", "CMYK", "I;16")
-# Pillow decodes an image when its pixels are first asked for, and moves about in its file. The
-# caller's own may be shared by threads; those that are opened here are not.
+# Pillow decodes an image when its pixels are first used, and seeks in its file. A caller's image
+# may be shared between threads; images that are opened here are not.
 _CALLERS_IMAGES = Lock()
 
 
-def read(source: Source, *, first_frame: bool = False) -> Picture:
-    """The whole picture at its full depth, with what goes back into its file."""
-    with _in_plain_words(), _opened(source, first_frame) as image:
+def read(source: Source, *, first_frame: bool = False, limits: Limits = DEFAULT) -> Picture:
+    """The whole picture at its full depth, with the metadata that goes back into its file."""
+    with _in_plain_words(limits), _opened(source, first_frame, limits) as image:
         raw = "" if isinstance(source, Image.Image) else _sixteen_bit_colour(image)
+        budget.check_turning(image, raw, limits)
+        content = b"" if isinstance(source, Image.Image | np.ndarray) else _content(image)
         deep = _deep(image, raw) if raw else None
         image.load()
         fields = fields_of(image)
+        fields |= carried_over(content, fields) if content else {}
         if deep is None:
             seen = _kept_mode(_upright(image))
             if not same_space(image.mode, seen.mode):
@@ -56,18 +55,22 @@ def read(source: Source, *, first_frame: bool = False) -> Picture:
         else:
             seen = image_of(deep)
         seen.info = {key: fields[key] for key in SHOWN if fields.get(key)}
-        return Picture(seen, **fields, deep=deep, shallow=bool(raw) and deep is None)
+        return Picture(seen, **fields, sixteen_bit=deep, reduced=bool(raw) and deep is None)
 
 
-def read_small(source: Source, side: int, *, first_frame: bool = False) -> Image.Image:
-    """What a model looks at, in RGB; in RGBA where some of it may be transparent.
+def read_small(
+    source: Source, side: int, *, first_frame: bool = False, limits: Limits = DEFAULT
+) -> Image.Image:
+    """The picture for a model's view, in RGB; in RGBA where parts may be transparent.
 
     A JPEG is decoded at a half, a quarter or an eighth of its size where its shorter side stays
     2 · `side` or more; other pictures come as large as they are.
     """
-    with _in_plain_words(), _opened(source, first_frame) as image:
+    with _in_plain_words(limits), _opened(source, first_frame, limits) as image:
+        whole = image.size
         if not isinstance(source, Image.Image):  # a draft changes the image itself
             image.draft(None, (2 * side, 2 * side))
+        budget.check_view(image, whole, limits)
         image.load()
         return _eight_bit_colour(_upright(image))
 
@@ -76,29 +79,30 @@ def read_small(source: Source, side: int, *, first_frame: bool = False) -> Image
 
 
 @contextmanager
-def _opened(source: Source, first_frame: bool) -> Iterator[Image.Image]:
-    """The image with only its header read; a file that was opened here is closed here."""
+def _opened(source: Source, first_frame: bool, limits: Limits) -> Iterator[Image.Image]:
+    """The image with only its header read. Files that are opened here are closed at the end."""
     if isinstance(source, np.ndarray):
         yield image_of(source)
     elif isinstance(source, Image.Image):
         with _CALLERS_IMAGES, _at_first_frame(_allowed(source, first_frame)) as image:
             yield image
     else:
-        with _stream(source) as stream:
+        with _stream(source, limits) as stream:
             count = stream.seek(0, SEEK_END)
             if not count:
-                raise ImageError("It is empty: 0 bytes. Get it again from where it came from.")
+                raise ImageError("It is empty: 0 bytes. Get a fresh copy.")
+            budget.check_file(count, limits)
             stream.seek(0)
             with Image.open(stream, formats=FORMATS) as image:
                 if image.format == "WEBP":
                     image.info["lossless"] = _is_lossless(stream)
-                _check_claim(image, count)
+                budget.check_pixels(image.size, count, limits)
                 yield _allowed(image, first_frame)
 
 
 @contextmanager
 def _at_first_frame(image: Image.Image) -> Iterator[Image.Image]:
-    """The caller's image, which stands afterwards where it stood."""
+    """The caller's image at its first frame; afterwards it is at its own frame again."""
     place = image.tell()
     if not place:
         yield image
@@ -110,31 +114,42 @@ def _at_first_frame(image: Image.Image) -> Iterator[Image.Image]:
         image.seek(place)
 
 
-def _stream(source: Any) -> Any:
+def _stream(source: Any, limits: Limits) -> Any:
     if isinstance(source, str | Path):
         return open(source, "rb")
     if isinstance(source, bytes):
         return BytesIO(source)
     if hasattr(source, "read"):
-        return BytesIO(content_of(source))
+        return BytesIO(content_of(source, limits))
     raise ImageError(
         "Expected a path, bytes, a binary file, a Pillow image or a numpy array; "
         f"got {type(source).__name__}."
     )
 
 
-def content_of(file: Any) -> bytes:
-    """All of an open file, wherever it stands; a pipe cannot go back to its start."""
+def content_of(file: Any, limits: Limits = DEFAULT) -> bytes:
+    """The bytes of an open file from its start; a pipe is read from where it is."""
     if hasattr(file, "seekable") and file.seekable():
         file.seek(0)
-    content = file.read()
+    content = file.read(limits.file_size + 1)
     if isinstance(content, str):
         raise ImageError('The file was opened as text. Open it with open(path, "rb").')
+    budget.check_file(len(content), limits)
+    return bytes(content)
+
+
+def _content(image: Image.Image) -> bytes:
+    """The whole file of an image that is open and not decoded yet."""
+    stream = image.fp  # type: ignore[attr-defined]
+    place = stream.tell()
+    stream.seek(0)
+    content = stream.read()
+    stream.seek(place)
     return bytes(content)
 
 
 def _is_lossless(stream: Any) -> bool:
-    """Whether a WebP's pixels are in a chunk of the kind that loses nothing."""
+    """Whether a WebP is compressed without loss."""
     stream.seek(12)
     while len(head := stream.read(8)) == 8:
         kind, length = head[:4], int.from_bytes(head[4:], "little")
@@ -144,20 +159,8 @@ def _is_lossless(stream: Any) -> bool:
     return False
 
 
-def _check_claim(image: Image.Image, count: int) -> None:
-    """Before anything is decoded: `count` bytes, and what their header says."""
-    pixels = math.prod(image.size)
-    if pixels > MAX_PIXELS:
-        raise _too_large()
-    if pixels > max(LARGE, MAX_PIXELS_PER_BYTE * count):
-        raise ImageError(
-            f"Its header claims {pixels // 1_000_000} million pixels, which its {count} bytes "
-            "cannot hold unless it is blank. Get a fresh copy."
-        )
-
-
 def _allowed(image: Image.Image, first_frame: bool) -> Image.Image:
-    # A camera's MPO holds one picture, and beside it what only its own software uses.
+    # An MPO of a camera holds one photo, and previews or a second view.
     several = getattr(image, "is_animated", False) and image.format != "MPO"
     if several and not first_frame:
         raise ImageError(
@@ -167,16 +170,9 @@ def _allowed(image: Image.Image, first_frame: bool) -> Image.Image:
     return image
 
 
-def _too_large() -> ImageError:
-    return ImageError(
-        f"Its header claims more than {MAX_PIXELS // 1_000_000} million pixels, or more than "
-        "Pillow allows. Make it smaller first."
-    )
-
-
 @contextmanager
-def _in_plain_words() -> Iterator[None]:
-    """Whatever goes wrong with an image is an ImageError. Pillow raises nearly anything."""
+def _in_plain_words(limits: Limits) -> Iterator[None]:
+    """Turns every error about an image into an ImageError. Pillow raises many types."""
     try:
         yield
     except ImageError:
@@ -192,21 +188,23 @@ def _in_plain_words() -> Iterator[None]:
             f"It is no image, or of a kind that is not read here. Known are {NAMES}."
         ) from error
     except Image.DecompressionBombError as error:
-        raise _too_large() from error
+        raise budget.too_many_pixels(limits) from error
     except MemoryError as error:
-        raise ImageError("There is not enough memory for it. Make it smaller first.") from error
+        raise budget.out_of_memory(limits) from error
     except Exception as error:
+        if "out of memory" in str(error):  # in the words of Pillow's decoders
+            raise budget.out_of_memory(limits) from error
         raise ImageError(f"It is damaged or cut short{_why(error)}. Get a fresh copy.") from error
 
 
 def _why(error: Exception) -> str:
-    """What Pillow says, on one line; an error of the system might name the path."""
+    """Pillow's message on one line, without system errors, which may contain the path."""
     text = "" if isinstance(error, OSError) and error.filename else str(error)
     line = text.strip().split("\n")[0].rstrip(".")
     return f" ({line})" if line else ""
 
 
-# --- as it is meant to be seen -----------------------------------------------------------------
+# --- orientation and modes --------------------------------------------------------------------
 
 
 def _upright(image: Image.Image) -> Image.Image:
@@ -215,7 +213,7 @@ def _upright(image: Image.Image) -> Image.Image:
 
 
 def _kept_mode(image: Image.Image) -> Image.Image:
-    """In a mode that can be turned; palettes and single bits cannot."""
+    """The image in a mode that can be turned; palettes and single bits cannot."""
     if image.mode == "F":
         raise _floats()
     if image.mode in KEPT_MODES and "transparency" not in image.info:
@@ -238,13 +236,13 @@ def _eight_bit_colour(image: Image.Image) -> Image.Image:
 
 
 def _sixteen_bit_colour(image: Image.Image) -> str:
-    """How Pillow would read colour that has more bits than it keeps; "" for any other."""
+    """Pillow's raw mode of colour with sixteen bits a channel; "" for any other image."""
     raw = raw_mode(image)
     return raw if ";16" in raw and image.mode in COLOUR_MODES else ""
 
 
-def _deep(image: Image.Image, raw: str) -> Deep | None:
-    """The picture with sixteen bits a channel, as it is meant to be seen."""
+def _deep(image: Image.Image, raw: str) -> SixteenBit | None:
+    """The pixels with sixteen bits a channel, with their EXIF orientation applied."""
     images = readings(image, raw)
     if not images:
         return None

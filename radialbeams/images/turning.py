@@ -1,4 +1,4 @@
-"""A picture turned, once, at its full resolution and depth.
+"""Turns a picture with one resampling, at its full resolution and depth.
 
 Convention: degrees, counter-clockwise as displayed, about the middle of the canvas. Multiples of
 90° only move pixels, so the sides of the canvas swap for 90° and 270°, whatever the corners.
@@ -14,18 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageColor
 
-from radialbeams.images.beside import same_space
+from radialbeams.images.metadata import same_space
 from radialbeams.images.picture import (
     LARGE,
-    MAX_PIXELS,
     Array,
     ImageError,
     Picture,
     checked,
     image_of,
 )
+from radialbeams.limits import DEFAULT
 
-# Nothing cut off; the largest upright rectangle that is all picture; the same canvas.
+# Enlarge the canvas; cut to the largest rectangle without empty corners; keep the canvas.
 Corners = Literal["expand", "crop", "same"]
 Floats = NDArray[np.float32]
 Turnable = TypeVar("Turnable", Picture, Image.Image, Array)
@@ -43,7 +43,7 @@ _WITH_ALPHA = {"L": "LA", "RGB": "RGBA", "CMYK": "RGBA", "LA": "LA", "RGBA": "RG
 def turn(
     picture: Turnable, degrees: float, *, corners: Corners = "expand", fill: str | None = None
 ) -> Turnable:
-    """`picture` turned counter-clockwise, of the type that it came in.
+    """`picture` turned counter-clockwise, as the same type.
 
     `fill` is a colour's name or #rrggbb; without it corners are transparent where the picture has
     alpha and black where it has none. "transparent" gives a picture alpha.
@@ -62,7 +62,7 @@ def turn(
 def _turned_fields(
     picture: Picture, degrees: float, corners: Corners, fill: str | None
 ) -> dict[str, Any]:
-    deep = picture.deep
+    deep = picture.sixteen_bit
     if deep is None:
         image = _turn_image(picture.image, degrees, corners, fill)
     else:
@@ -73,7 +73,7 @@ def _turned_fields(
     same = same_space(picture.image.mode, image.mode)
     return {
         "image": image,
-        "deep": deep,
+        "sixteen_bit": deep,
         "icc_profile": picture.icc_profile if same else None,
         "background": fill or picture.background,
     }
@@ -84,7 +84,7 @@ def _turn_image(
 ) -> Image.Image:
     if fill == "transparent":
         if image.mode not in _WITH_ALPHA:
-            raise ImageError(f"An image of mode {image.mode} has no room for alpha. Name a colour.")
+            raise ImageError(f"An image of mode {image.mode} has no alpha channel. Name a colour.")
         image = image.convert(_WITH_ALPHA[image.mode])
     degrees = degrees % 360 % 360  # the remainder of a tiny negative number is 360 itself
     if degrees % 90 == 0:
@@ -111,7 +111,7 @@ def _turn_array(array: Array, degrees: float, corners: Corners, fill: str | None
     channels = math.prod(array.shape[2:])
     mode = _MODES[channels - 1]
     if fill == "transparent" and mode not in _ALPHA:
-        raise ImageError("An array without alpha stays without. Name a colour, or add a channel.")
+        raise ImageError("An array without alpha cannot be transparent. Add it, or name a colour.")
     whole = array.dtype.kind in "iu"
     largest = np.float32(np.iinfo(array.dtype).max if whole else 1)
     planes = array.reshape(*array.shape[:2], channels).astype(np.float32) / largest
@@ -156,7 +156,7 @@ def _resampled(
 def _inverse(
     before: tuple[int, int], after: tuple[int, int], degrees: float
 ) -> tuple[float, float, float, float, float, float]:
-    """Where each new pixel comes from, as Pillow wants it: (x, y) → (ax + by + c, dx + ey + f).
+    """The inverse map as Pillow takes it: (x, y) → (ax + by + c, dx + ey + f).
 
     Coordinates run from the canvas' upper left corner, not from the middle of its first pixel.
     """
@@ -171,14 +171,16 @@ def _canvas(size: tuple[int, int], degrees: float, corners: Corners) -> tuple[in
     cos, sin = (abs(f(math.radians(degrees))) for f in (math.cos, math.sin))
     width, height = size
     if corners == "expand":
-        # A thousandth of a pixel is rounding, not picture.
+        # Up to a thousandth of a pixel is a rounding error.
         across = math.ceil(width * cos + height * sin - 1e-3)
         down = math.ceil(width * sin + height * cos - 1e-3)
         # A square at most doubles; a long strip needs a canvas that is nearly all corners.
-        if across * down > min(2 * MAX_PIXELS, max(LARGE, 8 * width * height)):
+        doubled = 2 * (width + 1) * (height + 1)
+        allowed = min(2 * DEFAULT.pixels, max(LARGE, 8 * width * height))
+        if across * down > max(doubled, allowed):
             raise ImageError(
                 f"Turned, all of it needs a canvas of {across} × {down} pixels, which is too "
-                'large. Say --crop or --same-size (corners="crop" or "same").'
+                'large. Use --crop or --same-size (corners="crop" or "same").'
             )
         return across, down
     inside = _largest_inside(width, height, cos, sin)
@@ -186,7 +188,7 @@ def _canvas(size: tuple[int, int], degrees: float, corners: Corners) -> tuple[in
 
 
 def _largest_inside(width: int, height: int, cos: float, sin: float) -> tuple[float, float]:
-    """Sides of the largest upright rectangle in a turned one."""
+    """Sides of the largest axis-aligned rectangle inside a turned one."""
     long, short = max(width, height), min(width, height)
     if short <= 2 * sin * cos * long:
         # Two of its corners touch the long sides, half way between them.

@@ -1,4 +1,4 @@
-"""What a model sees of a picture: its square view. numpy only.
+"""The square view of a picture that a model gets. numpy only.
 
 Convention: a view's `turn` is degrees, counter-clockwise as displayed, about its middle.
 """
@@ -25,7 +25,7 @@ def view(
     channels: int,
     turn: float = 0.0,
 ) -> Floats:
-    """(C, S, S) in [0, 1] of an RGB or RGBA picture, made as the model's card says."""
+    """(C, S, S) in [0, 1] of an RGB or RGBA picture, by the protocol of the model's card."""
     return looks(picture, protocol, view_size, channels, (turn,))[0]
 
 
@@ -36,7 +36,7 @@ def looks(
     channels: int,
     turns: Sequence[float],
 ) -> list[Floats]:
-    """A view for each turn; what does not depend on the turn is done once."""
+    """One view for each turn; work that does not depend on the turn is shared."""
     leakfree = protocol["name"] == "leakfree"
     picture = _on_black(without_corners(picture) if leakfree else picture)
     if channels == 1:
@@ -49,7 +49,7 @@ def looks(
 
 
 def _on_black(picture: Image.Image) -> Image.Image:
-    """In RGB: colours multiplied by their alpha are the picture laid on black."""
+    """In RGB: premultiplied colours are the picture on a black background."""
     if picture.mode != "RGBA":
         return picture
     return Image.merge("RGB", picture.convert("RGBa").split()[:3])
@@ -69,11 +69,11 @@ def paper_view(picture: Image.Image, view_size: int, turn: float = 0.0) -> Float
     return np.asarray(view, dtype=np.float32).transpose(2, 0, 1) / np.float32(255)
 
 
-# The leak-free view is made twice in this project, in torch for training and here for files; a
-# test holds the two together. Its numbers: what a view shows of the parent's half-width, its
-# largest side as a share of the parent's, and the sharpness of torch's bicubic kernel.
+# The leak-free view has two implementations, in torch for training and here for files; a test
+# compares them. Constants: the visible share of the parent's half-width, the largest side of a
+# view as a share of the parent's, and the parameter of torch's bicubic kernel.
 REACH, LARGEST_VIEW, BICUBIC = 0.9, 0.45, -0.75
-BANDS = 512  # steps of the sums that stand for integrals
+BANDS = 512  # steps of numerical integrals
 
 
 def leakfree_view(
@@ -101,7 +101,7 @@ def _parent(picture: Image.Image, size: int) -> Floats:
 
 
 def _as_it_is(parent: Floats, view_size: int) -> Floats:
-    """Not turned, the axes separate: blur and resample together are two matrix products."""
+    """Without a turn the axes separate: blur and resampling are two matrix products."""
     matrix = _blur_and_resample(parent.shape[-1], view_size)
     return _both_axes(matrix, parent) * _disc(view_size)
 
@@ -111,13 +111,27 @@ def _blurred(parent: Floats, view_size: int) -> Floats:
 
 
 def _both_axes(matrix: Floats, pixels: Floats) -> Floats:
-    across: Floats = pixels @ matrix.T
-    both: Floats = matrix @ across
-    return both
+    """(S, W) along both axes of (C, W, W) → (C, S, S)."""
+    return _along_rows(matrix, _along_rows(matrix, pixels).swapaxes(1, 2)).swapaxes(1, 2)
+
+
+# OpenBLAS starts threads for a product of more multiplications than this. For these small ones
+# they cost more than they bring, and callers in several threads wait for each other's.
+ONE_THREAD = 2**18
+
+
+def _along_rows(matrix: Floats, pixels: Floats) -> Floats:
+    """(S, W) along the last axis of (C, H, W) → (C, H, S), in blocks that stay in one thread."""
+    rows = pixels.reshape(-1, pixels.shape[-1])
+    block = max(1, ONE_THREAD // matrix.size)
+    whole = len(rows) // block * block
+    blocks = (rows[:whole].reshape(-1, block, rows.shape[1]) @ matrix.T).reshape(whole, -1)
+    product: Floats = np.concatenate([blocks, rows[whole:] @ matrix.T])
+    return product.reshape(*pixels.shape[:-1], -1)
 
 
 def _turned(blurred: Floats, view_size: int, turn: float) -> Floats:
-    """Turned, the axes do not separate: 4 × 4 weighted pixels for each pixel of the disc."""
+    """With a turn the axes do not separate: 4 × 4 weighted pixels for each pixel of the disc."""
     pixels = blurred.reshape(3, -1)
     index, weight = _taps(blurred.shape[-1], view_size, turn)
     view = np.zeros((3, view_size, view_size), dtype=np.float32)
@@ -144,7 +158,7 @@ def _disc(view_size: int) -> Floats:
 
 @cache
 def _blur(parent_size: int, view_size: int) -> Floats:
-    """(W, W): what makes a Gaussian together with the bicubic kernel, along one axis.
+    """(W, W): the filter that, combined with the bicubic kernel, is a Gaussian along one axis.
 
     Its rows sum to 1 at the border too. Why not a Gaussian by itself stands beside its twin.
     """
@@ -161,7 +175,7 @@ def _blur(parent_size: int, view_size: int) -> Floats:
 
 
 def _bicubic_response(frequency: NDArray[np.float64]) -> NDArray[np.float64]:
-    """What the bicubic kernel leaves of a wave: its Fourier transform, cycles a pixel."""
+    """The Fourier transform of the bicubic kernel; frequencies in cycles per pixel."""
     distance = (np.arange(2 * BANDS) + 0.5) / BANDS  # (0, 2)
     waves = np.cos(2 * np.pi * frequency[:, None] * distance)
     left: NDArray[np.float64] = 2 * (waves * _bicubic_weight(distance)).sum(1) / BANDS
@@ -197,7 +211,7 @@ def _taps(parent_size: int, view_size: int, turn: float) -> tuple[NDArray[np.int
 def _four_taps(
     positions: NDArray[np.float64],
 ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Two of (4, …): the pixels around each position on a line, and what each of them counts."""
+    """Two of (4, …): the pixels around each position on a line, and their weights."""
     pixels = np.floor(positions).astype(np.int64) + np.arange(-1, 3).reshape(4, 1)
     return pixels, _bicubic_weight(np.abs(positions - pixels))
 

@@ -1,4 +1,4 @@
-"""Pictures out: the bytes of a file, with what was in it beside the pixels."""
+"""Encodes pictures, with the metadata of the files that they came from."""
 
 from __future__ import annotations
 
@@ -8,23 +8,23 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from radialbeams.images.beside import png_info, same_space, tiff_tags
-from radialbeams.images.deep import as_gray, deep_png, deep_tiff
+from radialbeams.images.metadata import png_info, same_space, tiff_tags, with_carried_over
 from radialbeams.images.picture import ImageError, Picture, eight_bits
+from radialbeams.images.sixteen_bit import as_gray, sixteen_bit_png, sixteen_bit_tiff
 
-QUALITY = 95  # of JPEG, WebP and AVIF: turning is to cost no more than it must
+QUALITY = 95  # of JPEG, WebP and AVIF
 NO_ALPHA = ("JPEG", "BMP", "PPM")
-BACKGROUND = "white"  # what transparent parts are laid on there, unless a colour is named
-ONLY_RGB = ("PNG", "WEBP", "GIF", "BMP", "PPM", "AVIF", "JPEG2000", "ICO")  # no inks
+BACKGROUND = "white"  # default colour behind transparent parts in these formats
+ONLY_RGB = ("PNG", "WEBP", "GIF", "BMP", "PPM", "AVIF", "JPEG2000", "ICO")  # no CMYK
 SIXTEEN_BITS = ("PNG", "TIFF", "JPEG2000", "PPM")
-# Those that Pillow writes again; fax compressions hold single bits only.
+# Those that Pillow can write; fax compressions hold single bits only.
 TIFF_COMPRESSIONS = ("raw", "tiff_lzw", "tiff_adobe_deflate", "packbits", "jpeg")
-# What a JPEG's segments hold.
+# Most bytes that fit into a segment of a JPEG.
 LONGEST = {"exif": 65533, "xmp": 65504, "comment": 65533}
 
 
 def encode(picture: Picture, format: str | None = None, *, quality: int | None = None) -> bytes:
-    """The file's bytes: in the format it came in, or PNG. The same picture, the same bytes.
+    """The bytes of a file in the picture's own format, or PNG; deterministic.
 
     Where a format has no alpha, transparent parts are laid on the colour that the picture was
     turned with, or on white.
@@ -33,38 +33,47 @@ def encode(picture: Picture, format: str | None = None, *, quality: int | None =
     name = {"JPG": "JPEG", "TIF": "TIFF"}.get(name, name)
     _check_depth(picture, name)
     options = _options(picture, name, quality)
-    if picture.deep is not None and name == "PNG":
-        shell = Image.new(picture.image.mode, picture.image.size)
-        return deep_png(picture.deep, _saved(shell, name, options))
-    if picture.deep is not None and name == "TIFF":
-        return deep_tiff(picture.deep, _saved(as_gray(picture.deep), name, options))
+    data, mode = _encoded(picture, name, options)
+    return with_carried_over(data, picture, mode) if name == picture.format else data
+
+
+def _encoded(picture: Picture, name: str, options: dict[str, Any]) -> tuple[bytes, str]:
+    """The bytes as Pillow or numpy writes them, and the mode of the image in them."""
+    deep, mode = picture.sixteen_bit, picture.image.mode
+    if deep is not None and name == "PNG":
+        shell = Image.new(mode, picture.image.size)
+        return sixteen_bit_png(deep, _saved(shell, name, options)), mode
+    if deep is not None and name == "TIFF":
+        return sixteen_bit_tiff(deep, _saved(as_gray(deep), name, options)), mode
     image = _writable(picture, name)
-    if not same_space(image.mode, picture.image.mode):
+    if not same_space(image.mode, mode):
         options.pop("icc_profile", None)
-    return _saved(image, name, options)
+    return _saved(image, name, options), image.mode
 
 
 def _saved(image: Image.Image, name: str, options: dict[str, Any]) -> bytes:
-    image = image.copy()
-    image.info = {}  # Pillow would write what it finds there, deterministic or not
+    image = image._new(image.im)  # the same pixels: a copy of a large image is a lot of memory
+    image.info = {}  # Pillow would write whatever it finds there
     stream = BytesIO()
     try:
         image.save(stream, name, **options)
+    except MemoryError:
+        raise
     except Exception as error:
         raise ImageError(f"It cannot be written as {name} ({error}). Write PNG.") from error
     return stream.getvalue()
 
 
 def _check_depth(picture: Picture, name: str) -> None:
-    """Eight bits are written only where the format that was asked for has no more."""
+    """Refuses to reduce sixteen bits to eight in a format that could hold sixteen."""
     if name not in SIXTEEN_BITS:
         return
-    if picture.shallow:
+    if picture.reduced:
         raise ImageError(
             f"It has 16 bits a channel, of which {name} would be given 8 here. Convert it to PNG "
             "with 16 bits in RGB, or to 8 bits, with another program first."
         )
-    if picture.deep is not None and name not in ("PNG", "TIFF"):
+    if picture.sixteen_bit is not None and name not in ("PNG", "TIFF"):
         raise ImageError(
             f"It has 16 bits a channel, of which {name} would be given 8 here. Write PNG, which "
             'keeps them all (--format png, format="png"), or convert it to 8 bits first.'
@@ -72,7 +81,7 @@ def _check_depth(picture: Picture, name: str) -> None:
 
 
 def _writable(picture: Picture, name: str) -> Image.Image:
-    """In a mode that the format holds."""
+    """The image in a mode that the format supports."""
     image = picture.image
     if name in NO_ALPHA and image.mode in ("LA", "RGBA"):
         if picture.background == "transparent":
@@ -86,7 +95,7 @@ def _writable(picture: Picture, name: str) -> Image.Image:
 
 
 def _laid_on(colour: str, image: Image.Image) -> Image.Image:
-    """Without alpha; gray stays gray."""
+    """The image without alpha, on a background; gray stays gray."""
     below = Image.new("RGBA", image.size, colour)
     laid = Image.alpha_composite(below, image.convert("RGBA"))
     return laid.convert("L" if image.mode == "LA" else "RGB")

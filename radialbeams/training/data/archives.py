@@ -12,6 +12,7 @@ from functools import partial
 from pathlib import Path, PurePosixPath
 
 from radialbeams.files import natural_order
+from radialbeams.limits import DEFAULT
 
 Names = dict[str, str]  # path inside the data set, in natural order: path as its place spells it
 
@@ -32,7 +33,7 @@ def folder_name(place: Path) -> str:
 
 def file_names(place: Path) -> Names:
     try:
-        spelt = {PurePosixPath(member).as_posix(): member for member, _ in _files(place)}
+        spelt = {PurePosixPath(member).as_posix(): member for member, _, _ in _files(place)}
     except _BROKEN as error:
         raise ValueError(
             f"expected a folder, or a whole zip, tar or tar.gz archive; came {place}, "
@@ -46,13 +47,15 @@ def without_top(names: Names) -> Names:
     return _in_order({p.partition("/")[2]: name for p, name in names.items() if "/" in p})
 
 
-def read_files(place: Path, wanted: Container[str]) -> Iterator[tuple[str, bytes | Exception]]:
-    """In the order in which they are stored; in place of a damaged file comes what went wrong."""
-    for path, read in _files(place):
+def read_files(
+    place: Path, wanted: Container[str], largest: int = DEFAULT.file_size
+) -> Iterator[tuple[str, bytes | Exception]]:
+    """In the order in which they are stored; an exception instead of a damaged or huge file."""
+    for path, size, read in _files(place):
         if path in wanted:
             data: bytes | Exception
             try:
-                data = read()
+                data = read() if size <= largest else _too_large(size, largest)
             except _BROKEN as error:
                 data = error
             yield path, data
@@ -71,19 +74,23 @@ def _in_order(names: Names) -> Names:
     return {path: names[path] for path in sorted(names, key=natural_order)}
 
 
-def _files(place: Path) -> Iterator[tuple[str, Callable[[], bytes]]]:
-    """In the order in which they are stored: to go back in a tar.gz is to unpack it again."""
+def _too_large(size: int, largest: int) -> ValueError:
+    return ValueError(f"expected at most {largest:,} bytes; got {size:,}; leave it out")
+
+
+def _files(place: Path) -> Iterator[tuple[str, int, Callable[[], bytes]]]:
+    """Name, size and reader of each file, in stored order: a tar.gz is unpacked front to back."""
     if place.is_dir():
         for folder, _, names in os.walk(place):
             for path in (Path(folder, name) for name in names):
                 if path.is_file():
-                    yield path.relative_to(place).as_posix(), path.read_bytes
+                    yield path.relative_to(place).as_posix(), path.stat().st_size, path.read_bytes
     elif zipfile.is_zipfile(place):
         with zipfile.ZipFile(place) as archive:
             files = (info for info in archive.infolist() if not info.is_dir())
-            yield from ((info.filename, partial(archive.read, info)) for info in files)
+            yield from ((i.filename, i.file_size, partial(archive.read, i)) for i in files)
     else:
         with tarfile.open(place) as tar:
             for member in tar:
                 if member.isfile() and (file := tar.extractfile(member)) is not None:
-                    yield member.name, file.read
+                    yield member.name, member.size, file.read

@@ -1,11 +1,9 @@
-"""The workers of a run: as many processes as asked for, each replaced when it dies."""
+"""A pool of worker processes, each of which is replaced when it dies."""
 
 from __future__ import annotations
 
 import json
 import os
-import signal
-import subprocess
 import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
@@ -17,24 +15,30 @@ from queue import Empty, SimpleQueue
 from types import TracebackType
 from typing import IO, Any, cast
 
+from radialbeams.batch import system
 from radialbeams.batch.job import Job, Outcome
 from radialbeams.batch.plan import BATCH, Item
 
-# -P: a folder of images may hold a random.py as well, and that is not to be imported.
+# -P: a folder of images may hold a file random.py, which must not be imported.
 COMMAND = [sys.executable, "-P", "-m", "radialbeams.batch.worker"]
 PACKAGES = str(Path(__file__).parents[2])
-AHEAD = 3  # batches for each worker that may be begun before the oldest is done
-ATTEMPTS = 3  # of a batch whose worker dies without being at any file
-# Every worker has one thread: more would only get into each other's way.
+AHEAD = 3  # batches for each worker that may be started before the oldest is done
+ATTEMPTS = 3  # at a batch whose worker dies between two files
+# Seconds by the clock. Computing has a limit of its own, in the worker; these are for what waits
+# without computing, and for systems that have no timer for computing.
+STARTING = 180.0
+FILE = 60.0
+MODEL, MODEL_VIEW = 180.0, 3.0  # for each call of the model, and for each view in it
+# Every worker has one thread, since there are as many workers as cores.
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
-class CrewError(ValueError):
-    """The workers cannot work at all."""
+class PoolError(ValueError):
+    """No worker can work: it does not start, or the model does not answer."""
 
 
 class _Died(Exception):
-    """`at`: the place in its batch of the file that a worker died at, if it had come to one."""
+    """A worker died. `at` is the place in its batch of the file that it was reading, if any."""
 
     def __init__(self, why: str, at: int | None, begun: bool) -> None:
         super().__init__(why)
@@ -44,18 +48,19 @@ class _Died(Exception):
         return [] if self.at is None else [places[self.at]]
 
 
-class Crew:
-    """Gives batches to processes and their outcomes back in the order of the batches."""
+class WorkerPool:
+    """Gives batches to processes, and returns their outcomes in the order of the batches."""
 
     def __init__(self, job: Job, workers: int, *, lock: int | None = None) -> None:
         self.ahead = AHEAD * workers
         self._job, self._lock = job, lock
-        self._threads = ThreadPoolExecutor(workers)  # each minds one process
+        self._threads = ThreadPoolExecutor(workers)  # each waits for one process
+        self._watchdog = system.Watchdog()
         self._free: SimpleQueue[_Process] = SimpleQueue()
         self._all: list[_Process] = []
         self._closed = False
 
-    def __enter__(self) -> Crew:
+    def __enter__(self) -> WorkerPool:
         return self
 
     def __exit__(
@@ -68,6 +73,7 @@ class Crew:
         for process in self._all:
             process.kill()
         self._threads.shutdown(cancel_futures=True)
+        self._watchdog.close()
 
     def outcomes(self, batches: Iterable[tuple[int, list[Item]]]) -> Iterator[list[Outcome]]:
         """The batches come with their numbers in the whole plan."""
@@ -80,10 +86,10 @@ class Crew:
             yield begun.popleft().result()
 
     def _outcomes(self, number: int, batch: list[Item]) -> list[Outcome]:
-        """A file at which a worker dies has failed; the others are given to a new worker."""
+        """A file that kills its worker has failed; a new worker gets the others."""
         thumbnails = self._job.thumbnails - number * BATCH
         failed: dict[int, Outcome] = {}
-        strikes = 0  # deaths that no file is to blame for
+        strikes = 0  # deaths between two files
         while True:
             rest = [place for place in range(len(batch)) if place not in failed]
             try:
@@ -91,7 +97,7 @@ class Crew:
             except _Died as died:
                 strikes += died.at is None
                 if strikes == ATTEMPTS and not died.begun:
-                    raise CrewError(f"No worker could be started. {died.why}") from died
+                    raise PoolError(f"No worker could be started. {died.why}") from died
                 blamed = rest if strikes == ATTEMPTS else died.blamed(rest)
                 failed |= {place: Outcome(batch[place].path, error=died.why) for place in blamed}
                 continue
@@ -110,8 +116,14 @@ class Crew:
         with suppress(Empty):
             return self._free.get_nowait()
         if self._closed:
-            raise CrewError("The run was stopped.")
-        process = _Process(self._job, self._lock)
+            raise PoolError("The run was stopped.")
+        try:
+            process = _Process(self._job, self._lock, self._watchdog)
+        except OSError as error:  # such as a limit on processes, memory or open files
+            raise PoolError(
+                f"No worker could be started ({error.strerror}). Free resources, or use fewer "
+                "--workers."
+            ) from error
         self._all.append(process)
         if self._closed:  # meanwhile
             process.kill()
@@ -125,41 +137,43 @@ def _environment() -> dict[str, str]:
 
 
 class _Process:
-    """A worker as seen from here: orders go in, messages come out, one of each a line."""
+    """A worker, seen from its parent: orders go in and messages come out, one on each line."""
 
-    def __init__(self, job: Job, lock: int | None) -> None:
-        self._process = subprocess.Popen(
+    def __init__(self, job: Job, lock: int | None, watchdog: system.Watchdog) -> None:
+        self._process = system.start(
             COMMAND,
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            # Decoders complain there; what matters comes as a message.
-            stderr=None if os.environ.get("RADIALBEAMS_TRACEBACK") else subprocess.DEVNULL,
-            text=True,
-            encoding="ascii",
-            env=_environment(),
-            pass_fds=() if lock is None else (lock,),
+            _environment(),
+            # Decoders print warnings there; what matters comes as a message.
+            quiet=not os.environ.get("RADIALBEAMS_TRACEBACK"),
+            handles=() if lock is None else (lock,),
         )
+        self._watchdog = watchdog
         self._orders = cast(IO[str], self._process.stdin)
         self._messages = cast(IO[str], self._process.stdout)
+        self._is_ready = False
         self._order(asdict(job))
 
     def work(self, items: list[Item], thumbnails: int) -> list[Outcome]:
         self._order({"items": [astuple(item) for item in items], "thumbnails": thumbnails})
-        at, begun = None, False
+        self._watchdog.watch(self._process, FILE if self._is_ready else STARTING)
+        last: dict[str, Any] = {}
         while message := self._message():
             if "broken" in message:
-                raise CrewError(message["broken"])
+                raise PoolError(message["broken"])
             if "outcomes" in message:
+                self._watchdog.forget(self._process)
                 return [Outcome(**fields) for fields in message["outcomes"]]
-            at, begun = message["at"], True
-        raise _Died(self._why(), at, begun)
+            last, self._is_ready = message, True
+            self._watchdog.watch(self._process, _seconds_for(message))
+        self._watchdog.forget(self._process)
+        raise self._death(last)
 
     def kill(self) -> None:
         self._process.kill()
         self._process.wait()
 
     def _order(self, content: Any) -> None:
-        with suppress(BrokenPipeError):  # it died; reading its last messages tells why
+        with suppress(BrokenPipeError):  # it died; its last messages and exit code say why
             self._orders.write(json.dumps(content) + "\n")
             self._orders.flush()
 
@@ -168,9 +182,27 @@ class _Process:
         message: dict[str, Any] | None = json.loads(line) if line.endswith("\n") else None
         return message
 
-    def _why(self) -> str:
+    def _death(self, last: dict[str, Any]) -> Exception:
+        """What the end of the process means, after its `last` message."""
         code = self._process.wait()
-        if code in (-signal.SIGPROF, -signal.SIGALRM):
-            return "It took far longer than a file of its size may. Save it again, or leave it out."
-        how = signal.Signals(-code).name if code < 0 else f"exit code {code}"
-        return f"The program that read it broke down ({how}). Leave it out, or save it again."
+        if self._watchdog.has_killed(self._process) or system.ran_out_of_cpu_time(code):
+            if not self._is_ready:
+                return PoolError(
+                    "No worker could be started: loading the model took far too long. "
+                    "Use another model, or export this one again."
+                )
+            if "model" in last:
+                return PoolError(
+                    f"The model took far too long for {last['model']} views. Use another model, "
+                    "or export this one again."
+                )
+            why = "It took far longer than a file of its size may. Save it again, or leave it out."
+        else:
+            how = system.exit_reason(code)
+            why = f"The program that read it broke down ({how}). Leave it out, or save it again."
+        return _Died(why, last.get("at"), self._is_ready)
+
+
+def _seconds_for(message: dict[str, Any]) -> float:
+    """By the clock, for what a worker says that it does now."""
+    return MODEL + MODEL_VIEW * message["model"] if "model" in message else FILE

@@ -1,34 +1,35 @@
-"""What a file holds beside its pixels: resolution, camera, comments, colour profile."""
+"""Metadata: resolution, EXIF, XMP, comments, colour profile, and what is only copied."""
 
 from __future__ import annotations
 
 import re
-import struct
 from itertools import chain
 from typing import Any
 
 from PIL import ExifTags, Image, JpegImagePlugin, PngImagePlugin
 
+from radialbeams.images import jpeg, png
 from radialbeams.images.orientation import reset
 from radialbeams.images.picture import Picture
 
-# Tags of a TIFF that say how its own bytes lie, or that hold in Picture's other fields, or that
-# are false once it is turned (a map's place on the earth, layers of an editor).
-_LAYOUT = frozenset(
+# Tags of a TIFF that describe how its own bytes are stored.
+TIFF_LAYOUT = frozenset(
     chain(
-        range(254, 270),
+        range(254, 269),
         (273, 274, *range(277, 285), *range(288, 294), 296, 301, 317, 320, *range(322, 326)),
-        (330, *range(332, 348), 351, *range(512, 522), *range(529, 533), 559, 700),
-        (33550, 33922, 34264, 34675, 34735, 34736, 34737, 37724),
+        (*range(332, 348), 351, *range(512, 522), *range(529, 533), 559),
     )
 )
+# Not copied either: what other fields of Picture hold (XMP, the colour profile), and what is false
+# once the image is turned (further images, a map's place on the earth, an editor's layers).
+_NOT_COPIED = TIFF_LAYOUT | {
+    *(330, 700, 33550, 33922, 34264, 34675, 34735, 34736, 34737, 37724),
+}
 _DIRECTORIES = (ExifTags.IFD.Exif, ExifTags.IFD.GPSInfo)
 _RESOLUTION, _XMP = 282, 700
-# What says in XMP how the picture has to be moved; EXIF's own tag is reset elsewhere.
+# The orientation in XMP. `orientation.reset` resets the one in EXIF.
 _XMP_ORIENTATION = re.compile(rb"(tiff:Orientation\s*(?:=\s*[\"']|>)\s*)[2-8]")
-# Texts of a PNG that stand for something which is read and written by itself.
-_NO_TEXT = ("XML:com.adobe.xmp", "Raw profile type ")
-# Modes that share a space of colours; a profile for the one is right for the other.
+# Modes with the same colour space share a colour profile.
 _SPACES = {
     **dict.fromkeys(("1", "L", "LA", "La", "I", "I;16", "I;16B", "I;16L"), "gray"),
     **dict.fromkeys(("P", "PA", "RGB", "RGBA", "RGBa", "RGBX", "YCbCr"), "light"),
@@ -36,7 +37,7 @@ _SPACES = {
 
 
 def fields_of(image: Image.Image) -> dict[str, Any]:
-    """Picture's fields of an image that has been loaded."""
+    """The fields of Picture that Pillow knows of a decoded image."""
     info, name = image.info, "JPEG" if image.format == "MPO" else image.format
     return {
         "format": name,
@@ -45,22 +46,20 @@ def fields_of(image: Image.Image) -> dict[str, Any]:
         "exif": _exif(image),
         "xmp": _xmp(info.get("xmp")),
         "comment": _bytes(info.get("comment")),
-        "text": _text(image),
         "subsampling": max(JpegImagePlugin.get_sampling(image), 0) if name == "JPEG" else 0,
         "compression": info.get("compression") if name == "TIFF" else None,
         "lossless": name == "WEBP" and bool(info.get("lossless")),
-        "chunks": _brightness(info) if name == "PNG" else (),
         "more": getattr(image, "n_frames", 1) > 1,
     }
 
 
 def same_space(mode: str, other: str) -> bool:
-    """Whether a colour profile for images of one mode holds for those of the other."""
+    """Whether a colour profile for one mode is valid for the other."""
     return _SPACES.get(mode, mode) == _SPACES.get(other, other)
 
 
 def tiff_tags(exif: bytes | None, xmp: bytes | None) -> bytes | None:
-    """Those that a TIFF may be given; a camera's JPEG may name its own width among them."""
+    """EXIF and XMP as tags for a TIFF, without those that describe the storage of another file."""
     found = Image.Exif()
     if exif:
         found.load(exif)
@@ -71,31 +70,41 @@ def tiff_tags(exif: bytes | None, xmp: bytes | None) -> bytes | None:
 
 
 def png_info(picture: Picture) -> PngImagePlugin.PngInfo:
-    """What a PNG holds beside its pixels, in chunks of its own."""
-    info, xmp = PngImagePlugin.PngInfo(), picture.xmp
-    for kind, content in picture.chunks:
-        info.add(kind, content)
-    for key, value in picture.text:
-        info.add_text(key, value)
-    if xmp:
-        info.add_itxt("XML:com.adobe.xmp", xmp.decode("utf-8", "replace"))
+    info = PngImagePlugin.PngInfo()
+    if picture.xmp:
+        info.add_itxt("XML:com.adobe.xmp", picture.xmp.decode("utf-8", "replace"))
     return info
 
 
-# --- one by one --------------------------------------------------------------------------------
+def carried_over(data: bytes, fields: dict[str, Any]) -> dict[str, Any]:
+    """The fields of Picture that are copied to the new file byte for byte.
+
+    `data` is the whole file. `fields` comes from `fields_of`; Pillow writes those.
+    """
+    if fields["format"] == "JPEG":
+        segments = jpeg.carried_over(data, fields["comment"])
+        # Further pictures are lost with their index. A motion photo's video needs none: XMP gives
+        # its place from the end of the file.
+        trailer = b"" if jpeg.has_index(data) else jpeg.trailer(data)
+        return {"segments": segments, "trailer": trailer}
+    if fields["format"] == "PNG":
+        chunks = png.carried_over(data, resolution=fields["dpi"] is not None)
+        return {"chunks": chunks, "trailer": png.trailer(data)}
+    if fields["format"] == "WEBP":
+        return {"trailer": data[int.from_bytes(data[4:8], "little") + 8 :]}
+    return {}
 
 
-def _brightness(info: dict[Any, Any]) -> tuple[tuple[bytes, bytes], ...]:
-    """gAMA and cHRM, as a PNG stores them: in steps of 1/100,000."""
-    found: dict[bytes, tuple[Any, ...]] = {
-        b"gAMA": (info.get("gamma"),),
-        b"cHRM": info.get("chromaticity") or (None,),
-    }
-    return tuple(
-        (kind, struct.pack(f">{len(values)}I", *(round(100_000 * value) for value in values)))
-        for kind, values in found.items()
-        if all(isinstance(value, int | float) and 0 <= value < 21_000 for value in values)
-    )
+def with_carried_over(data: bytes, picture: Picture, mode: str) -> bytes:
+    """Adds the copied parts to an encoded file of the picture's own format and of this mode."""
+    if picture.format == "JPEG":
+        return jpeg.joined(data, picture.segments, picture.trailer)
+    if picture.format == "PNG":
+        return png.joined(data, picture.chunks, mode, picture.trailer)
+    return data + picture.trailer
+
+
+# --- single fields -----------------------------------------------------------------------------
 
 
 def _bytes(value: Any) -> bytes | None:
@@ -103,7 +112,7 @@ def _bytes(value: Any) -> bytes | None:
 
 
 def _dpi(dpi: Any) -> tuple[float, float] | None:
-    """Two numbers that a file can hold, or nothing: headers say all kinds of things."""
+    """The resolution if a file can hold it; headers contain all kinds of values."""
     try:
         x, y = (float(value) for value in dpi)
     except (TypeError, ValueError, ZeroDivisionError):
@@ -112,7 +121,7 @@ def _dpi(dpi: Any) -> tuple[float, float] | None:
 
 
 def _has_resolution(image: Image.Image) -> bool:
-    """Pillow makes one up for a TIFF without, and for a JPEG whose EXIF has none."""
+    """Whether the file has a resolution; Pillow invents one for some TIFFs and JPEGs without."""
     if image.format == "TIFF":
         return _RESOLUTION in getattr(image, "tag_v2", {})
     if image.format in ("JPEG", "MPO"):
@@ -123,7 +132,7 @@ def _has_resolution(image: Image.Image) -> bool:
 def _tags(image: Image.Image) -> Image.Exif:
     try:
         return image.getexif()
-    except Exception:  # Pillow raises nearly anything; the pixels may still be good
+    except Exception:  # Pillow raises many types; the pixels may still be fine
         return Image.Exif()
 
 
@@ -141,7 +150,7 @@ def _about_the_picture(tags: Image.Exif) -> Image.Exif:
     kept = Image.Exif()
     for tag in tags:
         value = dict(tags.get_ifd(tag)) if tag in _DIRECTORIES else tags[tag]
-        if tag not in _LAYOUT and _can_be_written(tag, value):
+        if tag not in _NOT_COPIED and _can_be_written(tag, value):
             kept[tag] = value
     return kept
 
@@ -151,20 +160,9 @@ def _can_be_written(tag: int, value: Any) -> bool:
     alone[tag] = value
     try:
         return bool(alone.tobytes())
-    except Exception:  # one odd tag is not to cost the others
+    except Exception:  # one bad tag must not remove the others
         return False
 
 
 def _xmp(found: Any) -> bytes | None:
     return _XMP_ORIENTATION.sub(rb"\g<1>1", found) if isinstance(found, bytes) and found else None
-
-
-def _text(image: Image.Image) -> tuple[tuple[str, str], ...]:
-    if not isinstance(image, PngImagePlugin.PngImageFile):
-        return ()
-    return tuple((key, value) for key, value in image.text.items() if _is_text(key, value))
-
-
-def _is_text(key: Any, value: Any) -> bool:
-    usable = isinstance(key, str) and isinstance(value, str) and 0 < len(key) < 80
-    return usable and not key.startswith(_NO_TEXT) and all(31 < ord(char) < 256 for char in key)

@@ -1,7 +1,7 @@
 """Colour with sixteen bits a channel: Pillow has no mode for it, so numpy holds it.
 
-Pillow decodes such files, but of every two bytes it keeps the upper one. Told that the bytes lie
-the other way round it keeps the lower one, so two readings give all sixteen bits.
+Pillow decodes such files, but keeps only the upper of every two bytes. With the byte order swapped
+it keeps the lower one, so two readings give all sixteen bits.
 """
 
 from __future__ import annotations
@@ -9,22 +9,24 @@ from __future__ import annotations
 import struct
 import sys
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from io import BytesIO
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageFile
 
-Deep = NDArray[np.uint16]  # (H, W, C) with 2, 3 or 4 channels
+from radialbeams.images import png
+
+SixteenBit = NDArray[np.uint16]  # (H, W, C) with 2, 3 or 4 channels
 
 _SWAPPED = {"B": "L", "L": "B", "N": "B" if sys.byteorder == "little" else "L"}
 _WIDTH, _BITS, _PHOTOMETRIC, _SAMPLES, _EXTRA = 256, 258, 262, 277, 338  # TIFF's tags
-_SUBTRACT_LEFT = 1  # PNG's number of a filter: what is stored is the difference to the left pixel
+_SUBTRACT_LEFT = 1  # PNG's filter that stores the difference to the left pixel
 
 
 def raw_mode(image: Image.Image) -> str:
-    """How a channel lies in the file, as in "RGB;16B"; "" once the pixels have been decoded."""
+    """Pillow's raw mode of the file, such as "RGB;16B"; "" once the pixels are decoded."""
     tiles = getattr(image, "tile", None) or []
     if not tiles:
         return ""
@@ -50,16 +52,16 @@ def readings(image: Image.Image, raw: str) -> list[Image.Image]:
     return [_read_again(image, one) for one in (raw, f"{channels};16{_SWAPPED[order]}")]
 
 
-def joined(images: Sequence[Image.Image]) -> Deep:
-    """What `readings` gave, as numbers."""
+def joined(images: Sequence[Image.Image]) -> SixteenBit:
+    """The images of `readings` as one array."""
     pixels = [np.asarray(image).astype(np.uint16) for image in images]
     if len(pixels) == 1:
         pixels = [pixels[0][:, :, 0::2], pixels[0][:, :, 1::2]]
     return pixels[0] * np.uint16(256) + pixels[1]
 
 
-def with_key_clear(pixels: Deep, key: object) -> Deep:
-    """RGB with alpha where a PNG names one colour that stands for nothing."""
+def with_key_clear(pixels: SixteenBit, key: object) -> SixteenBit:
+    """Adds alpha where a PNG names one colour as transparent."""
     clear = (pixels == np.array(key, np.uint16)).all(2, keepdims=True)
     return np.concatenate((pixels, np.where(clear, 0, 65535).astype(np.uint16)), axis=2)
 
@@ -80,31 +82,30 @@ def _with_raw(options: object, raw: str) -> tuple[object, ...] | str:
     return (raw, *options[1:]) if isinstance(options, tuple) else raw
 
 
-# --- out ---------------------------------------------------------------------------------------
+# --- writing -----------------------------------------------------------------------------------
 
 
-def deep_png(pixels: Deep, shell: bytes) -> bytes:
-    """A PNG of these pixels with all else that is in `shell`, a PNG of the same size in 8 bits."""
+def sixteen_bit_png(pixels: SixteenBit, shell: bytes) -> bytes:
+    """A PNG of these pixels with the metadata of `shell`, an 8-bit PNG of the same size."""
     chunks, written = [shell[:8]], False
-    for kind, body in _chunks(shell):
+    for kind, body in png.chunks(shell):
         if kind == b"IHDR":
             body = body[:8] + b"\x10" + body[9:]
         elif kind == b"IDAT":
             if written:
                 continue
             body, written = zlib.compress(_filtered(pixels)), True
-        check = zlib.crc32(kind + body)
-        chunks.append(struct.pack(">I", len(body)) + kind + body + struct.pack(">I", check))
+        chunks.append(png.chunk(kind, body))
     return b"".join(chunks)
 
 
-def as_gray(pixels: Deep) -> Image.Image:
-    """The channels beside each other in one wide gray image, which Pillow can write."""
+def as_gray(pixels: SixteenBit) -> Image.Image:
+    """The channels interleaved in one wide gray image, which Pillow can write."""
     return Image.fromarray(pixels.reshape(len(pixels), -1))
 
 
-def deep_tiff(pixels: Deep, shell: bytes) -> bytes:
-    """A TIFF of these pixels out of one of `as_gray`: the same bytes, described otherwise.
+def sixteen_bit_tiff(pixels: SixteenBit, shell: bytes) -> bytes:
+    """A TIFF of these pixels from one of `as_gray`: the same data with other tags.
 
     The directory needs more room than it has, so a new one stands at the end.
     """
@@ -115,7 +116,7 @@ def deep_tiff(pixels: Deep, shell: bytes) -> bytes:
     entries = {struct.unpack_from("<H", shell, one)[0]: shell[one : one + 12] for one in places}
     shell += bytes(len(shell) % 2)
     bits = struct.pack(f"<{channels}H", *[16] * channels)
-    # Up to four bytes stand in the entry itself.
+    # Values of up to four bytes are stored in the entry itself.
     value = bits if len(bits) <= 4 else struct.pack("<I", len(shell))
     entries[_WIDTH] = struct.pack("<HHII", _WIDTH, 4, 1, width)
     entries[_BITS] = struct.pack("<HHI", _BITS, 3, channels) + value
@@ -128,15 +129,7 @@ def deep_tiff(pixels: Deep, shell: bytes) -> bytes:
     return shell[:4] + start + shell[8:] + bits + directory + bytes(4)
 
 
-def _chunks(png: bytes) -> Iterator[tuple[bytes, bytes]]:
-    at = 8
-    while at < len(png):
-        length = int.from_bytes(png[at : at + 4], "big")
-        yield png[at + 4 : at + 8], png[at + 8 : at + 8 + length]
-        at += 12 + length
-
-
-def _filtered(pixels: Deep) -> bytes:
+def _filtered(pixels: SixteenBit) -> bytes:
     height, width, channels = pixels.shape
     step = 2 * channels
     rows = np.ascontiguousarray(pixels.astype(">u2")).view(np.uint8).reshape(height, width * step)

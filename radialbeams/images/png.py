@@ -1,0 +1,90 @@
+"""The chunks of a PNG file, and which of them a turned image may keep.
+
+The specification marks chunks that stay true when the pixels change: the fourth letter of their
+name is small. Of the others, those are kept that describe colours or hold text.
+"""
+
+from __future__ import annotations
+
+import struct
+import zlib
+from collections.abc import Iterator, Sequence
+
+Chunk = tuple[bytes, bytes]  # its name and its content
+
+SIGNATURE = b"\x89PNG\r\n\x1a\n"
+XMP = b"XML:com.adobe.xmp\0"
+# Written by Pillow from fields of the picture.
+WRITTEN = frozenset((b"iCCP", b"eXIf", b"tRNS", b"pHYs"))
+# False for other pixels, and of no use without the old ones: the palette's histogram, places on a
+# page, when the image was last changed, where parts of the compressed data begin.
+STALE = frozenset((b"hIST", b"oFFs", b"vpAg", b"tIME", b"iDOT"))
+_COLOURS = frozenset((b"gAMA", b"cHRM", b"sRGB", b"cICP", b"mDCV", b"cLLI", b"sPLT", b"pCAL"))
+_TEXTS = frozenset((b"tEXt", b"zTXt", b"iTXt"))
+_PROFILES = b"Raw profile type "
+# EXIF, XMP and colour profiles in a text; Pillow reads and writes them in their own chunks.
+_OTHER_PROFILES = (b"exif\0", b"APP1\0", b"xmp\0", b"icc\0", b"icm\0")
+_CHANNELS = {"L": 1, "LA": 2, "RGB": 3, "RGBA": 4, "I;16": 1}
+
+
+def chunks(data: bytes) -> Iterator[Chunk]:
+    """Up to the last one, which has no content."""
+    at = len(SIGNATURE)
+    while at + 12 <= len(data):
+        length = int.from_bytes(data[at : at + 4], "big")
+        yield data[at + 4 : at + 8], data[at + 8 : at + 8 + length]
+        at += 12 + length
+        if data[at - 8 - length : at - 4 - length] == b"IEND":
+            return
+
+
+def trailer(data: bytes) -> bytes:
+    length = len(SIGNATURE) + sum(12 + len(body) for _, body in chunks(data))
+    return data[length:]
+
+
+def carried_over(data: bytes, *, resolution: bool) -> tuple[Chunk, ...]:
+    """Chunks for the turned image; with pHYs where it holds no resolution, only a ratio."""
+    return tuple(
+        (kind, body)
+        for kind, body in chunks(data)
+        if _is_kept(kind, body) or (kind == b"pHYs" and not resolution and len(body) == 9)
+    )
+
+
+def is_profile(kind: bytes, body: bytes) -> bool:
+    """Whether a text stands for EXIF, XMP or a colour profile."""
+    if kind not in _TEXTS:
+        return False
+    return body.startswith(XMP) or body.startswith(
+        tuple(_PROFILES + profile for profile in _OTHER_PROFILES)
+    )
+
+
+def joined(data: bytes, kept: Sequence[Chunk], mode: str, trailer: bytes) -> bytes:
+    """A PNG with these chunks behind its header, as far as they fit its mode."""
+    head = len(SIGNATURE) + 25
+    fitting = [chunk(*one) for one in kept if _fits(*one, mode)]
+    return b"".join((data[:head], *fitting, data[head:], trailer))
+
+
+def chunk(kind: bytes, body: bytes) -> bytes:
+    check = zlib.crc32(kind + body)
+    return struct.pack(">I", len(body)) + kind + body + struct.pack(">I", check)
+
+
+def _is_kept(kind: bytes, body: bytes) -> bool:
+    if not kind.isalpha() or kind[:1].isupper() or kind in WRITTEN or kind in STALE:
+        return False
+    if kind in _TEXTS:
+        return not is_profile(kind, body)
+    return kind in _COLOURS or kind in (b"sBIT", b"bKGD") or kind[3:].islower()
+
+
+def _fits(kind: bytes, body: bytes, mode: str) -> bool:
+    """Two kinds have as many numbers as the image has channels."""
+    if kind == b"sBIT":
+        return len(body) == _CHANNELS.get(mode)
+    if kind == b"bKGD":
+        return len(body) == (2 if mode in ("L", "LA", "I;16") else 6)
+    return True
