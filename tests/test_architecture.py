@@ -52,7 +52,7 @@ FILES = [path for path in PYTHON if path.relative_to(PACKAGE).as_posix() not in 
 LIGHT = set(ARROWS) - {"training", "nn", "front", "reproduce"}
 # Inside nn every part may use angles, and bic alone wires them.
 NN_SIDEWAYS = {
-    "bic": {"angles", "beams", "context", "decoder", "encoder", "ring"},
+    "bic": {"angles", "beams", "context", "decoder", "encoder", "ring", "stored"},
     "pretrained": {"bic", "stored"},  # which it builds, from files
 }
 # In front of a model: maps of points, then pixels moved by them, then poses, and the module last.
