@@ -49,8 +49,9 @@ def after_a_kill(case: Case) -> None:
     wait_until(running, lambda: False, case.rng.uniform(0, 0.15))
     running.signal(signal.SIGKILL, group=True)
     running.wait()
-    if not (case.folder / "pictures" / RUN_FOLDER).exists():
-        case.tried = 0  # it had finished; the next start would be another run
+    if not (case.folder / "pictures" / RUN_FOLDER / "journal.jsonl").exists():
+        # It had finished, and perhaps not yet removed its folder; the next start is another run.
+        case.tried = 0
         return
     saved = save_some(case)
     done = case.command.run(*IN_PLACE, cwd=case.folder)

@@ -115,7 +115,8 @@ def judge_complete(case: Case, done: Done, expected: set[bytes], what: str) -> N
 
 def judge_forbidden(case: Case, done: Done, folder: bytes, as_user: bool, what: str) -> None:
     """An unreadable folder is a failure, and the exit code shows it."""
-    if as_user and os.path.exists(os.path.join(folder, b"forbidden")) and done.code == 0:
+    forbidden = any(name.startswith(b"forbidden") for name in os.listdir(folder))
+    if as_user and forbidden and done.code == 0:
         case.found("omitted", f"{what}: an unreadable folder was passed over with exit code 0")
 
 
@@ -185,9 +186,8 @@ def forbidden_folder(case: Case, folder: bytes) -> None:
 
 def listed_only_folder(case: Case, folder: bytes) -> None:
     """Its names can be read, and nothing else about them."""
-    path = os.path.join(folder, b"forbidden")
-    with suppress(FileExistsError):
-        os.mkdir(path)
+    path = os.path.join(folder, b"forbidden-listed")
+    os.mkdir(path)
     _save(case, os.path.join(path, b"inside.png"))
     os.chmod(path, 0o744)
 
