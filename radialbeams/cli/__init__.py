@@ -20,6 +20,7 @@ from radialbeams.escaping import shown
 
 __all__ = ["app", "files", "main", "models", "reproduce", "run", "streams", "training"]
 
+STOPPED = 130  # the exit code that shells expect after Ctrl-C
 # Some versions of typer have the classes of click inside them: this is the one in use.
 WrongUsage: Any = typer.BadParameter.__mro__[1]
 
@@ -43,6 +44,9 @@ def _exit_code(argv: list[str] | None) -> int:
         return leave.code if isinstance(leave.code, int) else 1
     except WrongUsage as error:
         return _usage(error)
+    except (KeyboardInterrupt, typer.Abort):
+        talk("radialbeams: stopped.")
+        return STOPPED
     except BrokenPipeError:
         raise
     except (ValueError, OSError, ArithmeticError) as error:
