@@ -1,6 +1,21 @@
-"""`python -m radialbeams`: the same as the command."""
+"""`python -m radialbeams`: the same as the command, which begins here."""
 
-from radialbeams.cli import run
+from __future__ import annotations
+
+import os
+import sys
+from typing import NoReturn
+
+
+def run() -> NoReturn:
+    try:
+        from radialbeams.cli import run as command
+
+        command()
+    except KeyboardInterrupt:  # while the modules are imported, or at the very end
+        os.write(2, b"radialbeams: stopped.\n")
+        sys.exit(130)  # which shells expect after Ctrl-C
+
 
 if __name__ == "__main__":
     run()

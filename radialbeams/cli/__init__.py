@@ -20,7 +20,6 @@ from radialbeams.escaping import shown
 
 __all__ = ["app", "files", "main", "models", "reproduce", "run", "streams", "training"]
 
-STOPPED = 130  # the exit code that shells expect after Ctrl-C
 # Some versions of typer have the classes of click inside them: this is the one in use.
 WrongUsage: Any = typer.BadParameter.__mro__[1]
 
@@ -46,7 +45,7 @@ def _exit_code(argv: list[str] | None) -> int:
         return _usage(error)
     except (KeyboardInterrupt, typer.Abort):
         talk("radialbeams: stopped.")
-        return STOPPED
+        return 130  # which shells expect after Ctrl-C
     except BrokenPipeError:
         raise
     except (ValueError, OSError, ArithmeticError) as error:
