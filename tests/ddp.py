@@ -15,7 +15,7 @@ from conftest import TINY_RING
 from safetensors.torch import save_file
 from torch import nn
 
-from radialbeams.nn.bic import build
+from radialbeams.nn.architectures import build
 from radialbeams.nn.module import Canonicalizer
 from radialbeams.nn.pose import Pose
 

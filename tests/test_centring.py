@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from torch import Tensor
 
-from radialbeams.nn.bic import build
+from radialbeams.nn.architectures import build
 from radialbeams.nn.centring import border_colour, centre_of_mass, centred_boxes, weights
 from radialbeams.nn.module import Canonicalizer
 

@@ -11,7 +11,8 @@ from conftest import TINY_RING
 from torch import Tensor, nn
 
 from radialbeams import zoo
-from radialbeams.nn.bic import BICConfig, build
+from radialbeams.nn.architectures import build
+from radialbeams.nn.bic import BICConfig
 from radialbeams.nn.folding import folded
 from radialbeams.nn.module import Canonicalizer
 from radialbeams.nn.pretrained import load_model

@@ -23,7 +23,8 @@ from radialbeams import zoo
 from radialbeams.canonicalizer import Canonicalizer as LightCanonicalizer
 from radialbeams.images.views import view
 from radialbeams.nn.angles import angular_error, to_unit
-from radialbeams.nn.bic import BICConfig, build
+from radialbeams.nn.architectures import build
+from radialbeams.nn.bic import BICConfig
 from radialbeams.nn.module import CROPS_AT_ONCE, Canonicalizer, mean_direction
 from radialbeams.nn.pose import Pose
 from radialbeams.nn.pretrained import DamagedWeights

@@ -13,7 +13,8 @@ from conftest import SIZE, TINY_RING, easy_images
 
 from radialbeams.experiments import homology, orbit
 from radialbeams.experiments.settings import Settings
-from radialbeams.nn.bic import BIC, build
+from radialbeams.nn.architectures import build
+from radialbeams.nn.bic import BIC
 
 STEPS = np.arange(32) * 2 * math.pi / 32
 CIRCLE = np.stack((np.cos(STEPS), np.sin(STEPS)), axis=1)

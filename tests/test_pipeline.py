@@ -12,7 +12,7 @@ import torch
 from conftest import TINY_RING
 from torch import Tensor, nn
 
-from radialbeams.nn.bic import build
+from radialbeams.nn.architectures import build
 from radialbeams.nn.module import Canonicalizer
 from radialbeams.training import pipeline
 from radialbeams.training.export import ParityError

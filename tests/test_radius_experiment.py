@@ -12,7 +12,8 @@ import torch
 from radialbeams.experiments import radius
 from radialbeams.experiments.radius import Mask
 from radialbeams.experiments.shipped import HeldOut
-from radialbeams.nn.bic import BICConfig, build
+from radialbeams.nn.architectures import build
+from radialbeams.nn.bic import BICConfig
 from radialbeams.training.data import ImageSet
 from radialbeams.training.views import PaperViews
 

@@ -13,7 +13,8 @@ from conftest import SIZE, TINY_RING, easy_images
 from radialbeams.experiments import reproduce, saliency
 from radialbeams.experiments.saliency import Looker
 from radialbeams.experiments.settings import Settings
-from radialbeams.nn.bic import BIC, BICConfig, build
+from radialbeams.nn.architectures import build
+from radialbeams.nn.bic import BIC, BICConfig
 from radialbeams.nn.rotation import rotate
 from radialbeams.training.views import LeakfreeViews, PaperViews
 

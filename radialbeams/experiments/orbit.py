@@ -33,7 +33,8 @@ from radialbeams.experiments.settings import QUICK, Settings
 from radialbeams.experiments.trainings import Training
 from radialbeams.experiments.trainings import load as load_trained
 from radialbeams.nn.angles import TURN
-from radialbeams.nn.bic import BIC, Network, build
+from radialbeams.nn.architectures import Network, build
+from radialbeams.nn.bic import BIC
 from radialbeams.training.data import load
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.views import PaperViews

@@ -22,8 +22,9 @@ from radialbeams.experiments.experiment import Experiment, Finding, Record, Reco
 from radialbeams.experiments.seeds import compare, finished, mean_curve, spread
 from radialbeams.experiments.settings import QUICK, Settings
 from radialbeams.experiments.trainings import Trained, Training, errors
+from radialbeams.nn.architectures import Network
 from radialbeams.nn.beams import BresenhamBeams
-from radialbeams.nn.bic import BIC, Network
+from radialbeams.nn.bic import BIC
 from radialbeams.nn.context import Hub
 from radialbeams.nn.prior import PRIOR_MODES, PriorMode, ToeplitzPrior
 from radialbeams.training.fit import Fit

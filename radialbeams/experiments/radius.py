@@ -19,7 +19,8 @@ from radialbeams.experiments.experiment import Experiment, Finding, Record, Reco
 from radialbeams.experiments.settings import QUICK, Settings
 from radialbeams.experiments.shipped import HeldOut, open_shipped
 from radialbeams.nn.angles import angular_error, from_unit
-from radialbeams.nn.bic import BIC, Network
+from radialbeams.nn.architectures import Network
+from radialbeams.nn.bic import BIC
 from radialbeams.nn.encoder import spatial_table
 from radialbeams.nn.ring import answer, posterior
 from radialbeams.training.evaluate import summarise

@@ -27,7 +27,8 @@ from radialbeams.experiments.shipped import COIL100, shipped
 from radialbeams.experiments.trainings import Training
 from radialbeams.experiments.trainings import load as load_trained
 from radialbeams.nn.angles import angular_error, to_unit
-from radialbeams.nn.bic import BICConfig, Network, RingBIC
+from radialbeams.nn.architectures import Network
+from radialbeams.nn.bic import BICConfig, RingBIC
 from radialbeams.nn.ring import posterior
 from radialbeams.nn.rotation import PADDINGS, Padding, disc, rotate
 from radialbeams.training.data import ImageSet, load

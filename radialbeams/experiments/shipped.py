@@ -10,7 +10,7 @@ import torch
 
 from radialbeams import zoo
 from radialbeams.experiments.settings import Settings
-from radialbeams.nn.bic import Network
+from radialbeams.nn.architectures import Network
 from radialbeams.nn.pretrained import load_model
 from radialbeams.training.data import ImageSet, load
 from radialbeams.training.views import Views, make_views

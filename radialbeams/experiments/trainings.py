@@ -26,7 +26,7 @@ import torch
 
 from radialbeams.experiments.records import write_record
 from radialbeams.experiments.settings import Settings
-from radialbeams.nn.bic import Network, build
+from radialbeams.nn.architectures import Network, build
 from radialbeams.training.data import ImageSet
 from radialbeams.training.data import load as load_images
 from radialbeams.training.evaluate import Evaluation, evaluate, predict_with

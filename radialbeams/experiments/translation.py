@@ -22,7 +22,7 @@ from radialbeams.experiments.settings import QUICK, Settings
 from radialbeams.experiments.shipped import open_shipped
 from radialbeams.experiments.trainings import Trained, Training
 from radialbeams.nn.angles import angular_error
-from radialbeams.nn.bic import Network
+from radialbeams.nn.architectures import Network
 from radialbeams.training.data import ImageSet
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.views import PaperViews, Views, draw_angles

@@ -21,7 +21,8 @@ from torch import Tensor, nn
 from radialbeams import zoo
 from radialbeams.nn.affine import Canvas, canvas_size, inverted, middle, turned_back
 from radialbeams.nn.angles import from_unit, to_unit, wrap
-from radialbeams.nn.bic import Network
+from radialbeams.nn.architectures import Network, architecture
+from radialbeams.nn.convolutional import Convolutional
 from radialbeams.nn.folding import folded
 from radialbeams.nn.pose import Pose
 from radialbeams.nn.pretrained import load_model
@@ -63,6 +64,7 @@ class Canonicalizer(nn.Module):
         network: Network,
         *,
         parent_size: int | None = None,  # of leak-free views; None: the paper's
+        sigma: float | None = None,  # of their blur, in parent pixels; None: by the sizes
         hard: bool = True,
         abstain: float | None = None,
         still_degrees: float = 0.0,
@@ -79,7 +81,8 @@ class Canonicalizer(nn.Module):
         _check_number("most_upright", most_upright, 0, 1)
         _check_number("fill", fill, -math.inf, math.inf)
         self.network = network
-        self.sight = Sight(network.config.view_size, network.config.channels, parent_size)
+        config = network.config
+        self.sight = Sight(config.view_size, config.channels, parent_size, sigma)
         self.hard, self.returns = hard, returns
         self.abstain, self.still = abstain, math.radians(still_degrees)
         self.most_upright = most_upright
@@ -109,6 +112,7 @@ class Canonicalizer(nn.Module):
         made = cls(
             network,
             parent_size=protocol["parent_size"] if protocol["name"] == "leakfree" else None,
+            sigma=protocol.get("sigma"),
             hard=hard,
             abstain=least,
             still_degrees=still if still_degrees is None else still_degrees,
@@ -133,7 +137,8 @@ class Canonicalizer(nn.Module):
         network = folded(self.network)
         if dtype is not None:
             network = network.to(dtype)
-            network.beams = copy.deepcopy(self.network.beams)
+            if not isinstance(network, Convolutional):
+                network.beams = copy.deepcopy(self.network.beams)
         return copy.deepcopy(self, {id(self.network): network}).eval()
 
     def forward(self, images: Tensor) -> Tensor | tuple[Tensor, Pose]:
@@ -313,7 +318,7 @@ def _thresholds(card: dict[str, Any], abstain: Abstain) -> tuple[float | None, f
     if not isinstance(abstain, str):
         return abstain, 0.0, 1.0
     measured = card.get("abstain")
-    if card.get("config", {}).get("decoder") == "lstm":
+    if architecture(card.get("config", {})).reading == "unit":
         raise ValueError(UNSURE)
     if abstain != "card" or measured is None:
         raise ValueError(
@@ -356,7 +361,7 @@ def _check_options(
     canvas_size((1, 1), canvas)
     if returns not in get_args(Returns):
         raise ValueError(f"returns must be one of {', '.join(get_args(Returns))}; got {returns!r}.")
-    if abstain is not None and network.config.decoder != "ring":
+    if abstain is not None and architecture(network.config).reading == "unit":
         raise ValueError(UNSURE)
     if abstain is not None:
         _check_number("abstain", abstain, 0, 1)

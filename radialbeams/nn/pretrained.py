@@ -9,7 +9,7 @@ from typing import Any
 
 from safetensors.torch import load_file
 
-from radialbeams.nn.bic import BICConfig, Network, build
+from radialbeams.nn.architectures import Network, build, parse_config
 
 
 class DamagedWeights(ValueError):
@@ -40,7 +40,7 @@ def load_model(stem: Path) -> tuple[Network, dict[str, Any]]:
             f"{weights} does not have the sha256 that its card names, so it is damaged or was "
             "exchanged. Copy the model again, weights and card together."
         )
-    model = build(BICConfig.from_dict(card["config"]))
+    model = build(parse_config(card["config"]))
     try:
         model.load_state_dict(load_file(weights), strict=True)
     except RuntimeError as error:

@@ -15,6 +15,7 @@ from huggingface_hub import (  # type: ignore[import-not-found, unused-ignore]
     snapshot_download,
 )
 
+from radialbeams.nn.architectures import architecture
 from radialbeams.nn.module import Canonicalizer
 from radialbeams.training.weights import save_model
 
@@ -49,9 +50,11 @@ class HubCanonicalizer(ModelHubMixin, Canonicalizer, library_name="radialbeams")
 
     def _save_pretrained(self, save_directory: Path) -> None:
         parent_size = self.sight.parent_size
-        leakfree = {"name": "leakfree", "parent_size": parent_size}
+        leakfree: dict[str, Any] = {"name": "leakfree", "parent_size": parent_size}
+        if self.sight.sigma is not None:
+            leakfree["sigma"] = self.sight.sigma
         card: dict[str, Any] = {"protocol": leakfree if parent_size else {"name": "paper"}}
-        if self.network.config.decoder == "ring":
+        if architecture(self.network.config).reading == "posterior":
             spread = math.degrees(self.spread)
             card["calibration"] = {"temperature": self.temperature, "spread": spread}
         thresholds = self.measured or _in_force(self)
@@ -99,6 +102,7 @@ class HubCanonicalizer(ModelHubMixin, Canonicalizer, library_name="radialbeams")
 def _options(canonicalizer: Canonicalizer) -> dict[str, Any]:
     return {
         "parent_size": canonicalizer.sight.parent_size,
+        "sigma": canonicalizer.sight.sigma,
         "hard": canonicalizer.hard,
         "abstain": canonicalizer.abstain,
         "still_degrees": math.degrees(canonicalizer.still),

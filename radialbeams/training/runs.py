@@ -193,6 +193,7 @@ def _views(card: Mapping[str, Any]) -> Views:
         training["protocol"],
         padding=training["padding"],
         view_size=card["config"]["view_size"],
+        sigma=training.get("sigma"),
     )
 
 

@@ -16,7 +16,7 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor
 
-from radialbeams.nn.bic import Network
+from radialbeams.nn.architectures import Network
 from radialbeams.nn.folding import is_folded
 from radialbeams.nn.pretrained import DamagedWeights, load_model, read_card, sha256
 
