@@ -134,15 +134,56 @@ class Canonicalizer:
 
     def answers_from_views(self, views: NDArray[np.float32]) -> list[Answer]:
         """One answer for each view in (N, C, S, S), or for each k of them in (N, k, C, S, S)."""
-        outputs = self._session.run(None, {"views": views.reshape(-1, *views.shape[-3:])})
+        outputs = self._outputs(views)
         calibration = self.card.get("calibration", {})
-        ring = self.card["config"]["decoder"] == "ring"
+        posterior = zoo.reading(self.card) == "posterior"
         if self.refine == 1:
-            return read_posterior(*outputs, **calibration) if ring else read_unit(*outputs)
+            if not posterior:
+                return read_unit(*outputs)
+            return self._surer(views, outputs, read_posterior(*outputs, **calibration))
         looks = [output.reshape(len(views), self.refine, -1) for output in outputs]
-        if ring:
+        if posterior:
             return read_posteriors(looks[0], looks[1], self._shifts, **calibration)
         return read_unit(looks[0], self._turns)
+
+    def _outputs(self, views: NDArray[np.float32]) -> list[NDArray[np.float32]]:
+        found: list[NDArray[np.float32]] = self._session.run(
+            None, {"views": views.reshape(-1, *views.shape[-3:])}
+        )
+        return found
+
+    def _surer(
+        self,
+        views: NDArray[np.float32],
+        outputs: Sequence[NDArray[np.float32]],
+        answers: list[Answer],
+    ) -> list[Answer]:
+        """Where one look leaves the model unsure, the average of all four quarter turns.
+
+        A card's `looks.below` is the confidence under which that is worth three more looks. To a
+        network that commutes with turns the others show nothing new, and its card has no `looks`.
+        """
+        below = self.card.get("looks", {}).get("below", 0.0)
+        unsure = [n for n, answer in enumerate(answers) if (answer.confidence or 0.0) < below]
+        if not unsure:
+            return answers
+        turned = np.stack([np.rot90(views[unsure], k, (-2, -1)) for k in (1, 2, 3)], axis=1)
+        others = self._outputs(turned)
+        looks = [
+            np.concatenate((first[unsure][:, None], more.reshape(len(unsure), 3, -1)), axis=1)
+            for first, more in zip(outputs, others, strict=True)
+        ]  # two of (n, 4, bins)
+        calibration = self.card.get("calibration", {})
+        for n, answer in zip(
+            unsure, read_posteriors(looks[0], looks[1], self._quarters, **calibration), strict=True
+        ):
+            answers[n] = answer
+        return answers
+
+    @property
+    def _quarters(self) -> NDArray[np.float32]:
+        """(4,): how far each quarter turn moves the posterior, in bins."""
+        return np.arange(4, dtype=np.float32) * np.float32(zoo.bins(self.card) / 4)
 
     @property
     def _shifts(self) -> NDArray[np.float32]:
@@ -154,7 +195,7 @@ class Canonicalizer:
 
     @property
     def _turns(self) -> NDArray[np.float32]:
-        return self._shifts * np.float32(360 / self.card["config"]["num_beams"])
+        return self._shifts * np.float32(360 / zoo.bins(self.card))
 
 
 def canonicalize(
@@ -194,7 +235,7 @@ def _session(model: zoo.Model, threads: int) -> Any:
             f"{model.onnx} has the bytes that its card names, but they are no ONNX model that "
             "runs here. Export it again, or update onnxruntime."
         ) from error
-    outputs = 2 if model.card["config"]["decoder"] == "ring" else 1
+    outputs = 2 if zoo.reading(model.card) == "posterior" else 1
     inputs = [node.name for node in session.get_inputs()]
     if inputs != ["views"] or len(session.get_outputs()) != outputs:
         raise zoo.DamagedModel(

@@ -27,7 +27,7 @@ from radialbeams.experiments.shipped import COIL100, shipped
 from radialbeams.experiments.trainings import Training
 from radialbeams.experiments.trainings import load as load_trained
 from radialbeams.nn.angles import angular_error, to_unit
-from radialbeams.nn.architectures import Network
+from radialbeams.nn.architectures import Network, with_beams
 from radialbeams.nn.bic import BICConfig, RingBIC
 from radialbeams.nn.ring import posterior
 from radialbeams.nn.rotation import PADDINGS, Padding, disc, rotate
@@ -140,7 +140,7 @@ class Looker:
         if isinstance(self.model, RingBIC):
             return disc(config.view_size)
         offsets = torch.arange(config.view_size) - (config.view_size - 1) / 2
-        return ((offsets**2 + offsets[:, None] ** 2) <= config.beam_length**2).float()
+        return ((offsets**2 + offsets[:, None] ** 2) <= with_beams(config).beam_length ** 2).float()
 
 
 def equivariance(looker: Looker, turns: Sequence[Tensor], upright: Tensor) -> dict[str, Any]:

@@ -58,7 +58,7 @@ Measure = Callable[[Trained], dict[str, Any]]
 
 def errors(trained: Trained) -> dict[str, Any]:
     """Errors on the held-out images, for angles of SO(2) and of C_|B|."""
-    beams = trained.recipe.model.num_beams
+    beams = trained.recipe.model.num_bins
     return {
         group: summary(
             evaluate(

@@ -65,6 +65,15 @@ def architecture(config: Config | Mapping[str, Any]) -> Architecture:
     return ARCHITECTURES[name]
 
 
+def with_beams(config: Config) -> BICConfig:
+    """The configuration itself, of a network that reads beams; an error for any other."""
+    if not isinstance(config, BICConfig):
+        raise TypeError(
+            f"Expected a network that reads beams; got {config.architecture}, which has none."
+        )
+    return config
+
+
 def parse_config(values: Mapping[str, Any]) -> Config:
     return architecture(values).parse(values)
 

@@ -146,12 +146,14 @@ class Bottleneck(nn.Module):
         self.dropped = Dropped(drop)
 
     def forward(self, features: Tensor) -> Tensor:
-        hidden = features
+        hidden: Tensor = features
         if self.expands:
             hidden = F.relu6(self.expand_norm(self.expand(hidden)))
         hidden = F.relu6(self.depthwise_norm(self.depthwise(hidden)))
         hidden = self.project_norm(self.project(hidden))
-        return features + self.dropped(hidden) if self.skips else hidden
+        if self.skips:
+            hidden = features + self.dropped(hidden)
+        return hidden
 
 
 class Convolutional(nn.Module):

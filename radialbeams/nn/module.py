@@ -137,7 +137,7 @@ class Canonicalizer(nn.Module):
         network = folded(self.network)
         if dtype is not None:
             network = network.to(dtype)
-            if not isinstance(network, Convolutional):
+            if not isinstance(self.network, Convolutional):
                 network.beams = copy.deepcopy(self.network.beams)
         return copy.deepcopy(self, {id(self.network): network}).eval()
 

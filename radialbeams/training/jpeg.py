@@ -40,7 +40,8 @@ def resaved(views: Tensor, quality: Tensor) -> Tensor:
     padded = F.pad(views, (0, -size % SIDE, 0, -size % SIDE), mode="replicate")
     if views.shape[1] == 3:
         padded = torch.einsum("dc,nchw->ndhw", colours, padded)
-    blocks = padded.unflatten(3, (-1, SIDE)).unflatten(2, (-1, SIDE))  # (N, C, rows, 8, columns, 8)
+    count, channels, width = padded.shape[:3]
+    blocks = padded.reshape(count, channels, width // SIDE, SIDE, width // SIDE, SIDE)
     waves = torch.einsum("ui,ncribj,vj->ncrubv", cosines, blocks * 255, cosines)
     step = steps[:, None] * _scale(quality)[:, None, None, None, None, None]  # (N, 1, 1, 8, 1, 8)
     step = step.round().clamp(min=1)

@@ -13,6 +13,10 @@ DEFAULT = "ring"
 
 # What a card must say for its model to be run.
 NEEDED = {"config": ("view_size", "channels", "num_beams", "decoder"), "protocol": ("name",)}
+# What a network without beams says instead.
+INSTEAD = {"num_beams": "num_bins", "decoder": "architecture"}
+# What the outputs of each architecture are; `nn.architectures` has the same column.
+READINGS = {"lstm": "unit", "ring": "posterior", "convolutional": "posterior"}
 
 
 class ModelNotFound(ValueError):
@@ -79,7 +83,30 @@ def _missing(card: Any) -> list[str]:
     needed = [f"{name}.{field}" for name, fields in NEEDED.items() for field in fields]
     if known["protocol"].get("name") == "leakfree":
         needed.append("protocol.parent_size")
-    return [path for path in needed if path.split(".")[1] not in known[path.split(".")[0]]]
+    return [path for path in needed if not _names(known, *path.split("."))]
+
+
+def _names(known: dict[str, dict[str, Any]], part: str, field: str) -> bool:
+    return field in known[part] or INSTEAD.get(field) in known[part]
+
+
+def reading(card: dict[str, Any]) -> str:
+    """Whether a model's outputs are one `unit` vector, or a `posterior` of logits and offsets."""
+    config = card["config"]
+    name = config.get("architecture") or config["decoder"]
+    if name not in READINGS:
+        raise DamagedModel(
+            f"Expected a model of one of {', '.join(READINGS)}; its card says {name!r}. "
+            "Update radialbeams, or train the model again."
+        )
+    return READINGS[name]
+
+
+def bins(card: dict[str, Any]) -> int:
+    """Into how many directions a model divides the circle."""
+    config = card["config"]
+    number: int = config.get("num_bins") or config["num_beams"]
+    return number
 
 
 def _part(card: Any, name: str) -> dict[str, Any]:
