@@ -18,7 +18,7 @@ from radialbeams.training.data import ImageSet
 from radialbeams.training.fit import Fit
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.runs import read_images
-from radialbeams.training.weights import pick_device
+from radialbeams.training.weights import load_model, pick_device, save_model
 
 HELD_OUT = 1024  # images that are measured on again and again during a run
 
@@ -42,10 +42,14 @@ def main(argv: list[str]) -> int:
         held_out=held_out,
         validate_every=asked.validate_every,
         log_every=asked.log_every,
+        save_seconds=asked.save_seconds,
     )
     fit.run(lambda progress: print(json.dumps(asdict(progress)), flush=True))
     if held_out is not None:
         print(json.dumps({"step": fit.at.step, **fit.validation()}), flush=True)
+    if asked.half:
+        model, card = load_model(asked.out / "model")
+        save_model(asked.out / "half", model, card, half=True)
     return 0
 
 
@@ -66,11 +70,13 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("--minutes", type=float, help="the schedule follows the clock")
     parser.add_argument("--compile", action="store_true", help="by torch.compile, before capture")
     parser.add_argument("--tune", action="store_true", help="cuDNN tries its algorithms first")
+    parser.add_argument("--half", action="store_true", help="also RUN/half, rounded to 16 bits")
     parser.add_argument("--limit", type=int, help="use only so many of the images")
     parser.add_argument(
         "--validate-every", type=int, default=0, help="steps between two measurements"
     )
     parser.add_argument("--log-every", type=int, default=200)
+    parser.add_argument("--save-seconds", type=float, default=60.0, help="between two checkpoints")
     return parser
 
 

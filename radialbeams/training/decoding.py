@@ -87,7 +87,7 @@ def _by_processes(place: Path, entries: Sequence[Entry], out: NDArray[np.uint8])
     problems: Problems = {}
     try:
         starts = range(0, len(entries), CHUNK)
-        with multiprocessing.get_context("fork").Pool(os.cpu_count() or 1) as pool:
+        with multiprocessing.get_context("fork").Pool(min(32, os.cpu_count() or 1)) as pool:
             for found in pool.imap_unordered(_read_chunk, starts):
                 problems |= found
     finally:

@@ -69,7 +69,7 @@ def _interrupt_noted() -> Iterator[Callable[[], bool]]:
 @contextmanager
 def _tuned(tuned: bool) -> Iterator[None]:
     before = torch.backends.cudnn.benchmark
-    torch.backends.cudnn.benchmark = tuned or before
+    torch.backends.cudnn.benchmark = tuned
     try:
         yield
     finally:
@@ -323,15 +323,16 @@ class Fit:
     def validate(self, group: Group = "so2") -> Evaluation:
         if self.held_out is None:
             raise ValueError("validate_every needs held_out images; give some or leave it 0.")
-        return evaluate(
-            partial(predict_with, self.averaged()),
-            self.held_out,
-            self.views,
-            seeds=1,
-            group=group,
-            num_beams=self.recipe.model.num_bins,
-            device=self.device,
-        )
+        with _tuned(False):  # a measurement is too short to be worth it
+            return evaluate(
+                partial(predict_with, self.averaged()),
+                self.held_out,
+                self.views,
+                seeds=1,
+                group=group,
+                num_beams=self.recipe.model.num_bins,
+                device=self.device,
+            )
 
     def save(self) -> None:
         write_checkpoint(self._checkpoint, self.model, self.average, self.optimizer, self.at)
