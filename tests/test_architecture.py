@@ -51,12 +51,15 @@ LIGHT = set(ARROWS) - {"engines", "training", "nn", "experiments"}
 # the network with what lies before and behind it. Nothing else goes sideways.
 SIDEWAYS = {
     "module": {
-        *("affine", "angles", "bic", "folding", "pose", "pretrained", "ring", "sampling", "sight"),
+        *("affine", "angles", "architectures", "convolutional", "folding", "pose", "pretrained"),
+        *("ring", "sampling", "sight"),
     },
     "folding": set(),
     "pose": {"affine", "sampling"},
     "sampling": {"affine"},
-    "pretrained": {"bic"},  # which it builds
+    "architectures": {"bic", "convolutional"},  # its rows
+    "convolutional": {"ring"},  # whose posterior it ends in
+    "pretrained": {"architectures"},  # which build
     "sight": {"rotation"},  # its blur and its reach
 }
 HEAVY = {"torch", "safetensors", "onnx", "onnxscript", "matplotlib", "mitsuba"}

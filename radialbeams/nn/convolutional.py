@@ -75,9 +75,7 @@ class ConvolutionalConfig:
         if self.architecture != "convolutional":
             raise ValueError(f"architecture must be convolutional; got {self.architecture!r}.")
         if self.variant not in VARIANTS:
-            raise ValueError(
-                f"variant must be one of {', '.join(VARIANTS)}; got {self.variant!r}."
-            )
+            raise ValueError(f"variant must be one of {', '.join(VARIANTS)}; got {self.variant!r}.")
         for name, least in (("view_size", 32), ("channels", 1), ("num_bins", 4)):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}; got {getattr(self, name)}.")

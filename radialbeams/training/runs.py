@@ -158,7 +158,9 @@ def measure(
     if quarters:
         device = pick_device(devices)
         model = load_model(stem)[0].to(device)
-        figures |= quarter_turns(partial(predict_with, model), images, card_views(card), device=device)
+        figures |= quarter_turns(
+            partial(predict_with, model), images, card_views(card), device=device
+        )
     return {"data": data, "split": split, **figures}
 
 
