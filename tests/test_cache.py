@@ -120,7 +120,7 @@ def test_damaged_bytes_are_refused(place: Path, tmp_path: Path) -> None:
 
 
 def test_a_folder_without_a_cache_is_refused_with_the_command(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="python -m radialbeams.training.cache PLACE CACHE"):
+    with pytest.raises(ValueError, match=r"python -m radialbeams.training.cache PLACE CACHE"):
         cache.read(tmp_path, "mine")
 
 

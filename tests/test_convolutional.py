@@ -1,4 +1,4 @@
-"""The convolutional network: its shapes, its configuration, its pretrained weights, its training."""
+"""The convolutional network: shapes, configuration, pretrained weights, training, looks."""
 
 from __future__ import annotations
 
