@@ -140,7 +140,8 @@ class Canonicalizer:
         if self.refine == 1:
             if not posterior:
                 return read_unit(*outputs)
-            return self._surer(views, outputs, read_posterior(*outputs, **calibration))
+            first = read_posterior(outputs[0], outputs[1], **calibration)
+            return self._surer(views, outputs, first)
         looks = [output.reshape(len(views), self.refine, -1) for output in outputs]
         if posterior:
             return read_posteriors(looks[0], looks[1], self._shifts, **calibration)
