@@ -39,6 +39,7 @@ def main(argv: list[str]) -> int:
         start=asked.start,
         compiled=asked.compile,
         tuned=asked.tune,
+        fused=asked.fuse,
         held_out=held_out,
         validate_every=asked.validate_every,
         log_every=asked.log_every,
@@ -69,6 +70,9 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--minutes", type=float, help="the schedule follows the clock")
     parser.add_argument("--compile", action="store_true", help="by torch.compile, before capture")
+    parser.add_argument(
+        "--fuse", action="store_true", help="norms and strided convolutions by Triton kernels"
+    )
     parser.add_argument("--tune", action="store_true", help="cuDNN tries its algorithms first")
     parser.add_argument("--half", action="store_true", help="also RUN/half, rounded to 16 bits")
     parser.add_argument("--limit", type=int, help="use only so many of the images")

@@ -102,6 +102,7 @@ class Fit:
         start: Path | None = None,
         compiled: bool = False,
         tuned: bool = False,
+        fused: bool = False,
         held_out: ImageSet | None = None,
         validate_every: int = 0,
         log_every: int | None = None,
@@ -115,6 +116,7 @@ class Fit:
         # STEM of the weights to begin with, or the file of a pretrained encoder's.
         self.start = start
         self.compiled = compiled  # by torch.compile
+        self.fused = fused  # by kernels of our own, for the convolutional network
         self.tuned = tuned  # cuDNN tries its algorithms and takes the fastest
         self.held_out = held_out
         self.validate_every = validate_every
@@ -261,9 +263,18 @@ class Fit:
     def step(self) -> Step:
         parents = self.images.images.to(self.device)
         step = self.step_type(self.recipe, parents, self.views, self.model, self.optimizer)
+        if self.fused:
+            self._fuse()
         if self.compiled:
             step.forward = torch.compile(self.model, dynamic=False)
         return step
+
+    def _fuse(self) -> None:
+        if not isinstance(self.model, Convolutional):
+            raise ValueError("Fused layers are for the convolutional network; leave them out.")
+        from radialbeams.training.kernels import accelerate  # needs Triton
+
+        accelerate(self.model)
 
     def accept(self, images: ImageSet) -> ImageSet:
         return images.upright()
