@@ -20,7 +20,7 @@ from pathlib import Path
 
 import torch
 
-from radialbeams.nn.bic import build
+from radialbeams.nn.architectures import build
 from radialbeams.training.augment import COLUMNS
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.step import Batch, Step, make_step

@@ -146,13 +146,14 @@ class Canonicalizer:
         """One answer for each view in (N, C, S, S), or for each k of them in (N, k, C, S, S)."""
         outputs = self._run(views.reshape(-1, *views.shape[-3:]))
         calibration = self.card.get("calibration", {})
-        ring = self.card["config"]["decoder"] == "ring"
+        posterior = zoo.reading(self.card) == "posterior"
         if self.refine == 1:
-            if ring:
-                return read_posterior(outputs[0], outputs[1], **calibration)
-            return read_unit(outputs[0])
+            if not posterior:
+                return read_unit(outputs[0])
+            first = read_posterior(outputs[0], outputs[1], **calibration)
+            return self._surer(views, outputs, first)
         looks = [output.reshape(len(views), self.refine, -1) for output in outputs]
-        if ring:
+        if posterior:
             return read_posteriors(looks[0], looks[1], self._shifts, **calibration)
         return read_unit(looks[0], self._turns)
 
@@ -174,6 +175,39 @@ class Canonicalizer:
                 )
         return outputs
 
+    def _surer(
+        self,
+        views: NDArray[np.float32],
+        outputs: Sequence[NDArray[np.float32]],
+        answers: list[Answer],
+    ) -> list[Answer]:
+        """Where one look leaves the model unsure, the average of all four quarter turns.
+
+        A card's `looks.below` is the confidence under which that is worth three more looks. To a
+        network that commutes with turns the others show nothing new, and its card has no `looks`.
+        """
+        below = self.card.get("looks", {}).get("below", 0.0)
+        unsure = [n for n, answer in enumerate(answers) if (answer.confidence or 0.0) < below]
+        if not unsure:
+            return answers
+        turned = np.stack([np.rot90(views[unsure], k, (-2, -1)) for k in (1, 2, 3)], axis=1)
+        others = self._run(turned.reshape(-1, *views.shape[-3:]))
+        looks = [
+            np.concatenate((first[unsure][:, None], more.reshape(len(unsure), 3, -1)), axis=1)
+            for first, more in zip(outputs, others, strict=True)
+        ]  # two of (n, 4, bins)
+        calibration = self.card.get("calibration", {})
+        for n, answer in zip(
+            unsure, read_posteriors(looks[0], looks[1], self._quarters, **calibration), strict=True
+        ):
+            answers[n] = answer
+        return answers
+
+    @property
+    def _quarters(self) -> NDArray[np.float32]:
+        """(4,): how far each quarter turn moves the posterior, in bins."""
+        return np.arange(4, dtype=np.float32) * np.float32(zoo.bins(self.card) / 4)
+
     @property
     def _shifts(self) -> NDArray[np.float32]:
         """(k,): how far each look at a picture is turned, in steps from beam to beam.
@@ -184,7 +218,7 @@ class Canonicalizer:
 
     @property
     def _turns(self) -> NDArray[np.float32]:
-        return self._shifts * np.float32(360 / self.card["config"]["num_beams"])
+        return self._shifts * np.float32(360 / zoo.bins(self.card))
 
 
 def canonicalize(
@@ -253,9 +287,8 @@ FLOATS = "tensor(float)"
 
 
 def _widths(card: dict[str, Any]) -> list[int]:
-    """Of the outputs: logits and offsets for each beam, or one unit vector."""
-    config = card["config"]
-    return [config["num_beams"]] * 2 if config["decoder"] == "ring" else [2]
+    """Of the outputs: logits and offsets for each beam or bin, or one unit vector."""
+    return [zoo.bins(card)] * 2 if zoo.reading(card) == "posterior" else [2]
 
 
 def _signature(names: list[str], given: list[Any], out: list[Any]) -> str:

@@ -133,8 +133,10 @@ def _directions(offsets: Floats) -> Doubles:
 
 def _brought_back(mass: Doubles, shifts: Floats) -> Doubles:
     """(N, k, |B|) → (N, |B|): mass between two beams is shared by them as it is near."""
-    part = shifts[:, None]
-    shared: Doubles = (mass * (1 - part) + np.roll(mass, -1, axis=2) * part).mean(1)
+    whole = np.floor(shifts).astype(int)
+    part = (shifts - whole)[:, None]
+    turned = np.stack([np.roll(mass[:, k], -w, axis=1) for k, w in enumerate(whole)], axis=1)
+    shared: Doubles = (turned * (1 - part) + np.roll(turned, -1, axis=2) * part).mean(1)
     return shared
 
 

@@ -2,6 +2,7 @@
 
     python studies/leaks.py --out results/leaks [--only leakfree] [--views 600000]
     python studies/leaks.py --out results/leaks --small --batch 64     # hours on a CPU
+    python studies/leaks.py --out results/leaks --parent 192 --view 192 --sigma 1.0 1.1 1.25
 
 `--small` takes the smaller networks and parents of `radialbeams leaks --quick`.
 
@@ -24,6 +25,7 @@ from torch import Tensor
 from radialbeams.nn.rotation import largest_view, render
 from radialbeams.training.leaks import CANARIES, FULL, QUICK, Render, Rendering, measure_leak
 from radialbeams.training.noise import JPEG_NOISES, NOISES, Noise
+from radialbeams.training.views import LeakfreeViews
 from radialbeams.training.weights import pick_device
 
 SMALL_PARENTS = (28, 32)
@@ -61,18 +63,26 @@ def main() -> None:
     parser.add_argument("--batch", type=int, default=512)
     parser.add_argument("--canary", help="ring or cnn")
     parser.add_argument("--small", action="store_true")
+    parser.add_argument("--sigma", type=float, nargs="*", help="blurs to measure, parent pixels")
+    parser.add_argument("--parent", type=int, default=192, help="of --sigma")
+    parser.add_argument("--view", type=int, default=192, help="of --sigma")
+    parser.add_argument("--noise", nargs="*", default=NOISES, help="of --sigma")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
     device = pick_device()
-    for rendering, canary, noise, parent in GRID:
+    grid = _with_sigmas(arguments) if arguments.sigma else GRID
+    for rendering, canary, noise, parent in grid:
         if arguments.only not in (None, rendering) or arguments.canary not in (None, canary):
             continue
         suffix = "-small" if arguments.small else "" if parent == 128 else f"-{parent}px"
+        suffix = "" if arguments.sigma else suffix
         path = arguments.out / f"{rendering}-{canary}-{noise}{suffix}.json"
         if not _claim(path):
             continue
         started = time.monotonic()
-        settings = {**(QUICK if arguments.small else {**FULL, "parent": parent})}
+        settings = {**(QUICK if arguments.small else FULL), "parent": parent}
+        if arguments.small and not arguments.sigma:
+            settings["parent"] = QUICK["parent"]
         settings |= {"views": arguments.views, "batch": arguments.batch}
         way = WAYS.get(rendering, rendering)
         leak = measure_leak(way, canary, noise, **settings, device=device)
@@ -80,6 +90,26 @@ def main() -> None:
         result |= {name: settings[name] for name in ("parent", "small", "fourfold")}
         path.write_text(json.dumps({**result, "hardware": device.type}, indent=1) + "\n")
         print(json.dumps(result), flush=True)
+
+
+def _with_sigmas(arguments: argparse.Namespace) -> list[tuple[str, str, Noise, int]]:
+    """Leak-free views of one size with each blur, every noise before the next canary."""
+    parent, view = arguments.parent, arguments.view
+    names = {f"leakfree-{parent}-{view}-sigma{sigma:g}": sigma for sigma in arguments.sigma}
+    for name, sigma in names.items():
+        render = LeakfreeViews(view, sigma).render
+
+        def named(parents: Tensor, angles: Tensor, render: Render = render) -> Tensor:
+            return render(parents, angles)
+
+        named.__name__ = name
+        WAYS[name] = named
+    return [
+        (name, canary, noise, parent)
+        for canary in reversed(CANARIES)
+        for noise in arguments.noise
+        for name in names
+    ]
 
 
 def _claim(path: Path) -> bool:

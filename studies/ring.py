@@ -27,7 +27,7 @@ from torch import Tensor, nn
 
 from radialbeams.files import bucket
 from radialbeams.nn.angles import circle_loss, from_unit, to_unit
-from radialbeams.nn.bic import Network
+from radialbeams.nn.architectures import Network
 from radialbeams.training.data import ImageSet
 from radialbeams.training.evaluate import evaluate, predict_with
 from radialbeams.training.fit import Fit

@@ -53,7 +53,9 @@ LIGHT = set(ARROWS) - {"training", "nn", "front", "reproduce"}
 # Inside nn every part may use angles, and bic alone wires them.
 NN_SIDEWAYS = {
     "bic": {"angles", "beams", "context", "decoder", "encoder", "ring", "stored"},
-    "pretrained": {"bic", "stored"},  # which it builds, from files
+    "architectures": {"bic", "convolutional"},  # its rows
+    "convolutional": {"angles", "ring", "stored"},  # whose posterior it ends in
+    "pretrained": {"architectures", "stored"},  # which build, from files
 }
 # In front of a model: maps of points, then pixels moved by them, then poses, and the module last.
 FRONT_SIDEWAYS = {

@@ -12,6 +12,7 @@ from PIL import Image
 
 from radialbeams import zoo
 from radialbeams.canonicalizer import Canonicalizer
+from radialbeams.front.view_geometry import ViewGeometry
 from radialbeams.images import views as light
 from radialbeams.nn import rotation
 from radialbeams.training.data import DataNotFound, ImageSet, load
@@ -78,3 +79,37 @@ def test_both_turn_a_view_alike(name: str, view: int, degrees: float) -> None:
     trained = LeakfreeViews(view).render(images.images, turns).numpy()
     used = np.stack([light.leakfree_view(p, parent, view, degrees) for p in as_pictures(images)])
     assert np.abs(trained - used).max() <= 1e-4
+
+
+@pytest.mark.parametrize("degrees", [0.0, 33.3])
+@pytest.mark.parametrize("sigma", [1.0, 1.25])
+def test_both_make_views_with_a_blur_of_their_own_alike(degrees: float, sigma: float) -> None:
+    """As large as the parent, which only a blur of its own allows."""
+    images = scene_set(3, size=64)
+    turns = torch.full((3,), math.radians(degrees))
+    trained = LeakfreeViews(64, sigma).render(images.images, turns).numpy()
+    used = np.stack([light.leakfree_view(p, 64, 64, degrees, sigma) for p in as_pictures(images)])
+    assert np.abs(trained - used).max() <= 1e-4
+    if not degrees:
+        seen = ViewGeometry(64, 3, 64, sigma)(images.images.float() / 255)
+        assert np.abs(trained - seen.numpy()).max() <= 1e-4
+
+
+def test_a_wider_blur_is_not_the_same_view() -> None:
+    images = scene_set(1, size=64)
+    sharp, soft = (LeakfreeViews(64, sigma).upright(images.images) for sigma in (1.0, 1.25))
+    assert (sharp - soft).abs().max() > 1e-2
+
+
+def test_a_cards_blur_reaches_the_views_of_files() -> None:
+    picture = as_pictures(scene_set(1, size=64))[0]
+    protocol = {"name": "leakfree", "parent_size": 64, "sigma": 1.25}
+    seen = light.view(picture, protocol, 64, 3)
+    np.testing.assert_array_equal(seen, light.leakfree_view(picture, 64, 64, sigma=1.25))
+
+
+def test_without_a_blur_of_its_own_a_view_is_what_it_always_was() -> None:
+    images = scene_set(2, size=128)
+    by_sizes = LeakfreeViews(40).upright(images.images)
+    as_given = LeakfreeViews(40, 57 / 40).upright(images.images)
+    assert torch.equal(by_sizes, as_given)

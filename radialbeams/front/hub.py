@@ -16,6 +16,7 @@ from huggingface_hub import (  # type: ignore[import-not-found, unused-ignore]
 )
 
 from radialbeams.front.module import Canonicalizer
+from radialbeams.nn.architectures import architecture
 from radialbeams.training.weights import save_model
 
 FILES = ["model.json", "model.safetensors"]
@@ -48,10 +49,13 @@ class HubCanonicalizer(ModelHubMixin, Canonicalizer, library_name="radialbeams")
         return found
 
     def _save_pretrained(self, save_directory: Path) -> None:
-        parent_size = self.view_geometry.parent_size
-        leakfree = {"name": "leakfree", "parent_size": parent_size}
+        geometry = self.view_geometry
+        parent_size = geometry.parent_size
+        leakfree: dict[str, Any] = {"name": "leakfree", "parent_size": parent_size}
+        if geometry.sigma is not None:
+            leakfree["sigma"] = geometry.sigma
         card: dict[str, Any] = {"protocol": leakfree if parent_size else {"name": "paper"}}
-        if self.network.config.decoder == "ring":
+        if architecture(self.network.config).reading == "posterior":
             spread = math.degrees(self.spread)
             card["calibration"] = {"temperature": self.temperature, "spread": spread}
         thresholds = self.measured or _in_force(self)
@@ -99,6 +103,7 @@ class HubCanonicalizer(ModelHubMixin, Canonicalizer, library_name="radialbeams")
 def _options(canonicalizer: Canonicalizer) -> dict[str, Any]:
     return {
         "parent_size": canonicalizer.view_geometry.parent_size,
+        "sigma": canonicalizer.view_geometry.sigma,
         "hard": canonicalizer.hard,
         "abstain": canonicalizer.abstain,
         "still_degrees": math.degrees(canonicalizer.still),

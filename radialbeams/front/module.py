@@ -25,7 +25,8 @@ from radialbeams.front.pose import Pose
 from radialbeams.front.sampling import blend, can_ask
 from radialbeams.front.view_geometry import ViewGeometry, cut
 from radialbeams.nn.angles import from_unit, to_unit, wrap
-from radialbeams.nn.bic import Network
+from radialbeams.nn.architectures import Network, architecture
+from radialbeams.nn.convolutional import Convolutional
 from radialbeams.nn.pretrained import load_model
 from radialbeams.nn.ring import UPRIGHT, WITHIN, Posterior, answer, mass_near, posterior
 
@@ -63,6 +64,7 @@ class Canonicalizer(nn.Module):
         network: Network,
         *,
         parent_size: int | None = None,  # of leak-free views; None: the paper's
+        sigma: float | None = None,  # of their blur, in parent pixels; None: by the sizes
         hard: bool = True,
         abstain: float | None = None,
         still_degrees: float = 0.0,
@@ -79,9 +81,8 @@ class Canonicalizer(nn.Module):
         _check_number("most_upright", most_upright, 0, 1)
         _check_number("fill", fill, -math.inf, math.inf)
         self.network = network
-        self.view_geometry = ViewGeometry(
-            network.config.view_size, network.config.channels, parent_size
-        )
+        config = network.config
+        self.view_geometry = ViewGeometry(config.view_size, config.channels, parent_size, sigma)
         self.hard, self.returns = hard, returns
         self.abstain, self.still = abstain, math.radians(still_degrees)
         self.most_upright = most_upright
@@ -111,6 +112,7 @@ class Canonicalizer(nn.Module):
         made = cls(
             network,
             parent_size=protocol["parent_size"] if protocol["name"] == "leakfree" else None,
+            sigma=protocol.get("sigma"),
             hard=hard,
             abstain=least,
             still_degrees=still if still_degrees is None else still_degrees,
@@ -135,7 +137,8 @@ class Canonicalizer(nn.Module):
         network = folded(self.network)
         if dtype is not None:
             network = network.to(dtype)
-            network.beams = copy.deepcopy(self.network.beams)
+            if not isinstance(self.network, Convolutional):
+                network.beams = copy.deepcopy(self.network.beams)
         return copy.deepcopy(self, {id(self.network): network}).eval()
 
     def forward(self, images: Tensor) -> Tensor | tuple[Tensor, Pose]:
@@ -315,7 +318,7 @@ def _thresholds(card: dict[str, Any], abstain: Abstain) -> tuple[float | None, f
     if not isinstance(abstain, str):
         return abstain, 0.0, 1.0
     measured = card.get("abstain")
-    if card.get("config", {}).get("decoder") == "lstm":
+    if architecture(card.get("config", {})).reading == "unit":
         raise ValueError(UNSURE)
     if abstain != "card" or measured is None:
         raise ValueError(
@@ -358,7 +361,7 @@ def _check_options(
     canvas_size((1, 1), canvas)
     if returns not in get_args(Returns):
         raise ValueError(f"returns must be one of {', '.join(get_args(Returns))}; got {returns!r}.")
-    if abstain is not None and network.config.decoder != "ring":
+    if abstain is not None and architecture(network.config).reading == "unit":
         raise ValueError(UNSURE)
     if abstain is not None:
         _check_number("abstain", abstain, 0, 1)

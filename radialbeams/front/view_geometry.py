@@ -24,15 +24,22 @@ class ViewGeometry(nn.Module):
     """Images (N, C, H, W) in [0, 1] → views (N, channels, S, S) under a protocol.
 
     With `parent_size` the leak-free one: the centred square at that size, blurred, and only the
-    disc in its middle. Without, the paper's: the centred square itself.
+    disc in its middle; `sigma` is that of the blur, in pixels of the parent, where the protocol
+    names one. Without, the paper's: the centred square itself.
     """
 
-    def __init__(self, view_size: int, channels: int, parent_size: int | None) -> None:
+    def __init__(
+        self, view_size: int, channels: int, parent_size: int | None, sigma: float | None = None
+    ) -> None:
         super().__init__()
         self.channels = channels
-        self.view_size, self.parent_size = view_size, parent_size
+        self.view_size, self.parent_size, self.sigma = view_size, parent_size, sigma
         self.square_size = parent_size or view_size
-        reduce = blur_and_resample(parent_size, view_size) if parent_size else torch.eye(view_size)
+        reduce = (
+            blur_and_resample(parent_size, view_size, sigma)
+            if parent_size
+            else torch.eye(view_size)
+        )
         # Made of the sizes alone, so no part of what is saved.
         self.reduce: Tensor
         self.mask: Tensor
@@ -59,7 +66,7 @@ class ViewGeometry(nn.Module):
         """The same for every batch of images of a size, so they are made once."""
         device = self.reduce.device
         if not torch.compiler.is_compiling():
-            return square_weights(side, self.view_size, self.parent_size, device)
+            return square_weights(side, self.view_size, self.parent_size, device, self.sigma)
         # A graph may be for any size, so it makes its own.
         start, whole = (torch.full((), value, device=device) for value in (-0.5, float(side)))
         return aligned(self._weights(side, start, whole))
@@ -83,7 +90,11 @@ def aligned(weights: Tensor) -> Tensor:
 
 @lru_cache(maxsize=32)
 def square_weights(
-    side: int, view_size: int, parent_size: int | None, device: torch.device
+    side: int,
+    view_size: int,
+    parent_size: int | None,
+    device: torch.device,
+    sigma: float | None = None,
 ) -> Tensor:
     """(S', side): what the rows of a whole square count in a view's, all steps in one."""
     # Neither of these modes may stay in what later calls, perhaps in training, are given.
@@ -91,7 +102,7 @@ def square_weights(
         start, whole = torch.tensor(-0.5), torch.tensor(float(side))
         weights = lanczos(side, start, whole, parent_size or view_size)
         if parent_size is not None:
-            weights = blur_and_resample(parent_size, view_size) @ weights
+            weights = blur_and_resample(parent_size, view_size, sigma) @ weights
         return aligned(weights).to(device)
 
 
@@ -156,13 +167,13 @@ def lanczos(length: int, start: Tensor, side: Tensor, size: int) -> Tensor:
     return torch.where(inside, near / near.sum(-1, keepdim=True), torch.zeros_like(near))
 
 
-def blur_and_resample(parent_size: int, view_size: int) -> Tensor:
+def blur_and_resample(parent_size: int, view_size: int, sigma: float | None = None) -> Tensor:
     """(S, P): the leak-free blur and the bicubic resample after it, along one axis.
 
     The matrix of the blur is itself an image, whose columns are blurred pixels: resampled along
     its rows by the function that training resamples with, it is the matrix of both.
     """
-    blur = gaussian_matrix(parent_size, blur_sigma(parent_size, view_size))  # (P, P)
+    blur = gaussian_matrix(parent_size, blur_sigma(parent_size, view_size, sigma))  # (P, P)
     offsets = torch.arange(view_size) - (view_size - 1) / 2
     # With align_corners, ±1 are the centres of the outermost pixels.
     rows = offsets * (REACH * parent_size / view_size) / ((parent_size - 1) / 2)

@@ -42,7 +42,8 @@ def looks(
     if channels == 1:
         picture = picture.convert("L").convert("RGB")
     if leakfree:
-        made = _leakfree(_parent(picture, protocol["parent_size"]), view_size, turns)
+        parent = _parent(picture, protocol["parent_size"])
+        made = _leakfree(parent, view_size, turns, protocol.get("sigma"))
     else:
         made = [paper_view(picture, view_size, turn) for turn in turns]
     return [one[:channels] for one in made]
@@ -77,17 +78,28 @@ BANDS = 512  # steps of numerical integrals
 
 
 def leakfree_view(
-    picture: Image.Image, parent_size: int, view_size: int, turn: float = 0.0
+    picture: Image.Image,
+    parent_size: int,
+    view_size: int,
+    turn: float = 0.0,
+    sigma: float | None = None,
 ) -> Floats:
-    """(3, S, S) in [0, 1]: the disc in the middle of the centred square, on black."""
-    return _leakfree(_parent(picture, parent_size), view_size, (turn,))[0]
+    """(3, S, S) in [0, 1]: the disc in the middle of the centred square, on black.
+
+    `sigma` is that of the blur, in pixels of the parent; None: by the sizes.
+    """
+    return _leakfree(_parent(picture, parent_size), view_size, (turn,), sigma)[0]
 
 
-def _leakfree(parent: Floats, view_size: int, turns: Sequence[float]) -> list[Floats]:
+def _leakfree(
+    parent: Floats, view_size: int, turns: Sequence[float], sigma: float | None
+) -> list[Floats]:
+    if sigma is None:
+        sigma = int(LARGEST_VIEW * parent.shape[-1]) / view_size
     # Blurring at the parent's size is worth it only for a view that is turned.
-    blurred = _blurred(parent, view_size) if any(turns) else parent
+    blurred = _both_axes(_blur(parent.shape[-1], sigma), parent) if any(turns) else parent
     return [
-        _turned(blurred, view_size, turn) if turn else _as_it_is(parent, view_size)
+        _turned(blurred, view_size, turn) if turn else _as_it_is(parent, view_size, sigma)
         for turn in turns
     ]
 
@@ -100,14 +112,10 @@ def _parent(picture: Image.Image, size: int) -> Floats:
     return np.asarray(square, dtype=np.float32).transpose(2, 0, 1) / np.float32(255)
 
 
-def _as_it_is(parent: Floats, view_size: int) -> Floats:
+def _as_it_is(parent: Floats, view_size: int, sigma: float) -> Floats:
     """Without a turn the axes separate: blur and resampling are two matrix products."""
-    matrix = _blur_and_resample(parent.shape[-1], view_size)
+    matrix = _blur_and_resample(parent.shape[-1], view_size, sigma)
     return _both_axes(matrix, parent) * _disc(view_size)
-
-
-def _blurred(parent: Floats, view_size: int) -> Floats:
-    return _both_axes(_blur(parent.shape[-1], view_size), parent)
 
 
 def _both_axes(matrix: Floats, pixels: Floats) -> Floats:
@@ -157,12 +165,11 @@ def _disc(view_size: int) -> Floats:
 
 
 @cache
-def _blur(parent_size: int, view_size: int) -> Floats:
+def _blur(parent_size: int, sigma: float) -> Floats:
     """(W, W): the filter that, combined with the bicubic kernel, is a Gaussian along one axis.
 
     Its rows sum to 1 at the border too. Why not a Gaussian by itself stands beside its twin.
     """
-    sigma = int(LARGEST_VIEW * parent_size) / view_size
     index = np.arange(parent_size)
     frequency = (np.arange(BANDS) + 0.5) / (2 * BANDS)  # cycles a pixel
     gaussian = np.exp(-2 * (np.pi * sigma * frequency) ** 2)
@@ -183,13 +190,13 @@ def _bicubic_response(frequency: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @cache
-def _blur_and_resample(parent_size: int, view_size: int) -> Floats:
+def _blur_and_resample(parent_size: int, view_size: int, sigma: float) -> Floats:
     """(S, W): the blur, then the bicubic resample, along one axis."""
     pixels, weights = _four_taps((parent_size - 1) / 2 + _offsets(parent_size, view_size))
     matrix = np.zeros((view_size, parent_size), dtype=np.float32)
     for pixel, weight in zip(pixels, weights, strict=True):
         matrix[np.arange(view_size), pixel.clip(0, parent_size - 1)] += weight
-    both: Floats = matrix @ _blur(parent_size, view_size)
+    both: Floats = matrix @ _blur(parent_size, sigma)
     return both
 
 

@@ -1,13 +1,16 @@
 """The network of the paper in torch, one file per box of its figure, in the order data flows.
 
 `rotation` → `beams` → `encoder` → `context` → `decoder`, trained with `prior`; or, on the same
-beams, `ring`. `bic` wires the parts, `pretrained` reads trained networks from disk.
+beams, `ring`. `convolutional` reads the view as it is. `bic` wires the parts, `architectures` is
+the table of networks, `pretrained` reads trained ones from disk.
 """
 
 from radialbeams.nn.angles import angular_error, circle_loss, from_unit, paper_equivalent, to_unit
+from radialbeams.nn.architectures import Network, build
 from radialbeams.nn.beams import BresenhamBeams, PolarBeams
-from radialbeams.nn.bic import BIC, BICConfig, Network, RingBIC, build
+from radialbeams.nn.bic import BIC, BICConfig, RingBIC
 from radialbeams.nn.context import WheelContext
+from radialbeams.nn.convolutional import Convolutional, ConvolutionalConfig
 from radialbeams.nn.decoder import LSTMDecoder
 from radialbeams.nn.encoder import BeamEncoder
 from radialbeams.nn.pretrained import load_model
@@ -20,6 +23,8 @@ __all__ = [
     "BICConfig",
     "BeamEncoder",
     "BresenhamBeams",
+    "Convolutional",
+    "ConvolutionalConfig",
     "LSTMDecoder",
     "Network",
     "PolarBeams",

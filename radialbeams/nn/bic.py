@@ -87,6 +87,11 @@ class BICConfig:
             raise ValueError(f"edge_factor λ must lie in (0, 1]; got {self.edge_factor}.")
 
     @property
+    def num_bins(self) -> int:
+        """Of the posterior: one for each beam."""
+        return self.num_beams
+
+    @property
     def thickness(self) -> int:
         return 2 * self.epsilon + 1
 
@@ -218,13 +223,6 @@ class RingBIC(nn.Module):
     def angles(self, views: Tensor) -> Tensor:
         """(N, C, S, S) → (N,) radians in [0, 2π)."""
         return answer(posterior(*self(views)))
-
-
-Network = BIC | RingBIC
-
-
-def build(config: BICConfig) -> Network:
-    return RingBIC(config) if config.decoder == "ring" else BIC(config)
 
 
 def _initialise(module: nn.Module) -> None:

@@ -10,7 +10,7 @@ from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 
 from radialbeams.files import sha256
-from radialbeams.nn.bic import BICConfig, Network, build
+from radialbeams.nn.architectures import Config, Network, build, parse_config
 from radialbeams.nn.stored import read_object
 
 
@@ -41,7 +41,7 @@ def load_model(stem: Path) -> tuple[Network, dict[str, Any]]:
             f"{weights} does not have the sha256 that its card names, so it is damaged or was "
             "exchanged. Copy the model again, weights and card together."
         )
-    config = BICConfig.from_dict(card.get("config", {}))
+    config = parse_config(card.get("config", {}))
     _check_shapes(weights, config)
     model, tensors = build(config), load_file(weights)
     if not all(torch.isfinite(tensor).all() for tensor in tensors.values()):
@@ -57,7 +57,7 @@ def _named_sha256(card: dict[str, Any]) -> Any:
     return named.get("safetensors") if isinstance(named, dict) else None
 
 
-def _check_shapes(weights: Path, config: BICConfig) -> None:
+def _check_shapes(weights: Path, config: Config) -> None:
     """Before any memory is taken: the file holds just the tensors that the config describes."""
     with torch.device("meta"):
         expected = {name: tuple(one.shape) for name, one in build(config).state_dict().items()}

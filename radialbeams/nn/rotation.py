@@ -95,8 +95,14 @@ def largest_view(parent_size: int) -> int:
     return int(LARGEST_VIEW * parent_size)
 
 
-def blur_sigma(parent_size: int, view_size: int) -> float:
-    """In parent pixels: 1 for the largest view, in proportion for smaller ones."""
+def blur_sigma(parent_size: int, view_size: int, sigma: float | None = None) -> float:
+    """In parent pixels: as given, or 1 for the largest view and in proportion for smaller ones.
+
+    Without a sigma, the blur is known to hide the grid only up to the largest view. With one,
+    whoever chose it has measured it at these sizes (`radialbeams leaks`).
+    """
+    if sigma is not None:
+        return sigma
     if view_size > largest_view(parent_size):
         raise ValueError(
             f"A leak-free view of a {parent_size} px parent has at most {largest_view(parent_size)}"

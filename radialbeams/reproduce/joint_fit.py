@@ -14,6 +14,7 @@ from torch import Tensor
 
 from radialbeams.front.pose import Pose
 from radialbeams.nn.angles import TURN, wrap
+from radialbeams.nn.architectures import with_beams
 from radialbeams.nn.bic import RingBIC
 from radialbeams.nn.rotation import REACH, blur, blur_sigma, gaussian_matrix, largest_view, render
 from radialbeams.reproduce.joint import (
@@ -89,7 +90,7 @@ def joint_network(recipe: Recipe, way: Way, design: Design, classes: int) -> Joi
     sizes = (recipe.model.channels, classes)
     # Images that are leak-free views are what the network sees; of others it gets such a view.
     seen = None if TurnedImages(design.side).leakfree(recipe.parent_size) else recipe.parent_size
-    localisation = Localisation(RingBIC(recipe.model), way.answers, parent_size=seen)
+    localisation = Localisation(RingBIC(with_beams(recipe.model)), way.answers, parent_size=seen)
     if way.localises:
         return Joint(Classifier(*sizes, design.widths), localisation)
     total = classifier_parameters(*sizes, design.widths) + parameters(localisation)

@@ -25,7 +25,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from radialbeams.nn.angles import TURN
-from radialbeams.nn.bic import BIC, Network, build
+from radialbeams.nn.architectures import Network, build
+from radialbeams.nn.bic import BIC
 from radialbeams.reproduce import paper
 from radialbeams.reproduce.experiment import Experiment, Finding, Record, Records
 from radialbeams.reproduce.homology import one_circle, pairwise

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from radialbeams import zoo
-from radialbeams.nn.bic import Network
+from radialbeams.nn.architectures import Network
 from radialbeams.nn.pretrained import load_model
 from radialbeams.reproduce.settings import Settings
 from radialbeams.training.data import ImageSet, load

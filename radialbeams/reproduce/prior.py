@@ -17,8 +17,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor
 
+from radialbeams.nn.architectures import Network, with_beams
 from radialbeams.nn.beams import BresenhamBeams
-from radialbeams.nn.bic import BIC, Network
+from radialbeams.nn.bic import BIC
 from radialbeams.nn.context import Hub
 from radialbeams.nn.prior import PRIOR_MODES, PriorMode, ToeplitzPrior
 from radialbeams.reproduce import paper
@@ -81,7 +82,8 @@ class BorderFit(Fit):
     """Beams whose ends lie at equal steps along the border: no turn but a quarter is a roll."""
 
     def build(self) -> Network:
-        model, c = super().build(), self.recipe.model
+        model = super().build()
+        c = with_beams(self.recipe.model)
         layout = (c.num_beams, c.beam_length, c.epsilon, c.view_size)
         model.beams = BresenhamBeams(*layout, spacing="border")
         return model
@@ -172,7 +174,7 @@ def measure(trained: Trained) -> dict[str, Any]:
 @torch.inference_mode()
 def shift_found(trained: Trained, batch: int = 128) -> float:
     """How often the brightest diagonal of the similarities is the true shift: 1/|B| by chance."""
-    model, views, beams = trained.model, trained.fit.views, trained.recipe.model.num_beams
+    model, views, beams = trained.model, trained.fit.views, trained.recipe.model.num_bins
     if not isinstance(model, BIC):
         raise TypeError("The prior compares embeddings of the paper's network.")
     squared = issubclass(trained.fit.step_type, SquaredStep)

@@ -16,7 +16,9 @@ import torch
 from torch import Tensor
 
 from radialbeams.nn.angles import angular_error, from_unit
-from radialbeams.nn.bic import BIC, Network
+from radialbeams.nn.architectures import Network, with_beams
+from radialbeams.nn.bic import BIC
+from radialbeams.nn.convolutional import Convolutional
 from radialbeams.nn.encoder import spatial_table
 from radialbeams.nn.ring import answer, posterior
 from radialbeams.reproduce.experiment import Experiment, Finding, Record, Records
@@ -64,7 +66,16 @@ def answers(model: Network, beams: Tensor) -> Tensor:
     """(N, |B|, C, 2ε + 1, D) → (N,) radians: the model behind its own sampling."""
     if isinstance(model, BIC):
         return from_unit(model.decoder(model.context(model.encoder(beams))))
+    if isinstance(model, Convolutional):
+        raise TypeError("Expected a network that reads beams; the convolutional one has none.")
     return answer(posterior(*model.ring(beams)))
+
+
+def beams_of(model: Network, views: Tensor) -> Tensor:
+    if isinstance(model, Convolutional):
+        raise TypeError("Expected a network that reads beams; the convolutional one has none.")
+    beams: Tensor = model.beams(views)
+    return beams
 
 
 @torch.inference_mode()
@@ -86,7 +97,7 @@ def batches(there: HeldOut, batch: int) -> Iterator[tuple[Tensor, Tensor]]:
     for start in range(0, len(there.images), batch):
         part = slice(start, start + batch)
         prepared = there.views.prepare(there.images.images[part].to(there.device))
-        yield there.model.beams(there.views.turn(prepared, turns[part])), turns[part]
+        yield beams_of(there.model, there.views.turn(prepared, turns[part])), turns[part]
 
 
 @torch.inference_mode()
@@ -108,7 +119,7 @@ def profile(there: HeldOut, steps: int, show: Any = None, batch: int = 64) -> di
     config = there.model.config
     return {
         "images": len(there.images),
-        "length": config.beam_length,
+        "length": with_beams(config).beam_length,
         "unread": unread(there.model),
         "whole": whole,
         "cells": [

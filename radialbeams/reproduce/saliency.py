@@ -20,7 +20,8 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from radialbeams.nn.angles import angular_error, to_unit
-from radialbeams.nn.bic import BICConfig, Network, RingBIC
+from radialbeams.nn.architectures import Network, with_beams
+from radialbeams.nn.bic import BICConfig, RingBIC
 from radialbeams.nn.ring import posterior
 from radialbeams.nn.rotation import PADDINGS, Padding, disc, rotate
 from radialbeams.reproduce.experiment import Experiment, Finding, Record, Records
@@ -139,7 +140,7 @@ class Looker:
         if isinstance(self.model, RingBIC):
             return disc(config.view_size)
         offsets = torch.arange(config.view_size) - (config.view_size - 1) / 2
-        return ((offsets**2 + offsets[:, None] ** 2) <= config.beam_length**2).float()
+        return ((offsets**2 + offsets[:, None] ** 2) <= with_beams(config).beam_length ** 2).float()
 
 
 def equivariance(looker: Looker, turns: Sequence[Tensor], upright: Tensor) -> dict[str, Any]:

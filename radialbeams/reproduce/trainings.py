@@ -25,7 +25,7 @@ from typing import Any
 import torch
 
 from radialbeams.files import write_whole
-from radialbeams.nn.bic import Network, build
+from radialbeams.nn.architectures import Network, build
 from radialbeams.reproduce.records import write_record
 from radialbeams.reproduce.settings import Settings
 from radialbeams.training.data import ImageSet
@@ -59,7 +59,7 @@ Measure = Callable[[Trained], dict[str, Any]]
 
 def errors(trained: Trained) -> dict[str, Any]:
     """Errors on the held-out images, for angles of SO(2) and of C_|B|."""
-    beams = trained.recipe.model.num_beams
+    beams = trained.recipe.model.num_bins
     return {
         group: summary(
             evaluate(

@@ -16,7 +16,7 @@ import torch
 from torch import Tensor
 
 from radialbeams.nn.angles import angular_error
-from radialbeams.nn.bic import Network
+from radialbeams.nn.architectures import Network
 from radialbeams.reproduce import paper
 from radialbeams.reproduce.experiment import Experiment, Finding, Record, Records
 from radialbeams.reproduce.pretrained import open_pretrained

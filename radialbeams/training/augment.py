@@ -13,6 +13,7 @@ import torch
 from torch import Tensor
 
 from radialbeams.nn.rotation import REACH
+from radialbeams.training.jpeg import resaved
 
 # Which uniform number of a view decides what.
 MIRRORED, ZOOMED, LONGER, AXIS, DIRECTION, REACHED, BLURRED, SOFTNESS, GRAYED, GAMMA = range(10)
@@ -21,7 +22,10 @@ NOISY, COLOURED = 14, 15
 COLOUR = 16  # three of them
 FILLED = 19
 CORNERS = (20, 22)  # direction and distance of each
-COLUMNS = 24
+SAVED, QUALITY = 24, 25
+COLUMNS = 26
+
+LOWEST_QUALITY, HIGHEST_QUALITY = 30, 95  # of a save as JPEG
 
 
 @dataclass(frozen=True)
@@ -37,6 +41,7 @@ class Augmentation:
     blur: float = 0.0  # share of views blurred a little more
     noise: float = 0.0  # standard deviation, up to
     fill: float = 0.0  # share of views with a filled or black corner inside the disc
+    jpeg: float = 0.0  # share of views with the rounding of a save as JPEG
 
     @property
     def active(self) -> bool:
@@ -85,7 +90,13 @@ class Augmentation:
             views = views * (gains[:, :1] * gains[:, 1:].pow(math.sqrt(0.5)))[:, :, None, None]
         if self.noise and noise is not None:
             views = views + noise * (self.noise * uniform[:, NOISY])[:, None, None, None]
-        return views.clamp(0, 1)
+        views = views.clamp(0, 1)
+        return self._saved(views, uniform) if self.jpeg else views
+
+    def _saved(self, views: Tensor, uniform: Tensor) -> Tensor:
+        quality = LOWEST_QUALITY + (HIGHEST_QUALITY - LOWEST_QUALITY) * uniform[:, QUALITY]
+        chosen = (uniform[:, SAVED] < self.jpeg)[:, None, None, None]
+        return torch.where(chosen, resaved(views, quality), views)
 
     def _filled(self, views: Tensor, uniform: Tensor) -> Tensor:
         """Up to two corners cut off by lines at random places, so that none tells the angle."""

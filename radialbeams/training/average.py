@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from radialbeams.nn.bic import Network
+from radialbeams.nn.architectures import Network
 from radialbeams.training.weights import load_model, save_model
 
 

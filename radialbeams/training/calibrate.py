@@ -14,7 +14,7 @@ import torch
 from torch import Tensor
 
 from radialbeams.nn.angles import angular_error
-from radialbeams.nn.bic import RingBIC
+from radialbeams.nn.architectures import Network
 from radialbeams.nn.ring import WITHIN, answer, confidence, posterior
 from radialbeams.training.data import ImageSet
 from radialbeams.training.evaluate import expected_calibration_error
@@ -29,7 +29,7 @@ SEED = 1000  # of angles that no evaluation draws
 
 @torch.inference_mode()
 def calibrate(
-    model: RingBIC,
+    model: Network,
     images: ImageSet,
     views: Views,
     *,
@@ -67,7 +67,7 @@ def _best(logits: Tensor, offsets: Tensor, right: Tensor) -> tuple[float, float]
 
 @torch.inference_mode()
 def outputs(
-    model: RingBIC, images: ImageSet, views: Views, seeds: int
+    model: Network, images: ImageSet, views: Views, seeds: int
 ) -> tuple[Tensor, Tensor, Tensor]:
     """Logits and offsets (N, |B|) of held-out views, and the angles (N,) they are turned by."""
     found: list[tuple[Tensor, Tensor]] = []

@@ -16,7 +16,7 @@ from PIL import Image
 from torch import Tensor
 
 from radialbeams.nn.angles import angular_error, paper_equivalent
-from radialbeams.nn.bic import Network, RingBIC
+from radialbeams.nn.architectures import Network, architecture
 from radialbeams.nn.ring import answer, confidence, posterior
 from radialbeams.nn.rotation import rotate
 from radialbeams.training.data import ImageSet
@@ -203,7 +203,7 @@ def predict_with(
 
     `temperature` and `spread` (degrees) are the calibration on a model's card.
     """
-    if not isinstance(model, RingBIC):
+    if architecture(model.config).reading == "unit":
         return model.angles(views)
     logits, offsets = model(views)
     found = posterior(logits, offsets, temperature)

@@ -13,7 +13,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from radialbeams.nn.bic import Network
+from radialbeams.nn.architectures import Network
 from radialbeams.training.weights import write_whole
 
 PARITY_BATCHES = (1, 7, 128)

@@ -21,8 +21,10 @@ from typing import Any
 
 import numpy as np
 import torch
+from safetensors.torch import load_file
 
-from radialbeams.nn.bic import Network, build
+from radialbeams.nn.architectures import Network, build
+from radialbeams.nn.convolutional import Convolutional, load_encoder
 from radialbeams.nn.stored import read_object
 from radialbeams.training.augment import COLUMNS
 from radialbeams.training.checkpoint import Position, read_checkpoint, write_checkpoint
@@ -31,7 +33,7 @@ from radialbeams.training.evaluate import Evaluation, evaluate, predict_with
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.step import Batch, Losses, Step, make_step
 from radialbeams.training.views import Group, Views, draw_angles, draws, make_views
-from radialbeams.training.weights import load_model, save_model, write_card, write_whole
+from radialbeams.training.weights import load_model, save_model, sha256, write_card, write_whole
 
 WARM_UP = 0.1  # of a one-cycle run
 AVERAGE_EVERY = 10  # steps; rarely enough to cost nothing
@@ -65,6 +67,22 @@ def _interrupt_noted() -> Iterator[Callable[[], bool]]:
         signal.signal(signal.SIGINT, before)
 
 
+@contextmanager
+def _tuned(tuned: bool) -> Iterator[None]:
+    before = torch.backends.cudnn.benchmark
+    torch.backends.cudnn.benchmark = tuned
+    try:
+        yield
+    finally:
+        torch.backends.cudnn.benchmark = before
+
+
+def _completed(recipe: dict[str, Any]) -> dict[str, Any]:
+    """With the defaults of fields that did not exist yet when it was written."""
+    completed: dict[str, Any] = json.loads(json.dumps(Recipe.from_dict(recipe).to_dict()))
+    return completed
+
+
 class Fit:
     """One run in one folder. Make it, call `run()`; make it again there and it goes on.
 
@@ -83,6 +101,9 @@ class Fit:
         device: torch.device,
         minutes: float | None = None,
         start: Path | None = None,
+        compiled: bool = False,
+        tuned: bool = False,
+        fused: bool = False,
         held_out: ImageSet | None = None,
         validate_every: int = 0,
         log_every: int | None = None,
@@ -93,7 +114,11 @@ class Fit:
         self.folder = folder
         self.device = device
         self.minutes = minutes
-        self.start = start  # STEM of the weights to begin with, if not with random ones
+        # STEM of the weights to begin with, or the file of a pretrained encoder's.
+        self.start = start
+        self.compiled = compiled  # by torch.compile
+        self.fused = fused  # by kernels of our own, for the convolutional network
+        self.tuned = tuned  # cuDNN tries its algorithms and takes the fastest
         self.held_out = held_out
         self.validate_every = validate_every
         self.log_every = log_every or max(1, min(50, recipe.steps // 40))
@@ -126,7 +151,7 @@ class Fit:
 
     def run(self, on_progress: Callable[[Progress], None] | None = None) -> dict[str, Any]:
         """Trains to the end, writes weights and card, and returns the card."""
-        with _interrupt_noted() as interrupted:
+        with _interrupt_noted() as interrupted, _tuned(self.tuned):
             self._train(on_progress, interrupted)
         self.save()
         if interrupted():
@@ -179,7 +204,7 @@ class Fit:
                 0 if recipe.draw == "image" else epoch,
                 count,
                 group=recipe.group,
-                num_beams=recipe.model.num_beams,
+                num_beams=recipe.model.num_bins,
             ).to(self.device)
             uniform = draws("augment", recipe.seed, epoch, (count, COLUMNS)).astype(np.float32)
             numbers = torch.from_numpy(uniform).to(self.device)
@@ -238,7 +263,19 @@ class Fit:
 
     def step(self) -> Step:
         parents = self.images.images.to(self.device)
-        return self.step_type(self.recipe, parents, self.views, self.model, self.optimizer)
+        step = self.step_type(self.recipe, parents, self.views, self.model, self.optimizer)
+        if self.fused:
+            self._fuse()
+        if self.compiled:
+            step.forward = torch.compile(self.model, dynamic=False)
+        return step
+
+    def _fuse(self) -> None:
+        if not isinstance(self.model, Convolutional):
+            raise ValueError("Fused layers are for the convolutional network; leave them out.")
+        from radialbeams.training.kernels import accelerate  # needs Triton
+
+        accelerate(self.model)
 
     def accept(self, images: ImageSet) -> ImageSet:
         return images.upright()
@@ -249,6 +286,7 @@ class Fit:
             recipe.protocol,
             padding=recipe.padding,
             view_size=recipe.model.view_size,
+            sigma=recipe.sigma,
             exact=recipe.group == "cyclic",  # of all angles none is a quarter turn
         )
 
@@ -259,6 +297,8 @@ class Fit:
         """With the weights of an earlier run, whose network must be the same."""
         if self.start is None:
             return model
+        if self.start.suffix == ".safetensors":
+            return self._begun_with_encoder(model, self.start)
         earlier, card = load_model(self.start)
         if earlier.config != self.recipe.model:
             raise ValueError(
@@ -267,6 +307,16 @@ class Fit:
             )
         self.started_from = {"name": card["name"], "sha256": card["sha256"]["safetensors"]}
         model.load_state_dict(earlier.state_dict())
+        return model
+
+    def _begun_with_encoder(self, model: Network, path: Path) -> Network:
+        if not isinstance(model, Convolutional):
+            raise ValueError(
+                f"{path} holds a pretrained encoder, which only the convolutional network has. "
+                "Give RUN/model of an earlier run, or begin without it."
+            )
+        load_encoder(model, load_file(path))
+        self.started_from = {"name": path.stem, "sha256": sha256(path)}
         return model
 
     def averaged(self) -> Network:
@@ -285,15 +335,16 @@ class Fit:
     def validate(self, group: Group = "so2") -> Evaluation:
         if self.held_out is None:
             raise ValueError("validate_every needs held_out images; give some or leave it 0.")
-        return evaluate(
-            partial(predict_with, self.averaged()),
-            self.held_out,
-            self.views,
-            seeds=1,
-            group=group,
-            num_beams=self.recipe.model.num_beams,
-            device=self.device,
-        )
+        with _tuned(False):  # a measurement is too short to be worth it
+            return evaluate(
+                partial(predict_with, self.averaged()),
+                self.held_out,
+                self.views,
+                seeds=1,
+                group=group,
+                num_beams=self.recipe.model.num_bins,
+                device=self.device,
+            )
 
     def save(self) -> None:
         write_checkpoint(self._checkpoint, self.model, self.average, self.optimizer, self.at)
@@ -313,7 +364,7 @@ class Fit:
         mine = json.loads(json.dumps(self.recipe.to_dict()))
         if not recipe.exists():
             write_card(recipe, mine)
-        elif (theirs := read_object(recipe, "a recipe")) != mine:
+        elif (theirs := _completed(read_object(recipe, "a recipe"))) != mine:
             differing = sorted(k for k in mine | theirs if mine.get(k) != theirs.get(k))
             raise ValueError(
                 f"{self.folder} holds a run with another recipe (different: "
@@ -371,6 +422,7 @@ class Fit:
                 "name": self.recipe.protocol,
                 "parent_size": self.recipe.parent_size,
                 "padding": self.recipe.padding,
+                **({} if self.recipe.sigma is None else {"sigma": self.recipe.sigma}),
             },
             "training": {
                 **self.recipe.to_dict(),

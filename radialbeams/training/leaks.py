@@ -201,6 +201,8 @@ def measure_leak(
     generator = torch.Generator(device).manual_seed(seed + 1)
     render, view_size = renderer(rendering, parent, device)
     model = make_canary(canary, view_size, small=small).to(device)
+    if device.type == "cuda":  # the layout in which half-precision convolutions are fast
+        model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
     steps = max(1, math.ceil(views / batch))
     optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate, weight_decay=0.01)
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, learning_rate, steps, pct_start=0.1)

@@ -10,7 +10,7 @@ import torch
 from torch import Tensor
 
 from radialbeams.nn.angles import angular_error
-from radialbeams.nn.bic import Network
+from radialbeams.nn.architectures import Network
 from radialbeams.training.data import ImageSet
 from radialbeams.training.evaluate import Evaluation, predict_with, summarise
 from radialbeams.training.fit import Fit

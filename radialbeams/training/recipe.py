@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
-from radialbeams.nn.bic import BICConfig
+from radialbeams.nn.architectures import Config, architecture, parse_config
 from radialbeams.nn.prior import PRIOR_MODES, PriorMode
 from radialbeams.nn.ring import RingLoss
 from radialbeams.nn.rotation import PADDINGS, Padding
@@ -23,9 +23,10 @@ class Recipe:
     """All that decides a run. The defaults are the paper's."""
 
     data: str
-    model: BICConfig
+    model: Config
     parent_size: int = 128  # W of the upright images that views are rendered from
     protocol: Protocol = "paper"
+    sigma: float | None = None  # of leak-free views' blur, in parent pixels; None: by the sizes
     split_by: str = "default"
     repeats: dict[str, int] = field(default_factory=dict)  # of a group, how often in an epoch
     padding: Padding = "zeros"
@@ -67,8 +68,13 @@ class Recipe:
                 raise ValueError(f"{name} must be at most {most}; got {getattr(self, name)}.")
         if not 0 <= self.average < 1:
             raise ValueError(f"average must lie in [0, 1); got {self.average}.")
-        if self.model.decoder == "ring" and self.prior != "off":
+        if architecture(self.model).reading == "posterior" and self.prior != "off":
             raise ValueError("The Toeplitz prior is for the paper's decoder; the ring needs none.")
+        if self.sigma is not None and (self.protocol != "leakfree" or self.sigma <= 0):
+            raise ValueError(
+                f"sigma is the blur of leak-free views, above 0; got {self.sigma} for "
+                f"{self.protocol} views."
+            )
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Recipe:
@@ -80,7 +86,7 @@ class Recipe:
         check_fields("an augmentation", augmentation, Augmentation)
         check_fields("a loss", loss, RingLoss)
         parts = {
-            "model": BICConfig.from_dict(values["model"]),
+            "model": parse_config(values["model"]),
             "augmentation": Augmentation(**augmentation),
             "loss": RingLoss(**loss),
         }

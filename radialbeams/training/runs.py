@@ -162,7 +162,9 @@ def measure(
     if quarters:
         device = pick_device(devices)
         model = load_model(stem)[0].to(device)
-        figures |= quarter_turns(partial(predict_with, model), images, _views(card), device=device)
+        figures |= quarter_turns(
+            partial(predict_with, model), images, card_views(card), device=device
+        )
     return {"data": data, "split": split, **figures}
 
 
@@ -181,7 +183,7 @@ def measure_on(
     result = evaluate(
         partial(predict_with, model.to(device), **card.get("calibration", {})),
         images,
-        _views(card),
+        card_views(card),
         seeds=seeds,
         jpeg=jpeg,
         by_group=by_group,
@@ -191,12 +193,14 @@ def measure_on(
     return {**settings, **result.to_dict()}
 
 
-def _views(card: Mapping[str, Any]) -> Views:
+def card_views(card: Mapping[str, Any]) -> Views:
+    """How the views of a trained model are made."""
     training = card["training"]
     return make_views(
         training["protocol"],
         padding=training["padding"],
         view_size=card["config"]["view_size"],
+        sigma=training.get("sigma"),
     )
 
 

@@ -9,11 +9,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import cast
 
 import torch
 from torch import Tensor, nn
 
 from radialbeams.nn.angles import circle_loss
+from radialbeams.nn.architectures import architecture
 from radialbeams.nn.bic import BIC
 from radialbeams.nn.prior import ToeplitzPrior, loss_weights, prior_loss
 from radialbeams.nn.ring import ring_loss
@@ -21,7 +23,7 @@ from radialbeams.nn.rotation import disc
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.views import LeakfreeViews, PaperViews, Views
 
-ROOM_GPU, ROOM_CPU = 64 * 2**30, 2 * 2**30  # bytes that prepared parents may take
+ROOM_GPU, ROOM_CPU = 24 * 2**30, 2 * 2**30  # bytes that prepared parents may take
 
 
 @dataclass(frozen=True)
@@ -58,8 +60,9 @@ class Step:
         self.views = views
         self.prepared = _prepared(parents, views)
         self.model = model
+        self.forward: Callable[[Tensor], tuple[Tensor, Tensor]] = model  # or a compiled form of it
         self.optimizer = optimizer
-        self.prior = self.prior_type(recipe.model.num_beams).to(parents.device)
+        self.prior = self.prior_type(recipe.model.num_bins).to(parents.device)
         self.mixed = parents.device.type == "cuda"
         self.epoch = 0  # that the weights are of
         self.weights = torch.ones(2, device=parents.device)  # of L_circle and L_prior
@@ -112,9 +115,9 @@ class Step:
 
     def losses(self, parents: Tensor, views: Tensor, batch: Batch) -> tuple[Tensor, Losses]:
         """What is minimised, and what is reported."""
-        if isinstance(self.model, BIC):
-            return self._paper_losses(self.model, parents, views, batch)
-        logits, offsets = self.model(views)
+        if architecture(self.recipe.model).reading == "unit":
+            return self._paper_losses(cast(BIC, self.model), parents, views, batch)
+        logits, offsets = self.forward(views)
         loss, circle = ring_loss(batch.angles, logits, offsets, self.recipe.loss)
         return loss.mean(), Losses(circle.mean().detach(), circle.new_zeros(()))
 
@@ -178,6 +181,7 @@ class GraphedStep:
             losses = self.step.run(self.static)
         torch.cuda.current_stream().wait_stream(side)
         self.step.optimizer.zero_grad(set_to_none=True)
+        torch.cuda.empty_cache()  # a graph has memory of its own, and a large step fits only once
         with torch.cuda.graph(self.graph):
             recorded = self.step.run(self.static)
         # What capture returns is filled by the first replay only; this step's losses are real.

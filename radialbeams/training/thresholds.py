@@ -15,7 +15,7 @@ import torch
 from torch import Tensor
 
 from radialbeams.nn.angles import angular_error
-from radialbeams.nn.bic import RingBIC
+from radialbeams.nn.architectures import Network
 from radialbeams.nn.ring import UPRIGHT, WITHIN, answer, confidence, mass_near, posterior
 from radialbeams.training.calibrate import outputs
 from radialbeams.training.data import ImageSet
@@ -42,7 +42,7 @@ class Seen(NamedTuple):
 
 
 def abstention(
-    model: RingBIC,
+    model: Network,
     images: ImageSet,
     views: Views,
     calibration: dict[str, float],

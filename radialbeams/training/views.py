@@ -4,7 +4,8 @@
 give the angle away, so its figures are for comparison with the paper only.
 
 `leakfree`: blur by one parent pixel, one bicubic resample to less than half the size, and only
-the disc that no rotation takes near the parent's border. `radialbeams leaks` measures both.
+the disc that no rotation takes near the parent's border. A larger view is made with a `sigma` of
+its own, wide enough to hide the grid at that size. `radialbeams leaks` measures both.
 """
 
 from __future__ import annotations
@@ -101,6 +102,7 @@ class LeakfreeViews:
     """Bytes (N, C, W, W) and radians (N,) → views (N, C, S, S) in [0, 1]; a disc on black."""
 
     view_size: int | None = None  # None: the largest that the protocol allows
+    sigma: float | None = None  # of the Gaussian, in parent pixels; None: by the sizes
 
     def size(self, parent_size: int) -> int:
         return self.view_size or largest_view(parent_size)
@@ -111,7 +113,8 @@ class LeakfreeViews:
     def prepare(self, parents: Tensor) -> Tensor:
         """Bytes → blurred floats: the part that does not depend on the angle."""
         width = parents.shape[-1]
-        return blur(as_floats(parents), _blur_kernel(width, self.size(width), parents.device))
+        sigma = blur_sigma(width, self.size(width), self.sigma)
+        return blur(as_floats(parents), _blur_kernel(width, sigma, parents.device))
 
     def turn(
         self,
@@ -132,18 +135,23 @@ Views = PaperViews | LeakfreeViews
 
 
 def make_views(
-    protocol: Protocol, *, padding: Padding = "zeros", view_size: int, exact: bool = True
+    protocol: Protocol,
+    *,
+    padding: Padding = "zeros",
+    view_size: int,
+    sigma: float | None = None,
+    exact: bool = True,
 ) -> Views:
     if protocol == "paper":
         return PaperViews(padding, exact)
     if protocol == "leakfree":
-        return LeakfreeViews(view_size)
+        return LeakfreeViews(view_size, sigma)
     raise ValueError(f"protocol must be one of {', '.join(PROTOCOLS)}; got {protocol!r}.")
 
 
 @cache
-def _blur_kernel(parent_size: int, view_size: int, device: torch.device) -> Tensor:
-    return gaussian_matrix(parent_size, blur_sigma(parent_size, view_size)).to(device)
+def _blur_kernel(parent_size: int, sigma: float, device: torch.device) -> Tensor:
+    return gaussian_matrix(parent_size, sigma).to(device)
 
 
 def as_floats(parents: Tensor) -> Tensor:

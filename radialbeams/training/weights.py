@@ -16,7 +16,7 @@ from safetensors.torch import save_file
 from torch import Tensor, nn
 
 from radialbeams.files import sha256, write_whole
-from radialbeams.nn.bic import Network
+from radialbeams.nn.architectures import Network
 from radialbeams.nn.pretrained import DamagedWeights, load_model, read_card
 
 # Reading is the network's own part, since those who only use one read too.

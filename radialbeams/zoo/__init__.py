@@ -8,10 +8,10 @@ from typing import Any
 
 from radialbeams.files import sha256
 from radialbeams.zoo import cards
-from radialbeams.zoo.cards import DamagedModel
+from radialbeams.zoo.cards import READINGS, DamagedModel, bins, reading
 
-__all__ = ["DEFAULT", "FOLDER", "DamagedModel", "Model", "ModelNotFound"]
-__all__ += ["find", "names", "verified_onnx"]
+__all__ = ["DEFAULT", "FOLDER", "READINGS", "DamagedModel", "Model", "ModelNotFound"]
+__all__ += ["bins", "find", "names", "reading", "verified_onnx"]
 
 FOLDER = Path(__file__).parent
 DEFAULT = "ring"

@@ -56,11 +56,19 @@ NEEDED = {
     "config.view_size": SIDE,
     "config.channels": _one_of(1, 3),
     "config.num_beams": _whole(3, 4096),
-    "config.decoder": _one_of("lstm", "ring"),
+    "config.decoder": _one_of("lstm", "ring"),  # of the networks that read beams
     "protocol.name": _one_of("paper", "leakfree"),
 }
+# What a network without beams has instead.
+INSTEAD = {"config.num_beams": "config.num_bins", "config.decoder": "config.architecture"}
+# What the outputs of each architecture are; `nn.architectures` has the same column.
+READINGS = {"lstm": "unit", "ring": "posterior", "convolutional": "posterior"}
 # Checked where the card has them.
 OPTIONAL = {
+    "config.num_bins": _whole(4, 4096),
+    "config.architecture": _one_of(*READINGS),
+    "protocol.sigma": _number(0, 100, above=True),
+    "looks.below": _number(0, 1),
     "protocol.parent_size": SIDE,
     "calibration.temperature": _number(0, 1000, above=True),
     "calibration.spread": _number(0, 180),
@@ -102,7 +110,25 @@ def _missing(card: Any) -> list[str]:
     needed = list(NEEDED)
     if _value(card, "protocol.name") == "leakfree":
         needed.append("protocol.parent_size")
-    return [field for field in needed if _value(card, field) is ABSENT]
+    return [field for field in needed if not _has(card, field)]
+
+
+def _has(card: Any, field: str) -> bool:
+    names = (field, INSTEAD.get(field, field))
+    return any(_value(card, name) is not ABSENT for name in names)
+
+
+def reading(card: dict[str, Any]) -> str:
+    """Whether a model's outputs are one `unit` vector, or a `posterior` of logits and offsets."""
+    config = card["config"]
+    return READINGS[config.get("architecture") or config["decoder"]]
+
+
+def bins(card: dict[str, Any]) -> int:
+    """Into how many directions a model divides the circle."""
+    config = card["config"]
+    number: int = config.get("num_bins") or config["num_beams"]
+    return number
 
 
 def _wrong(card: dict[str, Any]) -> str | None:

@@ -17,7 +17,7 @@ from torch import nn
 
 from radialbeams.front.module import Canonicalizer
 from radialbeams.front.pose import Pose
-from radialbeams.nn.bic import build
+from radialbeams.nn.architectures import build
 
 
 def main(folder: Path, rank: int) -> None:

@@ -13,7 +13,7 @@ from torch import Tensor
 
 from radialbeams.front.centring import border_colour, centre_of_mass, centred_boxes, weights
 from radialbeams.front.module import Canonicalizer
-from radialbeams.nn.bic import build
+from radialbeams.nn.architectures import build
 
 
 def spot(x: float, y: float, size: tuple[int, int] = (60, 80), ground: float = 0.2) -> Tensor:

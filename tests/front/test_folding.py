@@ -13,7 +13,8 @@ from torch import Tensor, nn
 from radialbeams import zoo
 from radialbeams.front.folding import folded
 from radialbeams.front.module import Canonicalizer
-from radialbeams.nn.bic import BICConfig, build
+from radialbeams.nn.architectures import build
+from radialbeams.nn.bic import BICConfig
 from radialbeams.nn.pretrained import load_model
 from radialbeams.training.weights import save_model
 

@@ -28,7 +28,8 @@ from radialbeams.front.pose import Pose
 from radialbeams.front.view_geometry import ViewGeometry, _convolved, cut, lanczos
 from radialbeams.images.views import view
 from radialbeams.nn.angles import angular_error, to_unit
-from radialbeams.nn.bic import BICConfig, build
+from radialbeams.nn.architectures import build
+from radialbeams.nn.bic import BICConfig
 from radialbeams.nn.pretrained import DamagedWeights
 from radialbeams.nn.ring import Posterior
 from radialbeams.training.views import LeakfreeViews

@@ -15,7 +15,7 @@ from torch import Tensor, nn
 from radialbeams.front import pipeline
 from radialbeams.front.module import Canonicalizer
 from radialbeams.front.pipeline import OUTPUTS, export_pipeline
-from radialbeams.nn.bic import build
+from radialbeams.nn.architectures import build
 from radialbeams.training.export import ParityError
 
 Made = tuple[Path, Canonicalizer, nn.Module, Tensor, float]

@@ -11,7 +11,8 @@ import pytest
 import torch
 from conftest import SIZE, TINY_RING, easy_images
 
-from radialbeams.nn.bic import BIC, build
+from radialbeams.nn.architectures import build
+from radialbeams.nn.bic import BIC
 from radialbeams.reproduce import homology, orbit
 from radialbeams.reproduce.settings import Settings
 

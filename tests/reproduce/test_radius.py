@@ -9,7 +9,8 @@ from typing import Any
 import pytest
 import torch
 
-from radialbeams.nn.bic import BICConfig, build
+from radialbeams.nn.architectures import build
+from radialbeams.nn.bic import BICConfig
 from radialbeams.reproduce import radius
 from radialbeams.reproduce.pretrained import HeldOut
 from radialbeams.reproduce.radius import Mask

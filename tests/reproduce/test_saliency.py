@@ -10,7 +10,8 @@ import pytest
 import torch
 from conftest import SIZE, TINY_RING, easy_images
 
-from radialbeams.nn.bic import BIC, BICConfig, build
+from radialbeams.nn.architectures import build
+from radialbeams.nn.bic import BIC, BICConfig
 from radialbeams.nn.rotation import rotate
 from radialbeams.reproduce import runner, saliency
 from radialbeams.reproduce.saliency import Looker

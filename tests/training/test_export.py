@@ -10,7 +10,8 @@ import onnxruntime
 import pytest
 import torch
 
-from radialbeams.nn.bic import BIC, BICConfig, build
+from radialbeams.nn.architectures import build
+from radialbeams.nn.bic import BIC, BICConfig
 from radialbeams.training import export
 from radialbeams.training.export import ParityError, export_onnx, parity
 from radialbeams.training.runs import export_run

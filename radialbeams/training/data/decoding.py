@@ -24,7 +24,7 @@ from radialbeams.training.data.archives import read_files
 from radialbeams.training.data.members import Entry
 from radialbeams.training.data.pixels import open_image, square_bytes
 
-MANY = 4096  # files from which on processes are worth their start
+MANY = 2048  # files from which on processes are worth their start
 CHUNK = 256
 
 Problems = dict[int, str]  # by row
@@ -39,7 +39,9 @@ def decode(
     pixels = np.frombuffer(mmap.mmap(-1, max(1, int(np.prod(shape)))), np.uint8)
     out = pixels[: int(np.prod(shape))].reshape(shape)
     forkable = "fork" in multiprocessing.get_all_start_methods()
-    if forkable and place.is_dir() and len(entries) >= MANY:
+    # An archive is read from the front by one; files, and what opens itself, by many at once.
+    separate = place.is_dir() or all(entry.make for entry in entries)
+    if forkable and separate and len(entries) >= MANY:
         problems = _by_processes(place, entries, out)
     else:
         problems = _by_threads(place, entries, out)
@@ -85,7 +87,7 @@ def _by_processes(place: Path, entries: Sequence[Entry], out: NDArray[np.uint8])
     problems: Problems = {}
     try:
         starts = range(0, len(entries), CHUNK)
-        with multiprocessing.get_context("fork").Pool(os.cpu_count() or 1) as pool:
+        with multiprocessing.get_context("fork").Pool(min(32, os.cpu_count() or 1)) as pool:
             for found in pool.imap_unordered(_read_chunk, starts):
                 problems |= found
     finally:

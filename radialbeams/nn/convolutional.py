@@ -1,0 +1,224 @@
+"""The convolutional network: a pretrained Cartesian encoder that ends in the ring's posterior.
+
+EfficientNet-Lite: inverted bottlenecks with ReLU6 and without squeeze-and-excitation. It does not
+commute with turns of the image, so it has to learn each of them; in exchange it begins with what
+ImageNet taught it about what things look like.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal, NamedTuple
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from radialbeams.nn.ring import (
+    OFFSET_REACH,
+    Dropped,
+    answer,
+    in_precision_of,
+    posterior,
+)
+
+EPSILON, MOMENTUM = 1e-3, 0.01  # of the norms, as the pretrained weights expect
+STEM, LAST = 32, 1280  # channels of the first and of the last convolution, in every variant
+
+
+class Stage(NamedTuple):
+    """Blocks of one width; the stride is that of the first of them."""
+
+    kernel: int
+    stride: int
+    expansion: int  # channels inside a block, for each channel of its input
+
+
+STAGES = (
+    Stage(3, 1, 1),
+    Stage(3, 2, 6),
+    Stage(5, 2, 6),
+    Stage(3, 2, 6),
+    Stage(5, 1, 6),
+    Stage(5, 2, 6),
+    Stage(3, 1, 6),
+)
+
+
+class Variant(NamedTuple):
+    """Channels and number of blocks of each stage."""
+
+    widths: tuple[int, ...]
+    depths: tuple[int, ...]
+
+
+VARIANTS = {
+    "lite0": Variant((16, 24, 40, 80, 112, 192, 320), (1, 2, 2, 3, 3, 4, 1)),
+    "lite1": Variant((16, 24, 40, 80, 112, 192, 320), (1, 3, 3, 4, 4, 5, 1)),
+    "lite2": Variant((16, 24, 48, 88, 120, 208, 352), (1, 3, 3, 4, 4, 5, 1)),
+}
+
+
+@dataclass(frozen=True)
+class ConvolutionalConfig:
+    """Which EfficientNet-Lite, what it sees, and the bins of its posterior."""
+
+    architecture: Literal["convolutional"] = "convolutional"
+    variant: str = "lite2"
+    view_size: int = 192
+    channels: int = 3
+    num_bins: int = 72
+    drop_path: float = 0.0  # share of views that the last block's branch is left out of
+    dropout: float = 0.0  # of the pooled features
+
+    def __post_init__(self) -> None:
+        if self.architecture != "convolutional":
+            raise ValueError(f"architecture must be convolutional; got {self.architecture!r}.")
+        if self.variant not in VARIANTS:
+            raise ValueError(f"variant must be one of {', '.join(VARIANTS)}; got {self.variant!r}.")
+        for name, least in (("view_size", 32), ("channels", 1), ("num_bins", 4)):
+            if getattr(self, name) < least:
+                raise ValueError(f"{name} must be at least {least}; got {getattr(self, name)}.")
+        if self.num_bins % 4:  # or a quarter turn would not be a roll of the bins
+            raise ValueError(f"num_bins must be a multiple of 4; got {self.num_bins}.")
+        for name in ("drop_path", "dropout"):
+            if not 0 <= getattr(self, name) < 1:
+                raise ValueError(f"{name} must lie in [0, 1); got {getattr(self, name)}.")
+
+    @classmethod
+    def from_dict(cls, values: Mapping[str, Any]) -> ConvolutionalConfig:
+        known = [field.name for field in fields(cls)]
+        unknown = sorted(set(values) - set(known))
+        if unknown:
+            raise ValueError(
+                f"Unknown in a model configuration: {', '.join(unknown)}. "
+                f"Known: {', '.join(known)}."
+            )
+        return cls(**values)
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+class SameConv(nn.Conv2d):
+    """A convolution that makes ⌈size/stride⌉ pixels, as TensorFlow pads: the odd one at the end."""
+
+    def __init__(
+        self, channels: int, maps: int, kernel: int, stride: int, size: int, groups: int = 1
+    ) -> None:
+        missing = max((-(-size // stride) - 1) * stride + kernel - size, 0)
+        even = missing % 2 == 0
+        super().__init__(
+            channels, maps, kernel, stride, missing // 2 if even else 0, groups=groups, bias=False
+        )
+        # Only where the sides differ is a copy of the image needed.
+        self.before, self.after = (0, 0) if even else (missing // 2, missing - missing // 2)
+
+    def forward(self, features: Tensor) -> Tensor:
+        if self.after:
+            features = F.pad(features, (self.before, self.after) * 2)
+        return super().forward(features)
+
+
+def _norm(maps: int) -> nn.BatchNorm2d:
+    return nn.BatchNorm2d(maps, eps=EPSILON, momentum=MOMENTUM)
+
+
+class Bottleneck(nn.Module):
+    """1 × 1 wider, depthwise, 1 × 1 narrower; a skip connection where the shapes agree."""
+
+    def __init__(
+        self, channels: int, maps: int, stage: Stage, stride: int, size: int, drop: float
+    ) -> None:
+        super().__init__()
+        inside = channels * stage.expansion
+        self.skips = stride == 1 and channels == maps
+        if stage.expansion > 1:
+            self.expand = nn.Conv2d(channels, inside, 1, bias=False)
+            self.expand_norm = _norm(inside)
+        self.expands = stage.expansion > 1
+        self.depthwise = SameConv(inside, inside, stage.kernel, stride, size, groups=inside)
+        self.depthwise_norm = _norm(inside)
+        self.project = nn.Conv2d(inside, maps, 1, bias=False)
+        self.project_norm = _norm(maps)
+        self.dropped = Dropped(drop)
+
+    def forward(self, features: Tensor) -> Tensor:
+        hidden: Tensor = features
+        if self.expands:
+            hidden = F.relu6(self.expand_norm(self.expand(hidden)))
+        hidden = F.relu6(self.depthwise_norm(self.depthwise(hidden)))
+        hidden = self.project_norm(self.project(hidden))
+        if self.skips:
+            hidden = features + self.dropped(hidden)
+        return hidden
+
+
+class Convolutional(nn.Module):
+    """Views (N, C, S, S) in [0, 1] → logits and offsets, (N, bins) each, offsets in bins."""
+
+    outputs = ("logits", "offsets")
+
+    def __init__(self, config: ConvolutionalConfig) -> None:
+        super().__init__()
+        self.config = c = config
+        self.stem = SameConv(c.channels, STEM, 3, 2, c.view_size)
+        self.stem_norm = _norm(STEM)
+        self.blocks = nn.Sequential(*_blocks(c, (c.view_size + 1) // 2))
+        self.last = nn.Conv2d(VARIANTS[c.variant].widths[-1], LAST, 1, bias=False)
+        self.last_norm = _norm(LAST)
+        self.dropout = nn.Dropout(c.dropout)
+        self.head = nn.Linear(LAST, 2 * c.num_bins)
+        self.apply(_initialise)
+
+    def forward(self, views: Tensor) -> tuple[Tensor, Tensor]:
+        features = self.features(views)  # (N, LAST, S/32, S/32)
+        pooled = self.dropout(features.mean((2, 3)))  # (N, LAST)
+        logits, offsets = self.head(pooled).float().chunk(2, dim=-1)  # (N, bins) each
+        return logits, OFFSET_REACH * offsets.tanh()
+
+    def features(self, views: Tensor) -> Tensor:
+        """(N, C, S, S) → (N, LAST, S/32, S/32): what a classifier would pool."""
+        image = in_precision_of(self.stem, views * (255 / 128) - 127 / 128)
+        features = F.relu6(self.stem_norm(self.stem(image)))  # (N, STEM, S/2, S/2)
+        features = self.blocks(features)  # (N, widths[-1], S/32, S/32)
+        return F.relu6(self.last_norm(self.last(features)))
+
+    def angles(self, views: Tensor) -> Tensor:
+        """(N, C, S, S) → (N,) radians in [0, 2π)."""
+        return answer(posterior(*self(views)))
+
+
+def _blocks(config: ConvolutionalConfig, size: int) -> list[Bottleneck]:
+    """All stages' blocks in a row; the deeper a block, the more often its branch is dropped."""
+    widths, depths = VARIANTS[config.variant]
+    blocks: list[Bottleneck] = []
+    channels = STEM
+    for stage, maps, depth in zip(STAGES, widths, depths, strict=True):
+        for number in range(depth):
+            stride = stage.stride if number == 0 else 1
+            drop = config.drop_path * len(blocks) / sum(depths)
+            blocks.append(Bottleneck(channels, maps, stage, stride, size, drop))
+            channels, size = maps, -(-size // stride)
+    return blocks
+
+
+def _initialise(module: nn.Module) -> None:
+    if isinstance(module, nn.Conv2d):
+        nn.init.kaiming_normal_(module.weight, mode="fan_out")
+    elif isinstance(module, nn.Linear):  # small: a posterior begins flat
+        nn.init.normal_(module.weight, std=0.01)
+        nn.init.zeros_(module.bias)
+
+
+def load_encoder(model: Convolutional, tensors: Mapping[str, Tensor]) -> None:
+    """Pretrained weights into everything before the head, strictly; the head stays as it is."""
+    kept = {name: value for name, value in model.state_dict().items() if name.startswith("head.")}
+    encoder = {name: value for name, value in tensors.items() if not name.startswith("head.")}
+    try:
+        model.load_state_dict({**encoder, **kept})
+    except RuntimeError as error:
+        raise ValueError(
+            f"Expected the encoder of {model.config.variant} with {model.config.channels} "
+            "channels; the file holds other tensors. Convert the weights of that variant."
+        ) from error

@@ -1,0 +1,277 @@
+"""A cache of decoded images: squares of bytes in files that are mapped into memory, not decoded.
+
+    python -m radialbeams.training.data.cache PLACE CACHE --size 192 [--held-out 50]
+
+PLACE is a folder or archive of upright images. A part of the cache is NAME.bytes, (N, C, W, W),
+and NAME.json, which names the images and the bytes' sha256 and is written last: a part is whole
+or it is not there, so a killed run repeats at most one. Parts of several places may share a cache.
+
+A file `sizes.csv` (id,width,height) in the place tells which images were squashed, and undoes it.
+"""
+
+from __future__ import annotations
+
+import argparse
+import csv
+import hashlib
+import json
+import os
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from functools import partial
+from pathlib import Path
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from PIL import Image
+
+from radialbeams.training.data import SPLITS, ImageSet
+from radialbeams.training.data.archives import file_names, folder_name, read_file, read_files
+from radialbeams.training.data.decoding import decode
+from radialbeams.training.data.members import Entry
+from radialbeams.training.data.pixels import open_image
+from radialbeams.training.data.sources import read_folder
+from radialbeams.training.weights import sha256, write_whole
+
+PREFIX = "cache:"  # in front of a folder, where data is asked for
+SIZES = "sizes.csv"
+PART = 8192  # images of a part
+
+Size = tuple[int, int]
+
+
+class DamagedCache(ValueError):
+    """A part's bytes are not those that its index names."""
+
+
+@dataclass(frozen=True)
+class Index:
+    """What a part holds, and what the images that could not be read suffered from."""
+
+    shape: tuple[int, int, int, int]
+    keys: tuple[str, ...]
+    groups: tuple[str, ...]
+    held_out: tuple[bool, ...]
+    problems: dict[str, str]
+    sha256: str
+
+
+# --- writing ---------------------------------------------------------------------------------
+
+
+def build(
+    place: Path,
+    folder: Path,
+    *,
+    size: int,
+    channels: int = 3,
+    every: int = 5,
+    group: str | None = None,
+) -> Iterator[tuple[str, Index]]:
+    """Decodes what the cache does not hold yet; yields each part's name and index.
+
+    One image in `every` is held out, by the sha256 of its key. `group` names all of them.
+    """
+    names = file_names(place)
+    entries = read_folder(place, names)
+    if not entries:
+        raise ValueError(
+            f"Expected png, jpg, webp, bmp or tif images in {place}; got none. Check the path."
+        )
+    sizes = read_sizes(place, names[SIZES]) if SIZES in names else {}
+    folder.mkdir(parents=True, exist_ok=True)
+    for number, start in enumerate(range(0, len(entries), PART)):
+        name = f"{folder_name(place)}-{number:04d}"
+        if not _index_path(folder, name).exists():
+            chosen = _ready(place, entries[start : start + PART], sizes, size)
+            _write_part(folder, name, place, chosen, size, channels, every, group)
+        yield name, read_index(folder, name)
+
+
+def _ready(
+    place: Path, entries: Sequence[Entry], sizes: Mapping[str, Size], size: int
+) -> list[Entry]:
+    """Entries that open themselves; an archive is read here, once, and its bytes are shared."""
+    wanted = {entry.path for entry in entries}
+    data = {} if place.is_dir() else dict(read_files(place, wanted))
+    return [
+        Entry(
+            entry.path,
+            entry.key,
+            entry.group,
+            partial(_opened, data.get(entry.path, place / entry.path), sizes.get(entry.key), size),
+        )
+        for entry in entries
+    ]
+
+
+def _opened(data: bytes | Exception | Path, native: Size | None, size: int) -> Image.Image:
+    if isinstance(data, Exception):
+        raise data
+    image = open_image(data.read_bytes() if isinstance(data, Path) else data, size)
+    return image if native is None else unsquashed(image, native, size)
+
+
+def unsquashed(image: Image.Image, native: Size, size: int) -> Image.Image:
+    """The centred square of the picture as it was, (size, size), of one that lost its aspect."""
+    side = min(native)
+    across, down = image.width / native[0], image.height / native[1]
+    left, top = (native[0] - side) // 2, (native[1] - side) // 2
+    box = (left * across, top * down, (left + side) * across, (top + side) * down)
+    return image.convert("RGB").resize((size, size), Image.Resampling.LANCZOS, box=box)
+
+
+def read_sizes(place: Path, name: str) -> dict[str, Size]:
+    rows = csv.DictReader(read_file(place, name).decode().splitlines())
+    return {row["id"]: (int(row["width"]), int(row["height"])) for row in rows}
+
+
+def held_out(key: str, every: int) -> bool:
+    """True for one key in `every`, and for the same ones on every machine."""
+    digest = hashlib.sha256(key.encode(errors="surrogateescape")).hexdigest()
+    return int(digest, 16) % every == 0
+
+
+def _write_part(
+    folder: Path,
+    name: str,
+    place: Path,
+    entries: Sequence[Entry],
+    size: int,
+    channels: int,
+    every: int,
+    group: str | None,
+) -> None:
+    pixels, problems = decode(place, entries, size, channels)
+    kept = [entry for row, entry in enumerate(entries) if row not in problems]
+    path = _bytes_path(folder, name)
+    write_whole(path, pixels.tofile)
+    index = Index(
+        (len(kept), channels, size, size),
+        tuple(entry.key for entry in kept),
+        tuple(entry.group if group is None else group for entry in kept),
+        tuple(held_out(entry.key, every) for entry in kept),
+        {entries[row].path: problem for row, problem in problems.items()},
+        sha256(path),
+    )
+    text = json.dumps(asdict(index))
+    write_whole(_index_path(folder, name), lambda part: part.write_text(text, encoding="utf-8"))
+
+
+# --- reading ---------------------------------------------------------------------------------
+
+
+def read(folder: Path, name: str, *, split: str = "all", limit: int | None = None) -> ImageSet:
+    """The images of a split, once every part has the sha256 that its index names.
+
+    `name` is that of the set. `limit` takes evenly spaced images of the split.
+    """
+    if split not in SPLITS:
+        raise ValueError(f"split must be one of {', '.join(SPLITS)}; got {split!r}.")
+    parts = [(part, read_index(folder, part)) for part in part_names(folder)]
+    shapes = {index.shape[1:] for _, index in parts}
+    if len(shapes) > 1:
+        raise ValueError(
+            f"{folder} holds images of several shapes: {sorted(shapes)}. Give each a cache."
+        )
+    places = [
+        (part, row)
+        for part, (_, index) in enumerate(parts)
+        for row, out in enumerate(index.held_out)
+        if split == "all" or out == (split == "test")
+    ]
+    if not places:
+        raise ValueError(f"{folder} holds no images of the split {split!r}. Build it first.")
+    if limit is not None and limit < len(places):
+        places = [places[i * len(places) // limit] for i in range(limit)]
+    images = _gathered(folder, parts, places)
+    keys, groups = (
+        tuple(getattr(parts[part][1], field)[row] for part, row in places)
+        for field in ("keys", "groups")
+    )
+    return ImageSet(name, torch.from_numpy(images), keys, groups)
+
+
+def part_names(folder: Path) -> list[str]:
+    names = sorted(path.stem for path in folder.glob("*.json"))
+    if not names:
+        raise ValueError(
+            f"Expected a cache of decoded images in {folder}; there is none. Make it with "
+            "`python -m radialbeams.training.data.cache PLACE CACHE --size SIZE`."
+        )
+    return names
+
+
+def read_index(folder: Path, name: str) -> Index:
+    values = json.loads(_index_path(folder, name).read_text(encoding="utf-8"))
+    lists = {key: tuple(value) for key, value in values.items() if isinstance(value, list)}
+    return Index(**{**values, **lists})
+
+
+def _gathered(
+    folder: Path, parts: Sequence[tuple[str, Index]], places: Sequence[tuple[int, int]]
+) -> NDArray[np.uint8]:
+    """The rows (part, row) in one array, every part checked and copied by a thread of its own."""
+    out = np.empty((len(places), *parts[0][1].shape[1:]), np.uint8)
+    which = np.array(places)  # (N, 2)
+
+    def copy(number: int) -> None:
+        name, index = parts[number]
+        rows = np.flatnonzero(which[:, 0] == number)
+        if len(rows):
+            # The rows of a part are one run of the output, whatever the split.
+            out[rows[0] : rows[-1] + 1] = mapped(folder, name, index)[which[rows, 1]]
+
+    with ThreadPoolExecutor(min(16, os.cpu_count() or 1)) as pool:
+        list(pool.map(copy, range(len(parts))))
+    return out
+
+
+def mapped(folder: Path, name: str, index: Index) -> NDArray[np.uint8]:
+    """(N, C, W, W), not yet in memory; its bytes have been checked."""
+    path = _bytes_path(folder, name)
+    if path.stat().st_size != np.prod(index.shape) or sha256(path) != index.sha256:
+        raise DamagedCache(
+            f"{path} does not have the bytes that its index names. Remove "
+            f"{_index_path(folder, name).name} and build the cache again."
+        )
+    return np.memmap(path, np.uint8, "r", shape=index.shape)
+
+
+def _bytes_path(folder: Path, name: str) -> Path:
+    return folder / f"{name}.bytes"
+
+
+def _index_path(folder: Path, name: str) -> Path:
+    return folder / f"{name}.json"
+
+
+def main(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m radialbeams.training.data.cache")
+    parser.add_argument("places", type=Path, nargs="+", metavar="PLACE")
+    parser.add_argument("cache", type=Path)
+    parser.add_argument("--size", type=int, required=True, help="side of the squares, in pixels")
+    parser.add_argument("--channels", type=int, default=3)
+    parser.add_argument("--held-out", type=int, default=5, help="one image in so many")
+    parser.add_argument("--group", help="the group of all images; default: their folder")
+    asked = parser.parse_args(argv)
+    for place in asked.places:
+        for name, index in build(
+            place,
+            asked.cache,
+            size=asked.size,
+            channels=asked.channels,
+            every=asked.held_out,
+            group=asked.group,
+        ):
+            line = {"part": name, "images": index.shape[0], "unreadable": len(index.problems)}
+            sys.stdout.write(json.dumps(line) + "\n")
+            sys.stdout.flush()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

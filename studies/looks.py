@@ -1,0 +1,117 @@
+"""What quarter-turn looks gain, and at which confidence they are worth their cost.
+
+    python studies/looks.py RUN/model --data cache:CACHE --out looks.json [--outputs looks.npz]
+
+Every held-out image is turned at random, and each view is looked at as it is and at three quarter
+turns, which are exact. The table compares one look, four looks always, and four only below a
+confidence: share within 10°, mean error, flips, and the mean number of looks. Calibrate first: a
+card's temperature and spread are used where it has them.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from radialbeams.posterior import Answer, read_posterior, read_posteriors
+from radialbeams.training.data import ImageSet, cache, load
+from radialbeams.training.runs import card_views
+from radialbeams.training.views import draw_angles
+from radialbeams.training.weights import load_model, pick_device
+
+THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.99)
+SEED = 2000  # of angles that nothing else draws
+
+Floats = NDArray[np.float32]
+
+
+@torch.inference_mode()
+def outputs(
+    stem: Path, images: ImageSet, seeds: int, batch: int = 128
+) -> tuple[Floats, Floats, Floats]:
+    """Logits and offsets (seeds·N, 4, bins) of every view at four turns; degrees (seeds·N,)."""
+    device = pick_device()
+    model, card = load_model(stem)
+    model, views = model.to(device), card_views(card)
+    logits, offsets, turns = [], [], []
+    for seed in range(seeds):
+        angles = draw_angles("evaluation", SEED + seed, 0, len(images))
+        turns.append(torch.rad2deg(angles))
+        for start in range(0, len(images), batch):
+            part = slice(start, start + batch)
+            seen = views.render(images.images[part].to(device), angles[part].to(device))
+            found = [model(torch.rot90(seen, k, (-2, -1))) for k in range(4)]
+            logits.append(torch.stack([one for one, _ in found], 1).cpu())
+            offsets.append(torch.stack([other for _, other in found], 1).cpu())
+    return torch.cat(logits).numpy(), torch.cat(offsets).numpy(), torch.cat(turns).numpy()
+
+
+def table(
+    logits: Floats, offsets: Floats, degrees: Floats, calibration: dict[str, float]
+) -> dict[str, Any]:
+    """The figures of one look, of four, and of every rule between them."""
+    bins = logits.shape[-1]
+    quarters = np.arange(4, dtype=np.float32) * np.float32(bins / 4)
+    one = read_posterior(logits[:, 0], offsets[:, 0], **calibration)
+    four = read_posteriors(logits, offsets, quarters, **calibration)
+    found = {"views": len(degrees), "one": figures(one, degrees), "four": figures(four, degrees)}
+    sure = np.array([answer.confidence for answer in one])
+    rows = []
+    for below in THRESHOLDS:
+        rule = [b if s < below else a for a, b, s in zip(one, four, sure, strict=True)]
+        cost = float(1 + 3 * (sure < below).mean())
+        rows.append({"below": below, "looks": round(cost, 3), **figures(rule, degrees)})
+    return {**found, "rules": rows}
+
+
+def figures(answers: list[Answer], degrees: Floats) -> dict[str, float]:
+    angles = np.array([answer.angle_degrees for answer in answers])
+    errors = np.abs((angles - degrees + 180) % 360 - 180)
+    sure = np.array([answer.confidence for answer in answers])
+    surer = errors[sure >= np.median(sure)]
+    return {
+        "within_10": round(float((errors <= 10).mean()), 4),
+        "within_5": round(float((errors <= 5).mean()), 4),
+        "mean": round(float(errors.mean()), 3),
+        "median": round(float(np.median(errors)), 3),
+        "flips": round(float((errors >= 150).mean()), 4),
+        "surer_half_within_10": round(float((surer <= 10).mean()), 4),
+    }
+
+
+def main(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("stem", type=Path, help="RUN/model")
+    parser.add_argument("--data", required=True, help="cache:FOLDER, a data set's name or a folder")
+    parser.add_argument("--split", default="test")
+    parser.add_argument("--limit", type=int)
+    parser.add_argument("--seeds", type=int, default=2)
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--outputs", type=Path, help="logits, offsets and angles, for later")
+    asked = parser.parse_args(argv)
+    _, card = load_model(asked.stem)
+    if asked.data.startswith(cache.PREFIX):
+        folder = Path(asked.data.removeprefix(cache.PREFIX))
+        images = cache.read(folder, "cache", split=asked.split, limit=asked.limit)
+    else:
+        size = card["protocol"]["parent_size"]
+        images = load(asked.data, split=asked.split, size=size, limit=asked.limit)
+    logits, offsets, degrees = outputs(asked.stem, images, asked.seeds)
+    if asked.outputs:
+        half = {"logits": logits.astype(np.float16), "offsets": offsets.astype(np.float16)}
+        np.savez(asked.outputs, **half, degrees=degrees, keys=np.array(images.keys))
+    found = table(logits, offsets, degrees, card.get("calibration", {}))
+    asked.out.write_text(json.dumps(found, indent=1) + "\n")
+    print(json.dumps({name: found[name] for name in ("views", "one", "four")}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
