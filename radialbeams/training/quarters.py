@@ -22,6 +22,7 @@ from torch import Tensor
 
 from radialbeams.nn.quarter import QuarterConfig, QuarterNetwork, quarter_loss
 from radialbeams.training.checkpoint import Position, read_checkpoint, write_checkpoint
+from radialbeams.training.documents.device import DevicePool
 from radialbeams.training.documents.pool import (
     DOCUMENT,
     HAS_UP,
@@ -31,7 +32,6 @@ from radialbeams.training.documents.pool import (
     POOL_SCRIPTS,
     open_pool,
 )
-from radialbeams.training.pixels_on_device import DevicePool
 from radialbeams.training.quarter_views import page_views
 from radialbeams.training.weights import pick_device, sha256, write_card, write_tensors
 
@@ -98,6 +98,7 @@ class QuarterFit:
         self._wait_for_pages()
         self.model.train()
         generator = torch.Generator(self.device).manual_seed(self.recipe.seed + self.at.step)
+        self.order = torch.Generator().manual_seed(self.recipe.seed + self.at.step)
         started, before = time.monotonic(), self.at.seconds
         logged, saved = (self.at.step, before), before
         while self._done() < 1:
@@ -120,7 +121,7 @@ class QuarterFit:
         recipe = self.recipe
         for group in self.optimizer.param_groups:
             group["lr"] = recipe.learning_rate * self._rate()
-        pages, marks = self.pool.sample(recipe.batch, recipe.held_out, generator)
+        pages, marks = self.pool.sample(recipe.batch, recipe.held_out, self.order)
         views = page_views(pages, recipe.model.size, generator)
         if self.device.type == "cuda":
             views = views.to(memory_format=torch.channels_last)

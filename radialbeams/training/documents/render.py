@@ -14,7 +14,7 @@ from radialbeams.training.documents.material import VERTICAL, Material
 from radialbeams.training.documents.papers import PAPERS, receipt, upright_columns
 from radialbeams.training.documents.screens import SCREENS, editor
 from radialbeams.training.documents.sheet import Sheet
-from radialbeams.training.documents.wear import wear_paper, wear_screen
+from radialbeams.training.documents.wear import softened, wear_paper, wear_screen
 from radialbeams.training.documents.without_up import WITHOUT_UP
 
 Layout = Callable[[Sheet, str], None]
@@ -40,29 +40,23 @@ class Page:
         return self.kind in ("paper", "screen")
 
 
-def render(material: Material, seed: int, number: int) -> Page:
+def render(material: Material, seed: int, number: int, *, flat: bool = False) -> Page:
+    """The page of that number; a flat one is scanned or captured, never photographed."""
     rng = Random(f"{seed} {number}")
     kind = rng.choices(KINDS, SHARES)[0]
     if kind == "drawing" and material.drawings:
         return Page(np.asarray(_drawing(material, rng)), kind, "drawing", "none")
     if kind == "screen":
         layout, image, script = _laid_out(material, rng, SCREENS, screen=True)
-        image = wear_screen(image, rng)
+        image = wear_screen(image, rng, flat=flat)
     elif kind == "without up":
         layout, image, script = _laid_out(material, rng, WITHOUT_UP, screen=rng.random() < 0.3)
-        image = softened_only(image, rng)
+        image = softened(image, rng)  # nothing that would give it a side: no shadow, no edge
     else:
         kind = "paper"
         layout, image, script = _laid_out(material, rng, PAPERS, screen=False)
-        image = wear_paper(image, rng)
+        image = wear_paper(image, rng, flat=flat)
     return Page(np.asarray(image), kind, layout, script)
-
-
-def softened_only(image: Image.Image, rng: Random) -> Image.Image:
-    """Nothing that gives a sheet without an up a side: no shadow, no edge."""
-    from radialbeams.training.documents.wear import softened
-
-    return softened(image, rng)
 
 
 def _laid_out(
@@ -121,4 +115,4 @@ def _drawing(material: Material, rng: Random) -> Image.Image:
         x = room[0] * (k % 2) + (room[0] - size[0]) / 2
         y = room[1] * (k // 2) + (room[1] - size[1]) / 2
         image.paste(drawing.getchannel("L"), (round(x), round(y)), drawing.getchannel("A"))
-    return softened_only(image, rng)
+    return softened(image, rng)

@@ -13,9 +13,10 @@ from PIL import Image, ImageFilter
 Gray = NDArray[np.uint8]
 
 
-def wear_paper(image: Image.Image, rng: Random) -> Image.Image:
+def wear_paper(image: Image.Image, rng: Random, *, flat: bool = False) -> Image.Image:
     """Paper that was scanned, photographed on something, faxed, copied or kept clean."""
-    way = rng.choices(("clean", "scan", "photo", "fax", "copy"), (25, 25, 34, 7, 9))[0]
+    weights = (25, 25, 0 if flat else 34, 7, 9)
+    way = rng.choices(("clean", "scan", "photo", "fax", "copy"), weights)[0]
     if way == "scan":
         image = scanned(image, rng)
     elif way == "photo":
@@ -27,9 +28,9 @@ def wear_paper(image: Image.Image, rng: Random) -> Image.Image:
     return softened(image, rng)
 
 
-def wear_screen(image: Image.Image, rng: Random) -> Image.Image:
+def wear_screen(image: Image.Image, rng: Random, *, flat: bool = False) -> Image.Image:
     """A capture is clean but for its compression; now and then a photograph of a screen."""
-    if rng.random() < 0.12:
+    if rng.random() < 0.12 and not flat:
         image = photographed(image, rng)
     return softened(image, rng) if rng.random() < 0.4 else image
 

@@ -10,7 +10,7 @@ from torch import Tensor
 
 from radialbeams.training.documents.pool import Pool
 
-AT_ONCE = 1024  # pages moved in one piece
+AT_ONCE = 512  # pages moved in one piece
 
 
 class DevicePool:
@@ -18,12 +18,10 @@ class DevicePool:
 
     def __init__(self, pool: Pool, device: torch.device) -> None:
         self.pool, self.device = pool, device
-        self.capacity = len(pool.pages)
-        side = pool.pages.shape[1]
+        self.capacity, side = pool.pages.shape[:2]
         self.pages = torch.empty((self.capacity, side, side), dtype=torch.uint8, device=device)
         self.marks = torch.zeros((self.capacity, pool.marks.shape[1]), dtype=torch.uint8)
         self.there = np.zeros(self.capacity, bool)
-        self.numbers = torch.empty(0, dtype=torch.long, device=device)
 
     @property
     def count(self) -> int:
@@ -35,25 +33,30 @@ class DevicePool:
         new = ready[~self.there[ready]]
         for first in range(0, len(new), AT_ONCE):
             rows = new[first : first + AT_ONCE]
-            places = torch.from_numpy(rows)
-            self.pages[places.to(self.device)] = torch.from_numpy(self.pool.pages[rows]).to(self.device)
-            self.marks[places] = torch.from_numpy(self.pool.marks[rows])
+            moved = torch.from_numpy(self.pool.pages[rows]).to(self.device)
+            for row, page in zip(rows, moved, strict=True):
+                self.pages[int(row)].copy_(page)
+            self.marks[torch.from_numpy(rows)] = torch.from_numpy(self.pool.marks[rows])
             self.there[rows] = True
-        self.numbers = torch.from_numpy(np.flatnonzero(self.there)).to(self.device)
-        self.marks_there = self.marks.to(self.device)
         return self.count
 
     def sample(
         self, count: int, held_out: int, generator: torch.Generator
     ) -> tuple[Tensor, Tensor]:
         """Pages (count, P, P) and their marks, at random from all numbers but the first ones."""
-        numbers = self.numbers[self.numbers >= held_out]
-        drawn = torch.randint(len(numbers), (count,), device=self.device, generator=generator)
-        chosen = numbers[drawn]
-        return self.pages[chosen], self.marks_there[chosen]
+        numbers = np.flatnonzero(self.there)
+        numbers = numbers[numbers >= held_out]
+        drawn = torch.randint(len(numbers), (count,), generator=generator)
+        return self._chosen(numbers[drawn.numpy()])
 
     def first(self, held_out: int, batch: int) -> Iterator[tuple[Tensor, Tensor]]:
         """The pages with the first numbers, in batches."""
-        chosen = self.numbers[self.numbers < held_out]
-        for part in chosen.split(batch):
-            yield self.pages[part], self.marks_there[part]
+        numbers = np.flatnonzero(self.there[:held_out])
+        for at in range(0, len(numbers), batch):
+            yield self._chosen(numbers[at : at + batch])
+
+    def _chosen(self, numbers: np.ndarray[tuple[int], np.dtype[np.intp]]) -> tuple[Tensor, Tensor]:
+        # One slice a page: the whole has more elements than 32 bits can count, and indexing
+        # kernels are not made for that.
+        pages = torch.stack([self.pages[int(number)] for number in numbers])
+        return pages, self.marks[torch.from_numpy(numbers)].to(self.device)
