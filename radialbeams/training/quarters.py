@@ -238,6 +238,14 @@ class QuarterFit:
             file.write(text + "\n")
 
 
+def wait_for_pool(folder: Path, seconds: float = 120) -> Path:
+    """The renderer may have been started in the same moment."""
+    begun = time.monotonic()
+    while not (folder / "pool.json").exists() and time.monotonic() - begun < seconds:
+        time.sleep(1)
+    return folder
+
+
 def losses_of(quarters: Tensor, document: Tensor, marks: Tensor) -> tuple[Tensor, Tensor]:
     """Pages in the pool are upright, so turn 0 is right. Photos only train "document"."""
     flags = marks[:, 0].int()
@@ -326,7 +334,7 @@ def main(argv: list[str]) -> int:
     )
     fit = QuarterFit(
         recipe,
-        asked.pool,
+        wait_for_pool(asked.pool),
         asked.out,
         device=pick_device(asked.devices),
         minutes=asked.minutes,
