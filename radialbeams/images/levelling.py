@@ -40,7 +40,7 @@ class Levelling:
 def measure_skew(
     page: Image.Image, *, around_degrees: float = 0.0, within_degrees: float = 45.0
 ) -> Levelling:
-    """The skew nearest to the strongest lines in `around_degrees` ± `within_degrees`, modulo 90°."""
+    """The skew that the strongest lines within that range show, modulo 90°."""
     if not 0 < within_degrees <= 45:
         raise ValueError(f"Expected within_degrees above 0 and up to 45; got {within_degrees}.")
     spectrum = _spectrum(page)
@@ -72,7 +72,8 @@ def _spectrum(page: Image.Image) -> NDArray[np.float32]:
 def _window(length: int) -> NDArray[np.float32]:
     """1 inside, falling to 0 over the outer tenths, so that the image's own border has no line."""
     edge = np.minimum(np.arange(length) + 0.5, length - np.arange(length) - 0.5) / (0.12 * length)
-    return (np.sin(np.pi / 2 * np.minimum(edge, 1)) ** 2).astype(np.float32)
+    window: NDArray[np.float32] = (np.sin(np.pi / 2 * np.minimum(edge, 1)) ** 2).astype(np.float32)
+    return window
 
 
 def _rays(angles: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
@@ -91,17 +92,17 @@ def _places(side: int) -> NDArray[np.intp]:
     return (np.rint(y).astype(np.intp) % side) * (side // 2 + 1) + np.rint(x).astype(np.intp)
 
 
-def _baseline(energy: NDArray[np.floating]) -> NDArray[np.floating]:
+def _baseline(energy: NDArray[np.float32]) -> NDArray[np.float32]:
     """The median over ±6° on the circle of 90°: the broad part that strokes and noise have."""
     reach = round(6 / COARSE)
     ring = np.concatenate((energy[-reach:], energy, energy[:reach]))
     windows = np.lib.stride_tricks.sliding_window_view(ring, 2 * reach + 1)
-    return np.median(windows, axis=1)
+    return np.asarray(np.median(windows, axis=1), np.float32)
 
 
 def _refined(spectrum: NDArray[np.float32], best: float) -> float:
     """The centre of the ridge near the best coarse angle."""
-    angles = best + np.arange(-12, 13) * FINE
+    angles: NDArray[np.float64] = best + np.arange(-12.0, 13.0) * FINE
     x, y = _rays(angles)
     left, top = np.floor(x).astype(np.intp), np.floor(y).astype(np.intp)
     across, down = x - left, y - top

@@ -44,7 +44,7 @@ class QuarterConfig:
 
     @property
     def stride(self) -> int:
-        return 2 ** (1 + len(self.widths))
+        return 1 << (1 + len(self.widths))
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self)
@@ -109,6 +109,7 @@ class QuarterNetwork(nn.Module):
         self.config = config
         self.scorer = Scorer(config)
         # Divides the logits when the network is used; fitted on held-out pages after training.
+        self.temperature: Tensor
         self.register_buffer("temperature", torch.ones(()))
 
     def forward(self, pages: Tensor) -> tuple[Tensor, Tensor]:

@@ -1,4 +1,4 @@
-"""`python -m radialbeams.training.quarter_export RUN OUT.onnx`: the quarter network for ONNX Runtime."""
+"""`python -m radialbeams.training.quarter_export RUN OUT.onnx`: the network for ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -68,7 +68,9 @@ def main(argv: list[str]) -> int:
         print("Usage: python -m radialbeams.training.quarter_export RUN OUT.onnx", file=sys.stderr)
         return 2
     run, out = Path(argv[0]), Path(argv[1])
-    print(f"largest difference {export_quarter_network(load_quarter_network(run / 'model'), out):.2g}")
+    print(
+        f"largest difference {export_quarter_network(load_quarter_network(run / 'model'), out):.2g}"
+    )
     return 0
 
 

@@ -129,7 +129,7 @@ class QuarterFit:
             quarters, document = self.model(views)
         turn, kind = losses_of(quarters.float(), document.float(), marks)
         self.optimizer.zero_grad(set_to_none=True)
-        (turn + recipe.document_weight * kind).backward()
+        (turn + recipe.document_weight * kind).backward()  # type: ignore[no-untyped-call]
         torch.nn.utils.clip_grad_norm_(self.model.parameters(), recipe.clip)
         self.optimizer.step()
         right = (quarters.argmax(1) == 0)[(marks[:, 0] & HAS_UP > 0) & (marks[:, 0] & PHOTO == 0)]
@@ -168,7 +168,7 @@ class QuarterFit:
 
     @torch.inference_mode()
     def predict(self, model: QuarterNetwork) -> tuple[Tensor, Tensor, Tensor]:
-        """Logits of turns and of "document" and the marks of the held-out pages, slightly skewed."""
+        """Logits of turns and "document" and the marks of the held-out pages, a little skewed."""
         generator = torch.Generator(self.device).manual_seed(1)
         found = []
         for pages, marks in self.pool.first(self.recipe.held_out, self.recipe.batch):
@@ -210,7 +210,9 @@ class QuarterFit:
         write_card(self.folder / "model.json", card)
         return card
 
-    def _log_progress(self, losses: tuple[Tensor, Tensor, Tensor], logged: tuple[int, float]) -> None:
+    def _log_progress(
+        self, losses: tuple[Tensor, Tensor, Tensor], logged: tuple[int, float]
+    ) -> None:
         turn, kind, right = (value.item() for value in losses)
         if not math.isfinite(turn):
             raise FloatingPointError(
@@ -272,8 +274,8 @@ def fit_temperature(quarters: Tensor, marks: Tensor) -> float:
 
 def held_out_report(quarters: Tensor, document: Tensor, marks: Tensor) -> dict[str, Any]:
     """Right quarters by kind, layout and script, calibration, and what "document" gets right."""
-    chances, answers = quarters.softmax(1).max(1)
-    chances, right = chances.cpu().numpy(), (answers == 0).cpu().numpy()
+    largest, answers = quarters.softmax(1).max(1)
+    chances, right = largest.cpu().numpy(), (answers == 0).cpu().numpy()
     table = marks.cpu().numpy()
     flags = table[:, 0]
     up = (flags & HAS_UP > 0) & (flags & DOCUMENT > 0)
@@ -311,7 +313,9 @@ def calibration_error(chances: Any, right: Any, bins: int = 10) -> float:
 
 def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m radialbeams.training.quarters")
-    parser.add_argument("pool", type=Path, help="filled by python -m radialbeams.training.documents")
+    parser.add_argument(
+        "pool", type=Path, help="filled by python -m radialbeams.training.documents"
+    )
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--minutes", type=float, help="the schedule follows the clock")
     parser.add_argument("--steps", type=int, default=QuarterRecipe.steps)
@@ -326,7 +330,9 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--devices", default="auto")
     asked = parser.parse_args(argv)
     recipe = QuarterRecipe(
-        model=QuarterConfig(size=asked.size, widths=tuple(asked.widths), blocks=tuple(asked.blocks)),
+        model=QuarterConfig(
+            size=asked.size, widths=tuple(asked.widths), blocks=tuple(asked.blocks)
+        ),
         batch=asked.batch,
         steps=asked.steps if asked.minutes is None else 10**9,
         learning_rate=asked.learning_rate,

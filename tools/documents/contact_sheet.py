@@ -1,4 +1,4 @@
-"""`python tools/documents/contact_sheet.py MATERIAL OUT.png [--first N]`: forty pages to look at."""
+"""`python tools/documents/contact_sheet.py MATERIAL OUT.png`: rendered pages to look at."""
 
 from __future__ import annotations
 

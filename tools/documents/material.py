@@ -6,6 +6,8 @@ paragraph a line, and drawings/*.png, which leave out every file of the test par
 Needs fonttools.
 """
 
+# ruff: noqa: E501 - the tables read better with long lines
+
 from __future__ import annotations
 
 import gettext
@@ -25,7 +27,10 @@ MOST_COVERED = 0.9  # share of a text's letters below which a font is left out
 
 # script: (first and last letter of its blocks, languages of the handbook and of the translations)
 SCRIPTS: dict[str, tuple[str, tuple[str, ...]]] = {
-    "latin": ("A-Za-zÀ-ɏ", ("en-US", "de-DE", "fr-FR", "es-ES", "pl-PL", "it-IT", "cs-CZ", "vi-VN", "tr-TR", "sv-SE")),
+    "latin": (
+        "A-Za-zÀ-ɏ",
+        ("en-US", "de-DE", "fr-FR", "es-ES", "pl-PL", "it-IT", "cs-CZ", "vi-VN", "tr-TR", "sv-SE"),
+    ),
     "cyrillic": ("Ѐ-ӿ", ("ru-RU", "ru", "uk", "bg", "sr")),
     "greek": ("Ͱ-Ͽἀ-῿", ("el-GR", "el")),
     "arabic": ("؀-ۿ", ("ar-MA", "fa-IR", "ar", "fa", "ur")),
@@ -159,9 +164,13 @@ def _fortunes(unpacked: Path, languages: tuple[str, ...]) -> list[str]:
 def _handbook(unpacked: Path, languages: tuple[str, ...]) -> list[str]:
     found: list[str] = []
     for language in languages:
-        for path in sorted((unpacked / "usr/share/doc/debian-handbook/html" / language).glob("*.html")):
+        for path in sorted(
+            (unpacked / "usr/share/doc/debian-handbook/html" / language).glob("*.html")
+        ):
             text = path.read_text(encoding="utf-8", errors="ignore")
-            parts = re.findall(r'<(?:p|div class="para"|h\d[^>]*)>(.*?)</(?:p|div|h\d)>', text, flags=re.S)
+            parts = re.findall(
+                r'<(?:p|div class="para"|h\d[^>]*)>(.*?)</(?:p|div|h\d)>', text, flags=re.S
+            )
             found += [_clean(part)[:600] for part in parts]
     return [line for line in found if len(line) > 8]
 
@@ -203,7 +212,9 @@ def write_fonts(unpacked: Path, out: Path) -> None:
             if not target.exists():
                 try:
                     font = TTFont(path, fontNumber=0)
-                    options = subset.Options(layout_features=["*"], hinting=False, notdef_outline=True)
+                    options = subset.Options(
+                        layout_features=["*"], hinting=False, notdef_outline=True
+                    )
                     cutter = subset.Subsetter(options)
                     cutter.populate(unicodes=[ord(c) for c in wanted])
                     cutter.subset(font)
@@ -238,7 +249,11 @@ def write_drawings(unpacked: Path, out: Path) -> None:
     count = 0
     for path in sorted(root.rglob("*.png")):
         place = path.relative_to(root).as_posix()
-        if not place.startswith(DRAWN) or place.startswith(WITHOUT_UP) or is_test_drawing(path.name):
+        if (
+            not place.startswith(DRAWN)
+            or place.startswith(WITHOUT_UP)
+            or is_test_drawing(path.name)
+        ):
             continue
         with Image.open(path) as opened:
             drawing = opened.convert("RGBA")

@@ -74,7 +74,9 @@ def stamp(sheet: Sheet, x: float, y: float, size: int, face: Typeface) -> None:
         font = face.at(size / max(7, len(part) * 0.6))
         place = (size / 2, size * (0.42 + 0.15 * number))
         draw.text(place, part, font=font, fill=strength, anchor="mm")
-    mask = mask.rotate(rng.choice((rng.gauss(0, 8), rng.uniform(-40, 40))), Image.Resampling.BILINEAR)
+    mask = mask.rotate(
+        rng.choice((rng.gauss(0, 8), rng.uniform(-40, 40))), Image.Resampling.BILINEAR
+    )
     sheet.image.paste(sheet.tone(rng.uniform(0.5, 0.9)), (round(x), round(y)), mask)
 
 
@@ -92,7 +94,9 @@ def signature(sheet: Sheet, x: float, y: float, width: float, script: str = "lat
         points.append(
             (x + width * t, y - height * math.sin(step * 1.7 + rng.uniform(0, 1.2)) - width * 0.05)
         )
-    sheet.draw.line(points, fill=sheet.tone(rng.uniform(0.6, 1)), width=rng.choice((1, 2)), joint="curve")
+    sheet.draw.line(
+        points, fill=sheet.tone(rng.uniform(0.6, 1)), width=rng.choice((1, 2)), joint="curve"
+    )
 
 
 def picture(sheet: Sheet, box: Box) -> None:
@@ -127,7 +131,9 @@ def chart(sheet: Sheet, box: Box, face: Typeface, size: float) -> None:
     rng, draw = sheet.rng, sheet.draw
     x0, y0, x1, y1 = box
     if rng.random() < 0.6:
-        sheet.line((x0 + x1) / 2, y0, sheet.title(face.script, 2, 5), face, size * 1.1, align="centre")
+        sheet.line(
+            (x0 + x1) / 2, y0, sheet.title(face.script, 2, 5), face, size * 1.1, align="centre"
+        )
         y0 += size * 1.8
     if rng.random() < 0.15:
         _pie(sheet, (x0, y0, x1, y1), face, size)
@@ -155,7 +161,9 @@ def chart(sheet: Sheet, box: Box, face: Typeface, size: float) -> None:
     for number, (x, _) in enumerate(middles):
         if step > size * 2 or number % 3 == 0:
             sheet.line(x, bottom + 3, str(2000 + number), face, size * 0.75, align="centre")
-    sheet.line((left + x1) / 2, y1 - size, sheet.label(face.script)[:20], face, size * 0.8, align="centre")
+    sheet.line(
+        (left + x1) / 2, y1 - size, sheet.label(face.script)[:20], face, size * 0.8, align="centre"
+    )
 
 
 def _pie(sheet: Sheet, box: Box, face: Typeface, size: float) -> None:

@@ -78,8 +78,8 @@ class Material:
         ]
         if not self.scripts:
             raise ValueError(
-                f"Expected fonts/STYLE/*.ttf and texts/SCRIPT.txt in {folder}; found no script with "
-                "both. Make them with tools/documents/material.py."
+                f"Expected fonts/STYLE/*.ttf and texts/SCRIPT.txt in {folder}; found no script "
+                "with both. Make them with tools/documents/material.py."
             )
 
     def script(self, rng: Random) -> str:
@@ -141,7 +141,9 @@ def _find_faces(folder: Path) -> dict[tuple[str, str], list[str]]:
         paths = sorted(str(path) for path in place.iterdir() if path.suffix in (".ttf", ".otf"))
         if style not in STYLES:
             style, script = "any", style
-        scripts = (script,) if script else EUROPEAN if style in ("sans", "serif", "mono") else ("latin",)
+        scripts = (
+            (script,) if script else EUROPEAN if style in ("sans", "serif", "mono") else ("latin",)
+        )
         for one in scripts:
             found.setdefault((one, style), []).extend(paths)
     return found

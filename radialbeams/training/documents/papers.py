@@ -9,180 +9,89 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from radialbeams.training.documents import marks
-from radialbeams.training.documents.material import RIGHT_TO_LEFT, VERTICAL, Typeface
+from radialbeams.training.documents.blocks import (
+    Box,
+    body_size,
+    flow,
+    footer,
+    margins,
+    pick_faces,
+    table,
+)
+from radialbeams.training.documents.material import VERTICAL, Typeface
 from radialbeams.training.documents.sheet import Sheet
-
-Box = tuple[float, float, float, float]
-
-
-def _margins(sheet: Sheet, least: float = 0.04, most: float = 0.14) -> Box:
-    side = sheet.width * sheet.rng.uniform(least, most)
-    top = sheet.height * sheet.rng.uniform(least, most)
-    bottom = sheet.height * (1 - sheet.rng.uniform(least, most))
-    return side, top, sheet.width - side, bottom
-
-
-def _body(sheet: Sheet, least: float = 0.0105, most: float = 0.019) -> float:
-    """The size of the body text, from fine print on A4 to large print."""
-    return max(7, max(sheet.size_unit() * sheet.rng.uniform(least, most), 7))
-
-
-def _styles(sheet: Sheet, script: str) -> tuple[Typeface, Typeface]:
-    """Faces of body and headings."""
-    style = sheet.rng.choices(("serif", "sans", "mono", "old", "ocr"), (45, 38, 8, 7, 2))[0]
-    body = sheet.material.face(sheet.rng, script, style)
-    if sheet.rng.random() < 0.5:
-        return body, body
-    return body, sheet.material.face(sheet.rng, script, sheet.rng.choice(("sans", "serif")))
-
-
-def _footer(sheet: Sheet, face: Typeface, size: float) -> None:
-    rng = sheet.rng
-    if rng.random() < 0.55:
-        x = rng.choice((0.5, 0.5, 0.1, 0.9)) * sheet.width
-        text = rng.choice((sheet.number(2), f"– {sheet.number(2)} –", f"{sheet.number(1)} / {sheet.number(2)}"))
-        place = sheet.height * (0.965 if rng.random() < 0.8 else 0.02)
-        sheet.line(x, place - size, text, face, size * 0.9, align="centre")
-    if rng.random() < 0.25:
-        text = sheet.title(face.script, 3, 8)
-        sheet.line(sheet.width / 2, sheet.height * 0.015, text, face, size * 0.85, align="centre")
-
-
-def _flow(sheet: Sheet, box: Box, script: str, body: Typeface, head: Typeface, size: float) -> None:
-    """Paragraphs, headings, lists, pictures and small tables down a column."""
-    rng, material = sheet.rng, sheet.material
-    x0, y, x1, y1 = box
-    align = rng.choices(("natural", "justified", "centre"), (48, 48, 4))[0]
-    leading = rng.uniform(1.15, 1.75)
-    indent = rng.choice((0, 0, size * 1.5))
-    gap = rng.choice((0, size * 0.5, size))
-    while y < y1 - size * 2:
-        kind = rng.random()
-        if kind < 0.13 and y < y1 - size * 6:
-            big = size * rng.uniform(1.05, 1.7)
-            y = sheet.paragraph((x0, y + size * 0.6, x1, y1), sheet.title(script), head, big)
-            y += size * 0.4
-        elif kind < 0.20:
-            y = _list(sheet, (x0, y, x1, y1), script, body, size) + gap
-        elif kind < 0.25 and y < y1 - size * 14:
-            height = size * rng.uniform(8, 16)
-            part = (x0, y + size, x1, min(y + height, y1))
-            if rng.random() < 0.5:
-                marks.picture(sheet, part)
-            else:
-                marks.chart(sheet, part, body, size * 0.8)
-            caption = material.paragraph(rng, script, rng.randint(20, 140))
-            y = sheet.paragraph((x0, part[3] + size * 0.4, x1, y1), caption, body, size * 0.85) + size
-        elif kind < 0.29 and y < y1 - size * 10:
-            y = table(sheet, (x0, y + size, x1, y1), script, body, size * 0.9, rows=rng.randint(3, 8)) + size
-        elif kind < 0.32:
-            formula = f"{rng.choice('fghxyz')}({rng.choice('xytn')}) = {rng.choice('abcαβ')}{rng.randint(2, 9)} + {sheet.number(2)}"
-            sheet.line((x0 + x1) / 2, y + size * 0.5, formula, body, size, align="centre")
-            y += size * 2.5
-        else:
-            text = material.paragraph(rng, script, int(rng.choice((60, 150, 300, 600, 900)) * rng.uniform(0.6, 1.4)))
-            y = sheet.paragraph((x0, y, x1, y1), text, body, size, align=align, leading=leading, indent=indent) + gap
-
-
-def _list(sheet: Sheet, box: Box, script: str, face: Typeface, size: float) -> float:
-    rng = sheet.rng
-    x0, y, x1, y1 = box
-    mark = rng.choice(("•", "–", "1.", "a)", "☐", "*"))
-    for number in range(rng.randint(2, 7)):
-        sign = f"{number + 1}." if mark == "1." else mark
-        text = sheet.material.paragraph(rng, script, rng.randint(15, 120))
-        if face.right_to_left:
-            sheet.line(x1, y, sign, face, size, align="right")
-            y = sheet.paragraph((x0, y, x1 - size * 2, y1), text, face, size)
-        else:
-            sheet.line(x0 + size * 0.4, y, sign, face, size)
-            y = sheet.paragraph((x0 + size * 2, y, x1, y1), text, face, size)
-    return y
-
-
-def table(
-    sheet: Sheet, box: Box, script: str, face: Typeface, size: float, *, rows: int | None = None
-) -> float:
-    """Words on the left, numbers on the right, rules as fashion has them; returns its bottom."""
-    rng = sheet.rng
-    x0, y0, x1, y1 = box
-    columns, pitch = rng.randint(2, 6), size * rng.uniform(1.4, 2.3)
-    count = min(rows or rng.randint(4, 30), int((y1 - y0) / pitch))
-    if count < 2:
-        return y0
-    shares = [rng.uniform(0.6, 1.2) + (1.2 if k == 0 else 0) for k in range(columns)]
-    edges = [x0]
-    for share in shares:
-        edges.append(edges[-1] + (x1 - x0) * share / sum(shares))
-    look = rng.choice(("grid", "rules", "plain", "bands", "booktabs"))
-    numeric = [False] + [rng.random() < 0.65 for _ in range(columns - 1)]
-    for row in range(count):
-        y = y0 + row * pitch
-        if look == "bands" and row % 2:
-            sheet.frame((x0, y, x1, y + pitch), fill=sheet.tone(0.1))
-        if row == 0 and look in ("grid", "bands") and rng.random() < 0.5:
-            sheet.frame((x0, y, x1, y + pitch), fill=sheet.tone(0.22))
-        for column in range(columns):
-            right = numeric[column] and row > 0
-            text = sheet.amount() if right else sheet.label(script)
-            room = int((edges[column + 1] - edges[column]) / (size * 0.55))
-            at = edges[column + 1] - size * 0.4 if right else edges[column] + size * 0.4
-            if rng.random() < 0.93:
-                sheet.line(at, y + (pitch - size * 1.2) / 2, text[: max(room, 3)], face, size, align="right" if right else "left")
-        if look in ("grid", "rules") or (look == "booktabs" and row in (0, 1)):
-            sheet.rule(x0, y, x1, y, 0.7)
-    bottom = y0 + count * pitch
-    if look != "plain":
-        sheet.rule(x0, bottom, x1, bottom)
-    if look == "grid":
-        for edge in edges:
-            sheet.rule(edge, y0, edge, bottom, 0.7)
-    return bottom
+from radialbeams.training.documents.slips import card, receipt
 
 
 def article(sheet: Sheet, script: str) -> None:
     """A title over one, two or three columns; journals, papers, reports, newspapers."""
     rng = sheet.rng
-    box = _margins(sheet)
-    body, head = _styles(sheet, script)
+    box = margins(sheet)
+    body, head = pick_faces(sheet, script)
     columns = rng.choices((1, 2, 3, 4), (40, 40, 14, 6))[0]
-    size = _body(sheet) * (1 if columns < 3 else 0.9)
+    size = body_size(sheet) * (1 if columns < 3 else 0.9)
     x0, y, x1, y1 = box
     if rng.random() < 0.5:
         align = rng.choice(("centre", "centre", "natural"))
-        y = sheet.paragraph((x0, y, x1, y1), sheet.title(script, 3, 12), head, size * rng.uniform(1.5, 2.8), align=align)
+        y = sheet.paragraph(
+            (x0, y, x1, y1),
+            sheet.title(script, 3, 12),
+            head,
+            size * rng.uniform(1.5, 2.8),
+            align=align,
+        )
         if rng.random() < 0.7:
-            y = sheet.paragraph((x0, y + size, x1, y1), sheet.title(script, 2, 8), body, size, align=align)
+            y = sheet.paragraph(
+                (x0, y + size, x1, y1), sheet.title(script, 2, 8), body, size, align=align
+            )
         if rng.random() < 0.4:
             inset = (x1 - x0) * 0.12
             text = sheet.material.paragraph(rng, script, rng.randint(200, 600))
-            y = sheet.paragraph((x0 + inset, y + size, x1 - inset, y1), text, body, size * 0.9, align="justified")
+            y = sheet.paragraph(
+                (x0 + inset, y + size, x1 - inset, y1), text, body, size * 0.9, align="justified"
+            )
         y += size * 1.5
     gutter = size * rng.uniform(1.2, 2.5)
     width = (x1 - x0 - gutter * (columns - 1)) / columns
     for column in range(columns):
         left = x0 + column * (width + gutter)
         ends = y1 if column < columns - 1 or rng.random() < 0.6 else y + (y1 - y) * rng.random()
-        _flow(sheet, (left, y, left + width, ends), script, body, head, size)
-    _footer(sheet, body, size)
+        flow(sheet, (left, y, left + width, ends), script, body, head, size)
+    footer(sheet, body, size)
 
 
 def letter(sheet: Sheet, script: str) -> None:
     """Letterhead, address, date, a few paragraphs, a signature below; often half empty."""
     rng, material = sheet.rng, sheet.material
-    x0, y, x1, y1 = _margins(sheet, 0.06, 0.14)
-    body, head = _styles(sheet, script)
-    size = _body(sheet, 0.011, 0.017)
+    x0, y, x1, y1 = margins(sheet, 0.06, 0.14)
+    body, head = pick_faces(sheet, script)
+    size = body_size(sheet, 0.011, 0.017)
     if rng.random() < 0.7:
-        marks.logo(sheet, rng.choice((x0, (x0 + x1) / 2, x1 - size * 5)), y, size * rng.uniform(3, 5), head)
+        marks.logo(
+            sheet, rng.choice((x0, (x0 + x1) / 2, x1 - size * 5)), y, size * rng.uniform(3, 5), head
+        )
         if rng.random() < 0.7:
             sheet.line(x1, y, sheet.title(script, 2, 4), head, size * 1.4, align="right")
             sheet.line(x1, y + size * 2, sheet.title(script, 3, 5), body, size * 0.8, align="right")
         y += size * 7
     for _ in range(rng.randint(2, 5)):
-        sheet.line(x1 if body.right_to_left else x0, y, sheet.title(script, 2, 4), body, size, align="right" if body.right_to_left else "left")
+        sheet.line(
+            x1 if body.right_to_left else x0,
+            y,
+            sheet.title(script, 2, 4),
+            body,
+            size,
+            align="right" if body.right_to_left else "left",
+        )
         y += size * 1.35
-    sheet.line(x0 if body.right_to_left else x1, y, sheet.date(), body, size, align="left" if body.right_to_left else "right")
+    sheet.line(
+        x0 if body.right_to_left else x1,
+        y,
+        sheet.date(),
+        body,
+        size,
+        align="left" if body.right_to_left else "right",
+    )
     y += size * 3
     align = rng.choice(("natural", "natural", "justified"))
     for _ in range(rng.randint(1, 6)):
@@ -193,27 +102,42 @@ def letter(sheet: Sheet, script: str) -> None:
         sheet.line(x0, y + size * 5, sheet.title(script, 2, 3), body, size)
     if rng.random() < 0.2:
         marks.stamp(sheet, rng.uniform(x0, x1 * 0.7), min(y, y1 - size * 9), round(size * 9), head)
-    _footer(sheet, body, size)
+    footer(sheet, body, size)
 
 
 def form(sheet: Sheet, script: str) -> None:
     """Fields with labels, boxes to tick, entries in type or by hand, sections with heads."""
     rng = sheet.rng
-    x0, y, x1, y1 = _margins(sheet, 0.04, 0.09)
-    body, head = _styles(sheet, script)
+    x0, y, x1, y1 = margins(sheet, 0.04, 0.09)
+    body, head = pick_faces(sheet, script)
     hand = sheet.material.face(rng, script, "hand")
-    size = _body(sheet, 0.010, 0.016)
-    y = sheet.paragraph((x0, y, x1, y1), sheet.title(script, 2, 7), head, size * 1.6, align=rng.choice(("centre", "natural")))
+    size = body_size(sheet, 0.010, 0.016)
+    y = sheet.paragraph(
+        (x0, y, x1, y1),
+        sheet.title(script, 2, 7),
+        head,
+        size * 1.6,
+        align=rng.choice(("centre", "natural")),
+    )
     look = rng.choice(("boxes", "lines", "dots", "cells"))
     filled = rng.choice((0, 0.5, 0.9))
     by_hand = rng.random() < 0.5
     while y < y1 - size * 3:
         kind = rng.random()
         if kind < 0.1:
-            sheet.frame((x0, y + size * 0.5, x1, y + size * 2.1), fill=sheet.tone(rng.uniform(0.15, 0.9)))
-            inverse = sheet.image.getpixel((int(x0) + 2, int(y + size))) 
-            light = abs(int(inverse) - sheet.paper) < abs(int(inverse) - sheet.ink)
-            sheet.line(x0 + size / 2, y + size * 0.65, sheet.title(script, 1, 4), head, size, ink=sheet.ink if light else sheet.paper)
+            sheet.frame(
+                (x0, y + size * 0.5, x1, y + size * 2.1), fill=sheet.tone(rng.uniform(0.15, 0.9))
+            )
+            inverse = sheet.gray_at((int(x0) + 2, int(y + size)))
+            light = abs(inverse - sheet.paper) < abs(inverse - sheet.ink)
+            sheet.line(
+                x0 + size / 2,
+                y + size * 0.65,
+                sheet.title(script, 1, 4),
+                head,
+                size,
+                ink=sheet.ink if light else sheet.paper,
+            )
             y += size * 2.8
         elif kind < 0.2:
             text = sheet.material.paragraph(rng, script, rng.randint(80, 300))
@@ -228,8 +152,16 @@ def form(sheet: Sheet, script: str) -> None:
                 x += size * 2 + sheet.line(x + size * 1.4, y, sheet.label(script)[:18], body, size)
             y += size * 2
         else:
-            y = _fields(sheet, (x0, y, x1, y1), script, (body, hand if by_hand else body), size, look, filled)
-    _footer(sheet, body, size)
+            y = _fields(
+                sheet,
+                (x0, y, x1, y1),
+                script,
+                (body, hand if by_hand else body),
+                size,
+                look,
+                filled,
+            )
+    footer(sheet, body, size)
 
 
 def _fields(
@@ -254,32 +186,66 @@ def _fields(
             sheet.line(left + 2, y + 1, label, faces[0], size * 0.65)
             at, base = left + size * 0.6, y + pitch * 0.92 - size * 1.3
         else:
-            at = left + sheet.line(left, y + pitch - size * 1.5, label + ":", faces[0], size * 0.95) + 4
+            at = (
+                left
+                + sheet.line(left, y + pitch - size * 1.5, label + ":", faces[0], size * 0.95)
+                + 4
+            )
             base = y + pitch - size * 1.5
             if look == "lines":
                 sheet.rule(at, y + pitch - size * 0.2, right, y + pitch - size * 0.2, 0.8)
             else:
                 sheet.dashes(at, right, y + pitch - size * 0.2)
         if rng.random() < filled:
-            value = rng.choice((sheet.date(), sheet.number(6), sheet.title(script, 1, 3), sheet.title(script, 1, 3)))
-            sheet.line(at, base - size * 0.1, value[: max(3, int((right - at) / size * 1.6))], faces[1], size * 1.1)
+            value = rng.choice(
+                (
+                    sheet.date(),
+                    sheet.number(6),
+                    sheet.title(script, 1, 3),
+                    sheet.title(script, 1, 3),
+                )
+            )
+            sheet.line(
+                at,
+                base - size * 0.1,
+                value[: max(3, int((right - at) / size * 1.6))],
+                faces[1],
+                size * 1.1,
+            )
     return y + pitch
 
 
 def invoice(sheet: Sheet, script: str) -> None:
     """Head with two addresses, a table of items, totals at the right, small print below."""
     rng = sheet.rng
-    x0, y, x1, y1 = _margins(sheet, 0.05, 0.1)
-    body, head = _styles(sheet, script)
-    size = _body(sheet, 0.010, 0.016)
+    x0, y, x1, y1 = margins(sheet, 0.05, 0.1)
+    body, head = pick_faces(sheet, script)
+    size = body_size(sheet, 0.010, 0.016)
     marks.logo(sheet, x0, y, size * 4, head)
     sheet.line(x1, y, sheet.title(script, 1, 2), head, size * rng.uniform(1.6, 2.6), align="right")
     y += size * 5.5
     for row in range(rng.randint(3, 5)):
         sheet.line(x0, y, sheet.title(script, 2, 4), body, size)
-        sheet.line(x1, y, f"{sheet.label(script)}: {sheet.number(5)}" if row else sheet.date(), body, size, align="right")
+        sheet.line(
+            x1,
+            y,
+            f"{sheet.label(script)}: {sheet.number(5)}" if row else sheet.date(),
+            body,
+            size,
+            align="right",
+        )
         y += size * 1.4
-    y = table(sheet, (x0, y + size * 2, x1, y1 - size * 10), script, body, size, rows=rng.randint(3, 18)) + size
+    y = (
+        table(
+            sheet,
+            (x0, y + size * 2, x1, y1 - size * 10),
+            script,
+            body,
+            size,
+            rows=rng.randint(3, 18),
+        )
+        + size
+    )
     for _ in range(rng.randint(2, 4)):
         sheet.line(x1 - size * 9, y, sheet.label(script)[:16], body, size, align="right")
         sheet.line(x1 - size * 0.4, y, sheet.amount(), body, size, align="right")
@@ -290,70 +256,11 @@ def invoice(sheet: Sheet, script: str) -> None:
         marks.stamp(sheet, rng.uniform(x0, x1 * 0.6), y, round(size * 9), head)
 
 
-def receipt(sheet: Sheet, script: str) -> None:
-    """A till roll: centred head, items with prices at the right, totals, thanks, a code."""
-    rng = sheet.rng
-    style = rng.choice(("mono", "mono", "sans", "ocr"))
-    face = sheet.material.face(rng, script, style)
-    size = sheet.width / rng.uniform(15, 27)
-    side = sheet.width * rng.uniform(0.02, 0.1)
-    x0, x1, y = side, sheet.width - side, size * rng.uniform(0.5, 3)
-    if rng.random() < 0.4:
-        marks.logo(sheet, sheet.width / 2 - size * 2, y, size * rng.uniform(3, 5), face)
-        y += size * 5.5
-    for row in range(rng.randint(3, 8)):
-        big = size * (rng.uniform(1.1, 1.6) if row == 0 else 1)
-        text = rng.choice((sheet.title(script, 1, 4), sheet.title(script, 1, 3), f"{sheet.label(script)}: {sheet.number(8)}"))
-        sheet.line(sheet.width / 2, y, text[: int((x1 - x0) / size * 1.7)], face, big, align="centre")
-        y += big * 1.25
-    for _ in range(rng.randint(1, 4)):
-        sheet.line(x0, y, f"{sheet.label(script)[:14]}: {rng.choice((sheet.date(), sheet.number(6)))}", face, size)
-        y += size * 1.25
-    y = _till(sheet, (x0, y, x1, sheet.height - size * 6), script, face, size)
-    for _ in range(rng.randint(1, 4)):
-        sheet.line(sheet.width / 2, y, sheet.title(script, 2, 4)[:28], face, size, align="centre")
-        y += size * 1.3
-    if y < sheet.height - size * 5 and rng.random() < 0.4:
-        marks.barcode(sheet, (x0 + size * 2, y + size, x1 - size * 2, y + size * 3.5))
-        sheet.line(sheet.width / 2, y + size * 3.6, sheet.number(12), face, size, align="centre")
-
-
-def _till(sheet: Sheet, box: Box, script: str, face: Typeface, size: float) -> float:
-    """Items, then totals; returns where they end."""
-    rng = sheet.rng
-    x0, y, x1, y1 = box
-    wide = rng.random() < 0.4
-    fence = rng.choice(("dash", "line", "stars", "none"))
-    ends = y + (y1 - y) * rng.uniform(0.45, 1)
-    room = int((x1 - x0) / size * 1.15)
-    for total in (False, True):
-        if fence == "dash":
-            sheet.dashes(x0, x1, y + size * 0.6, 6)
-        elif fence == "line":
-            sheet.rule(x0, y + size * 0.6, x1, y + size * 0.6)
-        elif fence == "stars":
-            sheet.line(x0, y, "*" * room, face, size)
-        y += size * 1.3
-        count = rng.randint(2, 6) if total else 999
-        while count and y < (y1 if total else ends - size * 8):
-            count -= 1
-            big = size * (1.3 if total and rng.random() < 0.3 else 1)
-            sheet.line(x0, y, sheet.title(script, 1, 3)[: room - 9], face, big)
-            if wide and not total:
-                y += size * 1.2
-                sheet.line(x0 + size * 2, y, f"{rng.randint(1, 9)} x {sheet.amount()}", face, size)
-            sheet.line(x1, y, sheet.amount(), face, big, align="right")
-            y += big * 1.25
-            if rng.random() < 0.03:
-                break
-    return y + size
-
-
 def note(sheet: Sheet, script: str) -> None:
     """Handwriting, on lines, squares or nothing."""
     rng = sheet.rng
     face = sheet.material.face(rng, script, "hand")
-    x0, y, x1, y1 = _margins(sheet, 0.03, 0.12)
+    x0, y, x1, y1 = margins(sheet, 0.03, 0.12)
     size = sheet.size_unit() * rng.uniform(0.018, 0.038)
     pitch = size * rng.uniform(1.15, 1.7)
     ground = rng.choice(("lines", "squares", "none", "none"))
@@ -380,22 +287,26 @@ def note(sheet: Sheet, script: str) -> None:
 def sparse(sheet: Sheet, script: str) -> None:
     """Nearly empty: a line or two, a heading, a label, a page number."""
     rng = sheet.rng
-    body, head = _styles(sheet, script)
-    size = _body(sheet, 0.012, 0.03)
-    x0, y, x1, y1 = _margins(sheet, 0.05, 0.2)
+    body, head = pick_faces(sheet, script)
+    size = body_size(sheet, 0.012, 0.03)
+    x0, y, x1, y1 = margins(sheet, 0.05, 0.2)
     top = y + (y1 - y) * rng.random() ** 2 * 0.9
     text = sheet.material.paragraph(rng, script, rng.choice((15, 40, 120, 300)))
     align = rng.choice(("natural", "centre", "natural", "right"))
     sheet.paragraph((x0, top, x1, y1), text, rng.choice((body, head)), size, align=align)
-    _footer(sheet, body, max(size * 0.8, 8))
+    footer(sheet, body, max(size * 0.8, 8))
 
 
 def poster(sheet: Sheet, script: str) -> None:
     """Covers, certificates, menus, cards: centred lines of many sizes, a frame, a picture."""
     rng = sheet.rng
-    x0, y, x1, y1 = _margins(sheet, 0.06, 0.14)
+    x0, y, x1, y1 = margins(sheet, 0.06, 0.14)
     if rng.random() < 0.5:
-        sheet.frame((x0 / 2, y / 2, sheet.width - x0 / 2, sheet.height - y / 2), outline=sheet.tone(0.8), width=rng.choice((1, 2, 4)))
+        sheet.frame(
+            (x0 / 2, y / 2, sheet.width - x0 / 2, sheet.height - y / 2),
+            outline=sheet.tone(0.8),
+            width=rng.choice((1, 2, 4)),
+        )
     align = rng.choice(("centre", "centre", "natural"))
     unit = sheet.size_unit()
     while y < y1 - unit * 0.05:
@@ -418,44 +329,17 @@ def upright_columns(sheet: Sheet, script: str) -> None:
         article(sheet, script)
         return
     face = sheet.material.face(rng, script, rng.choice(("any", "any", "hand")))
-    box = _margins(sheet, 0.05, 0.14)
+    box = margins(sheet, 0.05, 0.14)
     size = sheet.size_unit() * rng.uniform(0.014, 0.035)
     bands = rng.choice((1, 1, 1, 2, 3))
     height = (box[3] - box[1]) / bands
     for band in range(bands):
         top = box[1] + band * height
-        text = sheet.material.paragraph(rng, script, int(height * (box[2] - box[0]) / size**2 * rng.uniform(0.15, 0.75)))
+        text = sheet.material.paragraph(
+            rng, script, int(height * (box[2] - box[0]) / size**2 * rng.uniform(0.15, 0.75))
+        )
         sheet.columns_down((box[0], top, box[2], top + height - size), text, face, size)
-    _footer(sheet, face, size * 0.8)
-
-
-def card(sheet: Sheet, script: str) -> None:
-    """Identity and business cards, tickets, labels: a picture, names, numbers, a code."""
-    rng = sheet.rng
-    body, head = _styles(sheet, script)
-    unit = min(sheet.width, sheet.height)
-    size = unit * rng.uniform(0.035, 0.06)
-    x0, y, x1, y1 = _margins(sheet, 0.05, 0.08)
-    if rng.random() < 0.6:
-        sheet.frame((0, 0, sheet.width, y + size * 1.8), fill=sheet.tone(rng.uniform(0.2, 0.8)))
-        dark = sheet.image.getpixel((2, 2))
-        sheet.line(x0, y, sheet.title(script, 2, 4), head, size * 1.3, ink=sheet.paper if abs(int(dark) - sheet.paper) > 90 else sheet.ink)
-        y += size * 2.4
-    left = x0
-    if rng.random() < 0.6:
-        side = unit * 0.32
-        marks.picture(sheet, (x0, y, x0 + side * 0.8, y + side))
-        left = x0 + side
-    if script in RIGHT_TO_LEFT:
-        left = x0
-    while y < y1 - size * 2.6:
-        sheet.line(left, y, sheet.label(script)[:16], body, size * 0.7)
-        sheet.line(left, y + size * 0.85, rng.choice((sheet.date(), sheet.title(script, 1, 3), sheet.number(9))), body, size)
-        y += size * 2.4
-    if rng.random() < 0.5:
-        marks.barcode(sheet, (x1 - unit * 0.4, y1 - size * 2.2, x1, y1))
-    elif rng.random() < 0.5:
-        marks.matrix_code(sheet, x1 - unit * 0.25, y1 - unit * 0.25, round(unit * 0.25))
+    footer(sheet, face, size * 0.8)
 
 
 # layout: (how often, shapes of the sheet as height over width, longest side in pixels)

@@ -14,6 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -76,10 +77,12 @@ def open_pool(folder: Path, *, write: bool = False) -> Pool:
             "python -m radialbeams.training.documents MATERIAL POOL."
         )
     card = json.loads(path.read_text(encoding="utf-8"))
-    mode = "r+" if write else "r"
+    mode: Literal["r", "r+"] = "r+" if write else "r"
     shape = (card["capacity"], card["side"], card["side"])
     pages: NDArray[np.uint8] = np.memmap(folder / "pages.u8", np.uint8, mode, shape=shape)
-    marks: NDArray[np.uint8] = np.memmap(folder / "marks.u8", np.uint8, mode, shape=(shape[0], MARKS))
+    marks: NDArray[np.uint8] = np.memmap(
+        folder / "marks.u8", np.uint8, mode, shape=(shape[0], MARKS)
+    )
     return Pool(pages, marks)
 
 
@@ -129,7 +132,11 @@ def make_entry(
     flags = READY | (HAS_UP if page.has_up else 0)
     flags |= 0 if page.kind in ("drawing", "photo") else DOCUMENT
     flags |= PHOTO if page.kind == "photo" else 0
-    places = (POOL_KINDS.index(page.kind), LAYOUTS.index(page.layout), POOL_SCRIPTS.index(page.script))
+    places = (
+        POOL_KINDS.index(page.kind),
+        LAYOUTS.index(page.layout),
+        POOL_SCRIPTS.index(page.script),
+    )
     return pixels, np.array((flags, *places), np.uint8)
 
 

@@ -11,9 +11,10 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from radialbeams.training.documents.material import VERTICAL, Material
-from radialbeams.training.documents.papers import PAPERS, receipt, upright_columns
+from radialbeams.training.documents.papers import PAPERS, upright_columns
 from radialbeams.training.documents.screens import SCREENS, editor
 from radialbeams.training.documents.sheet import Sheet
+from radialbeams.training.documents.slips import receipt
 from radialbeams.training.documents.wear import softened, wear_paper, wear_screen
 from radialbeams.training.documents.without_up import WITHOUT_UP
 
@@ -89,7 +90,9 @@ def _laid_out(
 def _palette(rng: Random, *, screen: bool) -> tuple[int, int]:
     """Gray of ground and ink: paper is light; screens are light, dark or in between."""
     if not screen:
-        return rng.choice((255, 255, 250, rng.randint(215, 250))), rng.choice((0, 0, 20, rng.randint(0, 90)))
+        return rng.choice((255, 255, 250, rng.randint(215, 250))), rng.choice(
+            (0, 0, 20, rng.randint(0, 90))
+        )
     kind = rng.random()
     if kind < 0.5:
         return rng.choice((255, 245, 240, rng.randint(200, 250))), rng.randint(0, 60)
@@ -102,7 +105,11 @@ def _palette(rng: Random, *, screen: bool) -> tuple[int, int]:
 def _drawing(material: Material, rng: Random) -> Image.Image:
     """One drawing, or a few, on a plain ground."""
     side = rng.randint(300, 700)
-    image = Image.new("L", (side, round(side * rng.uniform(0.7, 1.4))), rng.choice((255, 255, 255, 230, 0, rng.randint(0, 255))))
+    image = Image.new(
+        "L",
+        (side, round(side * rng.uniform(0.7, 1.4))),
+        rng.choice((255, 255, 255, 230, 0, rng.randint(0, 255))),
+    )
     count = rng.choice((1, 1, 1, 1, 2, 4))
     for k in range(count):
         drawing = material.drawing(rng)

@@ -4,22 +4,47 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from radialbeams.training.documents import marks, papers
+from radialbeams.training.documents import marks
+from radialbeams.training.documents.blocks import table
 from radialbeams.training.documents.material import Typeface
 from radialbeams.training.documents.sheet import Sheet
+from radialbeams.training.documents.widgets import button, title_bar, widget_row
 
-Box = tuple[float, float, float, float]
+CODE = """\
+def {0}({1}, {2}):
+    if {0} is None:
+        return {1}.{2}({3})
+    for {1} in range({3}):
+import {0}
+class {0}({1}):
+    self.{0} = {1}
+{0} = [{1} for {1} in {2}]
+# {0} {1} {2}
+int {0} = {3};
+    while ({0} < {3}) {{
+    }}
+}}
+const {0} = ({1}) => {2};
+return {0};
+<div class="{0}">
+    <p>{1} {2}</p>
+</div>
+SELECT {0}, {1} FROM {2};
+try:
+    {0}[{3}] += 1
 
-CODE = (
-    "def {0}({1}, {2}):", "    if {0} is None:", "        return {1}.{2}({3})", "    for {1} in range({3}):",
-    "import {0}", "class {0}({1}):", "    self.{0} = {1}", "{0} = [{1} for {1} in {2}]", "# {0} {1} {2}",
-    "int {0} = {3};", "    while ({0} < {3}) {{", "    }}", "}}", "const {0} = ({1}) => {2};", "return {0};",
-    "<div class=\"{0}\">", "    <p>{1} {2}</p>", "</div>", "SELECT {0}, {1} FROM {2};", "try:", "    {0}[{3}] += 1", "",
-)  # fmt: skip
-SHELL = (
-    "$ {0} -{1} {2}", "{0}: {1} {2} {3}", "drwxr-xr-x  2 {0} {1}  {3} {2}", "[{3}] {0} {1} {2}", "{0}@{1}:~$ {2}",
-    "{3}  {0}  {1}", "Error: {0} {1}", "   {0} {1} {2} {0}", "",
-)  # fmt: skip
+""".splitlines()
+SHELL = """\
+$ {0} -{1} {2}
+{0}: {1} {2} {3}
+drwxr-xr-x  2 {0} {1}  {3} {2}
+[{3}] {0} {1} {2}
+{0}@{1}:~$ {2}
+{3}  {0}  {1}
+Error: {0} {1}
+   {0} {1} {2} {0}
+
+""".splitlines()
 
 
 def _face(sheet: Sheet, script: str) -> Typeface:
@@ -30,110 +55,6 @@ def _words(sheet: Sheet) -> list[str]:
     words = sheet.material.words(sheet.rng, "latin", 5).lower().split() or ["x"]
     words = ["".join(c for c in word if c.isalnum()) or "x" for word in words]
     return [*(words * 3)[:3], str(sheet.rng.randrange(5000))]
-
-
-def title_bar(sheet: Sheet, box: Box, script: str, face: Typeface, size: float) -> float:
-    """The bar of a window with its name and buttons; returns its bottom."""
-    rng = sheet.rng
-    x0, y0, x1, _ = box
-    bottom = y0 + size * rng.uniform(1.8, 2.6)
-    shade = rng.choice((sheet.tone(0), 255, 240, 30, sheet.tone(0.2), sheet.tone(0.8)))
-    ink = 20 if shade > 128 else 235
-    sheet.frame((x0, y0, x1, bottom), fill=shade)
-    middle = (y0 + bottom) / 2
-    look = rng.choice(("windows", "mac", "gnome"))
-    name = sheet.title(script, 1, 4)[: max(6, int((x1 - x0) / size))]
-    if look == "mac":
-        for k in range(3):
-            x = x0 + size * (0.8 + 1.2 * k)
-            sheet.draw.ellipse((x, middle - size * 0.35, x + size * 0.7, middle + size * 0.35), fill=(90, 170, 130)[k])
-        sheet.line((x0 + x1) / 2, middle - size * 0.6, name, face, size, align="centre", ink=ink)
-        return bottom
-    left = x0 + size * 0.5
-    if look == "windows":
-        sheet.frame((left, middle - size * 0.5, left + size, middle + size * 0.5), fill=rng.randint(60, 200))
-        left += size * 1.5
-        for k, x in enumerate((x1 - size * 6, x1 - size * 3.8, x1 - size * 1.6)):
-            if k == 0:
-                sheet.draw.line((x, middle, x + size * 0.7, middle), fill=ink)
-            elif k == 1:
-                sheet.frame((x, middle - size * 0.35, x + size * 0.7, middle + size * 0.35), outline=ink)
-    for a, b in ((-1, 1), (1, -1)):
-        x, d = x1 - size * 1.25, size * 0.35
-        sheet.draw.line((x - d, middle + a * d, x + d, middle + b * d), fill=ink)
-    sheet.line(left, middle - size * 0.6, name, face, size, ink=ink)
-    return bottom
-
-
-def button(sheet: Sheet, x: float, y: float, text: str, face: Typeface, size: float) -> float:
-    """Returns its right edge."""
-    width = face.at(size).getlength(text) + size * 1.6
-    fill = sheet.tone(sheet.rng.choice((0.1, 0.15, 0.5, 0.75)))
-    light = abs(fill - sheet.paper) < 100
-    sheet.frame((x, y, x + width, y + size * 1.9), fill=fill, outline=sheet.tone(0.4), radius=sheet.rng.choice((0, 2, 4)))
-    sheet.line(x + width / 2, y + size * 0.35, text, face, size, align="centre", ink=sheet.ink if light else sheet.paper)
-    return float(x + width)
-
-
-def widget_row(sheet: Sheet, box: Box, script: str, face: Typeface, size: float) -> float:
-    """One row of controls, of any kind; returns where it ends."""
-    rng = sheet.rng
-    x0, y, x1, y1 = box
-    kind = rng.choice(("entry", "entry", "check", "radio", "slider", "bar", "text", "buttons", "list", "combo"))
-    field = rng.choice((255, sheet.tone(0.08), sheet.tone(0.15)))
-    ink = 15 if field > 128 else 240
-    if kind in ("entry", "combo"):
-        left = x0 + sheet.line(x0, y + size * 0.3, sheet.label(script)[:20], face, size) + size
-        left = max(left, x0 + (x1 - x0) * 0.3)
-        right = min(left + (x1 - x0) * rng.uniform(0.25, 0.7), x1)
-        sheet.frame((left, y, right, y + size * 1.8), fill=field, outline=sheet.tone(0.5))
-        if rng.random() < 0.6:
-            sheet.line(left + 4, y + size * 0.3, sheet.label(script)[: int((right - left) / size)], face, size, ink=ink)
-        if kind == "combo":
-            x = right - size
-            sheet.draw.polygon(((x - 4, y + size * 0.7), (x + 4, y + size * 0.7), (x, y + size * 1.2)), fill=ink)
-        return y + size * 2.4
-    if kind in ("check", "radio"):
-        for _ in range(rng.randint(1, 5)):
-            place = (x0, y + 1, x0 + size, y + size + 1)
-            if kind == "check":
-                sheet.frame(place, fill=field, outline=sheet.tone(0.7))
-                if rng.random() < 0.5:
-                    sheet.draw.line((x0 + 2, y + size * 0.6, x0 + size * 0.4, y + size, x0 + size, y + 2), fill=ink, width=2)
-            else:
-                sheet.draw.ellipse(place, fill=field, outline=sheet.tone(0.7))
-            sheet.line(x0 + size * 1.5, y, sheet.title(script, 1, 4)[:30], face, size)
-            y += size * 1.6
-        return y + size * 0.4
-    if kind in ("slider", "bar"):
-        right, at = x0 + (x1 - x0) * rng.uniform(0.4, 1), rng.random()
-        thick = size * (0.25 if kind == "slider" else 0.9)
-        sheet.frame((x0, y + size * 0.5, right, y + size * 0.5 + thick), fill=sheet.tone(0.2), outline=sheet.tone(0.4))
-        x = x0 + (right - x0) * at
-        if kind == "bar":
-            sheet.frame((x0, y + size * 0.5, x, y + size * 0.5 + thick), fill=sheet.tone(0.7))
-        else:
-            sheet.frame((x - 4, y, x + 4, y + size * 1.4), fill=sheet.tone(0.6))
-        return y + size * 2.2
-    if kind == "buttons":
-        x = x0
-        for _ in range(rng.randint(1, 4)):
-            if x > x1 - size * 7:
-                break
-            x = button(sheet, x, y, sheet.label(script)[:12], face, size) + size * 0.7
-        return y + size * 2.7
-    if kind == "list":
-        bottom = min(y + size * rng.uniform(4, 14), y1)
-        sheet.frame((x0, y, x1, bottom), fill=field, outline=sheet.tone(0.5))
-        chosen = rng.randrange(12)
-        for row in range(int((bottom - y) / (size * 1.5))):
-            top = y + row * size * 1.5
-            if row == chosen:
-                sheet.frame((x0 + 1, top, x1 - 1, top + size * 1.5), fill=sheet.tone(0.5))
-            sheet.line(x0 + 5, top + 2, sheet.title(script, 1, 5)[: int((x1 - x0) / size * 1.6)], face, size, ink=ink)
-        return bottom + size
-    text = sheet.material.paragraph(rng, script, rng.randint(15, 200))
-    return sheet.paragraph((x0, y, x1, y1), text, face, size) + size * 0.6
 
 
 def window(sheet: Sheet, script: str) -> None:
@@ -160,10 +81,12 @@ def window(sheet: Sheet, script: str) -> None:
             box = (column * width + size * 0.8, at, (column + 1) * width - size * 0.8, bottom)
             part = rng.random()
             if part < 0.06:
-                marks.chart(sheet, (box[0], at, box[2], min(at + size * 14, bottom)), face, size * 0.8)
+                marks.chart(
+                    sheet, (box[0], at, box[2], min(at + size * 14, bottom)), face, size * 0.8
+                )
                 at += size * 15
             elif part < 0.12:
-                at = papers.table(sheet, box, script, face, size * 0.9, rows=rng.randint(4, 12)) + size
+                at = table(sheet, box, script, face, size * 0.9, rows=rng.randint(4, 12)) + size
             elif part < 0.18:
                 marks.picture(sheet, (box[0], at, box[2], min(at + size * 10, bottom)))
                 at += size * 11
@@ -174,7 +97,10 @@ def window(sheet: Sheet, script: str) -> None:
     x = rng.choice((size, sheet.width * 0.5))
     for _ in range(rng.randint(0, 4)):
         if x < sheet.width - size * 7:
-            x = button(sheet, x, sheet.height - size * 2.6, sheet.label(script)[:10], face, size) + size
+            x = (
+                button(sheet, x, sheet.height - size * 2.6, sheet.label(script)[:10], face, size)
+                + size
+            )
     if rng.random() < 0.3:
         sheet.rule(0, sheet.height - size * 0.4, sheet.width, sheet.height - size * 0.4, 0.3)
 
@@ -208,11 +134,18 @@ def spreadsheet(sheet: Sheet, script: str) -> None:
     rng = sheet.rng
     face = _face(sheet, script)
     size = max(8, sheet.size_unit() * rng.uniform(0.012, 0.022))
-    y = title_bar(sheet, (0, 0, sheet.width, sheet.height), script, face, size) if rng.random() < 0.6 else 0.0
+    y = (
+        title_bar(sheet, (0, 0, sheet.width, sheet.height), script, face, size)
+        if rng.random() < 0.6
+        else 0.0
+    )
     if rng.random() < 0.6:
         for k in range(rng.randint(4, 14)):
             x = size * (0.6 + 2 * k)
-            sheet.frame((x, y + size * 0.4, x + size * 1.2, y + size * 1.6), fill=sheet.tone(rng.uniform(0.1, 0.6)))
+            sheet.frame(
+                (x, y + size * 0.4, x + size * 1.2, y + size * 1.6),
+                fill=sheet.tone(rng.uniform(0.1, 0.6)),
+            )
         y += size * 2.2
     pitch, wide, head = size * rng.uniform(1.4, 1.9), size * rng.uniform(4.5, 9), size * 2.2
     sheet.frame((0, y, sheet.width, y + pitch), fill=sheet.tone(0.1))
@@ -234,7 +167,14 @@ def spreadsheet(sheet: Sheet, script: str) -> None:
             x, right = head + column * wide, numeric[column] and row > 1
             text = sheet.amount() if right else sheet.label(script)[: int(wide / size * 1.6)]
             if rng.random() < 0.9:
-                sheet.line(x + wide - 3 if right else x + 3, top + 1, text, face, size, align="right" if right else "left")
+                sheet.line(
+                    x + wide - 3 if right else x + 3,
+                    top + 1,
+                    text,
+                    face,
+                    size,
+                    align="right" if right else "left",
+                )
 
 
 def web(sheet: Sheet, script: str) -> None:
@@ -245,21 +185,48 @@ def web(sheet: Sheet, script: str) -> None:
     y = 0.0
     if rng.random() < 0.5:
         y = title_bar(sheet, (0, 0, sheet.width, sheet.height), script, face, size)
-        sheet.frame((size * 4, y + size * 0.3, sheet.width - size * 3, y + size * 1.9), fill=sheet.tone(0.08), radius=5)
-        sheet.line(size * 5, y + size * 0.5, "https://" + ".".join(_words(sheet)[:2]) + ".org", face, size * 0.9)
+        sheet.frame(
+            (size * 4, y + size * 0.3, sheet.width - size * 3, y + size * 1.9),
+            fill=sheet.tone(0.08),
+            radius=5,
+        )
+        sheet.line(
+            size * 5,
+            y + size * 0.5,
+            "https://" + ".".join(_words(sheet)[:2]) + ".org",
+            face,
+            size * 0.9,
+        )
         y += size * 2.3
     shade = rng.choice((0.05, 0.3, 0.85))
     sheet.frame((0, y, sheet.width, y + size * 2.6), fill=sheet.tone(shade))
     ink = sheet.paper if shade > 0.5 else sheet.ink
-    x = size + sheet.line(size, y + size * 0.5, sheet.label(script)[:12], face, size * 1.4, ink=ink) + size * 3
+    x = (
+        size
+        + sheet.line(size, y + size * 0.5, sheet.label(script)[:12], face, size * 1.4, ink=ink)
+        + size * 3
+    )
     while x < sheet.width - size * 6:
-        x += sheet.line(x, y + size * 0.8, sheet.label(script)[:10], face, size, ink=ink) + size * 1.5
+        x += (
+            sheet.line(x, y + size * 0.8, sheet.label(script)[:10], face, size, ink=ink)
+            + size * 1.5
+        )
     y += size * 3.2
     if rng.random() < 0.6:
         bottom = y + size * rng.uniform(7, 14)
         sheet.frame((0, y, sheet.width, bottom), fill=sheet.tone(rng.uniform(0.05, 0.35)))
-        at = sheet.paragraph((size * 2, y + size * 1.5, sheet.width * 0.7, bottom), sheet.title(script, 3, 9), face, size * 2)
-        sheet.paragraph((size * 2, at, sheet.width * 0.6, bottom), sheet.material.paragraph(rng, script, 120), face, size)
+        at = sheet.paragraph(
+            (size * 2, y + size * 1.5, sheet.width * 0.7, bottom),
+            sheet.title(script, 3, 9),
+            face,
+            size * 2,
+        )
+        sheet.paragraph(
+            (size * 2, at, sheet.width * 0.6, bottom),
+            sheet.material.paragraph(rng, script, 120),
+            face,
+            size,
+        )
         y = bottom + size
     columns = rng.choice((1, 2, 3, 3, 4))
     width = (sheet.width - size) / columns
@@ -272,8 +239,16 @@ def web(sheet: Sheet, script: str) -> None:
             if rng.random() < 0.6:
                 at = y + height * 0.45
                 marks.picture(sheet, (box[0], y, box[2], at))
-            at = sheet.paragraph((box[0], at + 3, box[2], box[3]), sheet.title(script, 2, 6), face, size * 1.25)
-            sheet.paragraph((box[0], at, box[2], box[3]), sheet.material.paragraph(rng, script, 220), face, size, ink=sheet.tone(0.75))
+            at = sheet.paragraph(
+                (box[0], at + 3, box[2], box[3]), sheet.title(script, 2, 6), face, size * 1.25
+            )
+            sheet.paragraph(
+                (box[0], at, box[2], box[3]),
+                sheet.material.paragraph(rng, script, 220),
+                face,
+                size,
+                ink=sheet.tone(0.75),
+            )
         y += height + size
 
 
@@ -288,7 +263,13 @@ def slide(sheet: Sheet, script: str) -> None:
     align = rng.choice(("natural", "centre"))
     if rng.random() < 0.15:
         y = unit * 0.35
-    y = sheet.paragraph((x0, y, x1, unit), sheet.title(script, 2, 8), face, unit * rng.uniform(0.055, 0.09), align=align)
+    y = sheet.paragraph(
+        (x0, y, x1, unit),
+        sheet.title(script, 2, 8),
+        face,
+        unit * rng.uniform(0.055, 0.09),
+        align=align,
+    )
     y, size = y + unit * 0.05, unit * rng.uniform(0.03, 0.05)
     right = x1
     if rng.random() < 0.5:
@@ -305,7 +286,12 @@ def slide(sheet: Sheet, script: str) -> None:
             break
         if not face.right_to_left:
             sheet.line(left, y, rng.choice("•–▪"), face, size)
-        y = sheet.paragraph((left + size, y, right, unit * 0.9), sheet.material.paragraph(rng, script, rng.randint(15, 110)), face, size * (0.85 if depth else 1))
+        y = sheet.paragraph(
+            (left + size, y, right, unit * 0.9),
+            sheet.material.paragraph(rng, script, rng.randint(15, 110)),
+            face,
+            size * (0.85 if depth else 1),
+        )
         y += size * 0.5
     sheet.line(x1, unit * 0.94, sheet.number(2), face, unit * 0.028, align="right")
     sheet.line(x0, unit * 0.94, sheet.label(script), face, unit * 0.028)
@@ -317,9 +303,17 @@ def phone(sheet: Sheet, script: str) -> None:
     face = _face(sheet, script)
     size = sheet.width * rng.uniform(0.036, 0.05)
     sheet.line(size, size * 0.4, f"{rng.randint(0, 23)}:{rng.randint(0, 59):02}", face, size * 0.9)
-    sheet.frame((sheet.width - size * 2.5, size * 0.5, sheet.width - size, size * 1.2), outline=sheet.ink)
+    sheet.frame(
+        (sheet.width - size * 2.5, size * 0.5, sheet.width - size, size * 1.2), outline=sheet.ink
+    )
     y = size * 2
-    sheet.line(size * 2.5 if rng.random() < 0.5 else size, y + size * 0.4, sheet.title(script, 1, 3)[:18], face, size * 1.4)
+    sheet.line(
+        size * 2.5 if rng.random() < 0.5 else size,
+        y + size * 0.4,
+        sheet.title(script, 1, 3)[:18],
+        face,
+        size * 1.4,
+    )
     y += size * 3
     chat = rng.random() < 0.4
     while y < sheet.height - size * 7:
@@ -332,18 +326,39 @@ def phone(sheet: Sheet, script: str) -> None:
             height = size * (1.3 * lines + 0.9)
             fill = sheet.tone(0.6 if mine else 0.12)
             sheet.frame((x, y, x + width, y + height), fill=fill, radius=size * 0.6)
-            sheet.paragraph((x + size / 2, y + size * 0.4, x + width, y + height + size), text, face, size, ink=sheet.paper if mine else sheet.ink)
+            sheet.paragraph(
+                (x + size / 2, y + size * 0.4, x + width, y + height + size),
+                text,
+                face,
+                size,
+                ink=sheet.paper if mine else sheet.ink,
+            )
             y += height + size * 0.6
             continue
-        sheet.draw.ellipse((size, y, size * 3.4, y + size * 2.4), fill=sheet.tone(rng.uniform(0.15, 0.7)))
+        sheet.draw.ellipse(
+            (size, y, size * 3.4, y + size * 2.4), fill=sheet.tone(rng.uniform(0.15, 0.7))
+        )
         sheet.line(size * 4, y, sheet.title(script, 1, 3)[:22], face, size * 1.05)
-        sheet.line(size * 4, y + size * 1.3, sheet.title(script, 3, 7)[:34], face, size * 0.85, ink=sheet.tone(0.6))
+        sheet.line(
+            size * 4,
+            y + size * 1.3,
+            sheet.title(script, 3, 7)[:34],
+            face,
+            size * 0.85,
+            ink=sheet.tone(0.6),
+        )
         y += size * 3.4
         sheet.rule(size * 4, y - size * 0.4, sheet.width, y - size * 0.4, 0.15)
     for k in range(4):
         x = sheet.width * (k + 0.5) / 4
-        sheet.frame((x - size * 0.7, sheet.height - size * 3.4, x + size * 0.7, sheet.height - size * 2), fill=sheet.tone(0.5), radius=4)
-        sheet.line(x, sheet.height - size * 1.8, sheet.label(script)[:9], face, size * 0.7, align="centre")
+        sheet.frame(
+            (x - size * 0.7, sheet.height - size * 3.4, x + size * 0.7, sheet.height - size * 2),
+            fill=sheet.tone(0.5),
+            radius=4,
+        )
+        sheet.line(
+            x, sheet.height - size * 1.8, sheet.label(script)[:9], face, size * 0.7, align="centre"
+        )
 
 
 def plot(sheet: Sheet, script: str) -> None:

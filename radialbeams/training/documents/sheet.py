@@ -32,6 +32,10 @@ class Sheet:
         """The longest side of an A4 page as wide as this sheet, or the sheet's own if shorter."""
         return min(max(self.width, self.height), 1.41 * self.width, 1.41 * self.height * 1.6)
 
+    def gray_at(self, place: tuple[int, int]) -> int:
+        found = self.image.getpixel(place)
+        return found if isinstance(found, int) else self.paper
+
     # --- text ---
 
     def line(
@@ -160,12 +164,18 @@ class Sheet:
         rng = self.rng
         day, month, year = rng.randint(1, 28), rng.randint(1, 12), rng.randint(1950, 2030)
         return rng.choice(
-            (f"{day:02}.{month:02}.{year}", f"{year}-{month:02}-{day:02}", f"{month}/{day}/{year % 100:02}")
+            (
+                f"{day:02}.{month:02}.{year}",
+                f"{year}-{month:02}-{day:02}",
+                f"{month}/{day}/{year % 100:02}",
+            )
         )
 
     # --- shapes ---
 
-    def rule(self, x0: float, y0: float, x1: float, y1: float, tone: float = 1, width: int = 1) -> None:
+    def rule(
+        self, x0: float, y0: float, x1: float, y1: float, tone: float = 1, width: int = 1
+    ) -> None:
         self.draw.line((x0, y0, x1, y1), fill=self.tone(tone), width=width)
 
     def frame(

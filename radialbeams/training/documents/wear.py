@@ -35,12 +35,14 @@ def wear_screen(image: Image.Image, rng: Random, *, flat: bool = False) -> Image
     return softened(image, rng) if rng.random() < 0.4 else image
 
 
-def _coarse(rng: Random, size: tuple[int, int], cells: int, low: float, high: float) -> NDArray[np.float32]:
+def _coarse(
+    rng: Random, size: tuple[int, int], cells: int, low: float, high: float
+) -> NDArray[np.float32]:
     """(H, W) smooth random values between low and high."""
     noise = np.random.default_rng(rng.getrandbits(32))
     small = noise.random((cells, cells), dtype=np.float32)
     grown = Image.fromarray(small).resize(size, Image.Resampling.BILINEAR)
-    return low + (high - low) * np.asarray(grown)
+    return np.float32(low) + np.float32(high - low) * np.asarray(grown, np.float32)
 
 
 def _grain(rng: Random, shape: tuple[int, int], strength: float) -> NDArray[np.float32]:
@@ -106,12 +108,14 @@ def photographed(image: Image.Image, rng: Random) -> Image.Image:
     ]
     across = _perspective(corners, [(0, 0), (width, 0), (width, height), (0, height)])
     page = image.convert("LA")
-    page = page.transform((wide, high), Image.Transform.PERSPECTIVE, across, Image.Resampling.BILINEAR)
+    page = page.transform(
+        (wide, high), Image.Transform.PERSPECTIVE, across, Image.Resampling.BILINEAR
+    )
     ground.paste(page.getchannel("L"), (0, 0), page.getchannel("A"))
     pixels = np.asarray(ground).astype(np.float32)
     pixels *= _coarse(rng, (wide, high), rng.choice((2, 2, 3, 5)), rng.uniform(0.35, 0.85), 1)
     if rng.random() < 0.4:
-        pixels += _grain(rng, pixels.shape, rng.uniform(1, 9))  # type: ignore[arg-type]
+        pixels += _grain(rng, pixels.shape, rng.uniform(1, 9))
     return _as_image(pixels)
 
 
@@ -156,16 +160,18 @@ def curled(image: Image.Image, rng: Random) -> Image.Image:
         a, b, p, q = edges[k], edges[k + 1], shifts[k], shifts[k + 1]
         mesh.append(((a, 0, b, height), (a, p, a, height + p, b, height + q, b, q)))
     fill = int(np.median(np.asarray(image)[:: max(1, height // 20)]))
-    return image.transform((width, height), Image.Transform.MESH, mesh, Image.Resampling.BILINEAR, fillcolor=fill)
+    return image.transform(
+        (width, height), Image.Transform.MESH, mesh, Image.Resampling.BILINEAR, fillcolor=fill
+    )
 
 
 def faxed(image: Image.Image, rng: Random) -> Image.Image:
     """Two tones, specks, lost lines."""
     pixels = np.asarray(image).astype(np.float32)
     level = float(np.median(pixels)) * rng.uniform(0.6, 0.9)
-    noise = _grain(rng, pixels.shape, rng.uniform(5, 30))  # type: ignore[arg-type]
+    noise = _grain(rng, pixels.shape, rng.uniform(5, 30))
     black = pixels + noise < level
-    speck = _grain(rng, pixels.shape, 1) > rng.uniform(2.6, 4)  # type: ignore[arg-type]
+    speck = _grain(rng, pixels.shape, 1) > rng.uniform(2.6, 4)
     out = np.where(black ^ speck, 0, 255).astype(np.uint8)
     for _ in range(rng.choice((0, 0, 1, 3))):
         out[:, rng.randrange(out.shape[1])] = rng.choice((0, 255))
@@ -181,7 +187,7 @@ def aged(image: Image.Image, rng: Random) -> Image.Image:
     if rng.random() < 0.4:
         pixels -= rng.uniform(0.05, 0.2) * (255 - pixels[:, ::-1])
     pixels *= _coarse(rng, size, rng.choice((3, 6, 12)), low, 1)
-    return _as_image(pixels + _grain(rng, pixels.shape, rng.uniform(1, 7)))  # type: ignore[arg-type]
+    return _as_image(pixels + _grain(rng, pixels.shape, rng.uniform(1, 7)))
 
 
 def softened(image: Image.Image, rng: Random) -> Image.Image:
@@ -195,7 +201,9 @@ def softened(image: Image.Image, rng: Random) -> Image.Image:
     if rng.random() < 0.2:
         share, size = rng.uniform(0.45, 0.9), image.size
         small = (max(8, round(size[0] * share)), max(8, round(size[1] * share)))
-        image = image.resize(small, Image.Resampling.BILINEAR).resize(size, Image.Resampling.BILINEAR)
+        image = image.resize(small, Image.Resampling.BILINEAR).resize(
+            size, Image.Resampling.BILINEAR
+        )
     if rng.random() < 0.5:
         file = io.BytesIO()
         image.save(file, "JPEG", quality=rng.randint(15, 92))
