@@ -65,12 +65,10 @@ def _difference(model: QuarterNetwork, path: Path) -> float:
 
 def main(argv: list[str]) -> int:
     if len(argv) != 2:
-        print("Usage: python -m radialbeams.training.quarter_export RUN OUT.onnx", file=sys.stderr)
+        sys.stderr.write("Usage: python -m radialbeams.training.quarter_export RUN OUT.onnx\n")
         return 2
-    run, out = Path(argv[0]), Path(argv[1])
-    print(
-        f"largest difference {export_quarter_network(load_quarter_network(run / 'model'), out):.2g}"
-    )
+    worst = export_quarter_network(load_quarter_network(Path(argv[0]) / "model"), Path(argv[1]))
+    sys.stdout.write(f"largest difference {worst:.2g}\n")
     return 0
 
 

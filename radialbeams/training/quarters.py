@@ -12,6 +12,7 @@ import json
 import math
 import sys
 import time
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -69,7 +70,9 @@ class QuarterFit:
         log_every: int = 100,
         least_pages: int = 6_000,
         save_seconds: float = 30.0,
+        on_line: Callable[[str], None] | None = None,
     ) -> None:
+        self.on_line = on_line
         self.recipe, self.folder, self.device = recipe, folder, device
         self.minutes, self.log_every, self.save_seconds = minutes, log_every, save_seconds
         self.pool = DevicePool(open_pool(pool), device)
@@ -235,7 +238,8 @@ class QuarterFit:
 
     def _log(self, line: dict[str, Any]) -> None:
         text = json.dumps(line)
-        print(text, flush=True)
+        if self.on_line is not None:
+            self.on_line(text)
         with (self.folder / "metrics.jsonl").open("a", encoding="utf-8") as file:
             file.write(text + "\n")
 
@@ -311,6 +315,11 @@ def calibration_error(chances: Any, right: Any, bins: int = 10) -> float:
     return round(float(total), 4)
 
 
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
 def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m radialbeams.training.quarters")
     parser.add_argument(
@@ -346,6 +355,7 @@ def main(argv: list[str]) -> int:
         minutes=asked.minutes,
         log_every=asked.log_every,
         least_pages=asked.least_pages,
+        on_line=_say,
     )
     fit.run()
     return 0

@@ -14,6 +14,10 @@ from radialbeams.training.documents.material import Material
 from radialbeams.training.documents.pool import create_pool, fill, worker_count
 
 
+def say(line: dict[str, object]) -> None:
+    print(json.dumps(line), flush=True)
+
+
 def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m radialbeams.training.documents")
     parser.add_argument("material", type=Path, help="the folder with fonts, texts and drawings")
@@ -44,7 +48,7 @@ def main(argv: list[str]) -> int:
         context.Process(
             target=fill,
             args=(asked.pool, asked.material, photos),
-            kwargs={"seed": asked.seed, "worker": k, "workers": asked.workers},
+            kwargs={"seed": asked.seed, "worker": k, "workers": asked.workers, "report": say},
         )
         for k in range(asked.workers)
     ]

@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 import os
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from random import Random
@@ -94,6 +94,7 @@ def fill(
     seed: int,
     worker: int,
     workers: int,
+    report: Callable[[dict[str, object]], None] | None = None,
 ) -> None:
     """Fills every `workers`-th place that is still empty. One call in each worker process."""
     material, pool = Material(material_folder), open_pool(folder, write=True)
@@ -105,16 +106,16 @@ def fill(
             pixels, marks = make_entry(material, photos, seed, number, pool.pages.shape[1])
         except (ValueError, OSError, ArithmeticError, IndexError, TypeError) as error:
             # One page in many thousands is not worth a worker; its place stays empty.
-            print(json.dumps({"page": number, "left_out": repr(error)}), flush=True)
+            if report is not None:
+                report({"page": number, "left_out": repr(error)})
             continue
         pool.pages[number] = pixels
         pool.marks[number, 1:] = marks[1:]
         pool.marks[number, 0] = marks[0]
         count += 1
-        if worker == 0 and count % 100 == 0:
+        if report is not None and worker == 0 and count % 100 == 0:
             rate = count / (time.monotonic() - begun)
-            line = {"pages": int(number), "pages_per_second_and_core": round(rate, 2)}
-            print(json.dumps(line), flush=True)
+            report({"pages": int(number), "pages_per_second_and_core": round(rate, 2)})
 
 
 def make_entry(
