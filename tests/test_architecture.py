@@ -35,7 +35,8 @@ ARROWS = {
     "telemetry": set(),
     "zoo": set(),
     "nn": set(),
-    "training": {"limits", "nn"},
+    # Training on pages makes the very view that the light side shows the network.
+    "training": {"images", "limits", "nn"},
     # The models that it loads by name, and of training only how a model is saved and exported.
     "front": {"nn", "training", "zoo"},
     # The shipped models, and the pictures inside the package to draw on.

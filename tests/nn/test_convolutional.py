@@ -30,7 +30,7 @@ from radialbeams.training.recipe import Recipe
 from radialbeams.training.runs import export_run
 from radialbeams.training.weights import write_tensors
 
-TOOL = Path(__file__).parents[1] / "tools" / "pretrained.py"
+TOOL = Path(__file__).parents[2] / "tools" / "pretrained.py"
 SMALL = ConvolutionalConfig(variant="lite0", view_size=32, num_bins=8)
 
 

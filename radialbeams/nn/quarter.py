@@ -1,0 +1,144 @@
+"""The quarter network: which of the four quarter turns makes a levelled page upright.
+
+One small network scores "this is upright" and is run on all four quarter turns of a page, so a
+quarter turn of the page rolls the four scores and changes nothing else, by construction.
+
+Convention: turns are counter-clockwise as displayed. Score k belongs to the page turned by k
+quarter turns, so the largest score names the turn that makes the page upright.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+from torch.nn import functional as F
+
+TURNS = 4
+
+
+@dataclass(frozen=True)
+class QuarterConfig:
+    """Shape of the network; `size` is the side of the square view of a page in pixels."""
+
+    size: int = 384
+    stem: int = 16
+    widths: tuple[int, ...] = (32, 64, 96, 160)
+    blocks: tuple[int, ...] = (0, 1, 2, 1)
+    hidden: int = 128
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "widths", tuple(self.widths))
+        object.__setattr__(self, "blocks", tuple(self.blocks))
+        if len(self.widths) != len(self.blocks):
+            raise ValueError(
+                f"Expected as many blocks as widths; got {len(self.blocks)} and {len(self.widths)}."
+            )
+        if self.size % self.stride:
+            raise ValueError(
+                f"Expected a size that {self.stride} divides, since every stage halves it; "
+                f"got {self.size}."
+            )
+
+    @property
+    def stride(self) -> int:
+        return 1 << (1 + len(self.widths))
+
+    def to_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def _convolution(given: int, wanted: int, stride: int = 1, kernel: int = 3) -> nn.Sequential:
+    return nn.Sequential(
+        nn.Conv2d(given, wanted, kernel, stride, kernel // 2, bias=False), nn.BatchNorm2d(wanted)
+    )
+
+
+class Block(nn.Module):
+    """Two 3 × 3 convolutions and a skip connection."""
+
+    def __init__(self, channels: int) -> None:
+        super().__init__()
+        self.first, self.second = (_convolution(channels, channels) for _ in range(2))
+
+    def forward(self, x: Tensor) -> Tensor:
+        return F.relu(x + self.second(F.relu(self.first(x))))
+
+
+class Pool(nn.Module):
+    """The mean over all places, and a learned weight for each place: where text is, and what."""
+
+    def __init__(self, channels: int, side: int) -> None:
+        super().__init__()
+        self.places = nn.Conv2d(channels, channels, side, groups=channels)
+
+    def forward(self, x: Tensor) -> Tensor:  # (N, C, h, h) → (N, 2C)
+        return torch.cat((x.mean((2, 3)), self.places(x).flatten(1)), 1)
+
+
+class Scorer(nn.Module):
+    """One view (N, 1, S, S) in [0, 1] → (N, 2): is it upright, is it a document."""
+
+    def __init__(self, config: QuarterConfig) -> None:
+        super().__init__()
+        layers: list[nn.Module] = [_convolution(1, config.stem, 2, 5), nn.ReLU()]
+        given = config.stem
+        for width, blocks in zip(config.widths, config.blocks, strict=True):
+            layers += [_convolution(given, width, 2), nn.ReLU()]
+            layers += [Block(width) for _ in range(blocks)]
+            given = width
+        self.features = nn.Sequential(*layers)
+        self.pool = Pool(given, config.size // config.stride)
+        self.head = nn.Sequential(
+            nn.Linear(2 * given, config.hidden), nn.ReLU(), nn.Linear(config.hidden, 2)
+        )
+
+    def forward(self, views: Tensor) -> Tensor:
+        return self.head(self.pool(self.features(views)))  # type: ignore[no-any-return]
+
+
+class QuarterNetwork(nn.Module):
+    """Pages (N, 1, S, S) in [0, 1] → logits of the four turns (N, 4), logit of "document" (N,)."""
+
+    outputs = ("quarters", "document")
+
+    def __init__(self, config: QuarterConfig) -> None:
+        super().__init__()
+        self.config = config
+        self.scorer = Scorer(config)
+        # Divides the logits when the network is used; fitted on held-out pages after training.
+        self.temperature: Tensor
+        self.register_buffer("temperature", torch.ones(()))
+
+    def forward(self, pages: Tensor) -> tuple[Tensor, Tensor]:
+        scores = self.scorer(four_turns(standardized(pages)))  # (4N, 2)
+        scores = scores.unflatten(0, (TURNS, -1)).transpose(0, 1)  # (N, 4, 2)
+        return scores[..., 0] / self.temperature, scores[..., 1].mean(1)
+
+
+def standardized(pages: Tensor) -> Tensor:
+    """Each page with mean 0 and deviation 1, whatever its brightness and contrast."""
+    mean = pages.mean((1, 2, 3), keepdim=True)
+    spread = (pages - mean).square().mean((1, 2, 3), keepdim=True).sqrt()
+    return (pages - mean) / (spread + 0.02)  # a blank page stays blank
+
+
+def four_turns(pages: Tensor) -> Tensor:
+    """(N, C, S, S) → (4N, C, S, S): all pages, then all turned by one quarter, and so on."""
+    across = pages.transpose(2, 3)
+    return torch.cat((pages, across.flip(2), pages.flip((2, 3)), across.flip(3)))
+
+
+def quarter_loss(
+    quarters: Tensor, document: Tensor, turns: Tensor, has_up: Tensor, has_text: Tensor
+) -> tuple[Tensor, Tensor]:
+    """Cross-entropies of the turn and of "document".
+
+    `turns` (N,) is the right turn; pages without an up have the uniform target instead.
+    """
+    right = F.one_hot(turns, TURNS).to(quarters.dtype)
+    target = torch.where(has_up[:, None], 0.98 * right + 0.005, torch.full_like(right, 1 / TURNS))
+    turn = -(target * quarters.log_softmax(1)).sum(1).mean()
+    return turn, F.binary_cross_entropy_with_logits(document, has_text.to(document.dtype))

@@ -1,0 +1,365 @@
+"""`python -m radialbeams.training.quarters POOL --out RUN`: trains the quarter network.
+
+The pool may still be growing: new pages are taken up as they appear. The schedule follows the
+clock or a number of steps. A killed run goes on from its checkpoint; since the pool grows at its
+own pace, it does not repeat the undisturbed run to the bit.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from radialbeams.nn.quarter import QuarterConfig, QuarterNetwork, quarter_loss
+from radialbeams.training.checkpoint import Position, read_checkpoint, write_checkpoint
+from radialbeams.training.data.documents.device import DevicePool
+from radialbeams.training.data.documents.pool import (
+    DOCUMENT,
+    HAS_UP,
+    LAYOUTS,
+    PHOTO,
+    POOL_KINDS,
+    POOL_SCRIPTS,
+    open_pool,
+)
+from radialbeams.training.quarter_views import page_views
+from radialbeams.training.weights import pick_device, sha256, write_card, write_tensors
+
+AVERAGE_EVERY = 10  # steps
+
+
+@dataclass(frozen=True)
+class QuarterRecipe:
+    """Everything that decides a run but the pool and the clock."""
+
+    model: QuarterConfig = field(default_factory=QuarterConfig)
+    batch: int = 128
+    steps: int = 12_000  # with a clock only a bound
+    learning_rate: float = 2e-3
+    weight_decay: float = 0.05
+    warm_up: float = 0.08
+    average: float = 0.999
+    clip: float = 1.0
+    document_weight: float = 0.3
+    held_out: int = 2_000  # the pool's first pages, never trained on
+    seed: int = 0
+
+
+class QuarterFit:
+    """One run in one folder. Make it, call `run()`; make it again there and it goes on."""
+
+    def __init__(
+        self,
+        recipe: QuarterRecipe,
+        pool: Path,
+        folder: Path,
+        *,
+        device: torch.device,
+        minutes: float | None = None,
+        log_every: int = 100,
+        least_pages: int = 6_000,
+        save_seconds: float = 30.0,
+        on_line: Callable[[str], None] | None = None,
+    ) -> None:
+        self.on_line = on_line
+        self.recipe, self.folder, self.device = recipe, folder, device
+        self.minutes, self.log_every, self.save_seconds = minutes, log_every, save_seconds
+        self.pool = DevicePool(open_pool(pool), device)
+        self.least_pages = max(least_pages, recipe.held_out + recipe.batch)
+        torch.manual_seed(recipe.seed)
+        self.model = QuarterNetwork(recipe.model).to(device)
+        if device.type == "cuda":
+            self.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        self.average = {name: value.clone() for name, value in self.model.state_dict().items()}
+        self.optimizer = torch.optim.AdamW(
+            self.model.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay
+        )
+        self.at = Position()
+        folder.mkdir(parents=True, exist_ok=True)
+        if self.checkpoint.exists():
+            self.at = read_checkpoint(self.checkpoint, self.model, self.average, self.optimizer)
+
+    @property
+    def checkpoint(self) -> Path:
+        return self.folder / "checkpoint.safetensors"
+
+    # --- the loop ---
+
+    def run(self) -> dict[str, Any]:
+        """Trains to the end, calibrates, writes weights and card, and returns the card."""
+        self._wait_for_pages()
+        self.model.train()
+        generator = torch.Generator(self.device).manual_seed(self.recipe.seed + self.at.step)
+        self.order = torch.Generator().manual_seed(self.recipe.seed + self.at.step)
+        started, before = time.monotonic(), self.at.seconds
+        logged, saved = (self.at.step, before), before
+        while self._done() < 1:
+            losses = self._step(generator)
+            self.at.step += 1
+            self.at.seconds = before + time.monotonic() - started
+            if self.at.step % AVERAGE_EVERY == 0:
+                self._update_average()
+            if self.at.step % self.log_every == 0:
+                self._log_progress(losses, logged)
+                logged = (self.at.step, self.at.seconds)
+            if self.at.seconds - saved >= self.save_seconds:
+                self.save()
+                saved = self.at.seconds
+                self.pool.take_up()
+        self.save()
+        return self._finish()
+
+    def _step(self, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+        recipe = self.recipe
+        for group in self.optimizer.param_groups:
+            group["lr"] = recipe.learning_rate * self._rate()
+        pages, marks = self.pool.sample(recipe.batch, recipe.held_out, self.order)
+        views = page_views(pages, recipe.model.size, generator)
+        if self.device.type == "cuda":
+            views = views.to(memory_format=torch.channels_last)
+        with torch.autocast("cuda", torch.bfloat16, enabled=self.device.type == "cuda"):
+            quarters, document = self.model(views)
+        turn, kind = losses_of(quarters.float(), document.float(), marks)
+        self.optimizer.zero_grad(set_to_none=True)
+        (turn + recipe.document_weight * kind).backward()  # type: ignore[no-untyped-call]
+        torch.nn.utils.clip_grad_norm_(self.model.parameters(), recipe.clip)
+        self.optimizer.step()
+        right = (quarters.argmax(1) == 0)[(marks[:, 0] & HAS_UP > 0) & (marks[:, 0] & PHOTO == 0)]
+        return turn.detach(), kind.detach(), right.float().mean()
+
+    def _done(self) -> float:
+        """Share of the schedule that is behind: of the clock's minutes or of the steps."""
+        steps = self.at.step / self.recipe.steps
+        return steps if self.minutes is None else max(self.at.seconds / (60 * self.minutes), steps)
+
+    def _rate(self) -> float:
+        done, up = self._done(), self.recipe.warm_up
+        if done < up:
+            return max(done / up, 0.01)
+        return 0.5 * (1 + math.cos(math.pi * min(1, (done - up) / (1 - up)))) + 1e-4
+
+    def _update_average(self) -> None:
+        decay = min(self.recipe.average**AVERAGE_EVERY, self.at.step / (self.at.step + 100))
+        for name, value in self.model.state_dict().items():
+            if value.is_floating_point():
+                self.average[name].lerp_(value, 1 - decay)
+            else:
+                self.average[name].copy_(value)
+
+    def _wait_for_pages(self) -> None:
+        while self.pool.take_up() < min(self.least_pages, self.pool.capacity):
+            self._log({"step": self.at.step, "pages": self.pool.count, "waiting": True})
+            time.sleep(5)
+
+    # --- measuring and keeping ---
+
+    def averaged(self) -> QuarterNetwork:
+        model = QuarterNetwork(self.recipe.model).to(self.device)
+        model.load_state_dict(self.average)
+        return model.eval()
+
+    @torch.inference_mode()
+    def predict(self, model: QuarterNetwork) -> tuple[Tensor, Tensor, Tensor]:
+        """Logits of turns and "document" and the marks of the held-out pages, a little skewed."""
+        generator = torch.Generator(self.device).manual_seed(1)
+        found = []
+        for pages, marks in self.pool.first(self.recipe.held_out, self.recipe.batch):
+            views = page_views(pages, self.recipe.model.size, generator, strength=0.4)
+            quarters, document = model(views)
+            found.append((quarters, document, marks))
+        quarters, document, marks = (torch.cat(parts) for parts in zip(*found, strict=True))
+        return quarters, document, marks
+
+    def save(self) -> None:
+        write_checkpoint(self.checkpoint, self.model, self.average, self.optimizer, self.at)
+
+    def _finish(self) -> dict[str, Any]:
+        self.pool.take_up()
+        model = self.averaged()
+        quarters, document, marks = self.predict(model)
+        temperature = fit_temperature(quarters, marks)
+        model.temperature.fill_(temperature)
+        report = held_out_report(quarters / temperature, document, marks)
+        self._log({"step": self.at.step, "held_out": report})
+        weights = self.folder / "model.safetensors"
+        write_tensors(weights, model.state_dict(), {"format": "radialbeams"})
+        card = {
+            "name": self.folder.name,
+            "config": self.recipe.model.to_dict(),
+            "parameters": sum(p.numel() for p in model.parameters()),
+            "data": {"name": "own renderings", "pages": self.pool.count},
+            "training": {
+                **asdict(self.recipe),
+                "minutes": self.minutes,
+                "steps_done": self.at.step,
+                "seconds": round(self.at.seconds, 1),
+                "hardware": self.device.type,
+            },
+            "temperature": temperature,
+            "held_out": report,
+            "sha256": {"safetensors": sha256(weights)},
+        }
+        write_card(self.folder / "model.json", card)
+        return card
+
+    def _log_progress(
+        self, losses: tuple[Tensor, Tensor, Tensor], logged: tuple[int, float]
+    ) -> None:
+        turn, kind, right = (value.item() for value in losses)
+        if not math.isfinite(turn):
+            raise FloatingPointError(
+                f"The loss is {turn} at step {self.at.step}. Lower the learning rate; the last "
+                "checkpoint is still whole."
+            )
+        seconds = max(self.at.seconds - logged[1], 1e-9)
+        done = self._done()
+        self._log(
+            {
+                "step": self.at.step,
+                "turn_loss": round(turn, 4),
+                "document_loss": round(kind, 4),
+                "right": round(right, 3),
+                "pages": self.pool.count,
+                "pages_per_second": round((self.at.step - logged[0]) * self.recipe.batch / seconds),
+                "seconds_left": round(self.at.seconds * (1 - done) / max(done, 1e-9)),
+            }
+        )
+
+    def _log(self, line: dict[str, Any]) -> None:
+        text = json.dumps(line)
+        if self.on_line is not None:
+            self.on_line(text)
+        with (self.folder / "metrics.jsonl").open("a", encoding="utf-8") as file:
+            file.write(text + "\n")
+
+
+def wait_for_pool(folder: Path, seconds: float = 120) -> Path:
+    """The renderer may have been started in the same moment."""
+    begun = time.monotonic()
+    while not (folder / "pool.json").exists() and time.monotonic() - begun < seconds:
+        time.sleep(1)
+    return folder
+
+
+def losses_of(quarters: Tensor, document: Tensor, marks: Tensor) -> tuple[Tensor, Tensor]:
+    """Pages in the pool are upright, so turn 0 is right. Photos only train "document"."""
+    flags = marks[:, 0].int()
+    page = flags & PHOTO == 0
+    turns = torch.zeros(int(page.sum()), dtype=torch.long, device=marks.device)
+    has_up, is_document = flags & HAS_UP > 0, flags & DOCUMENT > 0
+    turn, _ = quarter_loss(quarters[page], document[page], turns, has_up[page], is_document[page])
+    _, kind = quarter_loss(
+        quarters, document, torch.zeros_like(flags, dtype=torch.long), has_up, is_document
+    )
+    return turn, kind
+
+
+def fit_temperature(quarters: Tensor, marks: Tensor) -> float:
+    """The divisor of the logits with the least cross-entropy on documents with an up."""
+    flags = marks[:, 0].int()
+    chosen = quarters[(flags & HAS_UP > 0) & (flags & DOCUMENT > 0)].float()
+    if not len(chosen):
+        return 1.0
+    candidates = torch.logspace(-1, 1, 81)
+    losses = [-(chosen / t).log_softmax(1)[:, 0].mean().item() for t in candidates]
+    return float(candidates[int(np.argmin(losses))])
+
+
+def held_out_report(quarters: Tensor, document: Tensor, marks: Tensor) -> dict[str, Any]:
+    """Right quarters by kind, layout and script, calibration, and what "document" gets right."""
+    largest, answers = quarters.softmax(1).max(1)
+    chances, right = largest.cpu().numpy(), (answers == 0).cpu().numpy()
+    table = marks.cpu().numpy()
+    flags = table[:, 0]
+    up = (flags & HAS_UP > 0) & (flags & DOCUMENT > 0)
+    plain = (flags & HAS_UP == 0) & (flags & PHOTO == 0)
+    report: dict[str, Any] = {
+        "pages": int(up.sum()),
+        "right": _mean(right[up]),
+        "calibration_error": calibration_error(chances[up], right[up]),
+        "confidence_without_up": _mean(chances[plain]),
+        "document_right": _mean((document.cpu().numpy() > 0) == (flags & DOCUMENT > 0)),
+    }
+    for column, names in ((1, POOL_KINDS), (2, LAYOUTS), (3, POOL_SCRIPTS)):
+        for index in np.unique(table[:, column]):
+            chosen = (table[:, column] == index) & (flags & HAS_UP > 0)
+            if chosen.any():
+                report[names[index]] = [_mean(right[chosen]), int(chosen.sum())]
+    return report
+
+
+def _mean(values: Any) -> float:
+    return round(float(np.mean(values)), 4) if len(values) else float("nan")
+
+
+def calibration_error(chances: Any, right: Any, bins: int = 10) -> float:
+    """Expected calibration error: |confidence − accuracy| over equal bins, weighted by count."""
+    if not len(chances):
+        return float("nan")
+    places = np.minimum((np.asarray(chances) * bins).astype(int), bins - 1)
+    total = 0.0
+    for place in np.unique(places):
+        chosen = places == place
+        total += chosen.mean() * abs(np.mean(chances[chosen]) - np.mean(right[chosen]))
+    return round(float(total), 4)
+
+
+def _say(line: str) -> None:
+    sys.stdout.write(line + "\n")
+    sys.stdout.flush()
+
+
+def main(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="python -m radialbeams.training.quarters")
+    parser.add_argument(
+        "pool", type=Path, help="filled by python -m radialbeams.training.data.documents"
+    )
+    parser.add_argument("--out", type=Path, required=True)
+    parser.add_argument("--minutes", type=float, help="the schedule follows the clock")
+    parser.add_argument("--steps", type=int, default=QuarterRecipe.steps)
+    parser.add_argument("--batch", type=int, default=QuarterRecipe.batch)
+    parser.add_argument("--size", type=int, default=QuarterConfig.size)
+    parser.add_argument("--widths", type=int, nargs="+", default=list(QuarterConfig.widths))
+    parser.add_argument("--blocks", type=int, nargs="+", default=list(QuarterConfig.blocks))
+    parser.add_argument("--learning-rate", type=float, default=QuarterRecipe.learning_rate)
+    parser.add_argument("--held-out", type=int, default=QuarterRecipe.held_out)
+    parser.add_argument("--least-pages", type=int, default=6_000, help="to begin with")
+    parser.add_argument("--log-every", type=int, default=100)
+    parser.add_argument("--devices", default="auto")
+    asked = parser.parse_args(argv)
+    recipe = QuarterRecipe(
+        model=QuarterConfig(
+            size=asked.size, widths=tuple(asked.widths), blocks=tuple(asked.blocks)
+        ),
+        batch=asked.batch,
+        steps=asked.steps if asked.minutes is None else 10**9,
+        learning_rate=asked.learning_rate,
+        held_out=asked.held_out,
+    )
+    fit = QuarterFit(
+        recipe,
+        wait_for_pool(asked.pool),
+        asked.out,
+        device=pick_device(asked.devices),
+        minutes=asked.minutes,
+        log_every=asked.log_every,
+        least_pages=asked.least_pages,
+        on_line=_say,
+    )
+    fit.run()
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
