@@ -10,7 +10,8 @@ import math
 from collections.abc import Mapping
 from dataclasses import fields, is_dataclass
 from pathlib import Path
-from typing import Any, Literal, get_args, get_origin, get_type_hints
+from types import NoneType, UnionType
+from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
 LARGEST = 16 * 2**20  # bytes; a recipe or a card has a few thousand
 
@@ -56,6 +57,10 @@ def short(value: Any) -> str:
 
 def _is(value: Any, declared: Any) -> bool:
     origin, parts = get_origin(declared), get_args(declared)
+    if origin in (Union, UnionType):
+        return any(_is(value, part) for part in parts)
+    if declared is NoneType:
+        return value is None
     if origin is Literal:
         return isinstance(value, str)  # which ones, the class itself says
     if origin is tuple:
@@ -73,6 +78,10 @@ def _is(value: Any, declared: Any) -> bool:
 
 
 def _in_words(declared: Any) -> str:
+    if get_origin(declared) in (Union, UnionType):
+        return " or ".join(dict.fromkeys(map(_in_words, get_args(declared))))
+    if declared is NoneType:
+        return "null"
     if get_origin(declared) is tuple:
         return "a list of whole numbers"
     if get_origin(declared) is dict or is_dataclass(declared):

@@ -121,7 +121,13 @@ def _has(card: Any, field: str) -> bool:
 def reading(card: dict[str, Any]) -> str:
     """Whether a model's outputs are one `unit` vector, or a `posterior` of logits and offsets."""
     config = card["config"]
-    return READINGS[config.get("architecture") or config["decoder"]]
+    name = config.get("architecture") or config["decoder"]
+    if name not in READINGS:
+        raise DamagedModel(
+            f"Expected a model of one of {', '.join(READINGS)}; its card says {name!r}. "
+            "Update radialbeams, or train the model again."
+        )
+    return READINGS[name]
 
 
 def bins(card: dict[str, Any]) -> int:

@@ -239,7 +239,7 @@ class Turning(Canonicalizer):
         self.card = {"config": config, "looks": {"below": below}}
         self.refine, self.sharpness, self.seen = 1, sharpness, 0
 
-    def _outputs(self, views: np.ndarray) -> list[np.ndarray]:
+    def _run(self, views: np.ndarray) -> list[np.ndarray]:
         views = views.reshape(-1, 3, 4, 4)
         self.seen += len(views)
         # Corners counter-clockwise from the top right, where an upright picture is bright.
@@ -275,7 +275,7 @@ def test_a_sure_model_looks_once() -> None:
 def test_only_the_unsure_are_looked_at_again() -> None:
     model = Turning(below=0.9, sharpness=2.0)
     views = np.stack([bright_corner(0), bright_corner(1)])
-    model._outputs = lambda views, own=model._outputs: [  # type: ignore[method-assign]
+    model._run = lambda views, own=model._run: [  # type: ignore[method-assign]
         output * (np.array([[20.0], [1.0]], np.float32) if len(views) == 2 else 1)
         for output in own(views)
     ]

@@ -28,13 +28,13 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
-from radialbeams.training.data import SPLITS, ImageSet
+from radialbeams.files import sha256, write_whole
 from radialbeams.training.data.archives import file_names, folder_name, read_file, read_files
 from radialbeams.training.data.decoding import decode
 from radialbeams.training.data.members import Entry
 from radialbeams.training.data.pixels import open_image
+from radialbeams.training.data.sets import SPLITS, ImageSet
 from radialbeams.training.data.sources import read_folder
-from radialbeams.training.weights import sha256, write_whole
 
 PREFIX = "cache:"  # in front of a folder, where data is asked for
 SIZES = "sizes.csv"

@@ -1,4 +1,4 @@
-"""`python -m radialbeams.training.data.documents MATERIAL POOL --pages N` fills a pool with pages."""
+"""`python -m radialbeams.training.data.documents MATERIAL POOL --pages N`: a pool of pages."""
 
 from __future__ import annotations
 
