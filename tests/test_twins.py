@@ -113,3 +113,11 @@ def test_without_a_blur_of_its_own_a_view_is_what_it_always_was() -> None:
     by_sizes = LeakfreeViews(40).upright(images.images)
     as_given = LeakfreeViews(40, 57 / 40).upright(images.images)
     assert torch.equal(by_sizes, as_given)
+
+
+@pytest.mark.parametrize("size", [8, 32, 57, 192])
+def test_a_view_of_any_size_is_two_matrix_products(size: int) -> None:
+    rng = np.random.default_rng(0)
+    matrix, pixels = rng.random((size, size), np.float32), rng.random((3, size, size), np.float32)
+    expected = matrix @ pixels @ matrix.T
+    np.testing.assert_allclose(light._both_axes(matrix, pixels), expected, rtol=1e-4)

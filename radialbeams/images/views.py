@@ -133,8 +133,9 @@ def _along_rows(matrix: Floats, pixels: Floats) -> Floats:
     rows = pixels.reshape(-1, pixels.shape[-1])
     block = max(1, ONE_THREAD // matrix.size)
     whole = len(rows) // block * block
-    blocks = (rows[:whole].reshape(-1, block, rows.shape[1]) @ matrix.T).reshape(whole, -1)
-    product: Floats = np.concatenate([blocks, rows[whole:] @ matrix.T])
+    blocks = rows[:whole].reshape(-1, block, rows.shape[1]) @ matrix.T
+    done = blocks.reshape(whole, len(matrix))
+    product: Floats = np.concatenate([done, rows[whole:] @ matrix.T])
     return product.reshape(*pixels.shape[:-1], -1)
 
 
