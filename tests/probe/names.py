@@ -85,12 +85,20 @@ def judge_verbs(case: Case, folder: bytes) -> None:
         what = f"{' '.join(words[:3])}{' as nobody' if user else ''}"
         judge_command(case, done, (0, 1), what)
         if "--json" in words:
-            judge_complete(case, done, expected, what)
+            judge_complete(case, done, _seen_by(bool(user), expected, folder), what)
             judge_forbidden(case, done, folder, bool(user), what)
     for path, content in before.items():
         if content_of(path) != content:
             case.found("lost", f"{path!r} changed without --in-place")
     _by_name(case, folder)
+
+
+def _seen_by(nobody: bool, expected: set[bytes], folder: bytes) -> set[bytes]:
+    """In place of the files in a folder that a user may not list, the folder itself must fail."""
+    closed = os.path.join(folder, b"forbidden")
+    if not nobody or not os.path.isdir(closed):
+        return expected
+    return {path for path in expected if os.path.dirname(path) != closed} | {closed}
 
 
 def _by_name(case: Case, folder: bytes) -> None:
