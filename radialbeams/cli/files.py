@@ -87,7 +87,7 @@ def upright(
         fill=fill,
         min_confidence=card.confidence if min_confidence is None else min_confidence,
         min_angle=card.angle if min_angle is None else min_angle,
-        # Whoever says how sure is sure enough has said it for both.
+        # A confidence on the command line replaces both thresholds of the card.
         max_upright=card.upright if min_confidence is None else batch.MAX_UPRIGHT,
         quality=quality,
         format=plan.format,

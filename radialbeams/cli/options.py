@@ -33,68 +33,73 @@ Paths = Annotated[
     list[str], typer.Argument(help="Image files and folders, or - for standard input.")
 ]
 Model = Annotated[
-    str | None, typer.Option(help="A shipped model's name, a run's folder or an ONNX file.")
+    str | None, typer.Option(help="Name of a pretrained model, folder of a run, or ONNX file.")
 ]
 Refine = Annotated[
-    int, typer.Option(min=1, max=64, help="Look at each picture so many times and average.")
+    int, typer.Option(min=1, max=64, help="Number of looks at each image, which are averaged.")
 ]
 FirstFrame = Annotated[
-    bool, typer.Option("--first-frame", help="Of animated images take the first frame.")
+    bool, typer.Option("--first-frame", help="Take the first frame of animated images.")
 ]
 Workers = Annotated[
-    int | None, typer.Option(min=1, help="Processes; one for each core if not said.")
+    int | None, typer.Option(min=1, help="Number of processes. Default: one per core.")
 ]
-JsonLines = Annotated[bool, typer.Option("--json", help="One JSON object a line for each file.")]
+JsonLines = Annotated[bool, typer.Option("--json", help="Print one JSON object per line and file.")]
 
 Out = Annotated[
     str | None,
     typer.Option(
         "--out",
         "-o",
-        help="A folder, or a file for one file; beside the input as NAME-upright if not said. "
-        "Several inputs lie in the folder as they lie below the folder that they share.",
+        help="Output folder, or output file for one input. Default: NAME-upright beside the input. "
+        "Several inputs keep their paths relative to the folder that they share.",
     ),
 ]
-InPlace = Annotated[bool, typer.Option("--in-place", help="Replace the inputs.")]
+InPlace = Annotated[bool, typer.Option("--in-place", help="Replace the input files.")]
 Force = Annotated[
     bool,
     typer.Option(
         "--force",
-        help="With --in-place: replace also files that would lose something, such as further "
+        help="With --in-place: also replace files that would lose something, such as further "
         "pictures, metadata that cannot be kept, or hard links.",
     ),
 ]
 Overwrite = Annotated[
     bool,
-    typer.Option(
-        "--overwrite", help="Replace outputs and a report that exist; else outputs are skipped."
-    ),
+    typer.Option("--overwrite", help="Replace existing outputs and reports. Default: skip them."),
 ]
-DryRun = Annotated[bool, typer.Option("--dry-run", help="Write no images; say what would be done.")]
+DryRun = Annotated[
+    bool, typer.Option("--dry-run", help="Write nothing; report what would be done.")
+]
 Snap = Annotated[
     QuarterTurn | None,
     typer.Option(
-        help="To the nearest quarter turn; a JPEG by its EXIF tag, others by their pixels, without "
-        "loss but in lossy WebP and AVIF."
+        help="Turn by the nearest quarter turn: JPEG by its EXIF tag, other formats by moving "
+        "pixels. Lossless except in lossy WebP and AVIF."
     ),
 ]
 Exif = Annotated[
-    bool, typer.Option("--exif", help="Quarter turns by a JPEG's EXIF tag and no other way.")
+    bool, typer.Option("--exif", help="Quarter turns by the EXIF tag of JPEG files only.")
 ]
 Expand = Annotated[
-    bool, typer.Option("--expand", help="Cut nothing off, enlarge the canvas. The default.")
+    bool,
+    typer.Option(
+        "--expand", help="Enlarge the canvas so that nothing is cut off. This is the default."
+    ),
 ]
 Crop = Annotated[
-    bool, typer.Option("--crop", help="Cut to the largest rectangle without empty corners.")
+    bool, typer.Option("--crop", help="Crop to the largest rectangle without empty corners.")
 ]
-SameSize = Annotated[bool, typer.Option("--same-size", help="Keep the canvas.")]
+SameSize = Annotated[bool, typer.Option("--same-size", help="Keep the size of the canvas.")]
 Fill = Annotated[
-    str | None, typer.Option(help="The corners' colour or transparent; black if not said.")
+    str | None, typer.Option(help="Colour of empty corners, or transparent. Default: black.")
 ]
 MinConfidence = Annotated[
     float | None,
     typer.Option(
-        min=0, max=1, help="Leave alone below this; if not said, what the model's card says or 0.5."
+        min=0,
+        max=1,
+        help="Leave images below this confidence alone. Default: from the model's card, else 0.5.",
     ),
 ]
 MinAngle = Annotated[
@@ -102,18 +107,19 @@ MinAngle = Annotated[
     typer.Option(
         min=0,
         max=180,
-        help="Leave alone if turned by fewer degrees; if not said, what the card says or 1.",
+        help="Leave smaller angles (degrees) alone. Default: from the model's card, else 1.",
     ),
 ]
 Quality = Annotated[
-    int | None, typer.Option(min=1, max=100, help="Of JPEG, WebP and AVIF; 95 if not said.")
+    int | None, typer.Option(min=1, max=100, help="Quality of JPEG, WebP and AVIF. Default: 95.")
 ]
 Format = Annotated[
-    FileFormat | None, typer.Option("--format", help="Of the outputs; each input's if not said.")
+    FileFormat | None,
+    typer.Option("--format", help="Format of the outputs. Default: that of each input."),
 ]
 MaxPixels = Annotated[
     float,
-    typer.Option(min=0.001, help="Refuse images with more pixels, in millions; 200 by default."),
+    typer.Option(min=0.001, help="Refuse images with more pixels than this, in millions."),
 ]
 MaxMemory = Annotated[
     float,

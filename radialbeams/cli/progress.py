@@ -1,4 +1,4 @@
-"""What is said while files are worked on, and at the end."""
+"""Progress while files are processed, and the summary at the end."""
 
 from __future__ import annotations
 

@@ -27,7 +27,9 @@ def reproduce(
     ] = False,
     out: Annotated[
         Path | None,
-        typer.Option("--out", "-o", help="results/ if not said, results/quick/ with --quick."),
+        typer.Option(
+            "--out", "-o", help="Output folder. Default: results/, or results/quick/ with --quick."
+        ),
     ] = None,
     root: DataOption = None,
     jobs: Annotated[int, typer.Option(min=1, help="Trainings at once.")] = 1,

@@ -62,7 +62,7 @@ def train(
     draw: Annotated[str | None, typer.Option(help="Angles per view, or once per image.")] = None,
     prior: Annotated[str | None, typer.Option(help="off, full or dynamic.")] = None,
     batch: Annotated[int | None, typer.Option(help="The paper's 128.")] = None,
-    steps: Annotated[int | None, typer.Option(help="How many batches; 4096 if not said.")] = None,
+    steps: Annotated[int | None, typer.Option(help="Number of batches. Default: 4096.")] = None,
     learning_rate: Annotated[float | None, typer.Option(help="The paper's 1e-4.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of the weights, the order, the angles.")] = None,
     minutes: Annotated[float | None, typer.Option(help="Stop after so many minutes.")] = None,
@@ -110,7 +110,8 @@ def evaluate(
     model: Annotated[str, typer.Argument(help="A shipped model's name, or a run's folder.")],
     data: Annotated[str, typer.Argument(help="A data set's name, or a folder.")],
     protocol: Annotated[
-        Protocol | None, typer.Option(help="How views are made; the model's own if not said.")
+        Protocol | None,
+        typer.Option(help="How views are rendered. Default: as the model was trained."),
     ] = None,
     split: Annotated[str, typer.Option(help="test, train or all.")] = "test",
     group: Annotated[Group | None, typer.Option(help="The mean of each of these.")] = None,
@@ -164,13 +165,16 @@ def evaluate(
 def leaks(
     protocol: Annotated[
         Rendering | None,
-        typer.Option(help="How views are made; leakfree, and with --quick a control, if not said."),
+        typer.Option(
+            help="How views are rendered. Default: leakfree; with --quick also a control."
+        ),
     ] = None,
     quick: Annotated[bool, typer.Option("--quick", help="Minutes on a CPU; small views.")] = False,
     noise: Annotated[
-        list[Noise] | None, typer.Option(help="Repeatable; white, pink and blurred if not said.")
+        list[Noise] | None,
+        typer.Option(help="Kind of noise; repeatable. Default: white, pink and blurred."),
     ] = None,
-    canary: Annotated[Canary | None, typer.Option(help="Which network; both if not said.")] = None,
+    canary: Annotated[Canary | None, typer.Option(help="Canary network. Default: both.")] = None,
     views: Annotated[int | None, typer.Option(min=1, help="How many to train on.")] = None,
     devices: DevicesOption = "auto",
     json_: JsonOption = False,
