@@ -1,4 +1,4 @@
-"""Files and their names: written whole or not at all, hashed, and sorted as people count."""
+"""Files and their names: written whole, claimed by one process, hashed, sorted as people count."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import hashlib
 import os
 import re
 import secrets
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 
@@ -23,6 +24,34 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
         os.replace(partial, path)
     finally:
         partial.unlink(missing_ok=True)
+
+
+@contextmanager
+def claimed(place: Path) -> Iterator[bool]:
+    """True for one process at a time; the system takes the claim back when the process dies.
+
+    The file is removed at the end, when the result is there: whoever locks the removed file must
+    look for the result first. Without `fcntl` (Windows) every process gets its claim.
+    """
+    place.parent.mkdir(parents=True, exist_ok=True)
+    with place.open("w") as file:
+        if not _lock(file.fileno()):
+            yield False
+            return
+        yield True
+        place.unlink(missing_ok=True)
+
+
+def _lock(descriptor: int) -> bool:
+    try:
+        import fcntl
+    except ImportError:
+        return True
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 def sha256(content: Path | bytes) -> str:

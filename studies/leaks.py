@@ -14,14 +14,15 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import time
 from dataclasses import asdict
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
 
+from radialbeams.files import claimed, write_whole
 from radialbeams.nn.rotation import largest_view, render
 from radialbeams.training.leaks import CANARIES, FULL, QUICK, Render, Rendering, measure_leak
 from radialbeams.training.noise import JPEG_NOISES, NOISES, Noise
@@ -69,7 +70,6 @@ def main() -> None:
     parser.add_argument("--noise", nargs="*", default=NOISES, help="of --sigma")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
-    device = pick_device()
     grid = _with_sigmas(arguments) if arguments.sigma else GRID
     for rendering, canary, noise, parent in grid:
         if arguments.only not in (None, rendering) or arguments.canary not in (None, canary):
@@ -77,19 +77,26 @@ def main() -> None:
         suffix = "-small" if arguments.small else "" if parent == 128 else f"-{parent}px"
         suffix = "" if arguments.sigma else suffix
         path = arguments.out / f"{rendering}-{canary}-{noise}{suffix}.json"
-        if not _claim(path):
-            continue
-        started = time.monotonic()
         settings = {**(QUICK if arguments.small else FULL), "parent": parent}
         if arguments.small and not arguments.sigma:
             settings["parent"] = QUICK["parent"]
         settings |= {"views": arguments.views, "batch": arguments.batch}
-        way = WAYS.get(rendering, rendering)
-        leak = measure_leak(way, canary, noise, **settings, device=device)
-        result = {**asdict(leak), "seconds": round(time.monotonic() - started, 1)}
-        result |= {name: settings[name] for name in ("parent", "small", "fourfold")}
-        path.write_text(json.dumps({**result, "hardware": device.type}, indent=1) + "\n")
-        print(json.dumps(result), flush=True)
+        with claimed(path.with_suffix(".claimed")) as mine:
+            if mine and not path.exists():  # neither at work in another process nor done
+                _measure(path, rendering, canary, noise, settings)
+
+
+def _measure(
+    path: Path, rendering: str, canary: str, noise: Noise, settings: dict[str, Any]
+) -> None:
+    device, started = pick_device(), time.monotonic()
+    way = WAYS.get(rendering, rendering)
+    leak = measure_leak(way, canary, noise, **settings, device=device)
+    result = {**asdict(leak), "seconds": round(time.monotonic() - started, 1)}
+    result |= {name: settings[name] for name in ("parent", "small", "fourfold")}
+    text = json.dumps({**result, "hardware": device.type}, indent=1) + "\n"
+    write_whole(path, lambda part: part.write_text(text))
+    print(json.dumps(result), flush=True)
 
 
 def _with_sigmas(arguments: argparse.Namespace) -> list[tuple[str, str, Noise, int]]:
@@ -110,15 +117,6 @@ def _with_sigmas(arguments: argparse.Namespace) -> list[tuple[str, str, Noise, i
         for noise in arguments.noise
         for name in names
     ]
-
-
-def _claim(path: Path) -> bool:
-    """True for the one process that comes first; a killed run's claim has to be removed."""
-    try:
-        os.close(os.open(path.with_suffix(".claimed"), os.O_CREAT | os.O_EXCL))
-    except FileExistsError:
-        return False
-    return not path.exists()
 
 
 if __name__ == "__main__":

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import os
 import tempfile
 import time
 from functools import partial
@@ -25,7 +24,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from radialbeams.files import bucket
+from radialbeams.files import bucket, claimed, write_whole
 from radialbeams.nn.angles import circle_loss, from_unit, to_unit
 from radialbeams.nn.architectures import Network
 from radialbeams.training.data import ImageSet
@@ -267,13 +266,13 @@ def main() -> None:
     arguments.out.mkdir(parents=True, exist_ok=True)
     for name, changes in table.rows.items():
         path = arguments.out / f"{arguments.table}-{name.replace(',', '').replace(' ', '-')}.json"
-        try:
-            os.close(os.open(path.with_suffix(".claimed"), os.O_CREAT | os.O_EXCL))
-        except FileExistsError:
-            continue
-        result: dict[str, Any] = {"name": name, "split": table.split}
-        result |= run(changed(base, changes), changes, images, held_out, device)
-        path.write_text(json.dumps(result, indent=1) + "\n")
+        with claimed(path.with_suffix(".claimed")) as mine:
+            if not mine or path.exists():  # at work in another process, or done
+                continue
+            result: dict[str, Any] = {"name": name, "split": table.split}
+            result |= run(changed(base, changes), changes, images, held_out, device)
+            text = json.dumps(result, indent=1) + "\n"
+            write_whole(path, lambda part, text=text: part.write_text(text))  # type: ignore[misc]
         print(name, round(result["mean"], 3), round(result["median"], 3), flush=True)
 
 

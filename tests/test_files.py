@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import os
 import stat
+import subprocess
+import sys
 from collections import Counter
 from pathlib import Path
 
 import pytest
 
-from radialbeams.files import bucket, natural_order, sha256, write_whole
+from radialbeams.files import bucket, claimed, natural_order, sha256, write_whole
 
 
 def half_written(partial: Path) -> None:
@@ -76,3 +78,27 @@ def test_a_name_that_is_no_utf8_has_a_bucket() -> None:
 def test_numbers_are_sorted_as_people_count() -> None:
     names = ["obj10__5", "obj2__10", "obj2__5", "a", "obj2__05"]
     assert sorted(names, key=natural_order) == ["a", "obj2__05", "obj2__5", "obj2__10", "obj10__5"]
+
+
+HOLD = """
+import sys, time
+from pathlib import Path
+from radialbeams.files import claimed
+with claimed(Path(sys.argv[1])) as mine:
+    print(mine, flush=True)
+    time.sleep(60)
+"""
+
+
+def test_a_claim_is_one_processs_and_ends_with_it(tmp_path: Path) -> None:
+    place = tmp_path / "row.claimed"
+    with subprocess.Popen(
+        [sys.executable, "-c", HOLD, str(place)], stdout=subprocess.PIPE, text=True
+    ) as other:
+        assert other.stdout is not None and other.stdout.readline() == "True\n"
+        with claimed(place) as mine:
+            assert not mine
+        other.kill()
+    with claimed(place) as mine:
+        assert mine
+    assert not place.exists()

@@ -7,7 +7,6 @@ the middle, a training goes on from its last checkpoint.
 
 from __future__ import annotations
 
-import fcntl
 import json
 import math
 import os
@@ -15,8 +14,7 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache, partial
 from pathlib import Path
@@ -24,7 +22,7 @@ from typing import Any
 
 import torch
 
-from radialbeams.files import write_whole
+from radialbeams.files import claimed, write_whole
 from radialbeams.nn.architectures import Network, build
 from radialbeams.reproduce.records import write_record
 from radialbeams.reproduce.settings import Settings
@@ -182,7 +180,7 @@ def _here(trainings: Sequence[Training], folder: Path, settings: Settings) -> No
             text = f"{where}, loss {progress.circle_loss:.3f}"
             settings.show(before + progress.step, total, text)
 
-        with _claimed(folder / ".work" / f"{training.name}.claimed") as mine:
+        with claimed(folder / ".work" / f"{training.name}.claimed") as mine:
             # Another process may have finished it since we looked.
             if mine and read(training, folder) is None:
                 _run(training, folder, settings, show)
@@ -350,18 +348,3 @@ def _in_processes(experiment: str, missing: Sequence[Training], settings: Settin
                 )
     for talk in talks:
         talk.unlink()
-
-
-@contextmanager
-def _claimed(place: Path) -> Iterator[bool]:
-    """True for one process at a time; who did the work removes the file."""
-    place.parent.mkdir(parents=True, exist_ok=True)
-    with place.open("w") as file:
-        try:
-            fcntl.flock(file.fileno(), fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except BlockingIOError:
-            yield False
-            return
-        yield True
-        # Only now, when the result is there: who locks the removed file finds the work done.
-        place.unlink(missing_ok=True)
