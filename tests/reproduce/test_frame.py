@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -275,24 +273,6 @@ def test_a_training_that_diverges_is_a_result(two: list[Training], tmp_path: Pat
 def test_two_trainings_of_one_name_are_refused(two: list[Training], tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="names of their own; twice there: first"):
         complete(NAME, [two[0], two[0]], settings(tmp_path))
-
-
-def test_a_claim_is_for_one_process_and_dies_with_it(tmp_path: Path) -> None:
-    place = tmp_path / "claimed"
-    code = (
-        "import sys; from pathlib import Path; from radialbeams.reproduce.trainings import "
-        "_claimed; c = _claimed(Path(sys.argv[1])); print(c.__enter__(), flush=True); input()"
-    )
-    words = [sys.executable, "-c", code, str(place)]
-    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as other:
-        assert other.stdout is not None
-        assert other.stdout.readline() == b"True\n"
-        with trainings._claimed(place) as mine:
-            assert not mine
-        other.kill()
-    assert place.exists()
-    with trainings._claimed(place) as mine:
-        assert mine
 
 
 def test_a_process_that_fails_is_quoted_and_its_log_is_kept(
