@@ -30,6 +30,7 @@ from PIL import Image
 
 from radialbeams.files import sha256, write_whole
 from radialbeams.training.data.archives import file_names, folder_name, read_file, read_files
+from radialbeams.training.data.deblocking import deblocked
 from radialbeams.training.data.decoding import decode
 from radialbeams.training.data.members import Entry
 from radialbeams.training.data.pixels import open_image
@@ -70,10 +71,12 @@ def build(
     channels: int = 3,
     every: int = 5,
     group: str | None = None,
+    deblock: bool = False,
 ) -> Iterator[tuple[str, Index]]:
     """Decodes what the cache does not hold yet; yields each part's name and index.
 
     One image in `every` is held out, by the sha256 of its key. `group` names all of them.
+    `deblock` removes the block grid of JPEGs, for files that are not much larger than `size`.
     """
     names = file_names(place)
     entries = read_folder(place, names)
@@ -86,13 +89,13 @@ def build(
     for number, start in enumerate(range(0, len(entries), PART)):
         name = f"{folder_name(place)}-{number:04d}"
         if not _index_path(folder, name).exists():
-            chosen = _ready(place, entries[start : start + PART], sizes, size)
+            chosen = _ready(place, entries[start : start + PART], sizes, size, deblock)
             _write_part(folder, name, place, chosen, size, channels, every, group)
         yield name, read_index(folder, name)
 
 
 def _ready(
-    place: Path, entries: Sequence[Entry], sizes: Mapping[str, Size], size: int
+    place: Path, entries: Sequence[Entry], sizes: Mapping[str, Size], size: int, deblock: bool
 ) -> list[Entry]:
     """Entries that open themselves; an archive is read here, once, and its bytes are shared."""
     wanted = {entry.path for entry in entries}
@@ -102,16 +105,26 @@ def _ready(
             entry.path,
             entry.key,
             entry.group,
-            partial(_opened, data.get(entry.path, place / entry.path), sizes.get(entry.key), size),
+            partial(
+                _opened,
+                data.get(entry.path, place / entry.path),
+                sizes.get(entry.key),
+                size,
+                deblock,
+            ),
         )
         for entry in entries
     ]
 
 
-def _opened(data: bytes | Exception | Path, native: Size | None, size: int) -> Image.Image:
+def _opened(
+    data: bytes | Exception | Path, native: Size | None, size: int, deblock: bool
+) -> Image.Image:
     if isinstance(data, Exception):
         raise data
     image = open_image(data.read_bytes() if isinstance(data, Path) else data, size)
+    if deblock:
+        image = deblocked(image)
     return image if native is None else unsquashed(image, native, size)
 
 
@@ -256,6 +269,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--size", type=int, required=True, help="side of the squares, in pixels")
     parser.add_argument("--channels", type=int, default=3)
     parser.add_argument("--held-out", type=int, default=5, help="one image in so many")
+    parser.add_argument("--deblock", action="store_true", help="remove the block grid of JPEGs")
     parser.add_argument("--group", help="the group of all images; default: their folder")
     asked = parser.parse_args(argv)
     for place in asked.places:
@@ -266,6 +280,7 @@ def main(argv: list[str]) -> int:
             channels=asked.channels,
             every=asked.held_out,
             group=asked.group,
+            deblock=asked.deblock,
         ):
             line = {"part": name, "images": index.shape[0], "unreadable": len(index.problems)}
             sys.stdout.write(json.dumps(line) + "\n")

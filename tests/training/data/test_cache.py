@@ -8,6 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 from radialbeams.training.__main__ import main
@@ -156,3 +157,16 @@ def test_a_run_trains_on_a_cache(
     lines = capsys.readouterr().out.splitlines()
     assert "held_out" in json.loads(lines[-1])
     assert (tmp_path / "run/half.safetensors").stat().st_size < 9_000_000
+
+
+def test_a_cache_may_be_built_without_block_grids(tmp_path: Path) -> None:
+    rng = np.random.default_rng(0)
+    slope = np.linspace(60, 190, 64)[:, None, None] + rng.normal(0, 6, (64, 64, 3))
+    (tmp_path / "photos").mkdir()
+    Image.fromarray(slope.astype(np.uint8)).save(tmp_path / "photos" / "a.jpg", quality=30)
+    for name, deblock in (("plain", False), ("without", True)):
+        list(cache.build(tmp_path / "photos", tmp_path / name, size=64, deblock=deblock))
+    plain, without = (cache.read(tmp_path / name, "photos") for name in ("plain", "without"))
+    assert plain.keys == without.keys
+    assert not torch.equal(plain.images, without.images)
+    assert (plain.images.float() - without.images.float()).abs().mean() < 8
