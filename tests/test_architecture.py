@@ -36,7 +36,7 @@ ARROWS = {
     "zoo": set(),
     "nn": set(),
     # Training on pages makes the very view that the light side shows the network.
-    "training": {"images", "limits", "nn"},
+    "training": {"images", "limits", "nn", "posterior"},
     # The models that it loads by name, and of training only how a model is saved and exported.
     "front": {"nn", "training", "zoo"},
     # The shipped models, and the pictures inside the package to draw on.

@@ -19,7 +19,7 @@ from radialbeams import zoo
 from radialbeams.demo import PICTURES
 from radialbeams.images import read
 from radialbeams.images.views import paper_view
-from radialbeams.nn.bic import BICConfig
+from radialbeams.nn.architectures import parse_config
 from radialbeams.training.data import ImageSet
 from radialbeams.training.evaluate import evaluate, predict_with
 from radialbeams.training.recipe import Recipe
@@ -39,7 +39,7 @@ def test_the_papers_two_models_are_shipped() -> None:
 def test_a_card_says_all_that_is_needed_to_use_a_model(name: str) -> None:
     card = zoo.find(name).card
     assert card["name"] == name
-    config = BICConfig.from_dict(card["config"]).to_dict()
+    config = parse_config(card["config"]).to_dict()
     assert json.loads(json.dumps(config)).items() >= card["config"].items()
     assert card["training"]["split_by"] in ("default", "object")
     assert card["protocol"]["name"] == card["training"]["protocol"]

@@ -46,14 +46,14 @@ def calibrate(
     half = torch.tensor([in_first(i) for i in range(len(images))]).repeat(seeds)
     sure = torch.empty(len(right))
     for fitted, measured in ((half, ~half), (~half, half)):
-        found = _best(logits[fitted], offsets[fitted], right[fitted])
+        found = best(logits[fitted], offsets[fitted], right[fitted])
         sure[measured] = _sure(logits[measured], offsets[measured], *found)
-    temperature, spread = _best(logits, offsets, right)
+    temperature, spread = best(logits, offsets, right)
     error = expected_calibration_error(right, sure)
     return {"temperature": round(temperature, 4), "spread": spread}, error
 
 
-def _best(logits: Tensor, offsets: Tensor, right: Tensor) -> tuple[float, float]:
+def best(logits: Tensor, offsets: Tensor, right: Tensor) -> tuple[float, float]:
     """Whose confidences best foretell which answers are within 10°.
 
     By the log-loss, which is least where the confidences are the true chances.

@@ -65,12 +65,12 @@ def abstention(
     )
 
 
-def thresholds(seen: Seen) -> dict[str, float]:
+def thresholds(seen: Seen, *, spoilt: float = SPOILT, right: float = RIGHT) -> dict[str, float]:
     """Those with which most is acted on, of all that spoil few and are mostly right."""
-    rows = [row for upright in UPRIGHTS for row in _rows(seen, upright)]
+    rows = [row for upright in UPRIGHTS for row in _rows(seen, upright, spoilt)]
     if not rows:  # nothing of this model should be acted on
         return {"confidence": 1.0, "angle": LARGEST_ANGLE, "upright": min(UPRIGHTS)}
-    good = [row for row in rows if row.right >= RIGHT]
+    good = [row for row in rows if row.right >= right]
     best = max(good, key=lambda row: row.acted) if good else max(rows, key=lambda row: row.right)
     return best.thresholds
 
@@ -81,9 +81,9 @@ class _Row(NamedTuple):
     right: float  # share of those
 
 
-def _rows(seen: Seen, upright: float) -> list[_Row]:
+def _rows(seen: Seen, upright: float, share: float) -> list[_Row]:
     """One for each confidence, with the smallest angle that spoils no more than it may."""
-    allowed = int(SPOILT * len(seen.errors))
+    allowed = int(share * len(seen.errors))
     rows = []
     for least in CONFIDENCES:
         spoilt = seen.errors[(seen.sure >= least) & (seen.truth <= upright)]

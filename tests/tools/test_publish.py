@@ -9,7 +9,9 @@ import pytest
 from conftest import ROOT
 
 from radialbeams.nn.bic import BICConfig
+from radialbeams.nn.convolutional import Convolutional, ConvolutionalConfig
 from radialbeams.training.recipe import Recipe
+from radialbeams.training.views import LeakfreeViews
 
 TOOLS = ROOT / "tools"
 
@@ -38,3 +40,13 @@ def test_a_recipe_is_found_in_a_card_whatever_became_of_the_run(
     became = {"minutes": 5, "start": {}, "averaged": {}, "steps_done": 1, "seconds": 1.0}
     training = {**recipe.to_dict(), **became, "hardware": "cuda"}
     assert Recipe.from_dict(publish._recipe(training)) == recipe
+
+
+def test_a_model_is_calibrated_on_views_with_the_blur_of_its_own(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.syspath_prepend(str(TOOLS))
+    publish = importlib.import_module("publish")
+    model = Convolutional(ConvolutionalConfig(variant="lite0", view_size=64))
+    training = {"protocol": "leakfree", "padding": "zeros", "sigma": 1.1}
+    assert publish._views(model, {"training": training}) == LeakfreeViews(64, 1.1)

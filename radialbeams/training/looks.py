@@ -1,0 +1,135 @@
+"""What a model that looks again decides: calibration and thresholds from stored outputs.
+
+`experiments/looks.py` stores the outputs of held-out views at all four quarter turns. Here the
+answers follow from them as in `Canonicalizer`: one look, and the average of four where the first
+is less sure than `below`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+
+from radialbeams.posterior import Answer, read_posterior, read_posteriors
+from radialbeams.training.calibrate import best
+from radialbeams.training.evaluate import expected_calibration_error
+from radialbeams.training.thresholds import NEAR, Seen, thresholds
+
+Floats = NDArray[np.float32]
+Calibration = dict[str, float]
+RIGHT = 10.0  # degrees; what a confidence is the chance of
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Of N held-out views, each at four quarter turns."""
+
+    logits: Floats  # (N, 4, bins)
+    offsets: Floats  # (N, 4, bins)
+    degrees: Floats  # (N,): how far each view is turned
+    keys: tuple[str, ...]  # (N,): of the photos
+
+    @classmethod
+    def read(cls, path: Path) -> Outputs:
+        with np.load(path) as stored:
+            degrees = stored["degrees"].astype(np.float32)
+            keys = tuple(str(key) for key in stored["keys"])
+            logits, offsets = (stored[name].astype(np.float32) for name in ("logits", "offsets"))
+        return cls(logits, offsets, degrees, keys * (len(degrees) // len(keys)))
+
+    def __len__(self) -> int:
+        return len(self.degrees)
+
+    def select(self, rows: NDArray[np.bool_]) -> Outputs:
+        keys = tuple(key for key, chosen in zip(self.keys, rows, strict=True) if chosen)
+        return Outputs(self.logits[rows], self.offsets[rows], self.degrees[rows], keys)
+
+    def turned_upright(self) -> Outputs:
+        """The same outputs with every angle counted from the truth."""
+        steps = self.degrees * np.float32(self.logits.shape[-1] / 360)
+        return Outputs(
+            self.logits, self.offsets - steps[:, None, None], 0 * self.degrees, self.keys
+        )
+
+
+def fitted(outputs: Outputs) -> Calibration:
+    """Temperature and spread, from the first look at each view."""
+    logits, offsets = outputs.logits[:, 0], outputs.offsets[:, 0]
+    answers = read_posterior(logits, offsets)
+    right = torch.from_numpy(errors(answers, outputs.degrees) <= RIGHT)
+    temperature, spread = best(torch.tensor(logits), torch.tensor(offsets), right)
+    return {"temperature": round(temperature, 4), "spread": spread}
+
+
+def answers_by_rule(outputs: Outputs, calibration: Calibration, below: float) -> list[Answer]:
+    """One look, or the average of four where the first is less sure than `below`."""
+    logits, offsets = outputs.logits, outputs.offsets
+    answers = read_posterior(logits[:, 0], offsets[:, 0], **calibration)
+    unsure = [n for n, answer in enumerate(answers) if (answer.confidence or 0.0) < below]
+    if unsure:
+        quarters = np.arange(4, dtype=np.float32) * np.float32(logits.shape[-1] / 4)
+        again = read_posteriors(logits[unsure], offsets[unsure], quarters, **calibration)
+        for n, answer in zip(unsure, again, strict=True):
+            answers[n] = answer
+    return answers
+
+
+def errors(answers: Sequence[Answer], degrees: Floats) -> NDArray[np.float64]:
+    angles = np.array([answer.angle_degrees for answer in answers])
+    return np.abs((angles - degrees + 180) % 360 - 180)
+
+
+def seen(outputs: Outputs, calibration: Calibration, below: float) -> Seen:
+    """What the thresholds are chosen from."""
+    answers = answers_by_rule(outputs, calibration, below)
+    upright = answers_by_rule(outputs.turned_upright(), calibration, below)
+    away = errors(answers, np.zeros_like(outputs.degrees))
+    columns = (
+        errors(answers, outputs.degrees),
+        away,
+        [answer.confidence for answer in answers],
+        [answer.upright for answer in answers],
+        [answer.upright for answer in upright],
+    )
+    return Seen(*(torch.tensor(np.asarray(column, dtype=np.float64)) for column in columns))
+
+
+def acting(found: Seen, least: dict[str, float]) -> dict[str, float]:
+    """What becomes of turned and of upright photos under these thresholds, as shares."""
+    sure = found.sure >= least["confidence"]
+    turned = sure & (found.upright <= least["upright"]) & (found.turned >= least["angle"])
+    worse = sure & (found.truth <= least["upright"]) & (found.errors >= least["angle"])
+    near = found.errors[turned] <= NEAR
+    return {
+        "acted_on": turned.double().mean().item(),
+        "acted_on_within_5": near.double().mean().item() if turned.any() else 0.0,
+        "upright_worse": worse.double().mean().item(),
+    }
+
+
+def crosswise(
+    outputs: Outputs, first: NDArray[np.bool_], below: float, spoilt: float, right: float
+) -> dict[str, Any]:
+    """What to expect: each half of the photos with what was chosen on the other."""
+    parts: list[tuple[int, dict[str, float]]] = []
+    sure, hits = [], []
+    for chosen_on, measured_on in ((first, ~first), (~first, first)):
+        one, other = outputs.select(chosen_on), outputs.select(measured_on)
+        calibration = fitted(one)
+        least = thresholds(seen(one, calibration, below), spoilt=spoilt, right=right)
+        found = seen(other, calibration, below)
+        parts.append((len(other), acting(found, least)))
+        sure.append(found.sure)
+        hits.append(found.errors <= RIGHT)
+    shares = {
+        name: sum(count * part[name] for count, part in parts) / len(outputs)
+        for name in parts[0][1]
+    }
+    error = expected_calibration_error(torch.cat(hits), torch.cat(sure))
+    return {"expected_error": error, "n": len(outputs), **shares}

@@ -1,0 +1,43 @@
+"""The held-out photos of a squashed source as squares, with their JPEG grid averaged away.
+
+    python tools/photos/held_out.py train2017 photos/reasons.jsonl OUT [--size 192]
+
+Squashed photos are small JPEGs whose block grid lies along "up". A model that was trained on such
+photos may read that grid, and photos of other origin do not have it, so a calibration on them as
+they are would promise too much. REASONS is what `prepare.py` wrote: only photos that it kept are
+used.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+from pathlib import Path
+
+from clean import square
+from PIL import Image
+from prepare import held_out
+
+from radialbeams.training.data.deblocking import deblocked
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("photos", type=Path)
+    parser.add_argument("reasons", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--size", type=int, default=192)
+    arguments = parser.parse_args()
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    for line in arguments.reasons.open(encoding="utf-8"):
+        row = json.loads(line)
+        if row["reason"] or not held_out(row["name"]):
+            continue
+        with Image.open(arguments.photos / f"{row['name']}.jpg") as photo:
+            even = deblocked(photo)
+        small = square(even, tuple(row["native"]), arguments.size)
+        small.save(arguments.out / f"{row['name']}.png")
+
+
+if __name__ == "__main__":
+    main()
