@@ -21,6 +21,7 @@ from typing import Any
 import numpy as np
 import torch
 from measure_files import measure_files
+from photos.measure_photos import measure_photos
 
 from radialbeams import zoo
 from radialbeams.canonicalizer import Canonicalizer
@@ -198,8 +199,8 @@ def publish_looking_again(
     settings = {"split": "test", "protocol": protocol, "seeds": seeds, "jpeg": None}
     card["metrics"][protocol] = _rounded({**settings, **figures})
     if arguments.squares:
-        images = load(arguments.squares, split="all", size=card["protocol"]["parent_size"])
-        again = figures_after_jpeg(arguments.name, images, card_views(card))
+        squares = load(arguments.squares, split="all", size=card["protocol"]["parent_size"])
+        again = figures_after_jpeg(arguments.name, squares, card_views(card))
         settings |= {"seeds": 1, "jpeg": 90}
         card["metrics"][f"{protocol}_jpeg_90"] = _rounded({**settings, **again})
     return card
