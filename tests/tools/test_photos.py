@@ -8,6 +8,7 @@ import importlib
 import io
 import json
 import sys
+import tarfile
 from collections.abc import Iterator
 from pathlib import Path
 from types import ModuleType
@@ -291,3 +292,33 @@ def test_refusals_say_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[s
         prepare.main([str(tmp_path / "out"), "--photos", f"a={tmp_path}"])
     with pytest.raises(SystemExit, match="expected --sizes with --squashed"):
         prepare.main([str(tmp_path / "out"), "--squashed", f"a={tmp_path}"])
+
+
+def test_shards_hold_every_kept_photo_once_and_no_more_bytes_than_asked(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(FOLDER))
+    shards = importlib.import_module("shards")
+    photos, out = tmp_path / "photos", tmp_path / "out"
+    photos.mkdir()
+    rng, lines = np.random.default_rng(0), []
+    for number in range(12):
+        noise = Image.fromarray(rng.integers(0, 256, (64, 64, 3), np.uint8))
+        noise.save(photos / f"{number:03d}.jpg")
+        reason = "frame" if number == 5 else ""
+        row = {"name": f"{number:03d}", "native": [640, 480], "reason": reason}
+        lines.append(json.dumps(row))
+    (tmp_path / "reasons.jsonl").write_text("\n".join(lines))
+    arguments = [tmp_path / "reasons.jsonl", photos, out, "--bytes", "36000"]
+    assert shards.main([str(argument) for argument in arguments]) == 0
+    names: list[str] = []
+    for path in sorted(out.iterdir()):
+        assert path.stat().st_size <= 36000
+        with tarfile.open(path) as archive:
+            members = archive.getnames()
+            content = archive.extractfile("sizes.csv")
+            assert content is not None and content.read().startswith(b"id,width,height\n")
+        assert members[0] == "sizes.csv"
+        names += members[1:]
+    assert len(list(out.iterdir())) > 1
+    assert sorted(names) == [f"{number:03d}.jpg" for number in range(12) if number != 5]

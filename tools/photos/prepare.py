@@ -73,10 +73,11 @@ def main(argv: Sequence[str] | None = None) -> int:
     away = [path for folder in arguments.away for path in _files(folder)]
     reasons = compare(photos, looks, _fingerprints(away, arguments.jobs))
     kept = [photo for photo, reason in zip(photos, reasons, strict=True) if not reason]
-    remove_others(photos, kept, out)
-    write_all(kept, out, arguments.size, arguments.quality, arguments.jobs)
+    if arguments.write:
+        remove_others(photos, kept, out)
+        write_all(kept, out, arguments.size, arguments.quality, arguments.jobs)
     lines = (
-        {"source": p.source, "name": p.name, "reason": r}
+        {"source": p.source, "name": p.name, "native": p.native, "reason": r}
         for p, r in zip(photos, reasons, strict=True)
     )
     (out / "reasons.jsonl").write_text("".join(json.dumps(line) + "\n" for line in lines))
@@ -103,6 +104,7 @@ def _parser() -> argparse.ArgumentParser:
     add("--size", type=int, default=176)
     add("--quality", type=int, default=82, help="of the WebP files")
     add("--jobs", type=int, default=2)
+    add("--no-write", dest="write", action="store_false", help="only say which photos to use")
     add("--report", type=Path, help="where the counts go, as JSON")
     return parser
 
@@ -256,9 +258,14 @@ def summary(photos: Sequence[Photo], reasons: Sequence[str], out: Path) -> dict[
             "dropped": dict(Counter(reasons[i] for i in of_source if reasons[i]).most_common()),
             "train": splits["train"],
             "test": splits["test"],
-            "mean_bytes": round(sum(p.stat().st_size for p in kept) / max(1, len(kept))),
+            "mean_bytes": round(sum(_size(path) for path in kept) / max(1, len(kept))),
         }
     return found
+
+
+def _size(path: Path) -> int:
+    """0 for a photo that was not written."""
+    return path.stat().st_size if path.exists() else 0
 
 
 def _fingerprints(paths: Sequence[Path], jobs: int) -> Bits:

@@ -1,0 +1,90 @@
+"""Packs the photos that `prepare.py` kept, bytes as they are, into archives of a limited size.
+
+    python tools/photos/prepare.py PHOTOS --squashed coco=train2017 --sizes sizes.csv.gz --no-write
+    python tools/photos/shards.py PHOTOS/reasons.jsonl train2017 SHARDS [--bytes 56000000]
+
+For a machine that takes only so much at a time. Each shard is a tar of NAME.jpg files with a
+sizes.csv (id,width,height) of the native sizes, as `radialbeams.training.data.cache` reads them.
+The photos are shuffled by a hash, so every shard is a fair sample of all.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import tarfile
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from radialbeams.files import sha256, write_whole
+
+BLOCK = 512  # bytes: in a tar, each file takes a header and whole blocks
+ROW = 30  # bytes of a photo's line in sizes.csv, at most
+
+
+class Photo(NamedTuple):
+    name: str
+    width: int
+    height: int
+
+
+def kept(reasons: Path) -> list[Photo]:
+    """The photos without a reason to drop them, in the order of their hashes."""
+    rows = map(json.loads, reasons.read_text(encoding="utf-8").splitlines())
+    photos = [Photo(row["name"], *row["native"]) for row in rows if not row["reason"]]
+    return sorted(photos, key=lambda photo: sha256(f"shard {photo.name}".encode()))
+
+
+def shards(photos: Sequence[Photo], folder: Path, most: int) -> Iterator[list[Photo]]:
+    """Runs of photos whose archives have at most so many bytes."""
+    shard: list[Photo] = []
+    total = free = most - 40 * BLOCK  # the end of an archive, and the header of sizes.csv
+    for photo in photos:
+        size = (folder / f"{photo.name}.jpg").stat().st_size
+        cost = BLOCK + -(-size // BLOCK) * BLOCK + ROW
+        if cost > total and shard:
+            yield shard
+            shard, total = [], free
+        shard.append(photo)
+        total -= cost
+    if shard:
+        yield shard
+
+
+def write(shard: Sequence[Photo], folder: Path, path: Path) -> None:
+    with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as archive:
+        rows = "".join(f"{photo.name},{photo.width},{photo.height}\n" for photo in shard)
+        _add(archive, "sizes.csv", f"id,width,height\n{rows}".encode())
+        for photo in shard:
+            _add(archive, f"{photo.name}.jpg", (folder / f"{photo.name}.jpg").read_bytes())
+
+
+def _add(archive: tarfile.TarFile, name: str, data: bytes) -> None:
+    entry = tarfile.TarInfo(name)
+    entry.size = len(data)
+    archive.addfile(entry, io.BytesIO(data))
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("reasons", type=Path)
+    parser.add_argument("photos", type=Path)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--bytes", type=int, default=56_000_000, help="of one shard, at most")
+    arguments = parser.parse_args(argv)
+    photos = kept(arguments.reasons)
+    for number, shard in enumerate(shards(photos, arguments.photos, arguments.bytes)):
+        path = arguments.out / f"{number:03d}.tar"
+
+        def fill(part: Path, shard: list[Photo] = shard) -> None:
+            write(shard, arguments.photos, part)
+
+        write_whole(path, fill)
+        print(f"{path}: {len(shard):,} photos, {path.stat().st_size:,} bytes", flush=True)
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
