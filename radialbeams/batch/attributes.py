@@ -25,11 +25,12 @@ def check_links(path: str) -> None:
         )
 
 
-def copy(source: str, target: str, *, force: bool = False) -> None:
+def copy(source: str, target: str | int, *, force: bool = False) -> None:
     """Gives `target`, a file of our own, the attributes of `source`.
 
-    Where the system does not allow it, an AttributesError says what would be lost, or with
-    `force` it is lost.
+    Give the target's descriptor where the system can use it (`by_descriptor`): somebody may put a
+    link where a path leads. Where an attribute cannot be given, an AttributesError says what would
+    be lost, or with `force` it is lost.
     """
     found = os.stat(source)
     lost = [] if _copy_owner(found, target) else ["its owner or group"]
@@ -44,7 +45,11 @@ def copy(source: str, target: str, *, force: bool = False) -> None:
         )
 
 
-def _copy_owner(found: os.stat_result, target: str) -> bool:
+def by_descriptor() -> bool:
+    return {os.stat, os.chmod, os.utime} <= os.supports_fd
+
+
+def _copy_owner(found: os.stat_result, target: str | int) -> bool:
     own = os.stat(target)
     if (own.st_uid, own.st_gid) == (found.st_uid, found.st_gid):
         return True
@@ -57,7 +62,7 @@ def _copy_owner(found: os.stat_result, target: str) -> bool:
     return True
 
 
-def _copy_extended(source: str, target: str) -> list[str]:
+def _copy_extended(source: str, target: str | int) -> list[str]:
     """Access control lists are among them on Linux. Returns the names of those that are lost."""
     if not hasattr(os, "listxattr"):
         return []
@@ -74,7 +79,7 @@ def _copy_extended(source: str, target: str) -> list[str]:
     return lost
 
 
-def _names(path: str) -> list[str]:
+def _names(path: str | int) -> list[str]:
     try:
         return os.listxattr(path)
     except OSError as error:

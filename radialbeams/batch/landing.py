@@ -75,18 +75,19 @@ def stage(
         with suppress(FileNotFoundError):
             os.unlink(part)  # left by a worker that died
         try:
-            _write_new(data, part, private=like is not None)
-            if like is not None:
-                attributes.copy(like, part, force=force)
+            _write_new(data, part, like, force)
         except (OSError, attributes.AttributesError):
             discard(part)
             raise
 
 
-def _write_new(data: bytes, part: str, *, private: bool) -> None:
-    with open(system.open_new(part, private=private), "wb") as file:
+def _write_new(data: bytes, part: str, like: str | None, force: bool) -> None:
+    with open(system.open_new(part, private=like is not None), "wb") as file:
         file.write(data)
         file.flush()
+        if like is not None:
+            target = file.fileno() if attributes.by_descriptor() else part
+            attributes.copy(like, target, force=force)
         system.sync(file.fileno())
 
 

@@ -6,7 +6,8 @@ import os
 import re
 import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from itertools import chain, islice
 from pathlib import Path
@@ -54,6 +55,8 @@ class Plan:
     in_place: bool = False
     overwrite: bool = False
     format: str | None = None
+    # When the command was given, in nanoseconds since the epoch; None: nobody knows.
+    since: int | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if self.in_place and self.format:
@@ -101,6 +104,7 @@ class Plan:
                 yield Item(path, error=found.error)
                 continue
             if self.in_place:
+                self._check_untouched(path, place)
                 # What a link points to is replaced, so that the link stays one.
                 yield Item(path, place if os.path.islink(path) else path)
                 continue
@@ -108,6 +112,15 @@ class Plan:
             inputs.check(path, out)
             problem = problem_with(out)
             yield Item(path, None if problem else out, problem)
+
+    def _check_untouched(self, path: str, place: str) -> None:
+        """A run that ended while this one started may have turned the files already."""
+        with suppress(OSError):
+            if self.since is not None and os.stat(place).st_ctime_ns > self.since:
+                raise PlanError(
+                    f"{path} changed after this command was started; another run may have turned "
+                    "files here already. Look at them, and run the command again if they need it."
+                )
 
     def found(self, passed: Passed | None = None) -> Iterator[Found]:
         """Each file, as often as it is named; `passed` takes what the folders hold besides."""
@@ -151,9 +164,10 @@ def plan_for(
     in_place: bool = False,
     overwrite: bool = False,
     format: str | None = None,
+    since: int | None = None,
 ) -> Plan:
     """`out` is a file if it has an image's ending and is no folder already."""
-    plan = Plan(tuple(sources), in_place=in_place, overwrite=overwrite, format=format)
+    plan = Plan(tuple(sources), in_place=in_place, overwrite=overwrite, format=format, since=since)
     if out is None:
         return plan
     if in_place:

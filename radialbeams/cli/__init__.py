@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import os
 import sys
+import time
 import warnings
 from typing import Any, NoReturn
 
@@ -24,10 +25,13 @@ __all__ = ["app", "files", "main", "models", "reproduce", "run", "streams", "tra
 WrongUsage: Any = typer.BadParameter.__mro__[1]
 
 
-def main(argv: list[str] | None = None) -> int:
-    """0 done, 1 failed with a sentence on standard error, 2 wrong usage."""
+def main(argv: list[str] | None = None, *, started: int | None = None) -> int:
+    """0 done, 1 failed with a sentence on standard error, 2 wrong usage.
+
+    `started` is when the command was given, in nanoseconds since the epoch.
+    """
     try:
-        code = _exit_code(argv)
+        code = _exit_code(argv, started)
         sys.stdout.flush()
     except BrokenPipeError:
         streams.silence(sys.stdout)
@@ -35,9 +39,9 @@ def main(argv: list[str] | None = None) -> int:
     return code
 
 
-def _exit_code(argv: list[str] | None) -> int:
+def _exit_code(argv: list[str] | None, started: int | None) -> int:
     try:
-        code = app(argv, prog_name="radialbeams", standalone_mode=False)
+        code = app(argv, prog_name="radialbeams", standalone_mode=False, obj=started)
         return code if isinstance(code, int) else 0
     except SystemExit as leave:
         return leave.code if isinstance(leave.code, int) else 1
@@ -64,8 +68,8 @@ def _usage(error: Any) -> int:
     return code
 
 
-def run() -> NoReturn:
+def run(started: int | None = None) -> NoReturn:
     streams.prepare()
     # A warning is for people: the sentence, without the line of code that gave it.
     warnings.showwarning = lambda message, *_: talk(f"radialbeams: {message}")
-    sys.exit(main())
+    sys.exit(main(started=started or time.time_ns()))

@@ -33,6 +33,7 @@ PIPE_SECONDS = 300.0  # for one image and the model
 
 @app.command(epilog=EXIT_CODES)
 def upright(
+    context: typer.Context,
     paths: o.Paths,
     out: o.Out = None,
     in_place: o.InPlace = False,
@@ -71,7 +72,9 @@ def upright(
     _check_report(report)
     name = model or zoo.DEFAULT
     card = batch.thresholds_of(zoo.find(name).card)
-    plan = _plan(paths, out, format_, in_place=in_place, overwrite=overwrite)
+    plan = _plan(
+        paths, out, format_, in_place=in_place, overwrite=overwrite, since=context.find_root().obj
+    )
     job = batch.Job(
         model=name,
         refine=refine,
@@ -221,6 +224,7 @@ def _plan(
     *,
     in_place: bool,
     overwrite: bool,
+    since: int | None,
 ) -> Plan:
     from radialbeams import batch
 
@@ -232,6 +236,7 @@ def _plan(
             in_place=in_place,
             overwrite=overwrite,
             format=name,
+            since=since,
         )
 
 

@@ -155,7 +155,7 @@ def killed_run(case: Case, in_place: bool) -> bool:
     wait_until(running, lambda: False, case.rng.uniform(0, 0.2))
     running.signal(signal.SIGKILL, group=True)
     running.wait()
-    return (home / RUN_FOLDER).exists()
+    return (home / RUN_FOLDER / "journal.jsonl").exists()
 
 
 def plan_outside(case: Case, in_place: bool, outside: Outside) -> None:
