@@ -8,6 +8,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -18,7 +19,8 @@ from onnx import TensorProto, helper, numpy_helper
 from PIL import Image
 
 from radialbeams import zoo
-from radialbeams.batch import system
+from radialbeams.batch import Job, PoolError, system
+from radialbeams.batch.pool import WorkerPool
 from radialbeams.demo import PICTURES
 
 FACES = "ring.lfw"
@@ -266,3 +268,12 @@ def test_upright_and_angle_work_without_posix(tmp_path: Path) -> None:
     assert sorted(path.name for path in (tmp_path / "place").iterdir()) == [
         "0.png", "1.png", "2.png"
     ]  # fmt: skip
+
+
+def test_a_limit_on_threads_is_told_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(threading.Thread, "start", refuse)
+    with pytest.raises(PoolError, match="allows no more threads or processes"):
+        WorkerPool(Job("ring.coil100"), 1)

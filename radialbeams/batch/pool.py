@@ -8,7 +8,7 @@ import sys
 from collections import deque
 from collections.abc import Iterable, Iterator
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, astuple
 from pathlib import Path
 from queue import Empty, SimpleQueue
@@ -55,7 +55,8 @@ class WorkerPool:
         self.ahead = AHEAD * workers
         self._job, self._lock = job, lock
         self._threads = ThreadPoolExecutor(workers)  # each waits for one process
-        self._watchdog = system.Watchdog()
+        with _threads_in_words():
+            self._watchdog = system.Watchdog()
         self._free: SimpleQueue[_Process] = SimpleQueue()
         self._all: list[_Process] = []
         self._closed = False
@@ -79,7 +80,8 @@ class WorkerPool:
         """The batches come with their numbers in the whole plan."""
         begun: deque[Future[list[Outcome]]] = deque()
         for number, batch in batches:
-            begun.append(self._threads.submit(self._outcomes, number, batch))
+            with _threads_in_words():
+                begun.append(self._threads.submit(self._outcomes, number, batch))
             if len(begun) == self.ahead:
                 yield begun.popleft().result()
         while begun:
@@ -128,6 +130,18 @@ class WorkerPool:
         if self._closed:  # meanwhile
             process.kill()
         return process
+
+
+@contextmanager
+def _threads_in_words() -> Iterator[None]:
+    """Python reports a limit of the system as a RuntimeError."""
+    try:
+        yield
+    except RuntimeError as error:
+        raise PoolError(
+            "The system allows no more threads or processes for this user. Raise the limit "
+            "(ulimit -u), or ask for fewer --workers."
+        ) from error
 
 
 def _environment() -> dict[str, str]:

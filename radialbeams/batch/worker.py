@@ -20,7 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from radialbeams import images
+from radialbeams import images, zoo
 from radialbeams.batch import system
 from radialbeams.batch.attributes import AttributesError, check_links
 from radialbeams.batch.job import Job, Outcome, lost, made, outcome_of, refusal, thumbnail
@@ -174,6 +174,8 @@ def main() -> None:
             order = json.loads(line)
             outcomes = worker.batch([Item(*item) for item in order["items"]], order["thumbnails"])
             say({"outcomes": [asdict(outcome) for outcome in outcomes]})
+    except zoo.DamagedModel as error:  # its outputs show it, and another worker would do no better
+        say({"broken": str(error)})
     except BrokenPipeError:
         os._exit(1)  # the parent is gone
 
