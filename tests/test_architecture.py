@@ -54,7 +54,7 @@ LIGHT = set(ARROWS) - {"training", "nn", "front", "reproduce"}
 # Inside nn every part may use angles, and bic alone wires them.
 NN_SIDEWAYS = {
     "bic": {"angles", "beams", "context", "decoder", "encoder", "ring", "stored"},
-    "architectures": {"bic", "convolutional"},  # its rows
+    "architectures": {"bic", "convolutional", "stored"},  # its rows, and how values are shown
     "convolutional": {"angles", "ring", "stored"},  # whose posterior it ends in
     "pretrained": {"architectures", "stored"},  # which build, from files
 }

@@ -157,7 +157,7 @@ def test_a_warning_is_shown_on_one_line(
 ) -> None:
     import warnings
 
-    def warn() -> int:
+    def warn(*, started: int) -> int:
         warnings.warn(HOSTILE, stacklevel=1)
         return 0
 

@@ -12,6 +12,7 @@ from typing import Any, Literal
 
 from radialbeams.nn.bic import BIC, BICConfig, RingBIC
 from radialbeams.nn.convolutional import Convolutional, ConvolutionalConfig
+from radialbeams.nn.stored import short
 
 Config = BICConfig | ConvolutionalConfig
 Network = BIC | RingBIC | Convolutional
@@ -58,9 +59,9 @@ def architecture(config: Config | Mapping[str, Any]) -> Architecture:
     values = config if isinstance(config, Mapping) else config.to_dict()
     # The paper's network and the ring share a configuration, in which the decoder tells them apart.
     name = values.get("architecture", values.get("decoder", "lstm"))
-    if name not in ARCHITECTURES:
+    if not isinstance(name, str) or name not in ARCHITECTURES:
         raise ValueError(
-            f"A model's architecture is one of {', '.join(ARCHITECTURES)}; got {name!r}."
+            f"A model's architecture is one of {', '.join(ARCHITECTURES)}; got {short(name)}."
         )
     return ARCHITECTURES[name]
 
