@@ -133,7 +133,11 @@ def racing(case: Case, in_place: bool, outside: Outside) -> None:
     running = case.command.start(*_words(in_place), cwd=case.folder)
     end = time.monotonic() + 10
     while running.is_running and time.monotonic() < end:
-        for part in home.glob("*/.*"):
+        try:
+            parts = list(home.glob("*/.*"))
+        except FileNotFoundError:  # a folder vanished meanwhile
+            continue
+        for part in parts:
             draft = home / ".planted"
             try:
                 draft.symlink_to(outside.victim)
