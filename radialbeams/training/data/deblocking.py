@@ -2,7 +2,7 @@
 
 The blocks of a stored photo lie along its upright axes and turn with its content, so a network can
 read the angle off them. Compressing the image again at shifted grids moves the blocks about, and
-the average of all shifts has none (cycle spinning).
+their average keeps hardly any of the grid (cycle spinning).
 """
 
 from __future__ import annotations
