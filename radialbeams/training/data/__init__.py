@@ -2,16 +2,15 @@
 
 from radialbeams.training.data.sets import (
     FOLDER_SIZE,
-    SOURCES,
     SPLITS,
     SPLITS_BY,
     DataNotFound,
     ImageSet,
-    Source,
     in_test,
     load,
     place_of,
 )
+from radialbeams.training.data.sources import SOURCES, Source
 
 __all__ = [
     "FOLDER_SIZE",

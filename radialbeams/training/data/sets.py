@@ -26,19 +26,6 @@ from radialbeams.training.data.decoding import decode
 from radialbeams.training.data.members import Entry
 from radialbeams.training.data.sources import SOURCES, Source, read_folder
 
-__all__ = [
-    "FOLDER_SIZE",
-    "SOURCES",
-    "SPLITS",
-    "SPLITS_BY",
-    "DataNotFound",
-    "ImageSet",
-    "Source",
-    "in_test",
-    "load",
-    "place_of",
-]
-
 SPLITS = ("train", "test", "all")
 SPLITS_BY = ("default", "object")
 OBJECTS_KNOWN = ("coil100", "si-score-rotation", "imagenet-cutouts")
