@@ -19,6 +19,7 @@ from probe import damage, decoding
 from radialbeams.images import (
     ImageError,
     Picture,
+    content_of,
     encode,
     read,
     read_small,
@@ -731,3 +732,19 @@ def test_how_bright_a_png_means_its_numbers_is_kept() -> None:
     again.load()
     assert again.info["gamma"] == 1.0
     assert again.info["chromaticity"] == pytest.approx([x / 1e5 for x in range(31_000, 31_008)])
+
+
+def test_reading_an_open_file_makes_room_for_its_own_bytes_only() -> None:
+    """Asked for more, Python would allocate the largest file that the limits allow."""
+
+    class Counting(io.BytesIO):
+        asked = 0
+
+        def read(self, size: int | None = -1, /) -> bytes:
+            self.asked = max(self.asked, -1 if size is None else size)
+            return super().read(size)
+
+    file = Counting(b"0123456789")
+    file.seek(4)
+    assert content_of(file) == b"0123456789"
+    assert file.asked == 11  # one more than there are, to see whether it grew

@@ -129,9 +129,13 @@ def _stream(source: Any, limits: Limits) -> Any:
 
 def content_of(file: Any, limits: Limits = DEFAULT) -> bytes:
     """The bytes of an open file from its start; a pipe is read from where it is."""
+    most = limits.file_size + 1
     if hasattr(file, "seekable") and file.seekable():
+        # Python makes room for as many bytes as are asked for, so only the file's own are.
+        file.seek(0, SEEK_END)
+        most = min(most, file.tell() + 1)
         file.seek(0)
-    content = file.read(limits.file_size + 1)
+    content = file.read(most)
     if isinstance(content, str):
         raise ImageError('The file was opened as text. Open it with open(path, "rb").')
     budget.check_file(len(content), limits)
