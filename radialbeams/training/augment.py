@@ -13,7 +13,7 @@ import torch
 from torch import Tensor
 
 from radialbeams.nn.rotation import REACH
-from radialbeams.training.jpeg import resaved
+from radialbeams.training.jpeg import resaved_at_scales
 
 # Which uniform number of a view decides what.
 MIRRORED, ZOOMED, LONGER, AXIS, DIRECTION, REACHED, BLURRED, SOFTNESS, GRAYED, GAMMA = range(10)
@@ -96,7 +96,7 @@ class Augmentation:
     def _saved(self, views: Tensor, uniform: Tensor) -> Tensor:
         quality = LOWEST_QUALITY + (HIGHEST_QUALITY - LOWEST_QUALITY) * uniform[:, QUALITY]
         chosen = (uniform[:, SAVED] < self.jpeg)[:, None, None, None]
-        return torch.where(chosen, resaved(views, quality), views)
+        return torch.where(chosen, resaved_at_scales(views, quality), views)
 
     def _filled(self, views: Tensor, uniform: Tensor) -> Tensor:
         """Up to two corners cut off by lines at random places, so that none tells the angle."""

@@ -1,7 +1,7 @@
 """What a save as JPEG leaves of views, without a file: 8 × 8 cosines, rounded in YCbCr.
 
-On a GPU and inside a captured step, for training. Chroma is kept at full resolution, and there is
-no entropy coding, which changes no pixel.
+On a GPU and inside a captured step, for training. Chroma is halved, as nearly every encoder does,
+and there is no entropy coding, which changes no pixel.
 """
 
 from __future__ import annotations
@@ -14,8 +14,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 SIDE = 8  # pixels of a block
-# The luminance steps that the standard suggests (Annex K), from coarse waves to fine ones; chroma
-# is coarser, and one table of its own would not teach a network more.
+# The steps that the standard suggests (Annex K), from coarse waves to fine ones, for luminance.
 STEPS = (
     *(16, 11, 10, 16, 24, 40, 51, 61),
     *(12, 12, 14, 19, 26, 58, 60, 55),
@@ -26,6 +25,8 @@ STEPS = (
     *(49, 64, 78, 87, 103, 121, 120, 101),
     *(72, 92, 95, 98, 112, 100, 103, 99),
 )
+# For chroma; all others are 99.
+CHROMA_STEPS = ((17, 18, 24, 47), (18, 21, 26, 66), (24, 26, 56, 99), (47, 66, 99, 99))
 TO_YCBCR = (
     (0.299, 0.587, 0.114),
     (-0.168736, -0.331264, 0.5),
@@ -33,24 +34,57 @@ TO_YCBCR = (
 )
 
 
+# Files are larger or smaller than the views made of them, so their blocks come in any size.
+SCALES = (2.0, 1.5, 1.0, 0.75)
+
+
+def resaved_at_scales(views: Tensor, quality: Tensor) -> Tensor:
+    """As `resaved`, a part of the batch at each of SCALES: blocks of 4 to 11 pixels of the view."""
+    parts = zip(views.tensor_split(len(SCALES)), quality.tensor_split(len(SCALES)), strict=True)
+    return torch.cat([_resaved_at(scale, *part) for scale, part in zip(SCALES, parts, strict=True)])
+
+
+def _resaved_at(scale: float, views: Tensor, quality: Tensor) -> Tensor:
+    size = views.shape[-1]
+    stored = round(scale * size)
+    if stored == size:
+        return resaved(views, quality)
+    file = _resized(views, stored).clamp(0, 1)
+    return _resized(resaved(file, quality), size).clamp(0, 1)
+
+
+def _resized(views: Tensor, size: int) -> Tensor:
+    return F.interpolate(views, (size, size), mode="bilinear", antialias=True)
+
+
 def resaved(views: Tensor, quality: Tensor) -> Tensor:
     """(N, C, S, S) in [0, 1] and qualities (N,) in [1, 100] → the views with JPEG's rounding."""
-    cosines, steps, colours, back = _tables(views.device)
     size = views.shape[-1]
-    padded = F.pad(views, (0, -size % SIDE, 0, -size % SIDE), mode="replicate")
-    if views.shape[1] == 3:
-        padded = torch.einsum("dc,nchw->ndhw", colours, padded)
-    count, channels, width = padded.shape[:3]
-    blocks = padded.reshape(count, channels, width // SIDE, SIDE, width // SIDE, SIDE)
+    border = -size % (2 * SIDE)  # blocks of the halved chroma
+    padded = F.pad(views, (0, border, 0, border), mode="replicate")
+    if views.shape[1] == 1:
+        steps = _tables(views.device)[1]
+        return _rounded(padded, quality, steps)[..., :size, :size].clamp(0, 1)
+    _, steps, chroma_steps, colours, back = _tables(views.device)
+    padded = torch.einsum("dc,nchw->ndhw", colours, padded)
+    light = _rounded(padded[:, :1], quality, steps)
+    chroma = _rounded(F.avg_pool2d(padded[:, 1:], 2), quality, chroma_steps)
+    chroma = F.interpolate(chroma, scale_factor=2.0, mode="bilinear")
+    made = torch.cat((light, chroma), 1)[..., :size, :size]
+    return torch.einsum("dc,nchw->ndhw", back, made).clamp(0, 1)
+
+
+def _rounded(planes: Tensor, quality: Tensor, steps: Tensor) -> Tensor:
+    """(N, C, H, H), H a multiple of 8: the cosines of each block rounded to the quality's steps."""
+    cosines = _tables(planes.device)[0]
+    count, channels, width = planes.shape[:3]
+    blocks = planes.reshape(count, channels, width // SIDE, SIDE, width // SIDE, SIDE)
     waves = torch.einsum("ui,ncribj,vj->ncrubv", cosines, blocks * 255, cosines)
     step = steps[:, None] * _scale(quality)[:, None, None, None, None, None]  # (N, 1, 1, 8, 1, 8)
     step = step.round().clamp(min=1)
     waves = (waves / step).round() * step
     blocks = torch.einsum("ui,ncrubv,vj->ncribj", cosines, waves, cosines) / 255
-    made = blocks.flatten(4, 5).flatten(2, 3)[..., :size, :size]
-    if views.shape[1] == 3:
-        made = torch.einsum("dc,nchw->ndhw", back, made)
-    return made.clamp(0, 1)
+    return blocks.flatten(4, 5).flatten(2, 3)
 
 
 def _scale(quality: Tensor) -> Tensor:
@@ -59,12 +93,15 @@ def _scale(quality: Tensor) -> Tensor:
 
 
 @cache
-def _tables(device: torch.device) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-    """The cosines (8, 8) by frequency and pixel, the steps (8, 8), colours (3, 3) and back."""
+def _tables(device: torch.device) -> tuple[Tensor, ...]:
+    """Cosines by frequency and pixel, steps of luminance and of chroma (8, 8 each); colours (3, 3)
+    and back."""
     place = torch.arange(SIDE)
     cosines = torch.cos(math.pi * (2 * place + 1) * place[:, None] / (2 * SIDE)) / 2
     cosines[0] /= math.sqrt(2)
     steps = torch.tensor(STEPS, dtype=torch.float32).reshape(SIDE, SIDE)
+    chroma = torch.full((SIDE, SIDE), 99.0)
+    chroma[:4, :4] = torch.tensor(CHROMA_STEPS)
     colours = torch.tensor(TO_YCBCR)
-    tables = cosines, steps, colours, torch.linalg.inv(colours)
-    return tuple(table.to(device) for table in tables)  # type: ignore[return-value]
+    tables = cosines, steps, chroma, colours, torch.linalg.inv(colours)
+    return tuple(table.to(device) for table in tables)

@@ -88,7 +88,7 @@ def build(
     folder.mkdir(parents=True, exist_ok=True)
     for number, start in enumerate(range(0, len(entries), PART)):
         name = f"{folder_name(place)}-{number:04d}"
-        if not _index_path(folder, name).exists():
+        if not holds(folder, name):
             chosen = _ready(place, entries[start : start + PART], sizes, size, deblock)
             _write_part(folder, name, place, chosen, size, channels, every, group)
         yield name, read_index(folder, name)
@@ -160,14 +160,36 @@ def _write_part(
 ) -> None:
     pixels, problems = decode(place, entries, size, channels)
     kept = [entry for row, entry in enumerate(entries) if row not in problems]
+    write_part(
+        folder,
+        name,
+        pixels,
+        [entry.key for entry in kept],
+        [entry.group if group is None else group for entry in kept],
+        every=every,
+        problems={entries[row].path: problem for row, problem in problems.items()},
+    )
+
+
+def write_part(
+    folder: Path,
+    name: str,
+    pixels: NDArray[np.uint8],
+    keys: Sequence[str],
+    groups: Sequence[str],
+    *,
+    every: int,
+    problems: dict[str, str],
+) -> None:
+    """Pixels (N, C, W, W) and their index, which is written last."""
     path = _bytes_path(folder, name)
     write_whole(path, pixels.tofile)
     index = Index(
-        (len(kept), channels, size, size),
-        tuple(entry.key for entry in kept),
-        tuple(entry.group if group is None else group for entry in kept),
-        tuple(held_out(entry.key, every) for entry in kept),
-        {entries[row].path: problem for row, problem in problems.items()},
+        tuple(pixels.shape),
+        tuple(keys),
+        tuple(groups),
+        tuple(held_out(key, every) for key in keys),
+        problems,
         sha256(path),
     )
     text = json.dumps(asdict(index))
@@ -206,6 +228,10 @@ def read(folder: Path, name: str, *, split: str = "all", limit: int | None = Non
         for field in ("keys", "groups")
     )
     return ImageSet(name, torch.from_numpy(images), keys, groups)
+
+
+def holds(folder: Path, name: str) -> bool:
+    return _index_path(folder, name).exists()
 
 
 def part_names(folder: Path) -> list[str]:

@@ -34,9 +34,9 @@ def blockiness(image: Image.Image) -> float:
 
 
 def test_the_block_grid_disappears() -> None:
-    image = stored(smooth())
+    image = stored(smooth(256))
     assert blockiness(image) > 1.5  # else this test would show nothing
-    assert blockiness(deblocked(image)) == pytest.approx(1.0, abs=0.1)
+    assert blockiness(deblocked(image)) == pytest.approx(1.0, abs=0.03)
 
 
 def test_the_picture_stays() -> None:

@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageFont
 
+from radialbeams.training.data import cache
 from radialbeams.training.data.documents import Material, render
 from radialbeams.training.data.documents.pool import (
     DOCUMENT,
@@ -18,6 +19,7 @@ from radialbeams.training.data.documents.pool import (
     fill,
     open_pool,
 )
+from radialbeams.training.data.documents.squares import write_squares
 
 
 @pytest.fixture(scope="module")
@@ -112,3 +114,16 @@ def test_a_folder_without_material_is_refused(material: Material, tmp_path: Path
     shutil.copytree(material.folder / "texts", tmp_path / "texts")
     with pytest.raises(ValueError, match=r"tools/documents/material\.py"):
         Material(tmp_path)
+
+
+def test_pages_become_a_part_of_a_cache_without_those_that_have_no_up(
+    material: Material, tmp_path: Path
+) -> None:
+    numbers = range(40)
+    write_squares(material, tmp_path, "pages", numbers, size=32, every=5, seed=3)
+    held = cache.read(tmp_path, "photos")
+    expected = [n for n in numbers if render(material, 3, n).has_up]
+    assert 0 < len(expected) < len(numbers)
+    assert held.keys == tuple(f"page-3-{n}" for n in expected)
+    assert held.images.shape == (len(expected), 3, 32, 32)
+    assert len(cache.read(tmp_path, "photos", split="test").keys) < len(expected) / 2
