@@ -14,22 +14,42 @@ from torch import Tensor, nn
 
 LEAK = 0.3
 
-Hub = Literal["mean", "sum", "dead"]
-# What the hub hears of the beams: their mean; their sum, as the text has it, which is |B| times
-# as large and lets activations explode; nothing, as in the authors' code, so that it stays 0.
-HUBS: tuple[Hub, ...] = ("mean", "sum", "dead")
+Hub = Literal["mean", "sum", "dead", "held-mean", "held-sum", "authors"]
+# How beams and hub exchange messages. The first three send the hub to the rim in every layer, and
+# differ in what the hub receives: the beams' mean; their sum, which is |B| times as large and lets
+# activations explode; nothing, so that it stays 0. The paper's text sends beams to the hub only
+# and adds the hub at the end ("held back"). "authors" is the graph of the authors' code.
+HUBS: tuple[Hub, ...] = ("mean", "sum", "dead", "held-mean", "held-sum", "authors")
 
 
 def wheel(num_beams: int, hub: Hub) -> Tensor:
-    """The adjacency A, (|B| + 1, |B| + 1): row v holds the weights of what node v hears."""
+    """The adjacency A, (|B| + 1, |B| + 1): row v holds the weights of the messages to node v."""
     if hub not in HUBS:
         raise ValueError(f"hub must be one of {', '.join(HUBS)}; got {hub!r}.")
     # Differs from the paper: it prints |B| × |B| for |B| + 1 nodes, and sums at the hub.
     adjacency = torch.zeros(num_beams + 1, num_beams + 1)
     beams = torch.arange(num_beams)
-    adjacency[beams, (beams + 1) % num_beams] = 1  # each beam hears the next one …
-    adjacency[beams, num_beams] = 1  # … and the hub
-    adjacency[num_beams, beams] = {"mean": 1 / num_beams, "sum": 1.0, "dead": 0.0}[hub]
+    if hub == "authors":
+        return _with_a_seam(adjacency)
+    adjacency[beams, (beams + 1) % num_beams] = 1  # from the next beam …
+    if hub in ("mean", "sum", "dead"):
+        adjacency[beams, num_beams] = 1  # … and from the hub
+    if hub in ("mean", "held-mean"):
+        adjacency[num_beams, beams] = 1 / num_beams
+    elif hub in ("sum", "held-sum"):
+        adjacency[num_beams, beams] = 1
+    return adjacency
+
+
+def _with_a_seam(adjacency: Tensor) -> Tensor:
+    """The rim runs the other way round and has a seam: the first and the last beam hear both of
+    their neighbours and not the hub, and nothing reaches the hub."""
+    last = len(adjacency) - 2
+    inner = torch.arange(1, last)
+    adjacency[inner, inner - 1] = 1
+    adjacency[inner, last + 1] = 1
+    adjacency[0, [1, last]] = 1
+    adjacency[last, [last - 1, 0]] = 1
     return adjacency
 
 
@@ -45,9 +65,12 @@ class WheelContext(nn.Module):
         self.layers = nn.ModuleList(nn.Linear(latent, latent, bias=False) for _ in range(layers))
 
     def forward(self, embeddings: Tensor) -> Tensor:
-        nodes = F.pad(embeddings, (0, 0, 0, 1))  # (N, |B|+1, L): the hub knows nothing yet
+        rim, hub = self.messages(embeddings)
+        return embeddings + rim + hub
+
+    def messages(self, embeddings: Tensor) -> tuple[Tensor, Tensor]:
+        """What the graph layers leave at the rim, (N, |B|, L), and at the hub, (N, 1, L)."""
+        nodes = F.pad(embeddings, (0, 0, 0, 1))  # (N, |B|+1, L): the hub begins with 0
         for weight in self.layers:
             nodes = F.leaky_relu(weight(self.edges @ nodes), LEAK)  # λ·A·f(B)·W
-        rim, hub = nodes[:, :-1], nodes[:, -1:]
-        # The hub's global context is held back until here, against over-smoothing.
-        return embeddings + rim + hub
+        return nodes[:, :-1], nodes[:, -1:]

@@ -8,7 +8,9 @@ from torch import Tensor, nn
 
 from radialbeams.nn.context import HUBS, Hub, WheelContext, wheel
 
-hubs = pytest.mark.parametrize("hub", HUBS)
+# The authors' graph has a seam, so it alone does not commute with rolls.
+CIRCULAR = tuple(hub for hub in HUBS if hub != "authors")
+hubs = pytest.mark.parametrize("hub", CIRCULAR)
 
 
 def context(hub: Hub, num_beams: int = 8, latent: int = 16, layers: int = 3) -> WheelContext:
@@ -49,8 +51,35 @@ def test_the_wheel_of_four_beams(hub: Hub, heard_by_the_hub: list[float]) -> Non
     ]
 
 
+@pytest.mark.parametrize(("hub", "weight"), [("held-mean", 0.25), ("held-sum", 1.0)])
+def test_the_wheel_of_the_text_sends_beams_to_the_hub_only(hub: Hub, weight: float) -> None:
+    assert wheel(4, hub).tolist() == [
+        [0, 1, 0, 0, 0],
+        [0, 0, 1, 0, 0],
+        [0, 0, 0, 1, 0],
+        [1, 0, 0, 0, 0],
+        [weight, weight, weight, weight, 0],
+    ]
+
+
+def test_the_authors_wheel_has_a_seam_and_a_dead_hub() -> None:
+    assert wheel(5, "authors").tolist() == [
+        [0, 1, 0, 0, 1, 0],
+        [1, 0, 0, 0, 0, 1],
+        [0, 1, 0, 0, 0, 1],
+        [0, 0, 1, 0, 0, 1],
+        [1, 0, 0, 1, 0, 0],
+        [0, 0, 0, 0, 0, 0],
+    ]
+
+
+def test_the_authors_wheel_does_not_commute_with_rolls() -> None:
+    network, inputs = context("authors"), embeddings()
+    assert (network(inputs.roll(1, 1)) - network(inputs).roll(1, 1)).abs().max() > 0.01
+
+
 def test_an_unknown_hub_is_refused_with_the_known_ones() -> None:
-    with pytest.raises(ValueError, match=r"^hub must be one of mean, sum, dead; got 'max'\.$"):
+    with pytest.raises(ValueError, match=r"^hub must be one of mean, sum, dead, .*; got 'max'\.$"):
         wheel(4, "max")  # type: ignore[arg-type]
 
 
@@ -90,13 +119,38 @@ def test_through_a_hub_every_beam_hears_every_beam(hub: Hub, layers: int) -> Non
     assert heard(context(hub, layers=layers), 2) == list(range(8))
 
 
+def rim_depends_on(network: WheelContext, beam: int) -> list[int]:
+    """The beams that the rim's state of one beam depends on before the hub is added."""
+    inputs = embeddings().requires_grad_()
+    network.messages(inputs)[0][:, beam].square().sum().backward()
+    assert inputs.grad is not None
+    return inputs.grad.abs().sum(dim=(0, 2)).nonzero().flatten().tolist()
+
+
+@pytest.mark.parametrize("layers", [1, 2, 3])
+@pytest.mark.parametrize("hub", ["mean", "sum", "held-mean", "held-sum"])
+def test_the_hub_reaches_the_rim_from_the_second_layer_on_unless_it_is_held_back(
+    hub: Hub, layers: int
+) -> None:
+    found = rim_depends_on(context(hub, layers=layers), 2)
+    if layers == 1 or hub.startswith("held"):
+        assert found == [2 + layers]
+    else:
+        assert found == list(range(8))
+
+
+@pytest.mark.parametrize("hub", ["held-mean", "held-sum"])
+def test_a_hub_that_is_held_back_still_reaches_every_beam_at_the_end(hub: Hub) -> None:
+    assert heard(context(hub), 2) == list(range(8))
+
+
 @hubs
 @pytest.mark.parametrize("num_beams", [8, 32])
 def test_one_layer_by_hand(hub: Hub, num_beams: int) -> None:
     """Equal beams of 1 and W = 1: the rim hears λ, the hub λ, λ·|B| or nothing."""
     network = WheelContext(num_beams, 4, 1, 0.5, hub)
     nn.init.eye_(network.layers[0].weight)  # type: ignore[arg-type]
-    expected = 1 + 0.5 + 0.5 * {"mean": 1, "sum": num_beams, "dead": 0}[hub]
+    expected = 1 + 0.5 + 0.5 * {"mean": 1, "sum": num_beams, "dead": 0}[hub.removeprefix("held-")]
     result = network(torch.ones(1, num_beams, 4))
     torch.testing.assert_close(result, torch.full_like(result, expected))
 
