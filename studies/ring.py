@@ -191,8 +191,8 @@ class ResNetFit(Fit):
     def build(self) -> Network:
         return cast(Network, ResNet18(self.outputs))
 
-    def _finish(self) -> dict[str, Any]:
-        return {}
+    def _finish(self) -> None:  # type: ignore[override]
+        return None
 
 
 class ResNet360Fit(ResNetFit):

@@ -1,24 +1,22 @@
 """The table of architectures: what is built from a configuration, and what its outputs mean.
 
-A row is all that training, export, evaluation and use need to know of a network. The light side
-of the package holds the last column again, in `zoo.READINGS`, since it imports no torch.
+A row is all that training, export, evaluation and use need to know of a network. What the light
+side needs of it is written onto the card.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
+from radialbeams.cards import NetworkCard, Reading
 from radialbeams.nn.bic import BIC, BICConfig, RingBIC
 from radialbeams.nn.convolutional import Convolutional, ConvolutionalConfig
-from radialbeams.nn.stored import short
+from radialbeams.stored import short
 
 Config = BICConfig | ConvolutionalConfig
 Network = BIC | RingBIC | Convolutional
-
-# One unit vector and the circle loss, or a posterior over the circle and the ring's loss.
-Reading = Literal["unit", "posterior"]
 
 
 @dataclass(frozen=True)
@@ -56,6 +54,10 @@ ARCHITECTURES: dict[str, Architecture] = {
 
 def architecture(config: Config | Mapping[str, Any]) -> Architecture:
     """The row of a configuration, or of the dictionary that a card or a recipe has for it."""
+    return ARCHITECTURES[architecture_name(config)]
+
+
+def architecture_name(config: Config | Mapping[str, Any]) -> str:
     values = config if isinstance(config, Mapping) else config.to_dict()
     # The paper's network and the ring share a configuration, in which the decoder tells them apart.
     name = values.get("architecture", values.get("decoder", "lstm"))
@@ -63,7 +65,7 @@ def architecture(config: Config | Mapping[str, Any]) -> Architecture:
         raise ValueError(
             f"A model's architecture is one of {', '.join(ARCHITECTURES)}; got {short(name)}."
         )
-    return ARCHITECTURES[name]
+    return name
 
 
 def with_beams(config: Config) -> BICConfig:
@@ -77,6 +79,13 @@ def with_beams(config: Config) -> BICConfig:
 
 def parse_config(values: Mapping[str, Any]) -> Config:
     return architecture(values).parse(values)
+
+
+def network_card(config: Config) -> NetworkCard:
+    """What the light side needs to know to run the exported network."""
+    name = architecture_name(config)
+    sizes = (config.view_size, config.channels, config.num_bins)
+    return NetworkCard(name, ARCHITECTURES[name].reading, *sizes)
 
 
 def build(config: Config) -> Network:

@@ -14,7 +14,7 @@ from radialbeams.nn.context import HUBS, Hub, WheelContext
 from radialbeams.nn.decoder import LSTMDecoder
 from radialbeams.nn.encoder import LEAK, SHORTEST_BEAM, BeamEncoder
 from radialbeams.nn.ring import HEADS, Ring, answer, posterior
-from radialbeams.nn.stored import check_fields
+from radialbeams.stored import check_fields
 
 Sampler = Literal["bresenham", "polar"]
 Decoder = Literal["lstm", "ring"]
@@ -110,7 +110,9 @@ class BICConfig:
         return cls(**plain)
 
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        """As JSON has it, which knows no tuples."""
+        values = asdict(self)
+        return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
 
 
 _LEAST = {

@@ -22,13 +22,14 @@ from typing import Any
 
 import torch
 
+from radialbeams.cards import Evaluation
 from radialbeams.files import claimed, write_whole
 from radialbeams.nn.architectures import Network, build
 from radialbeams.reproduce.records import write_record
 from radialbeams.reproduce.settings import Settings
 from radialbeams.training.data import ImageSet
 from radialbeams.training.data import load as load_images
-from radialbeams.training.evaluate import Evaluation, evaluate, predict_with
+from radialbeams.training.evaluate import evaluate, predict_with
 from radialbeams.training.fit import Fit, Progress
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.views import GROUPS

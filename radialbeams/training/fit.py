@@ -14,7 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -23,17 +23,26 @@ import numpy as np
 import torch
 from safetensors.torch import load_file
 
+from radialbeams.cards import Card, DataCard, Evaluation, TrainingCard, ViewProtocol, WeightsOrigin
 from radialbeams.nn.architectures import Network, build
 from radialbeams.nn.convolutional import Convolutional, load_encoder
-from radialbeams.nn.stored import read_object
+from radialbeams.stored import read_object
 from radialbeams.training.augment import COLUMNS
 from radialbeams.training.checkpoint import Position, read_checkpoint, write_checkpoint
 from radialbeams.training.data import ImageSet
-from radialbeams.training.evaluate import Evaluation, evaluate, predict_with
+from radialbeams.training.evaluate import evaluate, predict_with
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.step import Batch, Losses, Step, make_step
 from radialbeams.training.views import Group, Views, draw_angles, draws, make_views
-from radialbeams.training.weights import load_model, save_model, sha256, write_card, write_whole
+from radialbeams.training.weights import (
+    load_model,
+    new_card,
+    origin_of,
+    save_model,
+    sha256,
+    write_json,
+    write_whole,
+)
 
 WARM_UP = 0.1  # of a one-cycle run
 AVERAGE_EVERY = 10  # steps; rarely enough to cost nothing
@@ -116,6 +125,7 @@ class Fit:
         self.minutes = minutes
         # STEM of the weights to begin with, or the file of a pretrained encoder's.
         self.start = start
+        self.started_from: WeightsOrigin | None = None
         self.compiled = compiled  # by torch.compile
         self.fused = fused  # by kernels of our own, for the convolutional network
         self.tuned = tuned  # cuDNN tries its algorithms and takes the fastest
@@ -149,7 +159,7 @@ class Fit:
 
     # --- the loop ---
 
-    def run(self, on_progress: Callable[[Progress], None] | None = None) -> dict[str, Any]:
+    def run(self, on_progress: Callable[[Progress], None] | None = None) -> Card:
         """Trains to the end, writes weights and card, and returns the card."""
         with _interrupt_noted() as interrupted, _tuned(self.tuned):
             self._train(on_progress, interrupted)
@@ -305,7 +315,7 @@ class Fit:
                 f"{self.start} holds another network than the recipe's. Take its config as the "
                 "recipe's model, or begin without it."
             )
-        self.started_from = {"name": card["name"], "sha256": card["sha256"]["safetensors"]}
+        self.started_from = origin_of(card)
         model.load_state_dict(earlier.state_dict())
         return model
 
@@ -316,7 +326,7 @@ class Fit:
                 "Give RUN/model of an earlier run, or begin without it."
             )
         load_encoder(model, load_file(path))
-        self.started_from = {"name": path.stem, "sha256": sha256(path)}
+        self.started_from = WeightsOrigin(path.stem, sha256(path))
         return model
 
     def averaged(self) -> Network:
@@ -363,7 +373,7 @@ class Fit:
         recipe = self.folder / "recipe.json"
         mine = json.loads(json.dumps(self.recipe.to_dict()))
         if not recipe.exists():
-            write_card(recipe, mine)
+            write_json(recipe, mine)
         elif (theirs := _completed(read_object(recipe, "a recipe"))) != mine:
             differing = sorted(k for k in mine | theirs if mine.get(k) != theirs.get(k))
             raise ValueError(
@@ -414,26 +424,22 @@ class Fit:
             seconds_left=self.at.seconds * (1 - done) / max(done, 1e-9),
         )
 
-    def _finish(self) -> dict[str, Any]:
-        card = {
-            "name": self.folder.name,
-            "data": {"name": self.images.name, "training_images": len(self.images)},
-            "protocol": {
-                "name": self.recipe.protocol,
-                "parent_size": self.recipe.parent_size,
-                "padding": self.recipe.padding,
-                **({} if self.recipe.sigma is None else {"sigma": self.recipe.sigma}),
-            },
-            "training": {
-                **self.recipe.to_dict(),
-                **({} if self.minutes is None else {"minutes": self.minutes}),
-                **({} if self.start is None else {"start": self.started_from}),
-                "steps_done": self.at.step,
-                "seconds": round(self.at.seconds, 1),
-                "hardware": self.device.type,
-            },
-        }
-        return save_model(self.folder / "model", self.averaged().cpu(), card)
+    def _finish(self) -> Card:
+        recipe, model = self.recipe, self.averaged().cpu()
+        protocol = ViewProtocol(recipe.protocol, recipe.parent_size, recipe.padding, recipe.sigma)
+        card = replace(
+            new_card(model, protocol, self.folder.name),
+            data=DataCard(self.images.name, len(self.images), split_by=recipe.split_by),
+            training=TrainingCard(
+                recipe.to_dict(),
+                minutes=self.minutes,
+                start=self.started_from,
+                steps_done=self.at.step,
+                seconds=round(self.at.seconds, 1),
+                hardware=self.device.type,
+            ),
+        )
+        return save_model(self.folder / "model", model, card)
 
     def _check_images(self) -> None:
         channels, width = self.images.images.shape[1], self.images.images.shape[-1]

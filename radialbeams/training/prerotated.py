@@ -9,10 +9,11 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from radialbeams.cards import Evaluation
 from radialbeams.nn.angles import angular_error
 from radialbeams.nn.architectures import Network
 from radialbeams.training.data import ImageSet
-from radialbeams.training.evaluate import Evaluation, predict_with, summarise
+from radialbeams.training.evaluate import predict_with, summarise
 from radialbeams.training.fit import Fit
 from radialbeams.training.step import Batch
 from radialbeams.training.views import PaperViews, Views, as_floats

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
+from radialbeams.cards import Card
 from radialbeams.nn.architectures import Config, architecture, parse_config
 from radialbeams.nn.prior import PRIOR_MODES, PriorMode
 from radialbeams.nn.ring import RingLoss
 from radialbeams.nn.rotation import PADDINGS, Padding
-from radialbeams.nn.stored import check_fields
+from radialbeams.stored import check_fields
 from radialbeams.training.augment import Augmentation
 from radialbeams.training.views import GROUPS, PROTOCOLS, Group, Protocol
 
@@ -92,5 +93,12 @@ class Recipe:
         }
         return cls(**{**values, **parts})
 
+    @classmethod
+    def of_card(cls, card: Card) -> Recipe:
+        """The recipe that a model was trained with."""
+        if card.training is None:
+            raise ValueError(f"The card of {card.name or 'this model'} has no recipe.")
+        return cls.from_dict(card.training.recipe)
+
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        return {**asdict(self), "model": self.model.to_dict()}

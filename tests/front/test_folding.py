@@ -11,12 +11,13 @@ from conftest import TINY_RING
 from torch import Tensor, nn
 
 from radialbeams import zoo
+from radialbeams.cards import ViewProtocol
 from radialbeams.front.folding import folded
 from radialbeams.front.module import Canonicalizer
 from radialbeams.nn.architectures import build
 from radialbeams.nn.bic import BICConfig
 from radialbeams.nn.pretrained import load_model
-from radialbeams.training.weights import save_model
+from radialbeams.training.weights import new_card, save_model
 
 RINGS = [
     {},
@@ -132,7 +133,9 @@ def test_only_floats_are_a_precision(dtype: object) -> None:
 
 def test_a_folded_network_is_not_saved(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"folded for inference.*Save the one that it was made of"):
-        save_model(tmp_path / "model", folded(build(TINY_RING)), {})
+        network = build(TINY_RING)
+        card = new_card(network, ViewProtocol("paper"))
+        save_model(tmp_path / "model", folded(network), card)
     assert not list(tmp_path.iterdir())
 
 

@@ -97,8 +97,8 @@ def test_it_sees_and_answers_what_the_commands_see_and_answer(
     name: str, shown: str, size: tuple[int, int]
 ) -> None:
     image, light = picture(shown, size), LightCanonicalizer(name, threads=1)
-    config = light.card["config"]
-    expected = view(image, light.card["protocol"], config["view_size"], config["channels"])
+    network = light.card.network
+    expected = view(image, light.card.protocol, network.view_size, network.channels)
     module = Canonicalizer.from_pretrained(name)
     with torch.inference_mode():
         seen = module.view_geometry(tensor(image))[0].numpy()
@@ -231,18 +231,18 @@ def test_those_that_it_is_unsure_of_are_left_alone(images: Tensor) -> None:
 
 
 def test_the_thresholds_of_the_card_are_those_of_the_commands(images: Tensor) -> None:
-    card = zoo.find("ring.coil100").card["abstain"]
+    card = zoo.find("ring.coil100").card.abstain
     module = Canonicalizer.from_pretrained("ring.coil100", abstain="card")
     assert (module.abstain, math.degrees(module.still)) == (
-        card["confidence"],
-        pytest.approx(card["angle"]),
+        card.confidence,
+        pytest.approx(card.angle),
     )
-    assert module.most_upright == card.get("upright", 1.0)
+    assert module.most_upright == card.upright
     other = Canonicalizer.from_pretrained("ring.coil100", abstain="card", still_degrees=5)
     assert math.degrees(other.still) == pytest.approx(5)
     with pytest.raises(ValueError, match="abstain needs a network that says how sure it is"):
         Canonicalizer.from_pretrained("bic.coil100", abstain="card")
-    with pytest.raises(ValueError, match=r"abstain is a confidence, .* got 'cards'"):
+    with pytest.raises(ValueError, match=r"abstain must be a confidence, .* got 'cards'"):
         Canonicalizer.from_pretrained("ring.coil100", abstain="cards")  # type: ignore[arg-type]
 
 

@@ -14,6 +14,7 @@ import torch
 from PIL import Image
 
 from radialbeams.canonicalizer import Canonicalizer
+from radialbeams.cards import parse
 from radialbeams.front.folding import folded
 from radialbeams.front.module import Canonicalizer as Module
 from radialbeams.nn.convolutional import (
@@ -208,9 +209,9 @@ def test_a_run_begins_with_pretrained_weights_and_says_so(tmp_path: Path, scenes
     write_tensors(file, Convolutional(SMALL).state_dict(), {})
     fit = Fit(recipe(), scenes, tmp_path / "run", device=torch.device("cpu"), start=file)
     card = fit.run()
-    assert card["training"]["start"]["name"] == "lite0"
-    assert card["protocol"]["sigma"] == 1.1
-    assert card["config"]["architecture"] == "convolutional"
+    assert card.training.start.name == "lite0"
+    assert card.protocol.sigma == 1.1
+    assert card.network.architecture == "convolutional"
 
 
 def test_a_trained_network_is_exported_and_used(tmp_path: Path, scenes: ImageSet) -> None:
@@ -236,7 +237,8 @@ class Turning(Canonicalizer):
 
     def __init__(self, below: float, sharpness: float) -> None:
         config = {"architecture": "convolutional", "num_bins": 8, "view_size": 4, "channels": 3}
-        self.card = {"config": config, "looks": {"below": below}}
+        looks = {"below": below}
+        self.card = parse({"config": config, "looks": looks, "protocol": {"name": "paper"}})
         self.refine, self.sharpness, self.seen = 1, sharpness, 0
 
     def _run(self, views: np.ndarray) -> list[np.ndarray]:

@@ -58,7 +58,7 @@ def test_the_temperature_undoes_overconfidence() -> None:
         model, images, LeakfreeViews(28), in_first=lambda i: i // 5 % 2 == 0, seeds=1
     )
     # Temperature and spread can stand in for each other; what counts is what they make of it.
-    assert found["temperature"] > 1.4 and found["spread"] in SPREADS
+    assert found.temperature > 1.4 and found.spread in SPREADS
     # Ten bins of 60 answers, 80 % of them right: chance alone makes gaps of 0.04.
     assert error < 0.06
     assert uncalibrated(model) > 0.15

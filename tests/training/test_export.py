@@ -10,12 +10,13 @@ import onnxruntime
 import pytest
 import torch
 
+from radialbeams.cards import ViewProtocol
 from radialbeams.nn.architectures import build
 from radialbeams.nn.bic import BIC, BICConfig
 from radialbeams.training import export
 from radialbeams.training.export import ParityError, export_onnx, parity
 from radialbeams.training.runs import export_run
-from radialbeams.training.weights import load_model, read_card, save_model, sha256
+from radialbeams.training.weights import load_model, new_card, read_card, save_model, sha256
 
 
 @pytest.fixture
@@ -101,9 +102,9 @@ def test_a_run_is_exported_with_its_card(
 ) -> None:
     difference = export_run(finished_run / "model", tmp_path / "bic.mine.onnx")
     card = read_card(tmp_path / "bic.mine.json")
-    assert card["sha256"]["onnx"] == sha256(tmp_path / "bic.mine.onnx")
-    assert card["parity"] == difference
-    assert card["config"] == read_card(finished_run / "model.json")["config"]
+    assert card.sha256.onnx == sha256(tmp_path / "bic.mine.onnx")
+    assert card.parity == difference
+    assert card.config == read_card(finished_run / "model.json").config
 
 
 @pytest.mark.slow
@@ -122,7 +123,7 @@ def test_rounded_weights_take_half_the_room_and_lose_nothing(tmp_path: Path) -> 
     model, sizes = build(config), []
     for half in (False, True):
         stem = tmp_path / f"{half}"
-        save_model(stem, model, {}, half=half)
+        save_model(stem, model, new_card(model, ViewProtocol("paper")), half=half)
         assert export_onnx(load_model(stem)[0], stem.with_suffix(".onnx")) < 1e-5
         sizes.append(stem.with_suffix(".onnx").stat().st_size)
         sizes.append(stem.with_suffix(".safetensors").stat().st_size)
