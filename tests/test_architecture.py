@@ -36,7 +36,7 @@ ARROWS = {
     "zoo": {"cards"},
     "cards": {"posterior", "stored"},
     "stored": set(),
-    "nn": {"cards", "stored"},
+    "nn": {"cards", "posterior", "stored"},  # the definitions of what is read
     # Training on pages makes the very view that the light side shows the network.
     "training": {"cards", "images", "limits", "nn", "posterior", "stored"},
     # The models that it loads by name, and of training only how a model is saved and exported.
@@ -53,11 +53,21 @@ FORWARDING = {
 }
 FILES = [path for path in PYTHON if path.relative_to(PACKAGE).as_posix() not in FORWARDING]
 LIGHT = set(ARROWS) - {"training", "nn", "front", "reproduce"}
-# Inside nn every part may use angles, and bic alone wires them.
+# Inside nn every part may use angles and layers; one file for each network wires them.
+NN_SHARED = {"angles", "layers", "losses", "network"}
 NN_SIDEWAYS = {
-    "bic": {"angles", "beams", "context", "decoder", "encoder", "ring"},
-    "architectures": {"bic", "convolutional"},  # its rows
-    "convolutional": {"angles", "ring"},  # whose posterior it ends in
+    "beam_network": {"beams", "encoder", "network"},
+    "bic": {"beam_network", "beams", "context", "decoder", "encoder", "prior", *NN_SHARED},
+    "ring": {"layers", "posterior"},  # how far its offsets reach
+    "ring_gpu": {"layers", "ring"},
+    "ring_network": {"beam_network", "posterior", "ring", "ring_gpu", *NN_SHARED},
+    "posterior": NN_SHARED,
+    "convolutional": {"posterior", *NN_SHARED},
+    # Its rows, and what their defaults follow from.
+    "architectures": {
+        *("beam_network", "bic", "convolutional", "first_format", "posterior", "ring_network"),
+        *("rotation", *NN_SHARED),
+    },
     "pretrained": {"architectures"},  # which build, from files
 }
 # In front of a model: maps of points, then pixels moved by them, then poses, and the module last.

@@ -96,7 +96,6 @@ WRONG: list[tuple[str, Any]] = [
     *(("protocol", value) for value in (3, "../../etc", None, ["paper"])),
     *(("model.view_size", value) for value in ("182", 10**9, 1.5)),
     *(("model.num_beams", value) for value in (0, 10**9, True)),
-    *(("model.ring_stages", value) for value in (3, ["a"], [10**9], [1] * 1000, [0])),
     *(("model.latent", value) for value in (7, 10**9)),
     ("model.edge_factor", float("nan")),
     ("../../x", 1),
@@ -110,6 +109,13 @@ def test_a_wrong_value_in_a_recipe_is_refused(tmp_path: Path, field: str, value:
     inner, _, last = field.removeprefix("../../").rpartition(".")
     (values[inner] if inner == "model" else values)[last] = value
     (tmp_path / "recipe.json").write_text(json.dumps(values))
+    sentence(recipe_error(tmp_path / "recipe.json"))
+
+
+@pytest.mark.parametrize("value", [3, ["a"], [10**9], [1] * 1000, [0]])
+def test_wrong_stages_of_a_ring_are_refused(tmp_path: Path, value: Any) -> None:
+    model = {"architecture": "ring", "stages": value}
+    (tmp_path / "recipe.json").write_text(json.dumps({**GOOD, "model": model}))
     sentence(recipe_error(tmp_path / "recipe.json"))
 
 

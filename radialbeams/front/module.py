@@ -25,11 +25,17 @@ from radialbeams.front.folding import folded
 from radialbeams.front.pose import Pose
 from radialbeams.front.sampling import blend, can_ask
 from radialbeams.front.view_geometry import ViewGeometry, cut
-from radialbeams.nn.angles import from_unit, to_unit, wrap
+from radialbeams.nn.angles import from_unit, wrap
 from radialbeams.nn.architectures import Network, architecture
-from radialbeams.nn.convolutional import Convolutional
+from radialbeams.nn.posterior import (
+    UPRIGHT,
+    WITHIN,
+    answer,
+    mass_near,
+    mean_direction,
+    posterior,
+)
 from radialbeams.nn.pretrained import load_model
-from radialbeams.nn.ring import UPRIGHT, WITHIN, Posterior, answer, mass_near, posterior
 from radialbeams.posterior import Thresholds
 
 Outputs = Tensor | tuple[Tensor, Tensor]
@@ -38,7 +44,6 @@ Abstain = float | Literal["card"] | None
 
 MARGIN = 0.1  # of an object's box, around it
 CROPS_AT_ONCE = 16  # each needs a copy of its whole image for a moment
-SHORT = 1e-6  # a mean direction shorter than this points nowhere
 
 
 class Reading(NamedTuple):
@@ -138,8 +143,8 @@ class Canonicalizer(nn.Module):
         network = folded(self.network)
         if dtype is not None:
             network = network.to(dtype)
-            if not isinstance(self.network, Convolutional):
-                network.beams = copy.deepcopy(self.network.beams)
+            for part in self.network.full_precision:
+                setattr(network, part, copy.deepcopy(getattr(self.network, part)))
         return copy.deepcopy(self, {id(self.network): network}).eval()
 
     def forward(self, images: Tensor) -> Tensor | tuple[Tensor, Pose]:
@@ -244,14 +249,6 @@ class Canonicalizer(nn.Module):
         if self.most_upright < 1:
             applied = applied & (found.upright <= self.most_upright)
         return applied
-
-
-def mean_direction(found: Posterior) -> Tensor:
-    """(N,) radians: where the mean of the posterior points, which moves with all of its mass."""
-    mean = (found.log_probabilities.exp()[..., None] * to_unit(found.angles)).sum(-2)  # (N, 2)
-    # A mean of no length points nowhere, and its gradient would not be a number.
-    short = (mean.detach().norm(dim=-1, keepdim=True) < SHORT).to(mean.dtype)  # (N, 1)
-    return from_unit(mean + SHORT * torch.cat((short, torch.zeros_like(short)), dim=-1))
 
 
 def turned_squares(

@@ -15,7 +15,7 @@ from torch import Tensor
 
 from radialbeams.nn.angles import angular_error
 from radialbeams.nn.architectures import Network
-from radialbeams.nn.ring import WITHIN, answer, confidence, posterior
+from radialbeams.nn.posterior import WITHIN, answer, confidence, posterior
 from radialbeams.posterior import Calibration
 from radialbeams.training.data import ImageSet
 from radialbeams.training.evaluate import expected_calibration_error

@@ -17,7 +17,7 @@ from torch import Tensor
 from radialbeams.cards import Evaluation, RiskCoverage
 from radialbeams.nn.angles import angular_error, paper_equivalent
 from radialbeams.nn.architectures import Network, architecture
-from radialbeams.nn.ring import answer, confidence, posterior
+from radialbeams.nn.posterior import answer, confidence, posterior
 from radialbeams.nn.rotation import rotate
 from radialbeams.training.data import ImageSet
 from radialbeams.training.views import Group, PaperViews, Views, as_floats, draw_angles

@@ -8,8 +8,8 @@ from typing import Any, Literal, get_args
 
 from radialbeams.cards import Card
 from radialbeams.nn.architectures import Config, architecture, parse_config
+from radialbeams.nn.losses import RingLoss
 from radialbeams.nn.prior import PRIOR_MODES, PriorMode
-from radialbeams.nn.ring import RingLoss
 from radialbeams.nn.rotation import PADDINGS, Padding
 from radialbeams.stored import check_fields
 from radialbeams.training.augment import Augmentation
@@ -69,7 +69,7 @@ class Recipe:
                 raise ValueError(f"{name} must be at most {most}; got {getattr(self, name)}.")
         if not 0 <= self.average < 1:
             raise ValueError(f"average must lie in [0, 1); got {self.average}.")
-        if architecture(self.model).reading == "posterior" and self.prior != "off":
+        if self.prior != "off" and not architecture(self.model).has_prior:
             raise ValueError("The Toeplitz prior is for the paper's decoder; the ring needs none.")
         if self.sigma is not None and (self.protocol != "leakfree" or self.sigma <= 0):
             raise ValueError(

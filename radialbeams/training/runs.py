@@ -10,8 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from radialbeams.cards import Card, Measurement
-from radialbeams.nn.bic import BICConfig, Decoder
-from radialbeams.nn.rotation import largest_view
+from radialbeams.nn.architectures import architecture
 from radialbeams.stored import read_object, short
 from radialbeams.training.data import FOLDER_SIZE, SOURCES, ImageSet, load
 from radialbeams.training.evaluate import evaluate, predict_with, quarter_turns
@@ -31,24 +30,6 @@ from radialbeams.training.weights import (
 
 Show = Callable[[int, str], None]
 
-# What the ring is trained with where no recipe says otherwise.
-RING: dict[str, Any] = {
-    "protocol": "leakfree",
-    "model": {
-        "decoder": "ring",
-        "sampler": "polar",
-        "num_beams": 48,
-        "beam_length": 32,
-        "epsilon": 0,
-    },
-    "learning_rate": 3e-3,
-    "schedule": "one-cycle",
-    "weight_decay": 0.05,
-    "average": 0.998,
-    "clip": 1.0,
-    "augmentation": {"zoom": 0.15, "jitter": 0.2, "noise": 0.02},
-}
-
 
 def plan(
     data: str,
@@ -56,18 +37,14 @@ def plan(
     changes: Mapping[str, Any],
     model_changes: Mapping[str, Any],
     *,
-    decoder: Decoder = "lstm",
+    decoder: str = "lstm",
     size: int | None = None,
 ) -> Recipe:
     """The recipe in the file, or the decoder's own for this data, with the changes on top."""
     values: dict[str, Any]
     if file is None:
         width = size or (SOURCES[data].size if data in SOURCES else FOLDER_SIZE)
-        if decoder == "ring":
-            values = {**RING, "parent_size": width}
-            values["model"] = {**RING["model"], "view_size": largest_view(width)}
-        else:
-            values = {"parent_size": width, "model": BICConfig.for_images(width).to_dict()}
+        values = {"parent_size": width, **architecture(decoder).defaults(width)}
     elif size is not None:
         raise ValueError("A recipe file fixes the size of the images; leave --size out.")
     else:

@@ -16,7 +16,7 @@ from torch import Tensor
 
 from radialbeams.nn.angles import angular_error
 from radialbeams.nn.architectures import Network
-from radialbeams.nn.ring import UPRIGHT, WITHIN, answer, confidence, mass_near, posterior
+from radialbeams.nn.posterior import UPRIGHT, WITHIN, answer, confidence, mass_near, posterior
 from radialbeams.posterior import Calibration, Thresholds
 from radialbeams.training.calibrate import outputs
 from radialbeams.training.data import ImageSet

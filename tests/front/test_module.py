@@ -23,15 +23,15 @@ from torch import Tensor, nn
 
 from radialbeams import zoo
 from radialbeams.canonicalizer import Canonicalizer as LightCanonicalizer
-from radialbeams.front.module import CROPS_AT_ONCE, Canonicalizer, mean_direction
+from radialbeams.front.module import CROPS_AT_ONCE, Canonicalizer
 from radialbeams.front.pose import Pose
 from radialbeams.front.view_geometry import ViewGeometry, _convolved, cut, lanczos
 from radialbeams.images.views import view
 from radialbeams.nn.angles import angular_error, to_unit
-from radialbeams.nn.architectures import build
+from radialbeams.nn.architectures import Config, build
 from radialbeams.nn.bic import BICConfig
+from radialbeams.nn.posterior import Posterior, mean_direction
 from radialbeams.nn.pretrained import DamagedWeights
-from radialbeams.nn.ring import Posterior
 from radialbeams.training.views import LeakfreeViews
 
 PICTURES = ROOT / "radialbeams" / "pictures"
@@ -409,7 +409,7 @@ def test_a_second_network_compiles_into_one_graph_too() -> None:
 
 
 def compiles_for(
-    config: BICConfig, parent_size: int, shapes: tuple[tuple[int, int, int], ...]
+    config: Config, parent_size: int, shapes: tuple[tuple[int, int, int], ...]
 ) -> None:
     module = Canonicalizer(build(config), parent_size=parent_size).eval()
     compiled = torch.compile(module, fullgraph=True, backend="eager")

@@ -16,12 +16,13 @@ from radialbeams.nn.architectures import (
     parse_config,
     with_beams,
 )
-from radialbeams.nn.bic import BIC, BICConfig, RingBIC
+from radialbeams.nn.bic import BIC, BICConfig
 from radialbeams.nn.convolutional import Convolutional, ConvolutionalConfig
+from radialbeams.nn.ring_network import RingBIC
 
 SMALL: dict[str, dict[str, Any]] = {
     "lstm": {"view_size": 40, "num_beams": 8, "beam_length": 16, "latent": 8},
-    "ring": {**ARCHITECTURES["ring"].defaults, "view_size": 40, "num_beams": 8},
+    "ring": {"architecture": "ring", "view_size": 40, "num_beams": 8, "beam_length": 16},
     "convolutional": {"architecture": "convolutional", "view_size": 32, "num_bins": 8},
 }
 
@@ -54,7 +55,7 @@ def test_a_shipped_card_names_a_row(name: str) -> None:
 
 
 def test_a_configuration_without_a_name_is_the_papers() -> None:
-    assert architecture({}) is ARCHITECTURES["lstm"]
+    assert parse_config({}) == BICConfig()
 
 
 def test_an_unknown_architecture_is_refused_with_the_known_ones() -> None:

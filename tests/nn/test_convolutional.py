@@ -126,7 +126,7 @@ def test_folded_it_gives_the_same_answers() -> None:
 
 def test_stochastic_depth_grows_with_the_depth() -> None:
     network = Convolutional(ConvolutionalConfig(variant="lite0", view_size=32, drop_path=0.16))
-    shares = [block.dropped.share for block in network.blocks]  # type: ignore[union-attr]
+    shares = [block.depth.share for block in network.blocks]  # type: ignore[union-attr]
     assert shares[0] == 0
     assert shares == sorted(shares)  # type: ignore[type-var]
     assert shares[-1] == pytest.approx(0.15)
@@ -154,7 +154,7 @@ def test_a_configuration_survives_json() -> None:
         ({"view_size": 8}, "view_size must be at least 32; got 8"),
         ({"num_bins": 70}, "num_bins must be a multiple of 4; got 70"),
         ({"drop_path": 1.0}, r"drop_path must lie in \[0, 1\); got 1.0"),
-        ({"beams": 3}, "Unknown in a model configuration: beams. Known: architecture, variant"),
+        ({"beams": 3}, "Unknown in a model configuration: beams. Known: architecture, view_size"),
     ],
 )
 def test_a_wrong_configuration_is_refused_with_what_is_right(

@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 
 from radialbeams.nn.angles import TURN, angular_error
-from radialbeams.nn.bic import BICConfig, RingBIC
-from radialbeams.nn.ring import answer, confidence, posterior
+from radialbeams.nn.posterior import answer, confidence, posterior
+from radialbeams.nn.ring_network import RingBIC, RingConfig
 from radialbeams.training.calibrate import SPREADS, TEMPERATURES, calibrate
 from radialbeams.training.data import ImageSet
 from radialbeams.training.evaluate import expected_calibration_error
@@ -19,9 +19,7 @@ class Overconfident(RingBIC):
     """Right about `share` of the time, by logits that are `times` too large for that."""
 
     def __init__(self, share: float, times: float) -> None:
-        super().__init__(
-            BICConfig(view_size=28, sampler="polar", decoder="ring", epsilon=0, beam_length=16)
-        )
+        super().__init__(RingConfig(view_size=28, sampler="polar", epsilon=0, beam_length=16))
         self.share, self.times, self.shown = share, times, 0
 
     def forward(self, views: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

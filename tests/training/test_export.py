@@ -12,7 +12,8 @@ import torch
 
 from radialbeams.cards import ViewProtocol
 from radialbeams.nn.architectures import build
-from radialbeams.nn.bic import BIC, BICConfig
+from radialbeams.nn.bic import BIC
+from radialbeams.nn.ring_network import RingConfig
 from radialbeams.training import export
 from radialbeams.training.export import ParityError, export_onnx, parity
 from radialbeams.training.runs import export_run
@@ -110,15 +111,14 @@ def test_a_run_is_exported_with_its_card(
 @pytest.mark.slow
 def test_rounded_weights_take_half_the_room_and_lose_nothing(tmp_path: Path) -> None:
     torch.manual_seed(0)
-    config = BICConfig(
+    config = RingConfig(
         view_size=28,
-        decoder="ring",
         sampler="polar",
         num_beams=16,
         beam_length=16,
         epsilon=0,
-        ring_width=64,
-        ring_attention=1,
+        width=64,
+        attention=1,
     )
     model, sizes = build(config), []
     for half in (False, True):

@@ -394,7 +394,8 @@ def test_a_run_can_begin_with_the_weights_of_another(recipe: Recipe, tmp_path: P
     names = [name for name, _ in again.model.named_parameters()]
     assert names and all(torch.equal(kept[name], made[name]) for name in names)
     assert card.training.start.name == "first"
-    other = replace(recipe, model=replace(recipe.model, latent=2 * recipe.model.latent))
+    wider = BICConfig.from_dict({**recipe.model.to_dict(), "latent": 2 * recipe.model.latent})
+    other = replace(recipe, model=wider)
     with pytest.raises(ValueError, match="another network than the recipe's"):
         begin(other, images, tmp_path / "other", start=stem)
 

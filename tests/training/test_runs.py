@@ -149,7 +149,7 @@ def test_a_folder_without_held_out_pictures_is_refused_before_training(
 def test_a_ring_is_planned_on_leak_free_views_of_the_datas_own_size() -> None:
     recipe = plan("lfw", None, {"steps": 10}, {"num_beams": 32}, decoder="ring")
     assert (recipe.protocol, recipe.parent_size, recipe.steps) == ("leakfree", 250, 10)
-    assert (recipe.model.decoder, recipe.model.view_size, recipe.model.num_beams) == (
+    assert (recipe.model.architecture, recipe.model.view_size, recipe.model.num_beams) == (
         "ring",
         112,
         32,
