@@ -59,8 +59,8 @@ NN_SIDEWAYS = {
     "beam_network": {"beams", "encoder", "network"},
     "bic": {"beam_network", "beams", "context", "decoder", "encoder", "prior", *NN_SHARED},
     "ring": {"layers", "posterior"},  # how far its offsets reach
-    "ring_gpu": {"layers", "ring"},
-    "ring_network": {"beam_network", "posterior", "ring", "ring_gpu", *NN_SHARED},
+    "ring_fast": {"layers", "ring"},
+    "ring_network": {"beam_network", "posterior", "ring", "ring_fast", *NN_SHARED},
     "posterior": NN_SHARED,
     "convolutional": {"posterior", *NN_SHARED},
     # Its rows, and what their defaults follow from.

@@ -2,8 +2,8 @@
 
 A turn of the image by 360°/|B| rolls its beams by one. Every layer here treats all beams alike
 and joins them in a circle, so the output rolls along: the answer turns with the image by
-construction, and only the angle within one step is left to learn. `ring_gpu` has forms of these
-layers that a GPU computes faster.
+construction, and only the angle within one step is left to learn. `ring_fast` has forms of these
+layers that are computed faster, above all by a GPU.
 
 The names of layers are those of the tensors in every file of weights, so they stay.
 """

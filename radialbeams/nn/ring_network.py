@@ -12,7 +12,7 @@ from radialbeams.nn.beam_network import BeamConfig
 from radialbeams.nn.network import Network
 from radialbeams.nn.posterior import answer, posterior
 from radialbeams.nn.ring import HEADS, Ring
-from radialbeams.nn.ring_gpu import with_gpu_forms
+from radialbeams.nn.ring_fast import with_fast_forms
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class RingBIC(Network):
             attention=c.attention,
             drop=c.drop,
         )
-        self.ring = with_gpu_forms(ring)
+        self.ring = with_fast_forms(ring)
 
     def forward(self, views: Tensor) -> tuple[Tensor, Tensor]:
         beams = self.beams(views)  # (N, |B|, C, 2ε+1, D)

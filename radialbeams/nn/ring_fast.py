@@ -1,7 +1,7 @@
-"""The ring's layers in forms that a GPU computes faster, with the same results.
+"""The ring's layers in forms that are computed faster, with the same results.
 
-`with_gpu_forms` gives a ring these forms; its weights and their names stay. On a CPU each form is
-the plain layer of `ring`, so that file says what is computed, and this one how a GPU does it.
+`with_fast_forms` gives a ring these forms; its weights and their names stay. `ring` says what is
+computed, this file how: most forms are for a GPU only, and elsewhere the plain layer runs.
 """
 
 from __future__ import annotations
@@ -16,17 +16,17 @@ from radialbeams.nn.ring import Halved, Pointwise, RadialBlock, Ring, RingBlock,
 REACHED = 2  # beams on either side that a block of two 3 × 3 convolutions reads
 
 
-def with_gpu_forms(ring: Ring) -> Ring:
+def with_fast_forms(ring: Ring) -> Ring:
     """The same ring, changed in place."""
     for layer in ring.modules():
         if type(layer) in FORMS:
             layer.__class__ = FORMS[type(layer)]
-        if isinstance(layer, GPURingBlock):
+        if isinstance(layer, FastRingBlock):
             layer.register_buffer("three", layer.neighbours(), persistent=False)
     return ring
 
 
-class GPUPointwise(Pointwise):
+class FastPointwise(Pointwise):
     """In half precision a plain matrix product takes half the time of a convolution."""
 
     def forward(self, features: Tensor) -> Tensor:
@@ -41,7 +41,7 @@ def product(features: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     return F.linear(rows, weight.flatten(1), bias).permute(0, 3, 1, 2)
 
 
-class GPUHalved(Halved):
+class FastHalved(Halved):
     """A GPU's pooling is slow and `lerp` is not, but the gradient of `lerp` is."""
 
     def forward(self, features: Tensor) -> Tensor:
@@ -55,16 +55,16 @@ def interpolated(features: Tensor) -> Tensor:
     return torch.lerp(features[..., ::2], features[..., 1::2], 0.5)
 
 
-class GPURingBlock(RingBlock):
-    """The dilated convolution as one 1 × 1 over three neighbours: wide dilations are slow."""
+class FastRingBlock(RingBlock):
+    """The dilated convolution as one 1 × 1 over three neighbours: wide dilations are slow.
+
+    On every device: on a CPU training is 6 % faster with it, and the exported file 4 %.
+    """
 
     three: Tensor
 
     def convolved(self, ring: Tensor) -> Tensor:
-        return self.as_product(ring) if ring.is_cuda else super().convolved(ring)
-
-    def as_product(self, ring: Tensor) -> Tensor:
-        """In the order in which a GPU has the maps, channels last: others would be copied twice."""
+        # In the order in which a GPU has the maps, channels last: others would be copied twice.
         beams = self._with_neighbours(ring.permute(0, 2, 3, 1))  # (N, |B|, 1, 3·C)
         weight = self.wide.weight.transpose(1, 2).flatten(1, 2)[..., None]  # (C, 3·C, 1, 1)
         features = beams.permute(0, 3, 1, 2)
@@ -85,7 +85,7 @@ class GPURingBlock(RingBlock):
         return (beams + self.dilation * torch.arange(-1, 2)).flatten() % self.num_beams
 
 
-class GPURing(Ring):
+class FastRing(Ring):
     """Closes the circle once for all radial blocks: copies cost a GPU more than a few beams."""
 
     def forward(self, beams: Tensor) -> tuple[Tensor, Tensor]:
@@ -118,4 +118,4 @@ def _surrounded(block: nn.Module, features: Tensor) -> Tensor:
     return F.gelu(block.depth(hidden) + block.around(features[:, :, REACHED:-REACHED]))
 
 
-FORMS = {Pointwise: GPUPointwise, Halved: GPUHalved, RingBlock: GPURingBlock, Ring: GPURing}
+FORMS = {Pointwise: FastPointwise, Halved: FastHalved, RingBlock: FastRingBlock, Ring: FastRing}
