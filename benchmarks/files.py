@@ -94,7 +94,7 @@ def split(paths: list[Path], model: str, scratch: Path) -> dict[str, float]:
     """Milliseconds of computing an image for each part, one after the other on one thread."""
     canonicalizer = Canonicalizer(model, threads=1)
     card, job = canonicalizer.card, Job(model, turns=True, min_confidence=0)
-    size, channels = card["config"]["view_size"], card["config"]["channels"]
+    size, channels = card.network.view_size, card.network.channels
     found: dict[str, Any] = {}
 
     def decode() -> None:
@@ -102,7 +102,7 @@ def split(paths: list[Path], model: str, scratch: Path) -> dict[str, float]:
 
     def view() -> None:
         found["views"] = np.stack(
-            [images.view(small, card["protocol"], size, channels) for small in found["small"]]
+            [images.view(small, card.protocol, size, channels) for small in found["small"]]
         )
 
     def answer() -> None:
@@ -155,7 +155,7 @@ def times_faster(scratch: Path) -> dict[str, float]:
 
 def _looking(model: str) -> Callable[[], Any]:
     canonicalizer = Canonicalizer(model, threads=1)
-    size, channels = (canonicalizer.card["config"][name] for name in ("view_size", "channels"))
+    size, channels = canonicalizer.card.network.view_size, canonicalizer.card.network.channels
     views = np.random.default_rng(0).random((VIEWS, channels, size, size), dtype=np.float32)
     return lambda: canonicalizer.answers_from_views(views)
 

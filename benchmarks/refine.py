@@ -79,10 +79,10 @@ def rendered(
     canonicalizer: Canonicalizer, looks: int, parents: torch.Tensor, angles: torch.Tensor
 ) -> np.ndarray:
     """(N, C, S, S), or (N, k, C, S, S): turned once, straight from the upright parents."""
-    config = canonicalizer.card["config"]
-    views = LeakfreeViews(config["view_size"])
+    network = canonicalizer.card.network
+    views = LeakfreeViews(network.view_size)
     blurred = views.prepare(parents)
-    step = 2 * math.pi / config["num_beams"]
+    step = 2 * math.pi / network.num_bins
     turned = [views.turn(blurred, angles + j / looks * step).numpy() for j in range(looks)]
     return turned[0] if looks == 1 else np.stack(turned, axis=1)
 

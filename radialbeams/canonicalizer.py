@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from radialbeams import images, zoo
+from radialbeams.cards import Card
 from radialbeams.images import Corners, ImageError, Source
 from radialbeams.limits import DEFAULT, Limits
 from radialbeams.posterior import Answer, read_posterior, read_posteriors, read_unit, rounded
@@ -64,8 +65,7 @@ class Canonicalizer:
     @property
     def parent_size(self) -> int:
         """The side of the square that a view is made from, in pixels."""
-        size: int = self.card["protocol"].get("parent_size", self.card["config"]["view_size"])
-        return size
+        return self.card.parent_size
 
     @overload
     def predict(
@@ -129,15 +129,15 @@ class Canonicalizer:
 
     def view(self, source: Source, *, first_frame: bool = False) -> NDArray[np.float32]:
         """What the model sees of a picture: (C, S, S), or (k, C, S, S) with `refine` = k."""
-        config = self.card["config"]
+        network = self.card.network
         small = images.read_small(
             source, self.parent_size, first_frame=first_frame, limits=self.limits
         )
         views = images.looks(
             small,
-            self.card["protocol"],
-            config["view_size"],
-            config["channels"],
+            self.card.protocol,
+            network.view_size,
+            network.channels,
             self._turns.tolist(),
         )
         return views[0] if self.refine == 1 else np.stack(views)
@@ -145,16 +145,16 @@ class Canonicalizer:
     def answers_from_views(self, views: NDArray[np.float32]) -> list[Answer]:
         """One answer for each view in (N, C, S, S), or for each k of them in (N, k, C, S, S)."""
         outputs = self._run(views.reshape(-1, *views.shape[-3:]))
-        calibration = self.card.get("calibration", {})
-        posterior = zoo.reading(self.card) == "posterior"
+        calibration = self.card.calibration
+        posterior = self.card.network.reading == "posterior"
         if self.refine == 1:
             if not posterior:
                 return read_unit(outputs[0])
-            first = read_posterior(outputs[0], outputs[1], **calibration)
+            first = read_posterior(outputs[0], outputs[1], *calibration)
             return self._surer(views, outputs, first)
         looks = [output.reshape(len(views), self.refine, -1) for output in outputs]
         if posterior:
-            return read_posteriors(looks[0], looks[1], self._shifts, **calibration)
+            return read_posteriors(looks[0], looks[1], self._shifts, *calibration)
         return read_unit(looks[0], self._turns)
 
     def _run(self, views: NDArray[np.float32]) -> list[NDArray[np.float32]]:
@@ -186,7 +186,7 @@ class Canonicalizer:
         A card's `looks.below` is the confidence under which that is worth three more looks. To a
         network that commutes with turns the others show nothing new, and its card has no `looks`.
         """
-        below = self.card.get("looks", {}).get("below", 0.0)
+        below = 0.0 if self.card.looks is None else self.card.looks.below
         unsure = [n for n, answer in enumerate(answers) if (answer.confidence or 0.0) < below]
         if not unsure:
             return answers
@@ -196,17 +196,15 @@ class Canonicalizer:
             np.concatenate((first[unsure][:, None], more.reshape(len(unsure), 3, -1)), axis=1)
             for first, more in zip(outputs, others, strict=True)
         ]  # two of (n, 4, bins)
-        calibration = self.card.get("calibration", {})
-        for n, answer in zip(
-            unsure, read_posteriors(looks[0], looks[1], self._quarters, **calibration), strict=True
-        ):
+        again = read_posteriors(looks[0], looks[1], self._quarters, *self.card.calibration)
+        for n, answer in zip(unsure, again, strict=True):
             answers[n] = answer
         return answers
 
     @property
     def _quarters(self) -> NDArray[np.float32]:
         """(4,): how far each quarter turn moves the posterior, in bins."""
-        return np.arange(4, dtype=np.float32) * np.float32(zoo.bins(self.card) / 4)
+        return np.arange(4, dtype=np.float32) * np.float32(self.card.network.num_bins / 4)
 
     @property
     def _shifts(self) -> NDArray[np.float32]:
@@ -218,7 +216,7 @@ class Canonicalizer:
 
     @property
     def _turns(self) -> NDArray[np.float32]:
-        return self._shifts * np.float32(360 / zoo.bins(self.card))
+        return self._shifts * np.float32(360 / self.card.network.num_bins)
 
 
 def canonicalize(
@@ -266,9 +264,9 @@ def _session(model: zoo.Model, threads: int) -> Any:
 
 def _check_signature(model: zoo.Model, session: Any) -> None:
     """The graph declares the input and the outputs that the card describes."""
-    config = model.card["config"]
-    side, widths = config["view_size"], _widths(model.card)
-    expected = _signature(["views"], [(config["channels"], side, side)], [(w,) for w in widths])
+    network, widths = model.card.network, _widths(model.card)
+    shape = (network.channels, network.view_size, network.view_size)
+    expected = _signature(["views"], [shape], [(width,) for width in widths])
     inputs, outputs = session.get_inputs(), session.get_outputs()
     found = _signature(
         [node.name for node in inputs],
@@ -278,17 +276,18 @@ def _check_signature(model: zoo.Model, session: Any) -> None:
     fixed = any(not node.shape or isinstance(node.shape[0], int) for node in (*inputs, *outputs))
     if found != expected or fixed or {node.type for node in (*inputs, *outputs)} != {FLOATS}:
         raise zoo.DamagedModel(
-            f"{model.onnx} is an ONNX model of something else: expected {expected}, as config on "
-            f"its card says, of floats and for any number of views; got {found}."
+            f"{model.onnx} is an ONNX model of something else: expected {expected}, as its "
+            f"card says, of floats and for any number of views; got {found}."
         )
 
 
 FLOATS = "tensor(float)"
 
 
-def _widths(card: dict[str, Any]) -> list[int]:
+def _widths(card: Card) -> list[int]:
     """Of the outputs: logits and offsets for each beam or bin, or one unit vector."""
-    return [zoo.bins(card)] * 2 if zoo.reading(card) == "posterior" else [2]
+    network = card.network
+    return [network.num_bins] * 2 if network.reading == "posterior" else [2]
 
 
 def _signature(names: list[str], given: list[Any], out: list[Any]) -> str:

@@ -39,6 +39,17 @@ class Thresholds(NamedTuple):
     upright: float = 1.0  # chance that the picture is upright as it is, at most
 
 
+# For a model whose card has none. Turns below 1° are invisible, and resampling costs sharpness.
+DEFAULT_THRESHOLDS = Thresholds(confidence=0.5, angle=1.0, upright=1.0)
+
+
+class Calibration(NamedTuple):
+    """By how much the logits are too sure, and how far a bin's own angle may be off."""
+
+    temperature: float = 1.0
+    spread: float = 0.0  # degrees
+
+
 def decided(answer: Answer, least: Thresholds) -> Literal["turned", "left", "unsure"]:
     """What becomes of a picture. A model that knows no chances counts as sure."""
     if answer.confidence is not None and answer.confidence < least.confidence:

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from numbers import Real
 from typing import Any, Literal
 
 import numpy as np
@@ -20,7 +19,7 @@ from PIL import Image
 from radialbeams import images, zoo
 from radialbeams.canonicalizer import Canonicalizer
 from radialbeams.images import Corners
-from radialbeams.posterior import Thresholds, decided
+from radialbeams.posterior import decided
 
 Array = NDArray[Any]
 Abstain = float | Literal["card"]
@@ -42,7 +41,7 @@ class Upright:
         loaded = _loaded(self.model)
         (answer,) = loaded.answers([image])
         picture = images.read(image).image  # as it is meant to be seen
-        if decided(answer, _thresholds(loaded.card, self.abstain)) != "turned":
+        if decided(answer, loaded.card.thresholds(self.abstain)) != "turned":
             return picture
         degrees = -answer.angle_degrees
         return images.turn(picture, degrees, corners=self.corners, fill=self.fill)
@@ -77,7 +76,7 @@ class UprightTransformer:
             return given.copy()
         loaded = _loaded(self.model)
         answers = loaded.answers(pictures)
-        thresholds = _thresholds(loaded.card, self.abstain)
+        thresholds = loaded.card.thresholds(self.abstain)
         turned = [
             _turned_inside(picture, -answer.angle_degrees)
             if decided(answer, thresholds) == "turned"
@@ -142,20 +141,7 @@ def _loaded(model: str) -> Canonicalizer:
 
 def _check(model: str, abstain: Abstain) -> None:
     """What is wrong is said where it is written, and not by a worker at its first picture."""
-    _thresholds(zoo.find(model).card, abstain)
-
-
-def _thresholds(card: dict[str, Any], abstain: Abstain) -> Thresholds:
-    measured = card.get("abstain")
-    if abstain == "card" and measured is not None:
-        return Thresholds(**measured)
-    if not isinstance(abstain, Real) or isinstance(abstain, bool) or not abstain >= 0:
-        raise ValueError(
-            "abstain is a confidence, or 'card' for a model whose card has thresholds; got "
-            f"{abstain!r} for {card.get('name', 'a model')}. Give a number from 0, which turns "
-            "every picture, to 1; a larger one turns none."
-        )
-    return Thresholds(float(abstain))
+    zoo.find(model).card.thresholds(abstain)
 
 
 def _turned_inside(picture: Array, degrees: float) -> Array:

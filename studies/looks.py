@@ -20,7 +20,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from radialbeams.posterior import Answer, read_posterior, read_posteriors
+from radialbeams.posterior import Answer, Calibration, read_posterior, read_posteriors
 from radialbeams.training.data import ImageSet, cache, load
 from radialbeams.training.runs import card_views
 from radialbeams.training.views import draw_angles
@@ -54,13 +54,13 @@ def outputs(
 
 
 def table(
-    logits: Floats, offsets: Floats, degrees: Floats, calibration: dict[str, float]
+    logits: Floats, offsets: Floats, degrees: Floats, calibration: Calibration
 ) -> dict[str, Any]:
     """The figures of one look, of four, and of every rule between them."""
     bins = logits.shape[-1]
     quarters = np.arange(4, dtype=np.float32) * np.float32(bins / 4)
-    one = read_posterior(logits[:, 0], offsets[:, 0], **calibration)
-    four = read_posteriors(logits, offsets, quarters, **calibration)
+    one = read_posterior(logits[:, 0], offsets[:, 0], *calibration)
+    four = read_posteriors(logits, offsets, quarters, *calibration)
     found = {"views": len(degrees), "one": figures(one, degrees), "four": figures(four, degrees)}
     sure = np.array([answer.confidence for answer in one])
     rows = []
@@ -101,13 +101,13 @@ def main(argv: list[str]) -> int:
         folder = Path(asked.data.removeprefix(cache.PREFIX))
         images = cache.read(folder, "cache", split=asked.split, limit=asked.limit)
     else:
-        size = card["protocol"]["parent_size"]
+        size = card.parent_size
         images = load(asked.data, split=asked.split, size=size, limit=asked.limit)
     logits, offsets, degrees = outputs(asked.stem, images, asked.seeds)
     if asked.outputs:
         half = {"logits": logits.astype(np.float16), "offsets": offsets.astype(np.float16)}
         np.savez(asked.outputs, **half, degrees=degrees, keys=np.array(images.keys))
-    found = table(logits, offsets, degrees, card.get("calibration", {}))
+    found = table(logits, offsets, degrees, card.calibration)
     asked.out.write_text(json.dumps(found, indent=1) + "\n")
     print(json.dumps({name: found[name] for name in ("views", "one", "four")}))
     return 0

@@ -27,12 +27,13 @@ from torch import Tensor, nn
 from radialbeams.files import bucket, claimed, write_whole
 from radialbeams.nn.angles import circle_loss, from_unit, to_unit
 from radialbeams.nn.architectures import Network
+from radialbeams.nn.losses import Losses, LossInputs
 from radialbeams.training.data import ImageSet
 from radialbeams.training.evaluate import evaluate, predict_with
 from radialbeams.training.fit import Fit
+from radialbeams.training.parts import Parts
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.runs import read_images
-from radialbeams.training.step import Batch, Losses, Step
 from radialbeams.training.weights import pick_device
 
 RECIPES = Path(__file__).parent.parent / "recipes"
@@ -45,7 +46,7 @@ SIDE_BY_SIDE: dict[str, Changes] = {
     "ring": {},
     "bic": {
         "model": {
-            "decoder": "lstm",
+            "architecture": "lstm",
             "sampler": "bresenham",
             "num_beams": 32,
             "beam_length": 29,
@@ -64,8 +65,8 @@ ABLATION: dict[str, Changes] = {
     "64 beams": {"model": {"num_beams": 64}},
     "16 radii": {"model": {"beam_length": 16}},
     "56 radii": {"model": {"beam_length": 56}},
-    "half width": {"model": {"ring_stem": 24, "ring_stages": (32, 48), "ring_width": 64}},
-    "no ring blocks": {"model": {"ring_dilations": ()}},
+    "half width": {"model": {"stem": 24, "stages": (32, 48), "width": 64}},
+    "no ring blocks": {"model": {"dilations": ()}},
     "Bresenham beams": {"model": {"sampler": "bresenham", "beam_length": 28}},
     "no augmentation": {"augmentation": {}},
     "strong augmentation": {
@@ -81,16 +82,16 @@ ABLATION: dict[str, Changes] = {
 }
 
 
-LEFT_OUT = {"ring_drop": 0.1}  # of a tenth of the views, each block's branch
+LEFT_OUT = {"drop": 0.1}  # of a tenth of the views, each block's branch
 PHOTOS: dict[str, Changes] = {
     "as shipped": {},
-    "no attention": {"model": {"ring_attention": 0, "ring_dilations": (1, 2, 4, 8, 16, 1)}},
+    "no attention": {"model": {"attention": 0, "dilations": (1, 2, 4, 8, 16, 1)}},
     "views of 58 px": {"model": {"view_size": 58, "beam_length": 29}},
     "64 beams": {"model": {"num_beams": 64}},
     "target twice as wide": {"loss": {"width": 2.0}},
     "branches left out": {"model": LEFT_OUT},
     "branches left out, no attention": {
-        "model": {**LEFT_OUT, "ring_attention": 0, "ring_dilations": (1, 2, 4, 8, 16, 1)}
+        "model": {**LEFT_OUT, "attention": 0, "dilations": (1, 2, 4, 8, 16, 1)}
     },
     "branches left out, views of 58 px": {
         "model": {**LEFT_OUT, "view_size": 58, "beam_length": 29}
@@ -171,35 +172,27 @@ class BasicBlock(nn.Module):
         return F.relu(self.body(features) + self.around(features))
 
 
-class ResNetStep(Step):
-    def losses(self, parents: Tensor, views: Tensor, batch: Batch) -> tuple[Tensor, Losses]:
-        found = self.model(views)
-        if found.shape[1] == 2:
-            circle = circle_loss(batch.angles, F.normalize(found, dim=1)).mean()
-            return circle, Losses(circle.detach(), circle.new_zeros(()))
-        classes = torch.rad2deg(batch.angles).long().clamp(0, 359)
-        loss = F.cross_entropy(found, classes)
-        answers = torch.deg2rad(found.argmax(1).float() + 0.5)
-        circle = circle_loss(batch.angles, to_unit(answers)).mean()
-        return loss, Losses(circle.detach(), circle.new_zeros(()))
+def resnet_loss(network: nn.Module, given: LossInputs) -> tuple[Tensor, Losses]:
+    found = network(given.views)
+    if found.shape[1] == 2:
+        circle = circle_loss(given.angles, F.normalize(found, dim=1)).mean()
+        return circle, Losses(circle.detach(), circle.new_zeros(()))
+    classes = torch.rad2deg(given.angles).long().clamp(0, 359)
+    loss = F.cross_entropy(found, classes)
+    answers = torch.deg2rad(found.argmax(1).float() + 0.5)
+    circle = circle_loss(given.angles, to_unit(answers)).mean()
+    return loss, Losses(circle.detach(), circle.new_zeros(()))
 
 
-class ResNetFit(Fit):
-    step_type = ResNetStep
-    outputs = 2
-
-    def build(self) -> Network:
-        return cast(Network, ResNet18(self.outputs))
-
-    def _finish(self) -> dict[str, Any]:
-        return {}
+def resnet_parts(outputs: int) -> Parts:
+    return Parts(
+        network=lambda recipe, images: cast(Network, ResNet18(outputs)),
+        loss=lambda recipe, images, device: resnet_loss,
+        keeps_model=False,
+    )
 
 
-class ResNet360Fit(ResNetFit):
-    outputs = 360
-
-
-FITS = {None: Fit, "vector": ResNetFit, "360": ResNet360Fit}
+PARTS = {None: Parts(), "vector": resnet_parts(2), "360": resnet_parts(360)}
 
 
 def recipe_of(table: Table) -> Changes:
@@ -223,7 +216,8 @@ def run(
     kind = values.pop("network", None)
     started = time.monotonic()
     with tempfile.TemporaryDirectory() as folder:
-        fit = FITS[kind](Recipe.from_dict(values), images, Path(folder), device=device)
+        recipe = Recipe.from_dict(values)
+        fit = Fit(recipe, images, Path(folder), device=device, parts=PARTS[kind])
         fit.run()
         seconds = time.monotonic() - started
         model = fit.averaged()

@@ -12,22 +12,22 @@ import torch
 from PIL import Image
 
 from radialbeams.nn.bic import BIC, BICConfig
+from radialbeams.nn.ring_network import RingConfig
 from radialbeams.training.data import DataNotFound, ImageSet, load
 from radialbeams.training.runs import complete, plan
 
 ROOT = Path(__file__).parents[1]  # of the repository
 SIZE = 28
-TINY_RING = BICConfig(
+TINY_RING = RingConfig(
     view_size=24,
     num_beams=12,
     beam_length=12,
     epsilon=0,
     sampler="polar",
-    decoder="ring",
-    ring_stem=8,
-    ring_stages=(8,),
-    ring_width=16,
-    ring_dilations=(1, 2),
+    stem=8,
+    stages=(8,),
+    width=16,
+    dilations=(1, 2),
 )
 
 # Two threads on two busy cores make the smallest models a hundred times slower than one.

@@ -19,28 +19,30 @@ ARROWS = {
     "__main__": {"cli"},
     # Here and in batch, the package itself only for its version.
     "cli": {
-        *("__init__", "batch", "canonicalizer", "demo", "escaping", "images", "limits"),
+        *("__init__", "batch", "cards", "canonicalizer", "demo", "escaping", "images", "limits"),
         *("sheet", "zoo", "training", "reproduce"),
     },
-    "batch": {"__init__", "canonicalizer", "images", "limits", "posterior", "zoo"},
+    "batch": {"__init__", "canonicalizer", "cards", "images", "limits", "posterior", "zoo"},
     "sheet": {"batch", "escaping"},
     "escaping": set(),
     "demo": {"canonicalizer", "images"},
-    "canonicalizer": {"images", "limits", "posterior", "zoo"},
+    "canonicalizer": {"cards", "images", "limits", "posterior", "zoo"},
     "transforms": {"canonicalizer", "images", "posterior", "zoo"},
     "posterior": set(),
     "files": set(),
-    "images": {"limits"},
+    "images": {"cards", "limits"},
     "limits": set(),
     "telemetry": set(),
-    "zoo": set(),
-    "nn": set(),
+    "zoo": {"cards"},
+    "cards": {"posterior", "stored"},
+    "stored": set(),
+    "nn": {"cards", "posterior", "stored"},  # the definitions of what is read
     # Training on pages makes the very view that the light side shows the network.
-    "training": {"images", "limits", "nn", "posterior"},
+    "training": {"cards", "images", "limits", "nn", "posterior", "stored"},
     # The models that it loads by name, and of training only how a model is saved and exported.
-    "front": {"nn", "training", "zoo"},
+    "front": {"cards", "nn", "posterior", "training", "zoo"},
     # The shipped models, and the pictures inside the package to draw on.
-    "reproduce": {"nn", "training", "front", "zoo", "demo"},
+    "reproduce": {"cards", "nn", "posterior", "training", "front", "zoo", "demo"},
 }
 SAVING = {"radialbeams.training.export", "radialbeams.training.weights"}
 # Files at import paths of older versions, which hand on names from elsewhere and do nothing else.
@@ -51,12 +53,22 @@ FORWARDING = {
 }
 FILES = [path for path in PYTHON if path.relative_to(PACKAGE).as_posix() not in FORWARDING]
 LIGHT = set(ARROWS) - {"training", "nn", "front", "reproduce"}
-# Inside nn every part may use angles, and bic alone wires them.
+# Inside nn every part may use angles and layers; one file for each network wires them.
+NN_SHARED = {"angles", "layers", "losses", "network"}
 NN_SIDEWAYS = {
-    "bic": {"angles", "beams", "context", "decoder", "encoder", "ring", "stored"},
-    "architectures": {"bic", "convolutional", "stored"},  # its rows, and how values are shown
-    "convolutional": {"angles", "ring", "stored"},  # whose posterior it ends in
-    "pretrained": {"architectures", "stored"},  # which build, from files
+    "beam_network": {"beams", "encoder", "network"},
+    "bic": {"beam_network", "beams", "context", "decoder", "encoder", "prior", *NN_SHARED},
+    "ring": {"layers", "posterior"},  # how far its offsets reach
+    "ring_fast": {"layers", "ring"},
+    "ring_network": {"beam_network", "posterior", "ring", "ring_fast", *NN_SHARED},
+    "posterior": NN_SHARED,
+    "convolutional": {"posterior", *NN_SHARED},
+    # Its rows, and what their defaults follow from.
+    "architectures": {
+        *("beam_network", "bic", "convolutional", "first_format", "posterior", "ring_network"),
+        *("rotation", *NN_SHARED),
+    },
+    "pretrained": {"architectures"},  # which build, from files
 }
 # In front of a model: maps of points, then pixels moved by them, then poses, and the module last.
 FRONT_SIDEWAYS = {

@@ -20,6 +20,7 @@ from radialbeams.batch.job import action_for, made, unchanged
 from radialbeams.batch.plan import BATCH
 from radialbeams.batch.walk import RUN_FOLDER
 from radialbeams.batch.worker import seconds_for
+from radialbeams.cards import to_json
 from radialbeams.demo import PICTURES
 from radialbeams.posterior import Answer, rounded
 
@@ -207,14 +208,14 @@ def test_a_pipe_that_is_named_is_refused(tmp_path: Path) -> None:
 def test_a_damaged_model_leaves_nothing_behind(tmp_path: Path) -> None:
     shipped = zoo.find(FACES)
     card = tmp_path / "mine.json"
-    card.write_text(json.dumps(shipped.card))
+    card.write_text(json.dumps(to_json(shipped.card)))
     (tmp_path / "mine.onnx").write_bytes(shipped.onnx.read_bytes()[:-9])
     plan = Plan((str(face(tmp_path / "a.png")),), folder=tmp_path / "out")
     with pytest.raises(zoo.DamagedModel, match="sha256"):
         carried_out(plan, replace(TURNING, model=str(tmp_path / "mine.onnx")))
     assert not (tmp_path / "out").exists()
     digest = hashlib.sha256((tmp_path / "mine.onnx").read_bytes()).hexdigest()
-    card.write_text(json.dumps({**shipped.card, "sha256": {"onnx": digest}}))
+    card.write_text(json.dumps({**to_json(shipped.card), "sha256": {"onnx": digest}}))
     with pytest.raises(batch.PoolError, match="no ONNX model"):
         carried_out(plan, replace(TURNING, model=str(tmp_path / "mine.onnx")))
     assert everything(tmp_path / "out") == {}

@@ -17,6 +17,7 @@ from PIL import Image
 
 from radialbeams import Canonicalization, Canonicalizer, canonicalize, zoo
 from radialbeams.canonicalizer import BATCH, _loaded
+from radialbeams.cards import parse, to_json
 from radialbeams.demo import PICTURES
 from radialbeams.images import ImageError, read, turn
 from radialbeams.images.views import paper_view
@@ -148,10 +149,8 @@ def test_a_gray_model_sees_one_channel(turned: list[Image.Image]) -> None:
     gray.refine = 1
     for name, size in (("paper", 182), ("leakfree", 57)):
         protocol = {"name": name, "parent_size": 128}
-        gray.card = {
-            "protocol": protocol,
-            "config": {"view_size": size, "channels": 1, "num_beams": 8},
-        }
+        config = {"view_size": size, "channels": 1, "num_beams": 8, "decoder": "ring"}
+        gray.card = parse({"protocol": protocol, "config": config})
         assert gray.view(turned[1]).shape == (1, size, size)
 
 
@@ -319,7 +318,7 @@ def test_no_look_is_refused() -> None:
 
 
 def own_model(folder: Path, onnx: bytes) -> Path:
-    card = dict(zoo.find("bic.coil100").card)
+    card = to_json(zoo.find("bic.coil100").card)
     card["sha256"] = {"onnx": hashlib.sha256(onnx).hexdigest()}
     (folder / "mine.onnx").write_bytes(onnx)
     (folder / "mine.json").write_text(json.dumps(card))

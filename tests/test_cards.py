@@ -20,12 +20,13 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 from onnx import TensorProto, helper
 
-from radialbeams import Canonicalizer, zoo
+from radialbeams import Canonicalizer, cards, zoo
+from radialbeams.cards import to_json
 from radialbeams.cli import main
 from radialbeams.demo import PICTURES
-from radialbeams.zoo import cards
 
-CARD = zoo.find("ring").card
+CARD = to_json(zoo.find("ring").card)
+FIRST = json.loads((Path(__file__).parent / "fixtures" / "cards" / "ring.json").read_text())
 Change = Callable[[dict[str, Any]], object]
 
 
@@ -49,10 +50,18 @@ def set_to(field: str, value: Any) -> Change:
 # --- cards ---
 
 WRONG_VALUES = {
-    "config.view_size": [0, -1, 10**9, 79.0, "79", True, [], float("nan")],
-    "config.channels": [0, 2, 4, "3", True, None],
-    "config.num_beams": [0, 2, 1e9, "48", float("inf")],
-    "config.decoder": ["tree", 3, [], {}],
+    "network.view_size": [0, -1, 10**9, 79.0, "79", True, [], float("nan")],
+    "network.channels": [0, 2, 4, "3", True, None],
+    "network.num_bins": [0, 2, 1e9, "48", float("inf")],
+    "network.reading": ["tree", 3, [], {}],
+    "network.architecture": [3, [], None],
+    "data.training_images": ["many", 1.5],
+    "training.steps_done": ["all", 0.5],
+    "looks.below": [2, "half"],
+    "parameters": ["many", 1.5],
+    "version": [0, 3, "2", 2.0, None],
+    "metrics.leakfree.mean": ["small", None, float("nan")],
+    "metrics.leakfree.protocol": [3, None],
     "protocol.name": ["papers", 1, ["paper"]],
     "protocol.parent_size": [0, 10**12, "176", 1.5, None],
     "calibration.temperature": [0, -1, float("nan"), float("inf"), "1", None, 10**400],
@@ -78,6 +87,45 @@ def test_a_wrong_value_is_named_with_its_card_and_field(mine: Path, field: str, 
     assert len(str(caught.value).split("model card: ")[1]) < 150
 
 
+FIRST_VALUES = {
+    "config.view_size": [0, -1, 10**9, 79.0, "79", True, [], float("nan")],
+    "config.channels": [0, 2, 4, "3", True, None],
+    "config.num_beams": [0, 2, 1e9, "48", float("inf")],
+    "config.decoder": ["tree", 3, [], {}],
+}
+FIRST_CASES = [(field, value) for field, values in FIRST_VALUES.items() for value in values]
+
+
+@pytest.mark.parametrize(("field", "value"), FIRST_CASES)
+def test_a_wrong_value_on_a_card_of_the_first_format_is_named(field: str, value: Any) -> None:
+    card = deepcopy(FIRST)
+    set_to(field, value)(card)
+    with pytest.raises(ValueError, match=rf"^{re.escape(field)} must be .+; got .+"):
+        cards.parse(card)
+
+
+@pytest.mark.parametrize("name", ["ring", "bic.lfw"])
+def test_a_card_of_the_first_format_says_what_the_present_one_says(name: str) -> None:
+    """The fixtures are cards as version 0.1 of the package shipped them."""
+    path = Path(__file__).parent / "fixtures" / "cards" / f"{name}.json"
+    first, now = cards.read(path), zoo.find(name).card
+    assert "version" not in json.loads(path.read_text())
+    for part in ("network", "protocol", "data", "calibration", "abstain", "metrics", "sha256"):
+        assert getattr(first, part) == getattr(now, part)
+
+
+@pytest.mark.parametrize("name", zoo.names())
+def test_what_is_written_is_read_as_the_same_card(name: str, tmp_path: Path) -> None:
+    card = zoo.find(name).card
+    cards.write(tmp_path / "card.json", card)
+    assert cards.read(tmp_path / "card.json") == card
+
+
+def test_fields_that_this_version_does_not_know_are_kept(tmp_path: Path) -> None:
+    card = cards.parse({**CARD, "note": ["mine"]})
+    assert to_json(card) == {**CARD, "note": ["mine"]}
+
+
 @pytest.mark.parametrize("part", ["calibration", "abstain", "sha256"])
 @pytest.mark.parametrize("value", [3, [], "x", None])
 def test_a_part_that_is_no_object_is_named(mine: Path, part: str, value: Any) -> None:
@@ -89,7 +137,7 @@ def test_a_part_that_is_no_object_is_named(mine: Path, part: str, value: Any) ->
 @pytest.mark.parametrize("part", ["calibration", "abstain"])
 def test_an_unknown_field_of_a_closed_part_is_named(mine: Path, part: str) -> None:
     mine.with_suffix(".json").write_text(json.dumps({**CARD, part: {"__class__": 1}}))
-    with pytest.raises(zoo.DamagedModel, match=rf'{part} knows {part}\.\w+, .*; got "__class__"'):
+    with pytest.raises(zoo.DamagedModel, match=rf"{part} knows {part}\.\w+, .*; got .__class__."):
         Canonicalizer(mine)
 
 
@@ -138,13 +186,11 @@ LEAVES = (
     | st.dictionaries(st.text(max_size=3), st.integers(), max_size=2)
 )
 FIELDS = [
-    *cards.NEEDED,
-    *cards.OPTIONAL,
-    *cards.TEXTS,
-    "config",
-    "protocol",
-    "calibration",
-    "abstain",
+    *cards.reading.RULES,
+    *cards.reading.TEXTS,
+    *("data", "data.name", "training", "training.start", "training.averaged", "metrics"),
+    *("metrics.leakfree", "metrics.leakfree.groups", "metrics.leakfree.risk_coverage"),
+    *("network", "config", "protocol", "calibration", "abstain", "cost", "least_confident"),
 ]
 
 
@@ -165,7 +211,7 @@ def test_any_card_is_taken_or_refused(mine: Path, changes: list[tuple[str, Any]]
     except zoo.DamagedModel as error:
         assert re.fullmatch(r"[^\n]+mine\.json is not a model card: [^\n]+\.", str(error))
         return
-    assert 0 < found.get("calibration", {}).get("temperature", 1) <= 1000
+    assert 0 < found.calibration.temperature <= 1000
 
 
 # --- graphs ---

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from radialbeams import zoo
+from radialbeams.cards import to_json
 
 ROOT = Path(__file__).parents[1]
 sys.path.insert(0, str(ROOT / "tools"))
@@ -40,7 +41,7 @@ def test_the_default_model_comes_first() -> None:
 @pytest.mark.parametrize("name", zoo.names())
 def test_a_section_has_data_licence_errors_and_limits(name: str) -> None:
     section = PAGE.split(f"## `{name}`\n")[1].split("\n## ")[0]
-    card = zoo.find(name).card
+    card = to_json(zoo.find(name).card)
     for text in (card["works_on"], card["fails_on"], card["licence"]):
         assert text in section
     assert f"{card['data']['training_images']:,} images" in section

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 import torch
 
-from radialbeams.nn.ring import UPRIGHT, mass_near, posterior
+from radialbeams.nn.posterior import UPRIGHT, mass_near, posterior
 from radialbeams.posterior import read_posterior, read_posteriors, read_unit
 
 BEAMS = 8  # 45° apart

@@ -10,6 +10,7 @@ import pytest
 import snippets
 
 from radialbeams import zoo
+from radialbeams.cards import to_json
 from radialbeams.cli import main
 
 ROOT = Path(__file__).parent.parent
@@ -51,7 +52,7 @@ def test_every_shipped_model_has_its_row() -> None:
 
 @pytest.mark.parametrize("row", rows(), ids=lambda row: row[0])
 def test_the_figures_are_those_of_the_card(row: list[str]) -> None:
-    card = zoo.find(row[0].strip("`")).card
+    card = to_json(zoo.find(row[0].strip("`")).card)
     protocol = card["protocol"]["name"]
     figures, jpeg = card["metrics"][protocol], card["metrics"][f"{protocol}_jpeg_90"]
     assert row[2:] == [

@@ -427,7 +427,7 @@ def test_a_run_that_version_0_1_0_left_unfinished_goes_on(
         face(tmp_path / "in" / f"{number}.png", 40)
     out = tmp_path / ("in" if job.in_place else "out")
     plan = in_place(out) if job.in_place else Plan((source,), folder=out)
-    weights = zoo.find("ring.lfw").card["sha256"]["onnx"]
+    weights = zoo.find("ring.lfw").card.sha256.onnx
     shutil.copytree(FIXTURES / kind, out / RUN)
     for path in (out / RUN).iterdir():
         text = path.read_text().replace("@HERE@", str(tmp_path)).replace("@WEIGHTS@", weights)

@@ -21,6 +21,7 @@ from PIL import Image
 from radialbeams import zoo
 from radialbeams.batch import Job, PoolError, system
 from radialbeams.batch.pool import WorkerPool
+from radialbeams.cards import to_json
 from radialbeams.demo import PICTURES
 
 FACES = "ring.lfw"
@@ -121,8 +122,8 @@ def test_the_time_of_a_suspended_run_does_not_count(tmp_path: Path) -> None:
 
 def endless_model(stem: Path) -> Path:
     """A model of the right inputs and outputs, with a loop that never ends."""
-    card = {**zoo.find(FACES).card}
-    size, channels, beams = (card["config"][n] for n in ("view_size", "channels", "num_beams"))
+    card = to_json(zoo.find(FACES).card)
+    size, channels, beams = (card["network"][n] for n in ("view_size", "channels", "num_bins"))
     body = helper.make_graph(
         [
             helper.make_node("Identity", ["going"], ["going_on"]),

@@ -88,7 +88,7 @@ def test_the_cards_thresholds_decide_as_the_commands_do(
 @pytest.mark.parametrize("step", [Upright, UprightTransformer])
 def test_what_cannot_be_is_told_at_once(step: Any) -> None:
     for wrong in ("sure", None, math.nan, -0.1, True):
-        with pytest.raises(ValueError, match=f"abstain is a confidence, .*; got {wrong!r} for"):
+        with pytest.raises(ValueError, match=f"abstain must be .*; got {wrong!r} for"):
             step(MODEL, abstain=wrong)
     with pytest.raises(ValueError, match="whose card has thresholds; got 'card' for bic"):
         step("bic.coil100", abstain="card")
@@ -98,7 +98,7 @@ def test_what_cannot_be_is_told_at_once(step: Any) -> None:
 
 def test_parameters_set_later_are_checked_too() -> None:
     step = UprightTransformer(MODEL)
-    with pytest.raises(ValueError, match="abstain is a confidence"):
+    with pytest.raises(ValueError, match="abstain must be a confidence"):
         step.set_params(image_shape=(8, 8), abstain="sure")
     assert step.image_shape is None
     assert repr(step) == "UprightTransformer(model='ring.coil100', abstain=0.0, image_shape=None)"

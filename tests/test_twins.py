@@ -12,6 +12,7 @@ from PIL import Image
 
 from radialbeams import zoo
 from radialbeams.canonicalizer import Canonicalizer
+from radialbeams.cards import ViewProtocol
 from radialbeams.front.view_geometry import ViewGeometry
 from radialbeams.images import views as light
 from radialbeams.nn import rotation
@@ -50,9 +51,9 @@ def test_both_make_the_same_view(name: str, view: int) -> None:
 @pytest.mark.parametrize("name", ["ring.coil100", "ring.lfw"])
 def test_a_trained_model_gives_the_same_answer_on_both(name: str) -> None:
     model, card = load_model(zoo.find(name).stem)
-    images = real_or_scenes(card["data"]["name"])
-    views = LeakfreeViews(card["config"]["view_size"]).upright(images.images)
-    found = predict_with(model, views, **card["calibration"])
+    images = real_or_scenes(card.data.name)
+    views = LeakfreeViews(card.network.view_size).upright(images.images)
+    found = predict_with(model, views, *card.calibration)
     assert isinstance(found, tuple)
     answers = Canonicalizer(name, threads=1).answers(as_pictures(images))
     degrees = np.array([answer.angle_degrees for answer in answers])
@@ -103,7 +104,7 @@ def test_a_wider_blur_is_not_the_same_view() -> None:
 
 def test_a_cards_blur_reaches_the_views_of_files() -> None:
     picture = as_pictures(scene_set(1, size=64))[0]
-    protocol = {"name": "leakfree", "parent_size": 64, "sigma": 1.25}
+    protocol = ViewProtocol("leakfree", 64, sigma=1.25)
     seen = light.view(picture, protocol, 64, 3)
     np.testing.assert_array_equal(seen, light.leakfree_view(picture, 64, 64, sigma=1.25))
 

@@ -8,7 +8,6 @@ import shutil
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import onnxruntime
@@ -16,6 +15,7 @@ import pytest
 import torch
 
 from radialbeams import zoo
+from radialbeams.cards import to_json
 from radialbeams.demo import PICTURES
 from radialbeams.images import read
 from radialbeams.images.views import paper_view
@@ -23,7 +23,7 @@ from radialbeams.nn.architectures import parse_config
 from radialbeams.training.data import ImageSet
 from radialbeams.training.evaluate import evaluate, predict_with
 from radialbeams.training.recipe import Recipe
-from radialbeams.training.views import Views, make_views
+from radialbeams.training.runs import card_views
 from radialbeams.training.weights import load_model
 
 NAMES = zoo.names()
@@ -37,7 +37,7 @@ def test_the_papers_two_models_are_shipped() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_card_says_all_that_is_needed_to_use_a_model(name: str) -> None:
-    card = zoo.find(name).card
+    card = to_json(zoo.find(name).card)
     assert card["name"] == name
     config = parse_config(card["config"]).to_dict()
     assert json.loads(json.dumps(config)).items() >= card["config"].items()
@@ -57,14 +57,16 @@ def test_a_card_says_all_that_is_needed_to_use_a_model(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_a_card_names_its_files_by_their_bytes(name: str) -> None:
     model = zoo.find(name)
-    for ending, sha256 in model.card["sha256"].items():
+    for ending, sha256 in vars(model.card.sha256).items():
         content = model.stem.with_name(f"{name}.{ending}").read_bytes()
         assert hashlib.sha256(content).hexdigest() == sha256
-    assert model.card["sha256"].keys() == {"onnx", "safetensors"}
+    assert None not in (model.card.sha256.onnx, model.card.sha256.safetensors)
 
 
 def test_the_papers_models_reach_the_papers_errors() -> None:
-    coil100, lfw = (zoo.find(name).card["metrics"]["paper"] for name in ("bic.coil100", "bic.lfw"))
+    coil100, lfw = (
+        to_json(zoo.find(name).card)["metrics"]["paper"] for name in ("bic.coil100", "bic.lfw")
+    )
     assert coil100["paper_equivalent"] <= 7
     assert coil100["mean"] <= 5
     assert lfw["paper_equivalent"] <= 12
@@ -74,23 +76,25 @@ def test_the_rings_keep_their_bars() -> None:
     """Leak-free views of held-out images, and the same after JPEG; calibrated."""
     bars = {"ring.coil100": (0.6, None), "ring.coil100-objects": (10, 4), "ring.lfw": (4, None)}
     for name, (mean, median) in bars.items():
-        card = zoo.find(name).card
+        card = to_json(zoo.find(name).card)
         figures, jpeg = card["metrics"]["leakfree"], card["metrics"]["leakfree_jpeg_90"]
         assert figures["seeds"] == 10
         assert figures["mean"] <= mean
         assert median is None or figures["median"] <= median
         assert jpeg["mean"] <= 1.15 * figures["mean"]
         assert max(figures["calibration_error"], card["calibrated"]["expected_error"]) <= 0.05
-    coil100, lfw = (zoo.find(f"ring.{d}").card["metrics"]["leakfree"] for d in ("coil100", "lfw"))
+    coil100, lfw = (
+        to_json(zoo.find(f"ring.{d}").card)["metrics"]["leakfree"] for d in ("coil100", "lfw")
+    )
     assert coil100["within_5"] >= 0.998 and coil100["flips"] <= 0.0005
     assert lfw["within_10"] >= 0.91 and lfw["flips"] <= 0.003
-    assert zoo.find("ring.lfw").card["end_to_end"]["mean"] <= 1.15 * lfw["mean"]
-    assert zoo.find("ring.coil100").card["parameters"] <= 600_000
+    assert to_json(zoo.find("ring.lfw").card)["end_to_end"]["mean"] <= 1.15 * lfw["mean"]
+    assert to_json(zoo.find("ring.coil100").card)["parameters"] <= 600_000
 
 
 def test_the_default_model_keeps_its_bars() -> None:
     """Files of photos through the command, and held-out views beside the specialists'."""
-    card = zoo.find("ring").card
+    card = to_json(zoo.find("ring").card)
     files = card["end_to_end"]
     assert files["within_10"] >= 0.78 and files["median"] <= 3 and files["flips"] <= 0.04
     assert files["surer_half_within_10"] >= 0.95
@@ -100,7 +104,7 @@ def test_the_default_model_keeps_its_bars() -> None:
     assert files["turned"]["acted_on"] >= 0.4 and files["turned"]["acted_on_within_5"] >= 0.85
     assert files["upright"]["worse_than_it_came"] <= 0.01
     for name in ("coil100", "lfw"):
-        specialist = zoo.find(f"ring.{name}").card["metrics"]["leakfree"]
+        specialist = to_json(zoo.find(f"ring.{name}").card)["metrics"]["leakfree"]
         found = card["metrics"][f"leakfree_{name}"]
         assert found["seeds"] == specialist["seeds"] == 10
         assert found["mean"] <= 2 * specialist["mean"]
@@ -111,11 +115,11 @@ def test_the_default_model_keeps_its_bars() -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_a_card_was_trained_by_a_recipe_that_can_be_repeated(name: str) -> None:
-    done = {"minutes", "start", "averaged", "steps_done", "seconds", "hardware"}
-    training = zoo.find(name).card["training"]
-    recipe = Recipe.from_dict({k: v for k, v in training.items() if k not in done})
-    if "minutes" not in training:  # else the clock ended it
-        assert training["steps_done"] == recipe.steps
+    card = zoo.find(name).card
+    recipe = Recipe.of_card(card)
+    assert card.training is not None
+    if card.training.minutes is None:  # else the clock ended it
+        assert card.training.steps_done == recipe.steps
 
 
 @pytest.mark.parametrize("name", NAMES)
@@ -123,7 +127,7 @@ def test_the_onnx_file_computes_what_the_weights_compute(name: str) -> None:
     model, card = load_model(zoo.find(name).stem)
     picture = read(PICTURES / "astronaut.webp").image
     turns = [picture.rotate(degrees) for degrees in (0, 50, 200)]
-    views = np.stack([paper_view(turned, card["config"]["view_size"]) for turned in turns])
+    views = np.stack([paper_view(turned, card.network.view_size) for turned in turns])
     session = onnxruntime.InferenceSession(zoo.verified_onnx(zoo.find(name)))
     with torch.inference_mode():
         outputs = model(torch.from_numpy(views))
@@ -134,15 +138,10 @@ def test_the_onnx_file_computes_what_the_weights_compute(name: str) -> None:
         assert np.abs(one - other.numpy()).max() <= 1e-4
 
 
-def views_of(card: dict[str, Any]) -> Views:
-    padding, size = card["protocol"]["padding"], card["config"]["view_size"]
-    return make_views(card["protocol"]["name"], padding=padding, view_size=size)
-
-
 def test_held_out_images_of_coil100_are_turned_back(real: Callable[..., ImageSet]) -> None:
     images = real("coil100", split="test", limit=64)
     model, card = load_model(zoo.find("bic.coil100").stem)
-    views = views_of(card)
+    views = card_views(card)
     found = evaluate(partial(predict_with, model), images, views, seeds=1)
     assert found.n == 64
     assert found.mean <= 5
@@ -152,7 +151,7 @@ def test_held_out_images_of_coil100_are_turned_back(real: Callable[..., ImageSet
 def test_held_out_faces_are_turned_back(real: Callable[..., ImageSet]) -> None:
     images = real("lfw", split="test", limit=16)
     model, card = load_model(zoo.find("bic.lfw").stem)
-    assert evaluate(partial(predict_with, model), images, views_of(card), seeds=1).mean <= 8
+    assert evaluate(partial(predict_with, model), images, card_views(card), seeds=1).mean <= 8
 
 
 # --- what is refused ---
@@ -220,7 +219,7 @@ def test_a_damaged_card_is_refused(copied: Path) -> None:
     ("content", "missing"),
     [
         (
-            "[]",
+            "{}",
             "config.view_size, config.channels, config.num_beams, config.decoder, protocol.name",
         ),
         ('{"config": 3, "protocol": {"name": "paper"}}', "config.view_size"),

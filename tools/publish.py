@@ -14,6 +14,7 @@ import argparse
 import statistics
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,8 +26,19 @@ from photos.measure_photos import measure_photos
 
 from radialbeams import zoo
 from radialbeams.canonicalizer import Canonicalizer
+from radialbeams.cards import (
+    Card,
+    Cost,
+    DataCard,
+    Evaluation,
+    Looks,
+    Measurement,
+    RiskCoverage,
+    UncertainObject,
+)
 from radialbeams.files import bucket
-from radialbeams.nn.architectures import Network, architecture
+from radialbeams.nn.architectures import Network
+from radialbeams.posterior import Calibration
 from radialbeams.training import looks
 from radialbeams.training.calibrate import calibrate
 from radialbeams.training.data import ImageSet, load
@@ -35,7 +47,7 @@ from radialbeams.training.recipe import Recipe
 from radialbeams.training.runs import card_views, export_run, measure, measure_on, read_images
 from radialbeams.training.thresholds import abstention, thresholds
 from radialbeams.training.views import Views
-from radialbeams.training.weights import load_model, read_card, save_model, write_card
+from radialbeams.training.weights import load_model, new_card, read_card, save_model, write_card
 
 ALSO_SEEDS = 10  # as many as the specialists were measured with
 # Of a model that looks again, with room to what is promised: 0.5 % of upright photos may come out
@@ -43,7 +55,7 @@ ALSO_SEEDS = 10  # as many as the specialists were measured with
 SPOILT, RIGHT = 0.002, 0.92
 
 # What no run can know about itself.
-ABOUT: dict[str, dict[str, Any]] = {
+ABOUT: dict[str, dict[str, str]] = {
     "bic.coil100": {
         "summary": "The paper's network for single objects on a dark ground.",
         "licence": "Weights: research use, as COIL-100 itself.",
@@ -118,49 +130,55 @@ def main() -> None:
     if (arguments.looks is None) != (arguments.below is None):
         parser.error("--looks and --below go together")
     model, run_card = load_model(arguments.run / "model")
-    kept = {part: run_card[part] for part in ("data", "protocol", "training")}
-    card: dict[str, Any] = {"name": arguments.name, **ABOUT[arguments.name], **kept}
+    card = replace(
+        new_card(model, run_card.protocol, arguments.name),
+        data=run_card.data,
+        training=run_card.training,
+        **ABOUT[arguments.name],
+    )
     shipped = zoo.FOLDER / arguments.name
     if arguments.looks:
         card = publish_looking_again(shipped, model, card, arguments)
     else:
         card = publish_one_look(shipped, model, card, arguments)
-    card["cost"] = {"milliseconds_a_view_one_cpu_thread": milliseconds(arguments.name)}
+    card = replace(card, cost=Cost(milliseconds(arguments.name)))
     write_card(shipped.with_name(arguments.name + ".json"), card)
     if arguments.photos:
-        card["end_to_end"] = measure_photos(arguments.photos, arguments.name)
-    print(card.get("end_to_end"), card["cost"], flush=True)
+        card = replace(card, end_to_end=measure_photos(arguments.photos, arguments.name))
+    print(card.end_to_end, card.cost, flush=True)
     write_card(shipped.with_name(arguments.name + ".json"), card)
 
 
 def publish_one_look(
-    shipped: Path, model: Network, card: dict[str, Any], arguments: argparse.Namespace
-) -> dict[str, Any]:
+    shipped: Path, model: Network, card: Card, arguments: argparse.Namespace
+) -> Card:
     """Writes weights, ONNX and card, calibrated and measured on the held-out images."""
-    recipe = Recipe.from_dict(_recipe(card["training"]))
+    recipe = Recipe.of_card(card)
     images = read_images(recipe, "test", root=arguments.data)
-    card["data"] = {**card["data"], "test_images": len(images), "split_by": recipe.split_by}
-    if architecture(model.config).reading == "posterior":
-        card |= calibrated(model, recipe, images, _views(model, card))
+    card = replace(card, data=_tested_on(card, len(images), recipe.split_by))
+    if card.network.reading == "posterior":
+        card = calibrated(card, model, recipe, images)
     card = exported(shipped, model, card)
+    metrics: dict[str, Measurement] = {}
     for key, jpeg in ((recipe.protocol, None), (f"{recipe.protocol}_jpeg_90", 90)):
         # A JPEG of every parent takes its time, and the question is only how much it costs.
         seeds = arguments.seeds if jpeg is None else min(2, arguments.seeds)
-        figures = measure_on(shipped, images, seeds=seeds, jpeg=jpeg)
-        card["metrics"][key] = _rounded({"split": "test", **figures})
-        print(key, figures["mean"], figures["calibration_error"], flush=True)
+        metrics[key] = rounded(measure_on(shipped, images, seeds=seeds, jpeg=jpeg))
+        found = metrics[key].evaluation
+        print(key, found.mean, found.calibration_error, flush=True)
     for data in arguments.also:
-        figures = measure(shipped, data, seeds=ALSO_SEEDS, root=arguments.data)
-        card["metrics"][f"{recipe.protocol}_{data}"] = _rounded(figures)
-        print(data, figures["mean"], figures["median"], flush=True)
+        measured = rounded(measure(shipped, data, seeds=ALSO_SEEDS, root=arguments.data))
+        metrics[f"{recipe.protocol}_{data}"] = measured
+        print(data, measured.evaluation.mean, measured.evaluation.median, flush=True)
+    card = replace(card, metrics=metrics)
     if not arguments.photos:
-        card["end_to_end"] = measure_files(arguments.name, images, seeds=2)
+        card = replace(card, end_to_end=measure_files(arguments.name, images, seeds=2))
     return card
 
 
 def publish_looking_again(
-    shipped: Path, model: Network, card: dict[str, Any], arguments: argparse.Namespace
-) -> dict[str, Any]:
+    shipped: Path, model: Network, card: Card, arguments: argparse.Namespace
+) -> Card:
     """The same from stored outputs: whether to look again was decided on the same images."""
     outputs = looks.Outputs.read(arguments.looks)
     if arguments.without:
@@ -168,23 +186,26 @@ def publish_looking_again(
             np.array([not key.startswith(arguments.without) for key in outputs.keys])
         )
     images = len(set(outputs.keys))
-    card["data"] = {**card["data"], "test_images": images, "split_by": "default"}
-    card |= decided(outputs, arguments.below)
-    card = exported(shipped, model, card)
-    protocol = card["protocol"]["name"]
-    figures = figures_by_rule(outputs, card["calibration"], arguments.below)
-    seeds = len(outputs) // images
-    settings = {"split": "test", "protocol": protocol, "seeds": seeds, "jpeg": None}
-    card["metrics"][protocol] = _rounded({**settings, **figures})
+    card = replace(card, data=_tested_on(card, images, "default"))
+    card = exported(shipped, model, decided(card, outputs, arguments.below))
+    protocol = card.protocol.name
+    figures = figures_by_rule(outputs, card.calibration, arguments.below)
+    measured = Measurement(figures, protocol, seeds=len(outputs) // images)
+    metrics = {protocol: rounded(measured)}
     if arguments.squares:
-        squares = load(arguments.squares, split="all", size=card["protocol"]["parent_size"])
-        again = figures_after_jpeg(arguments.name, squares, card_views(card))
-        settings |= {"seeds": 1, "jpeg": 90}
-        card["metrics"][f"{protocol}_jpeg_90"] = _rounded({**settings, **again})
-    return card
+        squares = load(arguments.squares, split="all", size=card.parent_size)
+        figures = figures_after_jpeg(arguments.name, squares, card_views(card))
+        metrics[f"{protocol}_jpeg_90"] = rounded(Measurement(figures, protocol, jpeg=90))
+    return replace(card, metrics=metrics)
 
 
-def decided(outputs: looks.Outputs, below: float) -> dict[str, Any]:
+def _tested_on(card: Card, images: int, split_by: str) -> DataCard:
+    if card.data is None:
+        raise ValueError("Expected a run whose card names its training data; it names none.")
+    return replace(card.data, test_images=images, split_by=split_by)
+
+
+def decided(card: Card, outputs: looks.Outputs, below: float) -> Card:
     """Calibration, the rule of looks and thresholds, and what to expect of them."""
     calibration = looks.fitted(outputs)
     seen = looks.seen(outputs, calibration, below)
@@ -192,26 +213,25 @@ def decided(outputs: looks.Outputs, below: float) -> dict[str, Any]:
     again = np.mean([answer.confidence < below for answer in first])
     half = np.array([_first_half(key) for key in outputs.keys])
     expected = looks.crosswise(outputs, half, below, SPOILT, RIGHT)
-    return {
-        "calibration": calibration,
-        "calibrated": _rounded(expected),
-        "looks": {"below": below, "mean": round(1 + 3 * float(again), 3)},
-        "abstain": thresholds(seen, spoilt=SPOILT, right=RIGHT),
-    }
+    return replace(
+        card,
+        calibration=calibration,
+        calibrated=_rounded(expected),
+        looks=Looks(below, round(1 + 3 * float(again), 3)),
+        abstain=thresholds(seen, spoilt=SPOILT, right=RIGHT),
+    )
 
 
-def figures_by_rule(
-    outputs: looks.Outputs, calibration: dict[str, float], below: float
-) -> dict[str, Any]:
+def figures_by_rule(outputs: looks.Outputs, calibration: Calibration, below: float) -> Evaluation:
     """The evaluation of held-out views, looked at as the commands do."""
     answers = looks.answers_by_rule(outputs, calibration, below)
     shape = (-1, len(set(outputs.keys)))  # seeds, images
     errors = np.radians(looks.errors(answers, outputs.degrees)).reshape(shape)
     sure = np.array([answer.confidence for answer in answers]).reshape(shape)
-    return summarise(torch.from_numpy(errors), confidences=torch.from_numpy(sure)).to_dict()
+    return summarise(torch.from_numpy(errors), confidences=torch.from_numpy(sure))
 
 
-def figures_after_jpeg(name: str, images: ImageSet, views: Views) -> dict[str, Any]:
+def figures_after_jpeg(name: str, images: ImageSet, views: Views) -> Evaluation:
     """The same of parents that were saved as JPEG after they were turned."""
     canonicalizer = Canonicalizer(name, threads=1)
 
@@ -220,25 +240,22 @@ def figures_after_jpeg(name: str, images: ImageSet, views: Views) -> dict[str, A
         degrees = torch.tensor([answer.angle_degrees for answer in answers])
         return torch.deg2rad(degrees), torch.tensor([answer.confidence for answer in answers])
 
-    return evaluate(predict, images, views, seeds=1, jpeg=90).to_dict()
+    return evaluate(predict, images, views, seeds=1, jpeg=90)
 
 
-def exported(shipped: Path, model: Network, card: dict[str, Any]) -> dict[str, Any]:
+def exported(shipped: Path, model: Network, card: Card) -> Card:
     """Weights in half precision, ONNX with parity, and the card that names both."""
     save_model(shipped, model, card, half=True)
     onnx = shipped.with_name(shipped.name + ".onnx")
     print(f"{onnx.name}: within {export_run(shipped, onnx):.1e} of torch", flush=True)
-    return {**read_card(shipped.with_name(shipped.name + ".json")), "metrics": {}}
+    return read_card(shipped.with_name(shipped.name + ".json"))
 
 
-def _views(model: Network, card: dict[str, Any]) -> Views:
-    return card_views({**card, "config": model.config.to_dict()})
+def calibrated(card: Card, model: Network, recipe: Recipe, images: ImageSet) -> Card:
+    """Calibration from the held-out images, its error crosswise, and the least certain objects."""
+    views = card_views(card)
 
-
-def calibrated(model: Network, recipe: Recipe, images: ImageSet, views: Views) -> dict[str, Any]:
-    """Calibration from the held-out images, its error crosswise, and who is least sure."""
-
-    def crosswise(names: Sequence[str]) -> tuple[dict[str, float], float]:
+    def crosswise(names: Sequence[str]) -> tuple[Calibration, float]:
         return calibrate(model, images, views, in_first=lambda i: _first_half(names[i]), seeds=2)
 
     calibration, error = crosswise(images.keys)
@@ -246,15 +263,19 @@ def calibrated(model: Network, recipe: Recipe, images: ImageSet, views: Views) -
     if recipe.split_by == "object":
         # Views of one object go wrong together: this is what objects that are new again may bring.
         measured["expected_error_by_object"] = crosswise(images.groups)[1]
-    found: dict[str, Any] = {"calibration": calibration, "calibrated": _rounded(measured)}
-    found["abstain"] = abstention(model, images, views, calibration, seeds=2)
+    card = replace(
+        card,
+        calibration=calibration,
+        calibrated=_rounded(measured),
+        abstain=abstention(model, images, views, calibration, seeds=2),
+    )
     if recipe.data == "coil100":
-        predict = partial(predict_with, model, **calibration)
-        found["least_confident"] = least_confident(predict, images, views)
-    return found
+        predict = partial(predict_with, model, **calibration._asdict())
+        card = replace(card, least_confident=least_confident(predict, images, views))
+    return card
 
 
-def least_confident(predict: Any, images: ImageSet, views: Views) -> list[dict[str, Any]]:
+def least_confident(predict: Any, images: ImageSet, views: Views) -> tuple[UncertainObject, ...]:
     """The ten objects of whose angle the model is least sure, with how far off it is."""
     rows = []
     for name in sorted(set(images.groups)):
@@ -267,9 +288,9 @@ def least_confident(predict: Any, images: ImageSet, views: Views) -> list[dict[s
             return angles
 
         result = evaluate(noted, members, views, seeds=3)
-        rows.append({"object": name, "confidence": float(np.mean(sure)), "mean": result.mean})
-    rows.sort(key=lambda row: row["confidence"])
-    return [_rounded(row) for row in rows[:10]]
+        confidence = round(float(np.mean(sure)), 4)
+        rows.append(UncertainObject(name, confidence, round(result.mean, 4)))
+    return tuple(sorted(rows, key=lambda row: row.confidence)[:10])
 
 
 def milliseconds(name: str) -> float:
@@ -282,7 +303,7 @@ def milliseconds(name: str) -> float:
     session = onnxruntime.InferenceSession(
         zoo.verified_onnx(model), options, providers=["CPUExecutionProvider"]
     )
-    size = model.card["config"]["view_size"]
+    size = model.card.network.view_size
     view = np.random.default_rng(0).random((1, 3, size, size), dtype=np.float32)
     times = []
     for _ in range(300):
@@ -297,9 +318,11 @@ def _first_half(key: str) -> bool:
     return bucket(f"half of {key}", 2) == 0
 
 
-def _recipe(training: dict[str, Any]) -> dict[str, Any]:
-    outcome = ("minutes", "start", "averaged", "steps_done", "seconds", "hardware")
-    return {name: value for name, value in training.items() if name not in outcome}
+def rounded(measured: Measurement) -> Measurement:
+    """To four decimals, as on the card."""
+    figures = _rounded(measured.evaluation.to_dict())
+    curve = tuple(RiskCoverage(**point) for point in figures.pop("risk_coverage"))
+    return replace(measured, evaluation=Evaluation(**figures, risk_coverage=curve))
 
 
 def _rounded(value: Any) -> Any:

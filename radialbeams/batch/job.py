@@ -10,15 +10,13 @@ from io import BytesIO
 from typing import Any, Literal
 
 from radialbeams import images
+from radialbeams.cards import Card
 from radialbeams.limits import DEFAULT, Limits
-from radialbeams.posterior import Answer, Thresholds, decided, rounded
+from radialbeams.posterior import DEFAULT_THRESHOLDS, Answer, Thresholds, decided, rounded
 
 Action = Literal["turned", "left", "unsure", "exists"]
 
-# Defaults where the model's card has none.
-MIN_ANGLE = 1.0  # degrees; less is invisible, and turning costs some sharpness
-MIN_CONFIDENCE = 0.5
-MAX_UPRIGHT = 1.0  # no limit on the chance that a picture is upright already
+MIN_CONFIDENCE, MIN_ANGLE, MAX_UPRIGHT = DEFAULT_THRESHOLDS
 THUMBNAIL = 160  # pixels
 JPEG = b"\xff\xd8"
 
@@ -91,10 +89,8 @@ class Outcome:
         return {"path": self.path, "out": self.out, **found, "action": self.action, **lost}
 
 
-def thresholds_of(card: dict[str, Any]) -> Thresholds:
-    return Thresholds(
-        **{"confidence": MIN_CONFIDENCE, "angle": MIN_ANGLE, **card.get("abstain", {})}
-    )
+def thresholds_of(card: Card) -> Thresholds:
+    return card.abstain or DEFAULT_THRESHOLDS
 
 
 def refusal(path: str) -> str | None:

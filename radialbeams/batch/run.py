@@ -156,5 +156,5 @@ def _settings(job: Job, plan: Plan) -> dict[str, Any]:
         "output": places[-1] or None,
         "working folder": os.getcwd() if relative else None,
         **asdict(replace(job, limits=Limits())),  # raised limits may let failed files through
-        "weights": zoo.find(job.model).card.get("sha256", {}).get("onnx"),
+        "weights": zoo.find(job.model).card.sha256.onnx,
     }

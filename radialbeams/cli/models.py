@@ -38,11 +38,12 @@ def demo(
 def models(json_: JsonOption = False) -> None:
     """Lists the shipped models: data, licence, measured errors, cost."""
     from radialbeams import zoo
+    from radialbeams.cards import to_json
 
     cards = {name: zoo.find(name).card for name in zoo.names()}
     if json_:
         for name, card in cards.items():
-            print(as_json({"name": name, **card}))
+            print(as_json({"name": name, **to_json(card)}))
         return
     for line in terminal.models_table(cards):
         terminal.say(line)

@@ -6,13 +6,14 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from radialbeams.cli import streams
 from radialbeams.escaping import shown
 
 if TYPE_CHECKING:  # importing it takes longer than `--help` may
     from radialbeams.batch import Job, Outcome, Run
+    from radialbeams.cards import Card
 
 ROWS = 40  # of files that went as they should; beyond that only the others are worth a row
 HEADER = f"{'angle':>8}  {'confidence':>10}  {'symmetry':>8}  file"
@@ -60,14 +61,14 @@ def summary(counts: Counter[str], seconds: float, job: Job) -> str:
     return f"{_files(counts.total())} in {seconds:.1f} s: {parts}{note}"
 
 
-def thresholds(job: Job, card: dict[str, Any]) -> str:
+def thresholds(job: Job, card: Card) -> str:
     """What was left alone, and who judged."""
     upright = ""
     if job.max_upright < 1:
         upright = f" or more than {100 * job.max_upright:g} % likely to be upright already,"
     return (
         f"left alone: confidence below {job.min_confidence:g},{upright} or turned by less than "
-        f"{job.min_angle:g}°; model {job.model}: {card.get('summary', 'no summary')}"
+        f"{job.min_angle:g}°; model {job.model}: {card.summary or 'no summary'}"
     )
 
 
@@ -99,29 +100,25 @@ def _files(count: int) -> str:
     return f"{count:,} file{'s' if count != 1 else ''}"
 
 
-def models_table(cards: Mapping[str, dict[str, Any]]) -> Iterator[str]:
+def models_table(cards: Mapping[str, Card]) -> Iterator[str]:
     """One line for each way a model was measured, and what to know about the model below."""
     columns = ("mean", "median", "within 10°", "paper-equivalent", "views")
     yield f"{'model':<22}{'measured':<18}" + "".join(f"{name:>{len(name) + 3}}" for name in columns)
     for name, card in cards.items():
         yield ""
-        try:
-            yield from [*_figures(name, card, columns), *(f"  {line}" for line in _notes(card))]
-        except (AttributeError, KeyError, TypeError, ValueError) as error:
-            raise ValueError(
-                f"The card of {name} has not the figures and notes that this table shows "
-                f"({type(error).__name__}: {error}). Install the package again."
-            ) from error
+        yield from _figures(name, card, columns)
+        yield from (f"  {line}" for line in _notes(card))
 
 
-def _figures(name: str, card: dict[str, Any], columns: tuple[str, ...]) -> Iterator[str]:
-    for number, (protocol, figures) in enumerate(card["metrics"].items()):
+def _figures(name: str, card: Card, columns: tuple[str, ...]) -> Iterator[str]:
+    for number, (protocol, measured) in enumerate(card.metrics.items()):
+        figures = measured.evaluation
         values = (
-            f"{figures['mean']:.2f}°",
-            f"{figures['median']:.2f}°",
-            f"{figures['within_10']:.1%}",
-            f"{figures['paper_equivalent']:.2f}°",
-            f"{figures['n']:,}",
+            f"{figures.mean:.2f}°",
+            f"{figures.median:.2f}°",
+            f"{figures.within_10:.1%}",
+            f"{figures.paper_equivalent:.2f}°",
+            f"{figures.n:,}",
         )
         cells = "".join(
             f"{value:>{len(column) + 3}}" for value, column in zip(values, columns, strict=True)
@@ -129,15 +126,17 @@ def _figures(name: str, card: dict[str, Any], columns: tuple[str, ...]) -> Itera
         yield f"{name if number == 0 else '':<22}{protocol.replace('_', ' '):<18}{cells}"
 
 
-def _notes(card: dict[str, Any]) -> Iterator[str]:
-    data, cost = card["data"], card.get("cost", {}).get("milliseconds_a_view_one_cpu_thread")
+def _notes(card: Card) -> Iterator[str]:
+    """What is known of the model; a card of one's own need not say all of it."""
+    cost = card.cost and card.cost.milliseconds_a_view_one_cpu_thread
     speed = "" if cost is None else f", {cost:.2f} ms a view on one CPU thread"
-    yield card["summary"]
-    yield f"data: {data['name']}, {data['training_images']:,} images to train on"
-    yield f"cost: {card['parameters']:,} parameters{speed}"
-    yield f"works on: {card['works_on']}"
-    yield f"fails on: {card['fails_on']}"
-    yield f"licence: {card['licence']}"
+    yield card.summary or "no summary"
+    if card.data is not None:
+        yield f"data: {card.data.name}, {card.data.training_images or 0:,} images to train on"
+    yield f"cost: {card.parameters or 0:,} parameters{speed}"
+    yield f"works on: {card.works_on}"
+    yield f"fails on: {card.fails_on}"
+    yield f"licence: {card.licence}"
 
 
 @dataclass(frozen=True)

@@ -71,6 +71,7 @@ def train(
 ) -> None:
     """Trains the paper's network or the ring; killed, the same command goes on where it was."""
     _need_torch("train")
+    from radialbeams.cards import measurement
     from radialbeams.training.runs import complete, plan
 
     changes = {
@@ -102,7 +103,7 @@ def train(
             limit=limit,
             on_progress=bar.show,
         )
-    print(as_json({"run": str(out), **card["metrics"][planned.protocol]}))
+    print(as_json({"run": str(out), **measurement(card.metrics[planned.protocol])}))
 
 
 @app.command()
@@ -131,9 +132,10 @@ def evaluate(
     """Measures a model on held-out images, turned by angles uniform on the circle."""
     _need_torch("evaluate")
     from radialbeams import zoo
+    from radialbeams.cards import measurement
     from radialbeams.training.runs import measure
 
-    result = measure(
+    measured = measure(
         zoo.find(model).stem,
         data,
         protocol=None if protocol is None else protocol.value,
@@ -146,6 +148,7 @@ def evaluate(
         root=root,
         devices=devices,
     )
+    result = measurement(measured)
     if json_:
         print(as_json({"model": model, **result}))
         return

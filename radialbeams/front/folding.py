@@ -12,15 +12,16 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 import torch
 from torch import Tensor, nn
+from torch.nn.utils.fusion import fuse_conv_bn_weights
 
 Network = TypeVar("Network", bound=nn.Module)
 
 
 @runtime_checkable
-class Settling(Protocol):
+class Freezable(Protocol):
     """A part that can do something once which is the same in every call from then on."""
 
-    def settle(self) -> None: ...
+    def freeze(self) -> None: ...
 
 
 @torch.inference_mode(False)  # or the copy would be good for nothing outside of that mode
@@ -35,8 +36,8 @@ def folded(network: Network) -> Network:
                 _fold(child, name, list(part.named_children()))
                 setattr(part, name, nn.Identity())
     for part in parts:
-        if isinstance(part, Settling):
-            part.settle()
+        if isinstance(part, Freezable):
+            part.freeze()
     return made
 
 
@@ -59,12 +60,15 @@ def _fold(norm: nn.BatchNorm2d, name: str, siblings: list[tuple[str, nn.Module]]
 
 
 def _fold_after(convolution: nn.Conv2d, norm: nn.BatchNorm2d) -> None:
-    scale, shift = _scale_and_shift(norm)
-    bias = shift if convolution.bias is None else convolution.bias * scale + shift
-    _replace(convolution, convolution.weight * scale[:, None, None, None], bias)
+    mean, variance = norm.get_buffer("running_mean"), norm.get_buffer("running_var")
+    weight, bias = fuse_conv_bn_weights(
+        convolution.weight, convolution.bias, mean, variance, norm.eps, norm.weight, norm.bias
+    )
+    convolution.weight, convolution.bias = weight, bias
 
 
 def _fold_before(norm: nn.BatchNorm2d, convolution: nn.Conv2d) -> None:
+    """Torch fuses a norm after a convolution only; this one stands before it."""
     scale, shift = _scale_and_shift(norm)
     # Not as a product of matrices, which autocast would round.
     moved = (convolution.weight.flatten(1) * shift).sum(1)

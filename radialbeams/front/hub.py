@@ -7,6 +7,7 @@ canonicalizer = HubCanonicalizer.from_pretrained("me/faces")
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,9 +16,10 @@ from huggingface_hub import (  # type: ignore[import-not-found, unused-ignore]
     snapshot_download,
 )
 
+from radialbeams.cards import ViewProtocol
 from radialbeams.front.module import Canonicalizer
-from radialbeams.nn.architectures import architecture
-from radialbeams.training.weights import save_model
+from radialbeams.posterior import Calibration, Thresholds
+from radialbeams.training.weights import new_card, save_model
 
 FILES = ["model.json", "model.safetensors"]
 
@@ -51,16 +53,14 @@ class HubCanonicalizer(ModelHubMixin, Canonicalizer, library_name="radialbeams")
     def _save_pretrained(self, save_directory: Path) -> None:
         geometry = self.view_geometry
         parent_size = geometry.parent_size
-        leakfree: dict[str, Any] = {"name": "leakfree", "parent_size": parent_size}
-        if geometry.sigma is not None:
-            leakfree["sigma"] = geometry.sigma
-        card: dict[str, Any] = {"protocol": leakfree if parent_size else {"name": "paper"}}
-        if architecture(self.network.config).reading == "posterior":
-            spread = math.degrees(self.spread)
-            card["calibration"] = {"temperature": self.temperature, "spread": spread}
-        thresholds = self.measured or _in_force(self)
-        if thresholds is not None:
-            card["abstain"] = thresholds
+        protocol = ViewProtocol("paper")
+        if parent_size:
+            protocol = ViewProtocol("leakfree", parent_size, sigma=geometry.sigma)
+        card = replace(
+            new_card(self.network, protocol),
+            calibration=Calibration(self.temperature, math.degrees(self.spread)),
+            abstain=self.measured or _in_force(self),
+        )
         save_model(save_directory / "model", self.network, card)
 
     @classmethod
@@ -116,12 +116,9 @@ def _options(canonicalizer: Canonicalizer) -> dict[str, Any]:
     }
 
 
-def _in_force(canonicalizer: Canonicalizer) -> dict[str, float] | None:
+def _in_force(canonicalizer: Canonicalizer) -> Thresholds | None:
     """As a card has them; None where every image is turned."""
     if canonicalizer.abstain is None:
         return None
-    return {
-        "confidence": canonicalizer.abstain,
-        "angle": round(math.degrees(canonicalizer.still), 9),
-        "upright": canonicalizer.most_upright,
-    }
+    still = round(math.degrees(canonicalizer.still), 9)
+    return Thresholds(canonicalizer.abstain, still, canonicalizer.most_upright)

@@ -13,22 +13,30 @@ import copy
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Self, get_args
+from typing import Literal, NamedTuple, Self, get_args
 
 import torch
 from torch import Tensor, nn
 
 from radialbeams import zoo
+from radialbeams.cards import Card
 from radialbeams.front.affine import Canvas, canvas_size, inverted, middle, turned_back
 from radialbeams.front.folding import folded
 from radialbeams.front.pose import Pose
 from radialbeams.front.sampling import blend, can_ask
 from radialbeams.front.view_geometry import ViewGeometry, cut
-from radialbeams.nn.angles import from_unit, to_unit, wrap
+from radialbeams.nn.angles import from_unit, wrap
 from radialbeams.nn.architectures import Network, architecture
-from radialbeams.nn.convolutional import Convolutional
+from radialbeams.nn.posterior import (
+    UPRIGHT,
+    WITHIN,
+    answer,
+    mass_near,
+    mean_direction,
+    posterior,
+)
 from radialbeams.nn.pretrained import load_model
-from radialbeams.nn.ring import UPRIGHT, WITHIN, Posterior, answer, mass_near, posterior
+from radialbeams.posterior import Thresholds
 
 Outputs = Tensor | tuple[Tensor, Tensor]
 Returns = Literal["both", "image"]
@@ -36,7 +44,6 @@ Abstain = float | Literal["card"] | None
 
 MARGIN = 0.1  # of an object's box, around it
 CROPS_AT_ONCE = 16  # each needs a copy of its whole image for a moment
-SHORT = 1e-6  # a mean direction shorter than this points nowhere
 
 
 class Reading(NamedTuple):
@@ -57,7 +64,7 @@ class Canonicalizer(nn.Module):
     `nn.Sequential`.
     """
 
-    measured: dict[str, float] | None = None  # thresholds of a card, whether they are used or not
+    measured: Thresholds | None = None  # thresholds of a card, whether they are used or not
 
     def __init__(
         self,
@@ -107,23 +114,22 @@ class Canonicalizer(nn.Module):
         ones that were measured for this model.
         """
         network, card = load_model(zoo.find(model).stem)
-        protocol, calibration = card["protocol"], card.get("calibration", {})
-        least, still, most_upright = _thresholds(card, abstain)
+        thresholds = _thresholds(card, abstain)
         made = cls(
             network,
-            parent_size=protocol["parent_size"] if protocol["name"] == "leakfree" else None,
-            sigma=protocol.get("sigma"),
+            parent_size=card.protocol.parent_size if card.protocol.name == "leakfree" else None,
+            sigma=card.protocol.sigma,
             hard=hard,
-            abstain=least,
-            still_degrees=still if still_degrees is None else still_degrees,
-            most_upright=most_upright,
+            abstain=None if abstain is None else thresholds.confidence,
+            still_degrees=thresholds.angle if still_degrees is None else still_degrees,
+            most_upright=thresholds.upright,
             canvas=canvas,
             fill=fill,
             returns=returns,
-            temperature=calibration.get("temperature", 1.0),
-            spread_degrees=calibration.get("spread", 0.0),
+            temperature=card.calibration.temperature,
+            spread_degrees=card.calibration.spread,
         )
-        made.measured = card.get("abstain")
+        made.measured = card.abstain
         return made.eval()
 
     @torch.inference_mode(False)  # or the copy would be good for nothing outside of that mode
@@ -137,8 +143,8 @@ class Canonicalizer(nn.Module):
         network = folded(self.network)
         if dtype is not None:
             network = network.to(dtype)
-            if not isinstance(self.network, Convolutional):
-                network.beams = copy.deepcopy(self.network.beams)
+            for part in self.network.full_precision:
+                setattr(network, part, copy.deepcopy(getattr(self.network, part)))
         return copy.deepcopy(self, {id(self.network): network}).eval()
 
     def forward(self, images: Tensor) -> Tensor | tuple[Tensor, Pose]:
@@ -245,14 +251,6 @@ class Canonicalizer(nn.Module):
         return applied
 
 
-def mean_direction(found: Posterior) -> Tensor:
-    """(N,) radians: where the mean of the posterior points, which moves with all of its mass."""
-    mean = (found.log_probabilities.exp()[..., None] * to_unit(found.angles)).sum(-2)  # (N, 2)
-    # A mean of no length points nowhere, and its gradient would not be a number.
-    short = (mean.detach().norm(dim=-1, keepdim=True) < SHORT).to(mean.dtype)  # (N, 1)
-    return from_unit(mean + SHORT * torch.cat((short, torch.zeros_like(short)), dim=-1))
-
-
 def turned_squares(
     images: Tensor, centres: Tensor, sides: Tensor, angles: Tensor, size: int, fill: float
 ) -> Tensor:
@@ -313,19 +311,14 @@ def _check_boxes(boxes: Tensor, count: int) -> None:
         raise ValueError("Expected boxes as x₀, y₀, x₁, y₁ in pixels with x₁ ≥ x₀ and y₁ ≥ y₀.")
 
 
-def _thresholds(card: dict[str, Any], abstain: Abstain) -> tuple[float | None, float, float]:
-    """From where on an image is turned: confidence, degrees; and the most chance of upright."""
-    if not isinstance(abstain, str):
-        return abstain, 0.0, 1.0
-    measured = card.get("abstain")
-    if architecture(card.get("config", {})).reading == "unit":
+def _thresholds(card: Card, abstain: Abstain) -> Thresholds:
+    """Those of the card, or a confidence; None turns every image."""
+    if isinstance(abstain, str) and card.network.reading == "unit":
         raise ValueError(UNSURE)
-    if abstain != "card" or measured is None:
-        raise ValueError(
-            f"abstain is a confidence, or 'card' for a model whose card has thresholds; got "
-            f"{abstain!r} for {card.get('name', 'a model')}. Give a number from 0 to 1."
-        )
-    return measured["confidence"], measured["angle"], measured.get("upright", 1.0)
+    if abstain is None:
+        return Thresholds(0.0)
+    _check_number("abstain", abstain, 0, 1) if not isinstance(abstain, str) else None
+    return card.thresholds(abstain)
 
 
 def _check_dtype(dtype: torch.dtype | None) -> None:

@@ -5,14 +5,14 @@ Convention: a view's `turn` is degrees, counter-clockwise as displayed, about it
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from functools import cache, lru_cache
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from radialbeams.cards import ViewProtocol
 from radialbeams.images.corners import without_corners
 
 Floats = NDArray[np.float32]
@@ -20,7 +20,7 @@ Floats = NDArray[np.float32]
 
 def view(
     picture: Image.Image,
-    protocol: Mapping[str, Any],
+    protocol: ViewProtocol,
     view_size: int,
     channels: int,
     turn: float = 0.0,
@@ -31,19 +31,19 @@ def view(
 
 def looks(
     picture: Image.Image,
-    protocol: Mapping[str, Any],
+    protocol: ViewProtocol,
     view_size: int,
     channels: int,
     turns: Sequence[float],
 ) -> list[Floats]:
     """One view for each turn; work that does not depend on the turn is shared."""
-    leakfree = protocol["name"] == "leakfree"
+    leakfree = protocol.name == "leakfree"
     picture = _on_black(without_corners(picture) if leakfree else picture)
     if channels == 1:
         picture = picture.convert("L").convert("RGB")
     if leakfree:
-        parent = _parent(picture, protocol["parent_size"])
-        made = _leakfree(parent, view_size, turns, protocol.get("sigma"))
+        parent = _parent(picture, protocol.parent_size or view_size)
+        made = _leakfree(parent, view_size, turns, protocol.sigma)
     else:
         made = [paper_view(picture, view_size, turn) for turn in turns]
     return [one[:channels] for one in made]

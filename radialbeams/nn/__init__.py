@@ -1,21 +1,24 @@
 """The network of the paper in torch, one file per box of its figure, in the order data flows.
 
 `rotation` → `beams` → `encoder` → `context` → `decoder`, trained with `prior`; or, on the same
-beams, `ring`. `convolutional` reads the view as it is. `bic` wires the parts, `architectures` is
-the table of networks, `pretrained` reads trained ones from disk.
+beams, `ring`. `convolutional` reads the view as it is. `bic` and `ring_network` wire the parts,
+`posterior` reads and trains what the ring returns, `architectures` is the table of networks,
+`pretrained` reads trained ones from disk.
 """
 
 from radialbeams.nn.angles import angular_error, circle_loss, from_unit, paper_equivalent, to_unit
 from radialbeams.nn.architectures import Network, build
 from radialbeams.nn.beams import BresenhamBeams, PolarBeams
-from radialbeams.nn.bic import BIC, BICConfig, RingBIC
+from radialbeams.nn.bic import BIC, BICConfig
 from radialbeams.nn.context import WheelContext
 from radialbeams.nn.convolutional import Convolutional, ConvolutionalConfig
 from radialbeams.nn.decoder import LSTMDecoder
 from radialbeams.nn.encoder import BeamEncoder
+from radialbeams.nn.posterior import Posterior, answer, confidence, posterior, ring_loss, symmetry
 from radialbeams.nn.pretrained import load_model
 from radialbeams.nn.prior import ToeplitzPrior, prior_loss
-from radialbeams.nn.ring import Posterior, Ring, answer, confidence, posterior, ring_loss, symmetry
+from radialbeams.nn.ring import Ring
+from radialbeams.nn.ring_network import RingBIC, RingConfig
 from radialbeams.nn.rotation import disc, pad, render, rotate
 
 __all__ = [
@@ -31,6 +34,7 @@ __all__ = [
     "Posterior",
     "Ring",
     "RingBIC",
+    "RingConfig",
     "ToeplitzPrior",
     "WheelContext",
     "angular_error",

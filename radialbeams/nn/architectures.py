@@ -1,83 +1,120 @@
-"""The table of architectures: what is built from a configuration, and what its outputs mean.
+"""The table of networks. A row is all that training, export, evaluation and use know of one.
 
-A row is all that training, export, evaluation and use need to know of a network. The light side
-of the package holds the last column again, in `zoo.READINGS`, since it imports no torch.
+To add a network, write it in a file of its own and add its row here. What the light side needs of
+it is written onto the card.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any
 
-from radialbeams.nn.bic import BIC, BICConfig, RingBIC
+from radialbeams.cards import JsonObject, NetworkCard, Reading
+from radialbeams.nn.beam_network import BeamConfig
+from radialbeams.nn.bic import BIC, BICConfig, bic_loss
 from radialbeams.nn.convolutional import Convolutional, ConvolutionalConfig
-from radialbeams.nn.stored import short
+from radialbeams.nn.first_format import as_now
+from radialbeams.nn.losses import Loss
+from radialbeams.nn.network import Network, NetworkConfig
+from radialbeams.nn.posterior import posterior_loss
+from radialbeams.nn.ring_network import RingBIC, RingConfig
+from radialbeams.nn.rotation import largest_view
+from radialbeams.stored import short
 
-Config = BICConfig | ConvolutionalConfig
-Network = BIC | RingBIC | Convolutional
+__all__ = ["ARCHITECTURES", "Architecture", "Config", "Network", "architecture", "build"]
+__all__ += ["network_card", "parse_config", "with_beams"]
 
-# One unit vector and the circle loss, or a posterior over the circle and the ring's loss.
-Reading = Literal["unit", "posterior"]
+Config = NetworkConfig
 
 
 @dataclass(frozen=True)
 class Architecture:
-    """One row: `parse` makes a configuration of a card's, `build` a network of that."""
+    """One row of the table."""
 
-    parse: Callable[[Mapping[str, Any]], Config]
-    build: Callable[[Any], Network]
-    reading: Reading
-    defaults: Mapping[str, Any]  # of a configuration, where no recipe says otherwise
+    config: type[NetworkConfig]
+    build: Callable[[Any], Network]  # from such a configuration
+    loss: Loss
+    reading: Reading  # whether the outputs are a unit vector, or a posterior of logits and offsets
+    defaults: Callable[[int], JsonObject]  # a recipe's fields for parents of this size
+    has_prior: bool = False  # whether the loss takes the Toeplitz prior
 
 
-ARCHITECTURES: dict[str, Architecture] = {
-    "lstm": Architecture(BICConfig.from_dict, BIC, "unit", {}),
-    "ring": Architecture(
-        BICConfig.from_dict,
-        RingBIC,
-        "posterior",
-        {
-            "decoder": "ring",
+def _ring_defaults(parent_size: int) -> JsonObject:
+    return {
+        "protocol": "leakfree",
+        "model": {
+            "architecture": "ring",
+            "view_size": largest_view(parent_size),
             "sampler": "polar",
             "num_beams": 48,
             "beam_length": 32,
             "epsilon": 0,
         },
-    ),
+        "learning_rate": 3e-3,
+        "schedule": "one-cycle",
+        "weight_decay": 0.05,
+        "average": 0.998,
+        "clip": 1.0,
+        "augmentation": {"zoom": 0.15, "jitter": 0.2, "noise": 0.02},
+    }
+
+
+def _bic_defaults(parent_size: int) -> JsonObject:
+    return {"model": BICConfig.for_images(parent_size).to_dict()}
+
+
+def _convolutional_defaults(parent_size: int) -> JsonObject:
+    size = largest_view(parent_size)
+    model: JsonObject = {"architecture": "convolutional", "view_size": size}
+    return {**_ring_defaults(parent_size), "model": model}
+
+
+ARCHITECTURES: dict[str, Architecture] = {
+    "lstm": Architecture(BICConfig, BIC, bic_loss, "unit", _bic_defaults, has_prior=True),
+    "ring": Architecture(RingConfig, RingBIC, posterior_loss, "posterior", _ring_defaults),
     "convolutional": Architecture(
-        ConvolutionalConfig.from_dict,
-        Convolutional,
-        "posterior",
-        {"architecture": "convolutional"},
+        ConvolutionalConfig, Convolutional, posterior_loss, "posterior", _convolutional_defaults
     ),
 }
 
 
-def architecture(config: Config | Mapping[str, Any]) -> Architecture:
-    """The row of a configuration, or of the dictionary that a card or a recipe has for it."""
-    values = config if isinstance(config, Mapping) else config.to_dict()
-    # The paper's network and the ring share a configuration, in which the decoder tells them apart.
-    name = values.get("architecture", values.get("decoder", "lstm"))
-    if not isinstance(name, str) or name not in ARCHITECTURES:
+def architecture(config: NetworkConfig | str) -> Architecture:
+    """The row of a configuration, or of a name."""
+    name = config if isinstance(config, str) else config.architecture
+    if name not in ARCHITECTURES:
         raise ValueError(
-            f"A model's architecture is one of {', '.join(ARCHITECTURES)}; got {short(name)}."
+            f"Expected an architecture, one of {', '.join(ARCHITECTURES)}; got {short(name)}."
         )
     return ARCHITECTURES[name]
 
 
-def with_beams(config: Config) -> BICConfig:
+def parse_config(values: Mapping[str, Any]) -> NetworkConfig:
+    """From a card or a recipe, of the present format or the first."""
+    values = as_now(values)
+    name = values["architecture"]
+    if not isinstance(name, str):
+        raise ValueError(
+            f"Expected an architecture, one of {', '.join(ARCHITECTURES)}; got {short(name)}."
+        )
+    return architecture(name).config.from_dict(values)
+
+
+def build(config: NetworkConfig) -> Network:
+    return architecture(config).build(config)
+
+
+def network_card(config: NetworkConfig) -> NetworkCard:
+    """What the light side needs to know to run the exported network."""
+    reading = architecture(config).reading
+    sizes = (config.view_size, config.channels, config.num_bins)
+    return NetworkCard(config.architecture, reading, *sizes)
+
+
+def with_beams(config: NetworkConfig) -> BeamConfig:
     """The configuration itself, of a network that reads beams; an error for any other."""
-    if not isinstance(config, BICConfig):
+    if not isinstance(config, BeamConfig):
         raise TypeError(
             f"Expected a network that reads beams; got {config.architecture}, which has none."
         )
     return config
-
-
-def parse_config(values: Mapping[str, Any]) -> Config:
-    return architecture(values).parse(values)
-
-
-def build(config: Config) -> Network:
-    return architecture(config).build(config)

@@ -8,19 +8,15 @@ ImageNet taught it about what things look like.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields
-from typing import Any, Literal, NamedTuple
+from dataclasses import dataclass
+from typing import ClassVar, Literal, NamedTuple
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from radialbeams.nn.ring import (
-    OFFSET_REACH,
-    Dropped,
-    answer,
-    in_precision_of,
-    posterior,
-)
+from radialbeams.nn.layers import StochasticDepth, in_precision_of
+from radialbeams.nn.network import Network, NetworkConfig
+from radialbeams.nn.posterior import OFFSET_REACH, answer, posterior
 
 EPSILON, MOMENTUM = 1e-3, 0.01  # of the norms, as the pretrained weights expect
 STEM, LAST = 32, 1280  # channels of the first and of the last convolution, in every variant
@@ -60,7 +56,7 @@ VARIANTS = {
 
 
 @dataclass(frozen=True)
-class ConvolutionalConfig:
+class ConvolutionalConfig(NetworkConfig):
     """Which EfficientNet-Lite, what it sees, and the bins of its posterior."""
 
     architecture: Literal["convolutional"] = "convolutional"
@@ -71,33 +67,21 @@ class ConvolutionalConfig:
     drop_path: float = 0.0  # share of views that the last block's branch is left out of
     dropout: float = 0.0  # of the pooled features
 
+    LIMITS: ClassVar[Mapping[str, tuple[int, int]]] = {
+        **NetworkConfig.LIMITS,
+        "view_size": (32, 4096),
+        "num_bins": (4, 4096),
+    }
+
     def __post_init__(self) -> None:
-        if self.architecture != "convolutional":
-            raise ValueError(f"architecture must be convolutional; got {self.architecture!r}.")
+        super().__post_init__()
         if self.variant not in VARIANTS:
             raise ValueError(f"variant must be one of {', '.join(VARIANTS)}; got {self.variant!r}.")
-        for name, least in (("view_size", 32), ("channels", 1), ("num_bins", 4)):
-            if getattr(self, name) < least:
-                raise ValueError(f"{name} must be at least {least}; got {getattr(self, name)}.")
         if self.num_bins % 4:  # or a quarter turn would not be a roll of the bins
             raise ValueError(f"num_bins must be a multiple of 4; got {self.num_bins}.")
         for name in ("drop_path", "dropout"):
             if not 0 <= getattr(self, name) < 1:
                 raise ValueError(f"{name} must lie in [0, 1); got {getattr(self, name)}.")
-
-    @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> ConvolutionalConfig:
-        known = [field.name for field in fields(cls)]
-        unknown = sorted(set(values) - set(known))
-        if unknown:
-            raise ValueError(
-                f"Unknown in a model configuration: {', '.join(unknown)}. "
-                f"Known: {', '.join(known)}."
-            )
-        return cls(**values)
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 class SameConv(nn.Conv2d):
@@ -141,7 +125,7 @@ class Bottleneck(nn.Module):
         self.depthwise_norm = _norm(inside)
         self.project = nn.Conv2d(inside, maps, 1, bias=False)
         self.project_norm = _norm(maps)
-        self.dropped = Dropped(drop)
+        self.depth = StochasticDepth(drop)
 
     def forward(self, features: Tensor) -> Tensor:
         hidden: Tensor = features
@@ -150,14 +134,15 @@ class Bottleneck(nn.Module):
         hidden = F.relu6(self.depthwise_norm(self.depthwise(hidden)))
         hidden = self.project_norm(self.project(hidden))
         if self.skips:
-            hidden = features + self.dropped(hidden)
+            hidden = features + self.depth(hidden)
         return hidden
 
 
-class Convolutional(nn.Module):
+class Convolutional(Network):
     """Views (N, C, S, S) in [0, 1] → logits and offsets, (N, bins) each, offsets in bins."""
 
     outputs = ("logits", "offsets")
+    config: ConvolutionalConfig
 
     def __init__(self, config: ConvolutionalConfig) -> None:
         super().__init__()

@@ -3,31 +3,31 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
 
+from radialbeams import cards
+from radialbeams.cards import Card
 from radialbeams.files import sha256
 from radialbeams.nn.architectures import Config, Network, build, parse_config
-from radialbeams.nn.stored import read_object
 
 
 class DamagedWeights(ValueError):
     """The weights are not the ones that their card describes."""
 
 
-def read_card(path: Path) -> dict[str, Any]:
+def read_card(path: Path) -> Card:
     if not path.is_file():
         raise FileNotFoundError(
             f"Expected a model card at {path}; there is none. "
             "Name a run folder that `radialbeams train` finished, or a shipped model."
         )
-    return read_object(path, "a model card")
+    return cards.read(path)
 
 
-def load_model(stem: Path) -> tuple[Network, dict[str, Any]]:
+def load_model(stem: Path) -> tuple[Network, Card]:
     """STEM.safetensors into a model, strictly: other names, shapes or bytes are an error."""
     card = read_card(stem.with_name(stem.name + ".json"))
     weights = stem.with_name(stem.name + ".safetensors")
@@ -36,12 +36,12 @@ def load_model(stem: Path) -> tuple[Network, dict[str, Any]]:
             f"Expected weights at {weights}; there are none. An exported ONNX file goes without "
             "them: name the run's folder instead."
         )
-    if sha256(weights) != _named_sha256(card):
+    if sha256(weights) != card.sha256.safetensors:
         raise DamagedWeights(
             f"{weights} does not have the sha256 that its card names, so it is damaged or was "
             "exchanged. Copy the model again, weights and card together."
         )
-    config = parse_config(card.get("config", {}))
+    config = parse_config(card.config)
     _check_shapes(weights, config)
     model, tensors = build(config), load_file(weights)
     if not all(torch.isfinite(tensor).all() for tensor in tensors.values()):
@@ -50,11 +50,6 @@ def load_model(stem: Path) -> tuple[Network, dict[str, Any]]:
         )
     model.load_state_dict(tensors, strict=True)
     return model.eval(), card
-
-
-def _named_sha256(card: dict[str, Any]) -> Any:
-    named = card.get("sha256")
-    return named.get("safetensors") if isinstance(named, dict) else None
 
 
 def _check_shapes(weights: Path, config: Config) -> None:

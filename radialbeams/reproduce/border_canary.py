@@ -6,39 +6,37 @@ What it can still say of the angle, it reads off the padding around the noise.
 from __future__ import annotations
 
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor
 
 from radialbeams.nn.angles import circle_loss
+from radialbeams.nn.architectures import Network
 from radialbeams.nn.beams import Length, named_length
+from radialbeams.nn.losses import Losses, LossInputs
 from radialbeams.reproduce import paper
 from radialbeams.reproduce.settings import Settings
 from radialbeams.reproduce.trainings import Trained, Training
 from radialbeams.training.data import ImageSet
-from radialbeams.training.fit import Fit
 from radialbeams.training.leaks import rho
 from radialbeams.training.noise import NoiseSource
+from radialbeams.training.parts import Parts
 from radialbeams.training.recipe import Recipe
-from radialbeams.training.step import Batch, Losses, Step
 from radialbeams.training.views import Protocol, draw_angles
 
 TEST_VIEWS = 4096
 
 
-class CanaryStep(Step):
-    """Asks for the angle modulo 90° as well, which is all that a square can tell.
+def canary_loss(network: Network, given: LossInputs) -> tuple[Tensor, Losses]:
+    """Trains on the angle modulo 90° as well, which is all that a square shows.
 
     The circle loss alone would teach nothing there: four equally likely answers cancel out.
     """
-
-    def losses(self, parents: Tensor, views: Tensor, batch: Batch) -> tuple[Tensor, Losses]:
-        unit = self.model(views).float()
-        circle = circle_loss(batch.angles, unit).mean()
-        fourfold = circle_loss(4 * batch.angles, squared(squared(unit))).mean()
-        return circle + 5 * fourfold, Losses(circle.detach(), circle.new_zeros(()))
+    unit = network(given.views).float()
+    circle = circle_loss(given.angles, unit).mean()
+    fourfold = circle_loss(4 * given.angles, squared(squared(unit))).mean()
+    return circle + 5 * fourfold, Losses(circle.detach(), circle.new_zeros(()))
 
 
 def squared(unit: Tensor) -> Tensor:
@@ -47,15 +45,14 @@ def squared(unit: Tensor) -> Tensor:
     return torch.stack((re * re - im * im, 2 * re * im), dim=-1)
 
 
-class CanaryFit(Fit):
-    """Trains on white noise in place of the images; noise has no up."""
+def noise_like(recipe: Recipe, images: ImageSet) -> ImageSet:
+    """White noise in place of the images; noise has no up."""
+    generator = torch.Generator().manual_seed(recipe.seed)
+    noise = NoiseSource("white", recipe.parent_size, generator)(len(images))
+    return replace(images, images=noise).upright()
 
-    step_type = CanaryStep
 
-    def __init__(self, recipe: Recipe, images: ImageSet, folder: Path, **options: Any) -> None:
-        generator = torch.Generator().manual_seed(recipe.seed)
-        noise = NoiseSource("white", recipe.parent_size, generator)(len(images))
-        super().__init__(recipe, replace(images, images=noise), folder, **options)
+CANARY = Parts(images=noise_like, loss=lambda recipe, images, device: canary_loss)
 
 
 @torch.inference_mode()
@@ -99,5 +96,5 @@ def canary(kind: tuple[Protocol, Length], settings: Settings) -> Training:
         images=settings.pick(quick=400, full=None),
         held_out=100,  # not looked at: it is tested on noise
         measure=read_off_noise,
-        fit=CanaryFit,
+        parts=CANARY,
     )

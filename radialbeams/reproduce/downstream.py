@@ -182,7 +182,7 @@ Measure = Callable[[Settings, Classifier, torch.device], dict[str, Any]]
 def _weights(settings: Settings) -> dict[str, str]:
     """What the models are known by: the shipped ones, and those of the trainings."""
     shipped = {
-        name: zoo.find(name).card["sha256"]["safetensors"]
+        name: str(zoo.find(name).card.sha256.safetensors)
         for name in ("ring", "ring.coil100", "bic.coil100")
     }
     trained = {

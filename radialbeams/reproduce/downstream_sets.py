@@ -25,7 +25,7 @@ from radialbeams.reproduce.trainings import Trained, Training, load, summary
 from radialbeams.training.data import DataNotFound, ImageSet, place_of, siscore
 from radialbeams.training.data import load as load_images
 from radialbeams.training.data.archives import file_names, without_top
-from radialbeams.training.prerotated import PrerotatedFit, turned_errors, turns_of
+from radialbeams.training.prerotated import PREROTATED, turned_errors, turns_of
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.views import as_floats
 
@@ -81,7 +81,7 @@ def training_of(objects: Objects, settings: Settings) -> Training:
         images=48 if quick else None,
         held_out=18 if quick else None,
         measure=_losses,
-        fit=PrerotatedFit,
+        parts=PREROTATED,
         keep=True,
     )
 

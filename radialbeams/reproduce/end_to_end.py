@@ -11,22 +11,24 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from statistics import mean
 from typing import TYPE_CHECKING, Any
 
 from torch import Tensor
 
 from radialbeams.front.view_geometry import ViewGeometry
-from radialbeams.nn.bic import BICConfig
+from radialbeams.nn.ring_network import RingConfig
 from radialbeams.reproduce.experiment import Experiment, Finding, Record, Records
 from radialbeams.reproduce.joint import Joint, Way
 from radialbeams.reproduce.joint_fit import (
     AVERAGED,
     Design,
-    JointFit,
     TurnedImages,
-    joint_fit,
+    along,
+    joint_parts,
     judge_fully,
+    probe_of,
 )
 from radialbeams.reproduce.settings import Settings
 from radialbeams.reproduce.trainings import Trained, Training
@@ -69,22 +71,21 @@ class Task:
     design: Design
     batch: int
 
-    def model(self) -> BICConfig:
+    def model(self) -> RingConfig:
         """Of the localisation network: small parents give leak-free views of 12 px only."""
         small = self.parent_size < 64
-        return BICConfig(
+        return RingConfig(
             view_size=12 if small else self.design.side,
             channels=self.channels,
             num_beams=32,
             beam_length=12 if small else 28,
             epsilon=0,
             sampler="polar",
-            decoder="ring",
-            ring_stem=32,
-            ring_stem_stride=2 if small else 4,
-            ring_stages=(32, 48),
-            ring_width=64,
-            ring_dilations=(1, 2, 4),
+            stem=32,
+            stem_stride=2 if small else 4,
+            stages=(32, 48),
+            width=64,
+            dilations=(1, 2, 4),
         )
 
     def recipe(self, seed: int) -> Recipe:
@@ -130,29 +131,28 @@ def trainings(settings: Settings) -> list[Training]:
             task.images,
             task.held_out,
             validations=settings.pick(quick=4, full=VALIDATIONS),
-            measure=measure_with_canaries if (task, name, seed) == checked else measure,
-            fit=joint_fit(way, task.design),
+            measure=partial(
+                measure_with_canaries if (task, name, seed) == checked else measure, task.design
+            ),
+            parts=joint_parts(way, task.design),
         )
         for task, name, way in runs
         for seed in seeds
     ]
 
 
-def measure(trained: Trained) -> dict[str, Any]:
-    fit, model = _joint(trained)
-    return {"along": fit.along(), **judge_fully(model, fit.probe(trained.held_out))}
-
-
-def _joint(trained: Trained) -> tuple[JointFit, Joint]:
+def measure(design: Design, trained: Trained) -> dict[str, Any]:
     fit, model = trained.fit, trained.model
-    if not isinstance(fit, JointFit) or not isinstance(model, Joint):
-        raise TypeError(f"Expected a joint training; got {type(fit).__name__}.")
-    return fit, model
+    if not isinstance(model, Joint):
+        raise TypeError(f"Expected a joint training; got {type(model).__name__}.")
+    return {"along": along(fit), **judge_fully(model, probe_of(fit, design, trained.held_out))}
 
 
-def measure_with_canaries(trained: Trained, effort: Effort = FULL) -> dict[str, Any]:
+def measure_with_canaries(
+    design: Design, trained: Trained, effort: Effort = FULL
+) -> dict[str, Any]:
     """Whether the angle can be read off the making of the views: of noise, and with a control."""
-    recipe, turned = trained.recipe, TurnedImages(_joint(trained)[0].design.side)
+    recipe, turned = trained.recipe, TurnedImages(design.side)
     geometry = ViewGeometry(recipe.model.view_size, 3, recipe.parent_size).to(trained.device)
 
     def sighted(parents: Tensor, angles: Tensor) -> Tensor:
@@ -168,7 +168,7 @@ def measure_with_canaries(trained: Trained, effort: Effort = FULL) -> dict[str, 
     leaks = [
         measure_leak(way, canary, "white", device=trained.device, **effort) for way, canary in ways
     ]
-    return {**measure(trained), "canaries": [leak.record() for leak in leaks]}
+    return {**measure(design, trained), "canaries": [leak.record() for leak in leaks]}
 
 
 # --- what was found ---

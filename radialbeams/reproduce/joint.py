@@ -17,11 +17,11 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from radialbeams.front.module import Canonicalizer, Outputs, Reading, mean_direction
+from radialbeams.front.module import Canonicalizer, Outputs, Reading
 from radialbeams.front.pose import Pose
 from radialbeams.nn.angles import circle_loss, to_unit
-from radialbeams.nn.bic import RingBIC
-from radialbeams.nn.ring import Posterior, answer, posterior, ring_loss
+from radialbeams.nn.posterior import Posterior, answer, mean_direction, posterior, ring_loss
+from radialbeams.nn.ring_network import RingBIC
 
 # Which angle an image is turned back by, and which outputs its gradient moves.
 # `beam`: the likeliest beam and its offset; only that offset is moved, by ±1.5 beam steps at most.

@@ -6,16 +6,17 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache, cached_property
-from typing import Any, ClassVar, cast
+from functools import cache, partial
+from typing import Any, cast
 
 import torch
 from torch import Tensor
 
 from radialbeams.front.pose import Pose
 from radialbeams.nn.angles import TURN, wrap
-from radialbeams.nn.architectures import with_beams
-from radialbeams.nn.bic import RingBIC
+from radialbeams.nn.architectures import Network
+from radialbeams.nn.losses import Loss, Losses, LossInputs
+from radialbeams.nn.ring_network import RingBIC, RingConfig
 from radialbeams.nn.rotation import REACH, blur, blur_sigma, gaussian_matrix, largest_view, render
 from radialbeams.reproduce.joint import (
     Classifier,
@@ -29,8 +30,8 @@ from radialbeams.reproduce.joint import (
 )
 from radialbeams.training.data import ImageSet
 from radialbeams.training.fit import Fit
+from radialbeams.training.parts import Parts
 from radialbeams.training.recipe import Recipe
-from radialbeams.training.step import Batch, Losses, Step
 from radialbeams.training.views import Views, as_floats, draw_angles
 
 PROBES = 2000  # images of either split that are judged along the way
@@ -90,99 +91,88 @@ def joint_network(recipe: Recipe, way: Way, design: Design, classes: int) -> Joi
     sizes = (recipe.model.channels, classes)
     # Images that are leak-free views are what the network sees; of others it gets such a view.
     seen = None if TurnedImages(design.side).leakfree(recipe.parent_size) else recipe.parent_size
-    localisation = Localisation(RingBIC(with_beams(recipe.model)), way.answers, parent_size=seen)
+    if not isinstance(recipe.model, RingConfig):
+        raise TypeError(f"Expected a ring to localise with; got {recipe.model.architecture}.")
+    localisation = Localisation(RingBIC(recipe.model), way.answers, parent_size=seen)
     if way.localises:
         return Joint(Classifier(*sizes, design.widths), localisation)
     total = classifier_parameters(*sizes, design.widths) + parameters(localisation)
     return Joint(Classifier(*sizes, widened(*sizes, design.widths, total)))
 
 
-class JointStep(Step):
-    """A step of the loop with two networks, in one of the ways."""
+def classes_of(images: ImageSet) -> tuple[str, ...]:
+    return tuple(sorted(set(images.groups)))
 
-    def __init__(self, fit: JointFit, parents: Tensor, labels: Tensor) -> None:
-        # Images are prepared and turned by the same calls as views.
-        super().__init__(fit.recipe, parents, cast(Views, fit.turned), fit.model, fit.optimizer)
-        self.way, self.labels = fit.way, labels
 
-    def losses(self, parents: Tensor, views: Tensor, batch: Batch) -> tuple[Tensor, Losses]:
-        upright = views
-        if self.way.shown == "upright":
-            with torch.no_grad():
-                upright = self.views.turn(parents, torch.zeros_like(batch.angles))
-        labels = self.labels[batch.rows]
-        total, circle = losses(
-            cast(Joint, self.model), self.way, upright, views, batch.angles, labels
+def labels_of(images: ImageSet, classes: Sequence[str], device: torch.device) -> Tensor:
+    """(N,) integers, by the classes of the training split."""
+    numbers = {name: number for number, name in enumerate(classes)}
+    if unknown := sorted(set(images.groups) - set(numbers)):
+        raise ValueError(
+            f"Expected the classes of the training images; {', '.join(unknown[:5])} are in the "
+            "test images only. Use more training images."
         )
-        # Where no angle is learnt the circle loss is 0, unless the run has diverged.
-        reported = circle + 0 * total.detach()
-        return total, Losses(reported, torch.zeros_like(reported))
+    return torch.tensor([numbers[group] for group in images.groups], device=device)
 
 
-class JointFit(Fit):
-    """`Fit` for the joint network; `joint_fit` makes one for a way and a design."""
+def joint_parts(way: Way, design: Design) -> Parts:
+    """What `Fit` trains the joint network with, in one of the ways."""
 
-    way: ClassVar[Way]
-    design: ClassVar[Design]
+    def network(recipe: Recipe, images: ImageSet) -> Network:
+        return cast(Network, joint_network(recipe, way, design, len(classes_of(images))))
 
-    @cached_property
-    def turned(self) -> TurnedImages:
-        return TurnedImages(self.design.side)
+    def loss(recipe: Recipe, images: ImageSet, device: torch.device) -> Loss:
+        return partial(joint_loss, way, labels_of(images, classes_of(images), device))
 
-    @cached_property
-    def classes(self) -> tuple[str, ...]:
-        return tuple(sorted(set(self.images.groups)))
+    def training_views(recipe: Recipe) -> Views:
+        return cast(Views, TurnedImages(design.side))  # prepared and turned by the same calls
 
-    def build(self) -> Joint:  # type: ignore[override]
-        return joint_network(self.recipe, self.way, self.design, len(self.classes))
-
-    def step(self) -> Step:
-        parents = self.images.images.to(self.device)
-        return JointStep(self, parents, self.labels_of(self.images))
-
-    def labels_of(self, images: ImageSet) -> Tensor:
-        """(N,) integers, by the classes of the training split."""
-        numbers = {name: number for number, name in enumerate(self.classes)}
-        if unknown := sorted(set(images.groups) - set(numbers)):
-            raise ValueError(
-                f"Expected the classes of the training images; {', '.join(unknown[:5])} are in the "
-                "test images only. Use more training images."
-            )
-        return torch.tensor([numbers[group] for group in images.groups], device=self.device)
-
-    # --- along the way ---
-
-    def validation(self) -> dict[str, Any]:
-        model = cast(Joint, self.averaged())
-        return {"joint": {name: judge(model, probe) for name, probe in self.probes.items()}}
-
-    @cached_property
-    def probes(self) -> dict[str, Probe]:
-        if self.held_out is None:
-            raise ValueError("validate_every needs held_out images; give some or leave it 0.")
-        most = min(PROBES, len(self.held_out))
-        return {"train": self.probe(self.images, most), "test": self.probe(self.held_out, most)}
-
-    def probe(self, images: ImageSet, most: int | None = None) -> Probe:
-        """Evenly spaced images, ready to be turned."""
-        number = len(images) if most is None else min(most, len(images))
-        rows = [k * len(images) // number for k in range(number)]
-        chosen = images.select(rows)
-        prepared = self.turned.prepare(chosen.images.to(self.device))
-        return Probe(self.turned, prepared, self.labels_of(chosen), self.classes)
-
-    def along(self) -> list[dict[str, Any]]:
-        """What was judged so far: the step, and both splits."""
-        lines = [json.loads(line) for line in self._metrics.open(encoding="utf-8")]
-        return [{"step": line["step"], **line["joint"]} for line in lines if "joint" in line]
-
-    def _finish(self) -> dict[str, Any]:
-        return {}  # judged by who runs it; nobody needs the weights
+    return Parts(
+        network=network,
+        loss=loss,
+        training_views=training_views,
+        validation=partial(judged, design),
+        keeps_model=False,  # judged by who runs it; nobody needs the weights
+    )
 
 
-@cache
-def joint_fit(way: Way, design: Design) -> type[JointFit]:
-    return type("JointFit", (JointFit,), {"way": way, "design": design})
+def joint_loss(
+    way: Way, labels: Tensor, network: Joint, given: LossInputs
+) -> tuple[Tensor, Losses]:
+    upright = given.upright() if way.shown == "upright" else given.views
+    total, circle = losses(network, way, upright, given.views, given.angles, labels[given.rows])
+    # Where no angle is learnt the circle loss is 0, unless the run has diverged.
+    reported = circle + 0 * total.detach()
+    return total, Losses(reported, torch.zeros_like(reported))
+
+
+# --- along the way ---
+
+
+def judged(design: Design, fit: Fit) -> dict[str, Any]:
+    """A line for the log: both splits, on evenly spaced images."""
+    if fit.held_out is None:
+        raise ValueError("validate_every needs held_out images; give some or leave it 0.")
+    most = min(PROBES, len(fit.held_out))
+    model = cast(Joint, fit.averaged())
+    sets = {"train": fit.images, "test": fit.held_out}
+    found = {name: judge(model, probe_of(fit, design, one, most)) for name, one in sets.items()}
+    return {"joint": found}
+
+
+def probe_of(fit: Fit, design: Design, images: ImageSet, most: int | None = None) -> Probe:
+    """Evenly spaced images, ready to be turned."""
+    number = len(images) if most is None else min(most, len(images))
+    chosen = images.select([k * len(images) // number for k in range(number)])
+    turned, classes = TurnedImages(design.side), classes_of(fit.images)
+    prepared = turned.prepare(chosen.images.to(fit.device))
+    return Probe(turned, prepared, labels_of(chosen, classes, fit.device), classes)
+
+
+def along(fit: Fit) -> list[dict[str, Any]]:
+    """What was judged so far: the step, and both splits."""
+    lines = [json.loads(line) for line in fit.folder.metrics.open(encoding="utf-8")]
+    return [{"step": line["step"], **line["joint"]} for line in lines if "joint" in line]
 
 
 # --- judging -----------------------------------------------------------------------------------

@@ -70,7 +70,7 @@ def answers(network: Pretrained, images: Tensor, angles: Tensor) -> tuple[Tensor
         prepared = network.views.prepare(images[part].to(network.device))
         for turn, turned in enumerate(angles[:, part]):
             views = network.views.turn(prepared, turned)
-            said = predict_with(network.model, views, **network.calibration)
+            said = predict_with(network.model, views, *network.calibration)
             if isinstance(said, tuple):
                 said, sure[turn, part] = said[0], said[1].cpu().float()
             found[turn, part] = wrap(said.cpu().float() - turned)

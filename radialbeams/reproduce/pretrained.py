@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 
 from radialbeams import zoo
 from radialbeams.nn.architectures import Network
 from radialbeams.nn.pretrained import load_model
+from radialbeams.posterior import Calibration
 from radialbeams.reproduce.settings import Settings
 from radialbeams.training.data import ImageSet, load
-from radialbeams.training.views import Views, make_views
+from radialbeams.training.views import Views, views_of
 from radialbeams.training.weights import pick_device
 
 # Both networks of the project, trained on COIL-100: the paper's and the ring.
@@ -26,19 +25,14 @@ class Pretrained:
     views: Views
     parent_size: int  # of the upright images that its views are rendered from
     device: torch.device
-    calibration: Mapping[str, Any]  # of its confidence, where it has one
+    calibration: Calibration  # of its confidence, where it has one
 
 
 def shipped(name: str, devices: str = "auto") -> Pretrained:
     model, card = load_model(zoo.find(name).stem)
-    protocol: dict[str, Any] = card["protocol"]
-    views = make_views(
-        protocol["name"], padding=protocol["padding"], view_size=model.config.view_size
-    )
+    views = views_of(card.protocol, model.config.view_size)
     device = pick_device(devices)
-    return Pretrained(
-        model.to(device), views, protocol["parent_size"], device, card.get("calibration", {})
-    )
+    return Pretrained(model.to(device), views, card.parent_size, device, card.calibration)
 
 
 @dataclass(frozen=True)
@@ -58,10 +52,10 @@ def open_pretrained(
     """`data` is another set than the one that its card names; `limit` images are evenly spaced."""
     found, card = shipped(name, settings.devices), zoo.find(name).card
     images = load(
-        data or card["data"]["name"],
+        data or ("" if card.data is None else card.data.name),
         root=settings.data,
         split="test",
-        split_by="default" if data else card["data"].get("split_by", "default"),
+        split_by="default" if data or card.data is None else card.data.split_by,
         size=found.parent_size,
         channels=found.model.config.channels,
         limit=limit,

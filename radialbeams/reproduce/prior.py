@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import torch
 from torch import Tensor
 
-from radialbeams.nn.architectures import Network, with_beams
+from radialbeams.nn.architectures import Network, build, with_beams
 from radialbeams.nn.beams import BresenhamBeams
 from radialbeams.nn.bic import BIC
 from radialbeams.nn.context import Hub
@@ -27,9 +27,9 @@ from radialbeams.reproduce.experiment import Experiment, Finding, Record, Record
 from radialbeams.reproduce.seed_statistics import compare, finished, mean_curve, spread
 from radialbeams.reproduce.settings import QUICK, Settings
 from radialbeams.reproduce.trainings import Trained, Training, errors
-from radialbeams.training.fit import Fit
+from radialbeams.training.data import ImageSet
+from radialbeams.training.parts import Parts
 from radialbeams.training.recipe import Recipe
-from radialbeams.training.step import Step
 from radialbeams.training.views import GROUPS, Protocol, draw_angles
 
 if TYPE_CHECKING:
@@ -62,49 +62,27 @@ class PrintedPrior(ToeplitzPrior):
         return -super().forward(upright, turned)
 
 
-class SquaredStep(Step):
-    prior_type = SquaredPrior
-
-
-class PrintedStep(Step):
-    prior_type = PrintedPrior
-
-
-class SquaredFit(Fit):
-    step_type = SquaredStep
-
-
-class PrintedFit(Fit):
-    step_type = PrintedStep
-
-
-class BorderFit(Fit):
+def border_network(recipe: Recipe, images: ImageSet) -> Network:
     """Beams whose ends lie at equal steps along the border: no turn but a quarter is a roll."""
-
-    def build(self) -> Network:
-        model = super().build()
-        c = with_beams(self.recipe.model)
-        layout = (c.num_beams, c.beam_length, c.epsilon, c.view_size)
-        model.beams = BresenhamBeams(*layout, spacing="border")
-        return model
-
-
-class AuthorsFit(BorderFit):
-    step_type = SquaredStep
+    model = build(recipe.model)
+    c = with_beams(recipe.model)
+    layout = (c.num_beams, c.beam_length, c.epsilon, c.view_size)
+    model.beams = BresenhamBeams(*layout, spacing="border")
+    return model
 
 
 class Variant(NamedTuple):
-    fit: type[Fit]
+    parts: Parts
     hub: Hub
     words: str
 
 
 VARIANTS = {
-    "exact": Variant(Fit, "mean", "exact"),
-    "authors": Variant(AuthorsFit, "dead", "authors' code"),
-    "border": Variant(BorderFit, "mean", "border steps"),
-    "squared": Variant(SquaredFit, "mean", "squared distance"),
-    "printed": Variant(PrintedFit, "mean", "sign as printed"),
+    "exact": Variant(Parts(), "mean", "exact"),
+    "authors": Variant(Parts(network=border_network, prior=SquaredPrior), "dead", "authors' code"),
+    "border": Variant(Parts(network=border_network), "mean", "border steps"),
+    "squared": Variant(Parts(prior=SquaredPrior), "mean", "squared distance"),
+    "printed": Variant(Parts(prior=PrintedPrior), "mean", "sign as printed"),
 }
 
 
@@ -161,7 +139,7 @@ def trainings(settings: Settings) -> list[Training]:
                     held_out=settings.pick(quick=120, full=None),
                     validations=settings.pick(quick=4, full=16),
                     measure=measure,
-                    fit=VARIANTS[kind.variant].fit,
+                    parts=VARIANTS[kind.variant].parts,
                 )
             )
     return found
@@ -177,7 +155,7 @@ def shift_found(trained: Trained, batch: int = 128) -> float:
     model, views, beams = trained.model, trained.fit.views, trained.recipe.model.num_bins
     if not isinstance(model, BIC):
         raise TypeError("The prior compares embeddings of the paper's network.")
-    squared = issubclass(trained.fit.step_type, SquaredStep)
+    squared = trained.fit.parts.prior is SquaredPrior
     prior = (SquaredPrior if squared else ToeplitzPrior)(beams).to(trained.device)
     images = trained.held_out.images
     angles = draw_angles("evaluation", 0, 0, len(images), group="cyclic", num_beams=beams)

@@ -8,7 +8,7 @@ of the authors' code. The optimizer that the paper describes, on the same views,
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from radialbeams import zoo
@@ -31,10 +31,8 @@ KEPT = ("mean", "median", "p95", "paper_equivalent", "within_5", "within_10", "f
 
 
 def shipped_recipe(data: str) -> Recipe:
-    """As on the card of `bic.coil100` or `bic.lfw`; the card also says what came of it."""
-    training = zoo.find(f"bic.{data}").card["training"]
-    known = {field.name for field in fields(Recipe)}
-    return Recipe.from_dict({name: value for name, value in training.items() if name in known})
+    """As on the card of `bic.coil100` or `bic.lfw`."""
+    return Recipe.of_card(zoo.find(f"bic.{data}").card)
 
 
 def recipe(data: str, seed: int, settings: Settings) -> Recipe:

@@ -18,9 +18,9 @@ from torch import Tensor
 from radialbeams.nn.angles import angular_error, from_unit
 from radialbeams.nn.architectures import Network, with_beams
 from radialbeams.nn.bic import BIC
-from radialbeams.nn.convolutional import Convolutional
 from radialbeams.nn.encoder import spatial_table
-from radialbeams.nn.ring import answer, posterior
+from radialbeams.nn.posterior import answer, posterior
+from radialbeams.nn.ring_network import RingBIC
 from radialbeams.reproduce.experiment import Experiment, Finding, Record, Records
 from radialbeams.reproduce.pretrained import HeldOut, open_pretrained
 from radialbeams.reproduce.settings import QUICK, Settings
@@ -66,14 +66,14 @@ def answers(model: Network, beams: Tensor) -> Tensor:
     """(N, |B|, C, 2ε + 1, D) → (N,) radians: the model behind its own sampling."""
     if isinstance(model, BIC):
         return from_unit(model.decoder(model.context(model.encoder(beams))))
-    if isinstance(model, Convolutional):
-        raise TypeError("Expected a network that reads beams; the convolutional one has none.")
-    return answer(posterior(*model.ring(beams)))
+    if isinstance(model, RingBIC):
+        return answer(posterior(*model.ring(beams)))
+    raise TypeError(f"Expected a network that reads beams; got {type(model).__name__}.")
 
 
 def beams_of(model: Network, views: Tensor) -> Tensor:
-    if isinstance(model, Convolutional):
-        raise TypeError("Expected a network that reads beams; the convolutional one has none.")
+    if not isinstance(model, BIC | RingBIC):
+        raise TypeError(f"Expected a network that reads beams; got {type(model).__name__}.")
     beams: Tensor = model.beams(views)
     return beams
 

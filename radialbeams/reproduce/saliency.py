@@ -21,8 +21,9 @@ from torch import Tensor
 
 from radialbeams.nn.angles import angular_error, to_unit
 from radialbeams.nn.architectures import Network, with_beams
-from radialbeams.nn.bic import BICConfig, RingBIC
-from radialbeams.nn.ring import posterior
+from radialbeams.nn.bic import BICConfig
+from radialbeams.nn.posterior import posterior
+from radialbeams.nn.ring_network import RingBIC
 from radialbeams.nn.rotation import PADDINGS, Padding, disc, rotate
 from radialbeams.reproduce.experiment import Experiment, Finding, Record, Records
 from radialbeams.reproduce.pretrained import COIL100, shipped

@@ -22,14 +22,16 @@ from typing import Any
 
 import torch
 
+from radialbeams.cards import Evaluation
 from radialbeams.files import claimed, write_whole
 from radialbeams.nn.architectures import Network, build
 from radialbeams.reproduce.records import write_record
 from radialbeams.reproduce.settings import Settings
 from radialbeams.training.data import ImageSet
 from radialbeams.training.data import load as load_images
-from radialbeams.training.evaluate import Evaluation, evaluate, predict_with
-from radialbeams.training.fit import Fit, Progress
+from radialbeams.training.evaluate import evaluate, predict_with
+from radialbeams.training.fit import DEFAULT_PARTS, Fit, Progress
+from radialbeams.training.parts import Parts
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.views import GROUPS
 from radialbeams.training.weights import pick_device
@@ -96,7 +98,7 @@ class Training:
     held_out: int | None = None  # how many of the test split
     validations: int = 0  # how often it is measured along the way
     measure: Measure = errors
-    fit: type[Fit] = Fit
+    parts: Parts = DEFAULT_PARTS
     keep: bool = False  # the weights too; `load` gives the model
 
 
@@ -197,11 +199,12 @@ def _run(
     held_out = _images(training.recipe, "test", settings.data, training.held_out)
     work = folder / ".work" / training.name
     steps = training.recipe.steps
-    fit = training.fit(
+    fit = Fit(
         training.recipe,
         images,
         work,
         device=device,
+        parts=training.parts,
         held_out=held_out,
         validate_every=steps // training.validations if training.validations else 0,
         log_every=max(1, min(8, steps // POINTS)),

@@ -13,7 +13,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from radialbeams.nn.stored import read_object
+from radialbeams.stored import read_object
 from radialbeams.training.data import ImageSet, cache
 from radialbeams.training.fit import Fit
 from radialbeams.training.recipe import Recipe

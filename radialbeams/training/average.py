@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import argparse
 import sys
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
+from radialbeams.cards import AveragedWith, Card, TrainingCard
 from radialbeams.nn.architectures import Network
-from radialbeams.training.weights import load_model, save_model
+from radialbeams.training.weights import load_model, origin_of, save_model
 
 
 def averaged(first: Network, second: Network, share: float) -> Network:
@@ -29,17 +30,17 @@ def averaged(first: Network, second: Network, share: float) -> Network:
     return second
 
 
-def average_runs(first: Path, second: Path, share: float, out: Path) -> dict[str, Any]:
+def average_runs(first: Path, second: Path, share: float, out: Path) -> Card:
     """Writes OUT/model.safetensors and its card, which is the second's and says what it is."""
     stem = out / "model"
     if stem.with_suffix(".json").exists():
         raise ValueError(f"{out} holds a run already. Name a new folder.")
     (old, old_card), (new, card) = (load_model(run) for run in (first, second))
-    with_what = {"name": old_card["name"], "sha256": old_card["sha256"]["safetensors"]}
-    before = card["training"].get("averaged", [])  # the second may lie between two itself
-    steps = [*before, {"with": with_what, "share": share}]
-    training = {**card["training"], "averaged": steps}
-    return save_model(stem, averaged(old, new, share), {**card, "training": training})
+    training = card.training or TrainingCard({})
+    step = AveragedWith(origin_of(old_card), share)
+    # The second may lie between two itself.
+    training = replace(training, averaged=(*training.averaged, step))
+    return save_model(stem, averaged(old, new, share), replace(card, training=training))
 
 
 def main(argv: list[str]) -> int:

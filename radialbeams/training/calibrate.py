@@ -15,7 +15,8 @@ from torch import Tensor
 
 from radialbeams.nn.angles import angular_error
 from radialbeams.nn.architectures import Network
-from radialbeams.nn.ring import WITHIN, answer, confidence, posterior
+from radialbeams.nn.posterior import WITHIN, answer, confidence, posterior
+from radialbeams.posterior import Calibration
 from radialbeams.training.data import ImageSet
 from radialbeams.training.evaluate import expected_calibration_error
 from radialbeams.training.views import Views, draw_angles
@@ -35,7 +36,7 @@ def calibrate(
     *,
     in_first: Callable[[int], bool],
     seeds: int = 3,
-) -> tuple[dict[str, float], float]:
+) -> tuple[Calibration, float]:
     """Temperature and spread from held-out images, and the calibration error to expect of them.
 
     That error is measured crosswise: each half of the images, `in_first` says which, with the
@@ -50,7 +51,7 @@ def calibrate(
         sure[measured] = _sure(logits[measured], offsets[measured], *found)
     temperature, spread = best(logits, offsets, right)
     error = expected_calibration_error(right, sure)
-    return {"temperature": round(temperature, 4), "spread": spread}, error
+    return Calibration(round(temperature, 4), spread), error
 
 
 def best(logits: Tensor, offsets: Tensor, right: Tensor) -> tuple[float, float]:

@@ -5,9 +5,8 @@ from __future__ import annotations
 import io
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass
 from functools import partial
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -15,9 +14,10 @@ from numpy.typing import NDArray
 from PIL import Image
 from torch import Tensor
 
+from radialbeams.cards import Evaluation, RiskCoverage
 from radialbeams.nn.angles import angular_error, paper_equivalent
 from radialbeams.nn.architectures import Network, architecture
-from radialbeams.nn.ring import answer, confidence, posterior
+from radialbeams.nn.posterior import answer, confidence, posterior
 from radialbeams.nn.rotation import rotate
 from radialbeams.training.data import ImageSet
 from radialbeams.training.views import Group, PaperViews, Views, as_floats, draw_angles
@@ -29,31 +29,6 @@ Predict = Callable[[Tensor], Tensor | tuple[Tensor, Tensor]]
 FLIP = 150  # degrees; from here on an answer is upside down rather than inexact
 BOOTSTRAP = 1000
 COVERAGES = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
-
-
-@dataclass(frozen=True)
-class Evaluation:
-    """Errors in degrees; shares of views as fractions."""
-
-    n: int
-    mean: float
-    mean_low: float  # 95 % bootstrap interval of the mean, over images
-    mean_high: float
-    median: float
-    p90: float
-    p95: float
-    rmse: float
-    paper_equivalent: float
-    within_2: float
-    within_5: float
-    within_10: float
-    flips: float
-    groups: dict[str, float]
-    risk_coverage: list[dict[str, float]]  # of the more confident share of views
-    calibration_error: float | None  # expected; confidence against the share within 10°
-
-    def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
 
 
 def summarise(
@@ -79,7 +54,7 @@ def summarise(
         within_10=(flat <= 10).double().mean().item(),
         flips=(flat >= FLIP).double().mean().item(),
         groups=_by_group(degrees.mean(0), groups),
-        risk_coverage=[] if sure is None else _risk_coverage(flat, sure),
+        risk_coverage=() if sure is None else _risk_coverage(flat, sure),
         calibration_error=None if sure is None else expected_calibration_error(flat <= 10, sure),
     )
 
@@ -97,14 +72,14 @@ def _by_group(per_image: Tensor, groups: Sequence[str]) -> dict[str, float]:
     return {str(name): per_image[members == i].mean().item() for i, name in enumerate(names)}
 
 
-def _risk_coverage(degrees: Tensor, confidences: Tensor) -> list[dict[str, float]]:
+def _risk_coverage(degrees: Tensor, confidences: Tensor) -> tuple[RiskCoverage, ...]:
     ranked = degrees[confidences.argsort(descending=True, stable=True)]
     curve = []
     for coverage in COVERAGES:
         kept = ranked[: max(1, round(coverage * len(ranked)))]
         within = (kept <= 10).double().mean().item()
-        curve.append({"coverage": coverage, "mean": kept.mean().item(), "within_10": within})
-    return curve
+        curve.append(RiskCoverage(coverage, kept.mean().item(), within))
+    return tuple(curve)
 
 
 def expected_calibration_error(right: Tensor, confidences: Tensor, bins: int = 10) -> float:
@@ -145,16 +120,23 @@ def evaluate(
     return _measured(predict, images, views, angles, batch, jpeg, by_group, device, on_batch)
 
 
+class QuarterTurns(NamedTuple):
+    """Mean errors in degrees at multiples of 90°, and 1° beside them."""
+
+    quarter: float
+    quarter_plus_1: float
+
+
 def quarter_turns(
     predict: Predict, images: ImageSet, views: Views, *, device: torch.device | None = None
-) -> dict[str, float]:
+) -> QuarterTurns:
     """Mean errors at multiples of 90° and 1° beside them: nobody may be better at the former."""
     quarters = torch.arange(4)[:, None] * (math.pi / 2) * torch.ones(len(images))
-    found = {}
-    for name, extra in (("quarter", 0.0), ("quarter_plus_1", math.radians(1))):
-        result = _measured(predict, images, views, quarters + extra, 128, None, False, device, None)
-        found[name] = result.mean
-    return found
+    at, beside = (
+        _measured(predict, images, views, quarters + extra, 128, None, False, device, None).mean
+        for extra in (0.0, math.radians(1))
+    )
+    return QuarterTurns(at, beside)
 
 
 def _measured(

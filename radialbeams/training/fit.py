@@ -7,33 +7,34 @@ a resumed run equals an undisturbed one to the bit, as long as it is limited by 
 
 from __future__ import annotations
 
-import json
 import math
-import signal
-import threading
 import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import torch
-from safetensors.torch import load_file
+from torch import nn
 
-from radialbeams.nn.architectures import Network, build
-from radialbeams.nn.convolutional import Convolutional, load_encoder
-from radialbeams.nn.stored import read_object
+from radialbeams.cards import Card, DataCard, Evaluation, TrainingCard, ViewProtocol
+from radialbeams.nn.architectures import Network
+from radialbeams.nn.convolutional import Convolutional
+from radialbeams.nn.losses import Losses
 from radialbeams.training.augment import COLUMNS
 from radialbeams.training.checkpoint import Position, read_checkpoint, write_checkpoint
 from radialbeams.training.data import ImageSet
-from radialbeams.training.evaluate import Evaluation, evaluate, predict_with
+from radialbeams.training.evaluate import evaluate, predict_with
+from radialbeams.training.parts import Parts
+from radialbeams.training.process import cudnn_search, interrupt_noted
 from radialbeams.training.recipe import Recipe
-from radialbeams.training.step import Batch, Losses, Step, make_step
-from radialbeams.training.views import Group, Views, draw_angles, draws, make_views
-from radialbeams.training.weights import load_model, save_model, sha256, write_card, write_whole
+from radialbeams.training.run_folder import RunFolder
+from radialbeams.training.start import begin_with
+from radialbeams.training.step import Batch, Step, make_step
+from radialbeams.training.views import Group, draw_angles, draws
+from radialbeams.training.weights import new_card, save_model
 
 WARM_UP = 0.1  # of a one-cycle run
 AVERAGE_EVERY = 10  # steps; rarely enough to cost nothing
@@ -53,44 +54,14 @@ class Progress:
     seconds_left: float
 
 
-@contextmanager
-def _interrupt_noted() -> Iterator[Callable[[], bool]]:
-    """Ctrl-C waits for the end of the step: half of one is nothing that could be saved."""
-    asked = threading.Event()
-    if threading.current_thread() is not threading.main_thread():
-        yield asked.is_set  # only the main thread is ever interrupted
-        return
-    before = signal.signal(signal.SIGINT, lambda *_: asked.set())
-    try:
-        yield asked.is_set
-    finally:
-        signal.signal(signal.SIGINT, before)
-
-
-@contextmanager
-def _tuned(tuned: bool) -> Iterator[None]:
-    before = torch.backends.cudnn.benchmark
-    torch.backends.cudnn.benchmark = tuned
-    try:
-        yield
-    finally:
-        torch.backends.cudnn.benchmark = before
-
-
-def _completed(recipe: dict[str, Any]) -> dict[str, Any]:
-    """With the defaults of fields that did not exist yet when it was written."""
-    completed: dict[str, Any] = json.loads(json.dumps(Recipe.from_dict(recipe).to_dict()))
-    return completed
+DEFAULT_PARTS = Parts()
 
 
 class Fit:
     """One run in one folder. Make it, call `run()`; make it again there and it goes on.
 
-    Experiments that train something else override `build` and `step_type` or `step`, and those
-    that train on something else `accept` and `make_views`.
+    `parts` exchanges what an experiment trains, trains on, or minimises.
     """
-
-    step_type = Step
 
     def __init__(
         self,
@@ -99,6 +70,7 @@ class Fit:
         folder: Path,
         *,
         device: torch.device,
+        parts: Parts = DEFAULT_PARTS,
         minutes: float | None = None,
         start: Path | None = None,
         compiled: bool = False,
@@ -109,9 +81,9 @@ class Fit:
         log_every: int | None = None,
         save_seconds: float = 15.0,
     ) -> None:
-        self.recipe = recipe
-        self.images = self.accept(images)
-        self.folder = folder
+        self.recipe, self.parts = recipe, parts
+        self.images = parts.images(recipe, images)
+        self.folder = RunFolder(folder)
         self.device = device
         self.minutes = minutes
         # STEM of the weights to begin with, or the file of a pretrained encoder's.
@@ -123,40 +95,37 @@ class Fit:
         self.validate_every = validate_every
         self.log_every = log_every or max(1, min(50, recipe.steps // 40))
         self.save_seconds = save_seconds
-        self.views = self.make_views()
+        self.views = parts.views(recipe)
         self._check_images()
         self.places = self._places()
+        self.angles = None if parts.angles is None else parts.angles(self.images).to(device)
         torch.manual_seed(recipe.seed)
-        self.model = self._begun(self.build()).to(device)
+        self.model = self.build()
+        self.started_from = None if start is None else begin_with(self.model, start, recipe)
+        self.model.to(device)
         if device.type == "cuda":
             # The layout in which half-precision convolutions are fast.
             self.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.average = {name: value.clone() for name, value in self.model.state_dict().items()}
-        on_gpu = device.type == "cuda"
-        self.optimizer = torch.optim.AdamW(
-            self.model.parameters(),
-            # A captured step reads its rate from memory.
-            lr=torch.tensor(recipe.learning_rate, device=device)
-            if on_gpu
-            else recipe.learning_rate,
-            betas=(0.9, 0.999),
-            weight_decay=recipe.weight_decay,  # 0 makes it plain Adam
-            fused=on_gpu,
-            capturable=on_gpu,
-        )
+        self.optimizer = _optimizer(self.model, recipe, device)
         self.at = Position()
-        self._open_folder()
+        self.folder.open(recipe)
+        if self.folder.checkpoint.exists():
+            self.at = read_checkpoint(
+                self.folder.checkpoint, self.model, self.average, self.optimizer
+            )
+        self.folder.forget_lines_after(self.at.step)
 
     # --- the loop ---
 
-    def run(self, on_progress: Callable[[Progress], None] | None = None) -> dict[str, Any]:
+    def run(self, on_progress: Callable[[Progress], None] | None = None) -> Card | None:
         """Trains to the end, writes weights and card, and returns the card."""
-        with _interrupt_noted() as interrupted, _tuned(self.tuned):
+        with interrupt_noted() as interrupted, cudnn_search(self.tuned):
             self._train(on_progress, interrupted)
         self.save()
         if interrupted():
             raise KeyboardInterrupt
-        return self._finish()
+        return self._finish() if self.parts.keeps_model else None
 
     def _train(
         self, on_progress: Callable[[Progress], None] | None, interrupted: Callable[[], bool]
@@ -180,11 +149,11 @@ class Fit:
             if self.at.step % self.log_every == 0 or self.at.step == self.recipe.steps:
                 progress = self._progress(epoch, losses, logged)
                 logged = Position(self.at.step, self.at.seconds)
-                self._log(asdict(progress))
+                self.folder.log(asdict(progress))
                 if on_progress is not None:
                     on_progress(progress)
             if self.validate_every and self.at.step % self.validate_every == 0:
-                self._log({"step": self.at.step, **self.validation()})
+                self.folder.log({"step": self.at.step, **self.validation()})
             if self.at.seconds - saved >= self.save_seconds:
                 self.save()
                 saved = self.at.seconds
@@ -198,19 +167,26 @@ class Fit:
             epoch, first = divmod(self.at.step, per_epoch)
             order = np.argsort(draws("order", recipe.seed, epoch, count), kind="stable")
             rows = torch.from_numpy(order).to(self.device)
-            angles = draw_angles(
-                "angles",
-                recipe.seed,
-                0 if recipe.draw == "image" else epoch,
-                count,
-                group=recipe.group,
-                num_beams=recipe.model.num_bins,
-            ).to(self.device)
+            angles = self._angles(0 if recipe.draw == "image" else epoch)
             uniform = draws("augment", recipe.seed, epoch, (count, COLUMNS)).astype(np.float32)
             numbers = torch.from_numpy(uniform).to(self.device)
             for k in range(first, per_epoch):
                 chosen = rows[k * size : (k + 1) * size]
                 yield epoch + 1, Batch(self.places[chosen], angles[chosen], numbers[chosen])
+
+    def _angles(self, epoch: int) -> torch.Tensor:
+        """(rows of an epoch,) radians: drawn, or those that the images come with."""
+        if self.angles is not None:
+            return self.angles[self.places]
+        recipe = self.recipe
+        return draw_angles(
+            "angles",
+            recipe.seed,
+            epoch,
+            len(self.places),
+            group=recipe.group,
+            num_beams=recipe.model.num_bins,
+        ).to(self.device)
 
     def _places(self) -> torch.Tensor:
         """The rows of an epoch: every image once, and those of a repeated group more often."""
@@ -249,6 +225,8 @@ class Fit:
 
     @torch.no_grad()
     def _update_average(self) -> None:
+        # Not torch's `AveragedModel`: it begins with the weights after its first step instead of
+        # following closely at first, and its checkpoints are not those of earlier versions.
         if not self.recipe.average:
             return
         # A young average follows closely, so that it does not remember the initial weights.
@@ -262,13 +240,19 @@ class Fit:
     # --- what is trained, measured and kept ---
 
     def step(self) -> Step:
-        parents = self.images.images.to(self.device)
-        step = self.step_type(self.recipe, parents, self.views, self.model, self.optimizer)
+        recipe, parts = self.recipe, self.parts
         if self.fused:
             self._fuse()
-        if self.compiled:
-            step.forward = torch.compile(self.model, dynamic=False)
-        return step
+        return Step(
+            recipe,
+            self.images.images.to(self.device),
+            self.views if parts.training_views is None else parts.training_views(recipe),
+            self.model,
+            self.optimizer,
+            loss=parts.loss(recipe, self.images, self.device),
+            prior=parts.prior(recipe.model.num_bins),
+            forward=torch.compile(self.model, dynamic=False) if self.compiled else None,
+        )
 
     def _fuse(self) -> None:
         if not isinstance(self.model, Convolutional):
@@ -277,47 +261,8 @@ class Fit:
 
         accelerate(self.model)
 
-    def accept(self, images: ImageSet) -> ImageSet:
-        return images.upright()
-
-    def make_views(self) -> Views:
-        recipe = self.recipe
-        return make_views(
-            recipe.protocol,
-            padding=recipe.padding,
-            view_size=recipe.model.view_size,
-            sigma=recipe.sigma,
-            exact=recipe.group == "cyclic",  # of all angles none is a quarter turn
-        )
-
     def build(self) -> Network:
-        return build(self.recipe.model)
-
-    def _begun(self, model: Network) -> Network:
-        """With the weights of an earlier run, whose network must be the same."""
-        if self.start is None:
-            return model
-        if self.start.suffix == ".safetensors":
-            return self._begun_with_encoder(model, self.start)
-        earlier, card = load_model(self.start)
-        if earlier.config != self.recipe.model:
-            raise ValueError(
-                f"{self.start} holds another network than the recipe's. Take its config as the "
-                "recipe's model, or begin without it."
-            )
-        self.started_from = {"name": card["name"], "sha256": card["sha256"]["safetensors"]}
-        model.load_state_dict(earlier.state_dict())
-        return model
-
-    def _begun_with_encoder(self, model: Network, path: Path) -> Network:
-        if not isinstance(model, Convolutional):
-            raise ValueError(
-                f"{path} holds a pretrained encoder, which only the convolutional network has. "
-                "Give RUN/model of an earlier run, or begin without it."
-            )
-        load_encoder(model, load_file(path))
-        self.started_from = {"name": path.stem, "sha256": sha256(path)}
-        return model
+        return self.parts.network(self.recipe, self.images)
 
     def averaged(self) -> Network:
         """The model to keep: the running average where the recipe asks for one."""
@@ -327,6 +272,8 @@ class Fit:
 
     def validation(self) -> dict[str, Any]:
         """On the whole circle, and where only C_|B| is trained on, on its turns as well."""
+        if self.parts.validation is not None:
+            return self.parts.validation(self)
         found = {"held_out": self.validate().to_dict()}
         if self.recipe.group == "cyclic":
             found["held_out_cyclic"] = self.validate("cyclic").to_dict()
@@ -335,7 +282,7 @@ class Fit:
     def validate(self, group: Group = "so2") -> Evaluation:
         if self.held_out is None:
             raise ValueError("validate_every needs held_out images; give some or leave it 0.")
-        with _tuned(False):  # a measurement is too short to be worth it
+        with cudnn_search(False):  # a measurement is too short to be worth it
             return evaluate(
                 partial(predict_with, self.averaged()),
                 self.held_out,
@@ -347,52 +294,7 @@ class Fit:
             )
 
     def save(self) -> None:
-        write_checkpoint(self._checkpoint, self.model, self.average, self.optimizer, self.at)
-
-    @property
-    def _checkpoint(self) -> Path:
-        return self.folder / "checkpoint.safetensors"
-
-    @property
-    def _metrics(self) -> Path:
-        return self.folder / "metrics.jsonl"
-
-    def _open_folder(self) -> None:
-        """Begins a run, or takes up the one that is there if it has the same recipe."""
-        self.folder.mkdir(parents=True, exist_ok=True)
-        recipe = self.folder / "recipe.json"
-        mine = json.loads(json.dumps(self.recipe.to_dict()))
-        if not recipe.exists():
-            write_card(recipe, mine)
-        elif (theirs := _completed(read_object(recipe, "a recipe"))) != mine:
-            differing = sorted(k for k in mine | theirs if mine.get(k) != theirs.get(k))
-            raise ValueError(
-                f"{self.folder} holds a run with another recipe (different: "
-                f"{', '.join(differing)}). Repeat that recipe to resume it, or use a new folder."
-            )
-        if self._checkpoint.exists():
-            self.at = read_checkpoint(self._checkpoint, self.model, self.average, self.optimizer)
-        self._forget_lines_after(self.at.step)
-
-    def _forget_lines_after(self, step: int) -> None:
-        """What was logged after the checkpoint will be logged again."""
-        if not self._metrics.exists():
-            return
-        lines = self._metrics.read_text(encoding="utf-8").splitlines(keepends=True)
-        whole = [line for line in lines if line.endswith("\n")]
-        try:
-            kept = [line for line in whole if json.loads(line)["step"] <= step]
-        except (KeyError, TypeError, ValueError, RecursionError) as error:
-            raise ValueError(
-                f"{self._metrics} is damaged: every line must be an object with a step. Remove it "
-                "to go on without what was logged before."
-            ) from error
-        text = "".join(kept)
-        write_whole(self._metrics, lambda partial: partial.write_text(text, encoding="utf-8"))
-
-    def _log(self, line: dict[str, Any]) -> None:
-        with self._metrics.open("a", encoding="utf-8") as file:
-            file.write(json.dumps(line) + "\n")
+        write_checkpoint(self.folder.checkpoint, self.model, self.average, self.optimizer, self.at)
 
     def _progress(self, epoch: int, losses: Losses, logged: Position) -> Progress:
         circle = losses.circle.item()
@@ -414,26 +316,22 @@ class Fit:
             seconds_left=self.at.seconds * (1 - done) / max(done, 1e-9),
         )
 
-    def _finish(self) -> dict[str, Any]:
-        card = {
-            "name": self.folder.name,
-            "data": {"name": self.images.name, "training_images": len(self.images)},
-            "protocol": {
-                "name": self.recipe.protocol,
-                "parent_size": self.recipe.parent_size,
-                "padding": self.recipe.padding,
-                **({} if self.recipe.sigma is None else {"sigma": self.recipe.sigma}),
-            },
-            "training": {
-                **self.recipe.to_dict(),
-                **({} if self.minutes is None else {"minutes": self.minutes}),
-                **({} if self.start is None else {"start": self.started_from}),
-                "steps_done": self.at.step,
-                "seconds": round(self.at.seconds, 1),
-                "hardware": self.device.type,
-            },
-        }
-        return save_model(self.folder / "model", self.averaged().cpu(), card)
+    def _finish(self) -> Card:
+        recipe, model = self.recipe, self.averaged().cpu()
+        protocol = ViewProtocol(recipe.protocol, recipe.parent_size, recipe.padding, recipe.sigma)
+        card = replace(
+            new_card(model, protocol, self.folder.path.name),
+            data=DataCard(self.images.name, len(self.images), split_by=recipe.split_by),
+            training=TrainingCard(
+                recipe.to_dict(),
+                minutes=self.minutes,
+                start=self.started_from,
+                steps_done=self.at.step,
+                seconds=round(self.at.seconds, 1),
+                hardware=self.device.type,
+            ),
+        )
+        return save_model(self.folder.path / "model", model, card)
 
     def _check_images(self) -> None:
         channels, width = self.images.images.shape[1], self.images.images.shape[-1]
@@ -453,3 +351,16 @@ class Fit:
                 f"The model has {config.channels} channels, the images have {channels}. "
                 "Load the images with as many channels as the model has."
             )
+
+
+def _optimizer(model: nn.Module, recipe: Recipe, device: torch.device) -> torch.optim.Optimizer:
+    on_gpu = device.type == "cuda"
+    rate = recipe.learning_rate
+    return torch.optim.AdamW(
+        model.parameters(),
+        lr=torch.tensor(rate, device=device) if on_gpu else rate,  # a graph reads it from memory
+        betas=(0.9, 0.999),
+        weight_decay=recipe.weight_decay,  # 0 makes it plain Adam
+        fused=on_gpu,
+        capturable=on_gpu,
+    )

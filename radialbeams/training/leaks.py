@@ -17,8 +17,8 @@ import torch
 from torch import Tensor, nn
 
 from radialbeams.nn.angles import circle_loss, to_unit
-from radialbeams.nn.bic import BICConfig, RingBIC
-from radialbeams.nn.ring import answer, posterior, ring_loss
+from radialbeams.nn.posterior import answer, posterior, ring_loss
+from radialbeams.nn.ring_network import RingBIC, RingConfig
 from radialbeams.nn.rotation import disc, rotate
 from radialbeams.training.noise import JPEG_NOISES, NOISES, Noise, NoiseSource
 from radialbeams.training.views import LeakfreeViews, PaperViews
@@ -112,16 +112,15 @@ class PlainCNN(nn.Module):
 def make_canary(kind: Canary, view_size: int, *, small: bool) -> nn.Module:
     if kind == "cnn":
         return PlainCNN(3, 12 if small else 32)
-    config = BICConfig(
+    config = RingConfig(
         view_size=view_size,
         num_beams=BEAMS,
         beam_length=32,
         epsilon=0,
         sampler="polar",
-        decoder="ring",
-        ring_stem=24 if small else 48,
-        ring_stages=(32, 48) if small else (64, 96),
-        ring_width=64 if small else 128,
+        stem=24 if small else 48,
+        stages=(32, 48) if small else (64, 96),
+        width=64 if small else 128,
     )
     return RingBIC(config)
 

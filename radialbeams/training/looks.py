@@ -1,6 +1,6 @@
 """What a model that looks again decides: calibration and thresholds from stored outputs.
 
-`experiments/looks.py` stores the outputs of held-out views at all four quarter turns. Here the
+`studies/looks.py` stores the outputs of held-out views at all four quarter turns. Here the
 answers follow from them as in `Canonicalizer`: one look, and the average of four where the first
 is less sure than `below`.
 """
@@ -10,19 +10,23 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from radialbeams.posterior import Answer, read_posterior, read_posteriors
+from radialbeams.posterior import (
+    Answer,
+    Calibration,
+    Thresholds,
+    read_posterior,
+    read_posteriors,
+)
 from radialbeams.training.calibrate import best
 from radialbeams.training.evaluate import expected_calibration_error
 from radialbeams.training.thresholds import NEAR, Seen, thresholds
 
 Floats = NDArray[np.float32]
-Calibration = dict[str, float]
 RIGHT = 10.0  # degrees; what a confidence is the chance of
 
 
@@ -64,17 +68,17 @@ def fitted(outputs: Outputs) -> Calibration:
     answers = read_posterior(logits, offsets)
     right = torch.from_numpy(errors(answers, outputs.degrees) <= RIGHT)
     temperature, spread = best(torch.tensor(logits), torch.tensor(offsets), right)
-    return {"temperature": round(temperature, 4), "spread": spread}
+    return Calibration(round(temperature, 4), spread)
 
 
 def answers_by_rule(outputs: Outputs, calibration: Calibration, below: float) -> list[Answer]:
     """One look, or the average of four where the first is less sure than `below`."""
     logits, offsets = outputs.logits, outputs.offsets
-    answers = read_posterior(logits[:, 0], offsets[:, 0], **calibration)
+    answers = read_posterior(logits[:, 0], offsets[:, 0], *calibration)
     unsure = [n for n, answer in enumerate(answers) if (answer.confidence or 0.0) < below]
     if unsure:
         quarters = np.arange(4, dtype=np.float32) * np.float32(logits.shape[-1] / 4)
-        again = read_posteriors(logits[unsure], offsets[unsure], quarters, **calibration)
+        again = read_posteriors(logits[unsure], offsets[unsure], quarters, *calibration)
         for n, answer in zip(unsure, again, strict=True):
             answers[n] = answer
     return answers
@@ -100,11 +104,11 @@ def seen(outputs: Outputs, calibration: Calibration, below: float) -> Seen:
     return Seen(*(torch.tensor(np.asarray(column, dtype=np.float64)) for column in columns))
 
 
-def acting(found: Seen, least: dict[str, float]) -> dict[str, float]:
+def acting(found: Seen, least: Thresholds) -> dict[str, float]:
     """What becomes of turned and of upright photos under these thresholds, as shares."""
-    sure = found.sure >= least["confidence"]
-    turned = sure & (found.upright <= least["upright"]) & (found.turned >= least["angle"])
-    worse = sure & (found.truth <= least["upright"]) & (found.errors >= least["angle"])
+    sure = found.sure >= least.confidence
+    turned = sure & (found.upright <= least.upright) & (found.turned >= least.angle)
+    worse = sure & (found.truth <= least.upright) & (found.errors >= least.angle)
     near = found.errors[turned] <= NEAR
     return {
         "acted_on": turned.double().mean().item(),
@@ -115,7 +119,7 @@ def acting(found: Seen, least: dict[str, float]) -> dict[str, float]:
 
 def crosswise(
     outputs: Outputs, first: NDArray[np.bool_], below: float, spoilt: float, right: float
-) -> dict[str, Any]:
+) -> dict[str, float]:
     """What to expect: each half of the photos with what was chosen on the other."""
     parts: list[tuple[int, dict[str, float]]] = []
     sure, hits = [], []

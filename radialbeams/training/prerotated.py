@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import torch
 from torch import Tensor
 
+from radialbeams.cards import Evaluation
 from radialbeams.nn.angles import angular_error
 from radialbeams.nn.architectures import Network
 from radialbeams.training.data import ImageSet
-from radialbeams.training.evaluate import Evaluation, predict_with, summarise
-from radialbeams.training.fit import Fit
-from radialbeams.training.step import Batch
-from radialbeams.training.views import PaperViews, Views, as_floats
+from radialbeams.training.evaluate import predict_with, summarise
+from radialbeams.training.parts import Parts
+from radialbeams.training.recipe import Recipe
+from radialbeams.training.views import PaperViews, as_floats
 
 
 @dataclass(frozen=True)
@@ -35,23 +34,9 @@ class TurnedViews(PaperViews):
         return prepared
 
 
-class PrerotatedFit(Fit):
-    """`Fit` for a set that knows its angles; every image has one and keeps it."""
-
-    def __init__(self, *arguments: Any, **options: Any) -> None:
-        super().__init__(*arguments, **options)
-        self.turns = turns_of(self.images).to(self.device)
-
-    def accept(self, images: ImageSet) -> ImageSet:
-        turns_of(images)
-        return images
-
-    def make_views(self) -> Views:
-        return TurnedViews()
-
-    def _batches(self) -> Iterator[tuple[int, Batch]]:
-        for epoch, batch in super()._batches():
-            yield epoch, replace(batch, angles=self.turns[batch.rows])
+def _with_angles(recipe: Recipe, images: ImageSet) -> ImageSet:
+    turns_of(images)
+    return images
 
 
 def turns_of(images: ImageSet) -> Tensor:
@@ -59,9 +44,13 @@ def turns_of(images: ImageSet) -> Tensor:
     if images.angles_degrees is None:
         raise ValueError(
             f"Expected images that come already turned, with their angles; {images.name} has none. "
-            "Upright images are turned while training: use Fit."
+            "Upright images are turned while training: leave `PREROTATED` out."
         )
     return torch.deg2rad(torch.tensor(images.angles_degrees))
+
+
+# For a set that knows its angles: every image has one and keeps it.
+PREROTATED = Parts(images=_with_angles, views=lambda recipe: TurnedViews(), angles=turns_of)
 
 
 def found_turns(model: Network, images: ImageSet, device: torch.device, batch: int = 64) -> Tensor:

@@ -34,7 +34,7 @@ from radialbeams.training.data.documents.pool import (
     open_pool,
 )
 from radialbeams.training.quarter_views import page_views
-from radialbeams.training.weights import pick_device, sha256, write_card, write_tensors
+from radialbeams.training.weights import pick_device, sha256, write_json, write_tensors
 
 AVERAGE_EVERY = 10  # steps
 
@@ -210,7 +210,7 @@ class QuarterFit:
             "held_out": report,
             "sha256": {"safetensors": sha256(weights)},
         }
-        write_card(self.folder / "model.json", card)
+        write_json(self.folder / "model.json", card)
         return card
 
     def _log_progress(

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal, get_args
 
+from radialbeams.cards import Card
 from radialbeams.nn.architectures import Config, architecture, parse_config
+from radialbeams.nn.losses import RingLoss
 from radialbeams.nn.prior import PRIOR_MODES, PriorMode
-from radialbeams.nn.ring import RingLoss
 from radialbeams.nn.rotation import PADDINGS, Padding
-from radialbeams.nn.stored import check_fields
+from radialbeams.stored import check_fields
 from radialbeams.training.augment import Augmentation
 from radialbeams.training.views import GROUPS, PROTOCOLS, Group, Protocol
 
@@ -68,7 +69,7 @@ class Recipe:
                 raise ValueError(f"{name} must be at most {most}; got {getattr(self, name)}.")
         if not 0 <= self.average < 1:
             raise ValueError(f"average must lie in [0, 1); got {self.average}.")
-        if architecture(self.model).reading == "posterior" and self.prior != "off":
+        if self.prior != "off" and not architecture(self.model).has_prior:
             raise ValueError("The Toeplitz prior is for the paper's decoder; the ring needs none.")
         if self.sigma is not None and (self.protocol != "leakfree" or self.sigma <= 0):
             raise ValueError(
@@ -92,5 +93,12 @@ class Recipe:
         }
         return cls(**{**values, **parts})
 
+    @classmethod
+    def of_card(cls, card: Card) -> Recipe:
+        """The recipe that a model was trained with."""
+        if card.training is None:
+            raise ValueError(f"The card of {card.name or 'this model'} has no recipe.")
+        return cls.from_dict(card.training.recipe)
+
     def to_dict(self) -> dict[str, Any]:
-        return asdict(self)
+        return {**asdict(self), "model": self.model.to_dict()}

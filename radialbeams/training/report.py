@@ -9,6 +9,8 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from radialbeams.cards import Card, to_json
+
 WIDTH, HEIGHT, LEFT, BOTTOM = 720, 260, 64, 36
 
 PAGE = """<!doctype html>
@@ -33,19 +35,22 @@ PAGE = """<!doctype html>
 """
 
 
-def write_report(path: Path, card: dict[str, Any], lines: Sequence[dict[str, Any]]) -> None:
+def write_report(path: Path, card: Card, lines: Sequence[dict[str, Any]]) -> None:
     """From the finished card and the lines of metrics.jsonl."""
-    (protocol, figures), *_ = card["metrics"].items()
+    (protocol, measured), *_ = card.metrics.items()
+    data, training = card.data, card.training
+    if data is None or training is None:
+        raise ValueError("A report is about a training; this card knows of none.")
     page = PAGE.format(
-        title=html.escape(card["name"]),
+        title=html.escape(card.name),
         summary=html.escape(
-            f"{card['parameters']:,} parameters, trained on {card['data']['training_images']:,} "
-            f"images of {card['data']['name']} for {card['training']['steps_done']:,} steps in "
-            f"{card['training']['seconds']:.0f} s."
+            f"{card.parameters or 0:,} parameters, trained on {data.training_images or 0:,} "
+            f"images of {data.name} for {training.steps_done or 0:,} steps in "
+            f"{training.seconds or 0:.0f} s."
         ),
-        figures=_table(protocol, figures),
+        figures=_table(protocol, measured.evaluation.to_dict()),
         curve=_curve([(line["step"], line["circle_loss"]) for line in lines if "epoch" in line]),
-        recipe=html.escape(json.dumps(card["training"], indent=1, ensure_ascii=False)),
+        recipe=html.escape(json.dumps(to_json(card)["training"], indent=1, ensure_ascii=False)),
     )
     path.write_text(page, encoding="utf-8")
 

@@ -4,20 +4,21 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-from radialbeams.nn.bic import BICConfig, Decoder
-from radialbeams.nn.rotation import largest_view
-from radialbeams.nn.stored import read_object, short
+from radialbeams.cards import Card, Measurement
+from radialbeams.nn.architectures import architecture
+from radialbeams.stored import read_object, short
 from radialbeams.training.data import FOLDER_SIZE, SOURCES, ImageSet, load
 from radialbeams.training.evaluate import evaluate, predict_with, quarter_turns
 from radialbeams.training.export import export_onnx
 from radialbeams.training.fit import Fit, Progress
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.report import write_report
-from radialbeams.training.views import Protocol, Views, make_views
+from radialbeams.training.views import Protocol, Views, views_of
 from radialbeams.training.weights import (
     load_model,
     pick_device,
@@ -29,24 +30,6 @@ from radialbeams.training.weights import (
 
 Show = Callable[[int, str], None]
 
-# What the ring is trained with where no recipe says otherwise.
-RING: dict[str, Any] = {
-    "protocol": "leakfree",
-    "model": {
-        "decoder": "ring",
-        "sampler": "polar",
-        "num_beams": 48,
-        "beam_length": 32,
-        "epsilon": 0,
-    },
-    "learning_rate": 3e-3,
-    "schedule": "one-cycle",
-    "weight_decay": 0.05,
-    "average": 0.998,
-    "clip": 1.0,
-    "augmentation": {"zoom": 0.15, "jitter": 0.2, "noise": 0.02},
-}
-
 
 def plan(
     data: str,
@@ -54,18 +37,14 @@ def plan(
     changes: Mapping[str, Any],
     model_changes: Mapping[str, Any],
     *,
-    decoder: Decoder = "lstm",
+    decoder: str = "lstm",
     size: int | None = None,
 ) -> Recipe:
     """The recipe in the file, or the decoder's own for this data, with the changes on top."""
     values: dict[str, Any]
     if file is None:
         width = size or (SOURCES[data].size if data in SOURCES else FOLDER_SIZE)
-        if decoder == "ring":
-            values = {**RING, "parent_size": width}
-            values["model"] = {**RING["model"], "view_size": largest_view(width)}
-        else:
-            values = {"parent_size": width, "model": BICConfig.for_images(width).to_dict()}
+        values = {"parent_size": width, **architecture(decoder).defaults(width)}
     elif size is not None:
         raise ValueError("A recipe file fixes the size of the images; leave --size out.")
     else:
@@ -86,7 +65,7 @@ def complete(
     minutes: float | None = None,
     limit: int | None = None,
     on_progress: Show = lambda step, text: None,
-) -> dict[str, Any]:
+) -> Card:
     """Trains (or goes on), exports, measures on the held-out split, reports; returns the card."""
     images = read_images(recipe, "train", root=root, limit=limit)
     held_out = read_images(recipe, "test", root=root, limit=limit)  # missing? say so now
@@ -101,9 +80,9 @@ def complete(
     on_progress(fit.at.step, "exporting")
     export_run(stem, folder / "model.onnx")
     on_progress(fit.at.step, "measuring on the held-out split")
-    figures = measure_on(stem, held_out, devices=devices)
-    figures = {"data": recipe.data, "split": "test", **figures}
-    card = {**read_card(folder / "model.json"), "metrics": {recipe.protocol: figures}}
+    measured = measure_on(stem, held_out, devices=devices)
+    metrics: dict[str, Measurement] = {recipe.protocol: replace(measured, data=recipe.data)}
+    card = replace(read_card(folder / "model.json"), metrics=metrics)
     write_card(folder / "model.json", card)
     lines = [json.loads(line) for line in (folder / "metrics.jsonl").open(encoding="utf-8")]
     write_whole(folder / "report.html", lambda partial: write_report(partial, card, lines))
@@ -137,13 +116,12 @@ def measure(
     limit: int | None = None,
     root: Path | None = None,
     devices: str = "auto",
-) -> dict[str, Any]:
+) -> Measurement:
     """The figures of a model on one split, with the protocol beside them."""
     card = read_card(stem.with_name(stem.name + ".json"))
-    training = card["training"]
-    if protocol not in (None, training["protocol"]):
+    if protocol not in (None, card.protocol.name):
         raise ValueError(
-            f"{card['name']} sees {training['protocol']} views and cannot be measured on "
+            f"{card.name} sees {card.protocol.name} views and cannot be measured on "
             f"{protocol} ones. Leave --protocol out, or train a model on such views."
         )
     read = partial(
@@ -151,21 +129,21 @@ def measure(
         data,
         root=root,
         split=split,
-        size=training["parent_size"],
-        channels=card["config"]["channels"],
+        size=card.parent_size,
+        channels=card.network.channels,
         limit=limit,
     )
     images = read()
-    if images.name == card["data"]["name"] and training["split_by"] != "default":
-        images = read(split_by=training["split_by"])  # the split that it was not trained on
-    figures = measure_on(stem, images, by_group=by_group, jpeg=jpeg, seeds=seeds, devices=devices)
+    trained_on = card.data
+    if trained_on and images.name == trained_on.name and trained_on.split_by != "default":
+        images = read(split_by=trained_on.split_by)  # the split that it was not trained on
+    measured = measure_on(stem, images, by_group=by_group, jpeg=jpeg, seeds=seeds, devices=devices)
     if quarters:
         device = pick_device(devices)
         model = load_model(stem)[0].to(device)
-        figures |= quarter_turns(
-            partial(predict_with, model), images, card_views(card), device=device
-        )
-    return {"data": data, "split": split, **figures}
+        turns = quarter_turns(partial(predict_with, model), images, card_views(card), device=device)
+        measured = replace(measured, quarter=turns.quarter, quarter_plus_1=turns.quarter_plus_1)
+    return replace(measured, data=data, split=split)
 
 
 def measure_on(
@@ -176,12 +154,12 @@ def measure_on(
     jpeg: int | None = None,
     seeds: int = 3,
     devices: str = "auto",
-) -> dict[str, Any]:
+) -> Measurement:
     """The figures of a model on these images, under the protocol that it was trained for."""
     model, card = load_model(stem)
     device = pick_device(devices)
     result = evaluate(
-        partial(predict_with, model.to(device), **card.get("calibration", {})),
+        partial(predict_with, model.to(device), **card.calibration._asdict()),
         images,
         card_views(card),
         seeds=seeds,
@@ -189,26 +167,18 @@ def measure_on(
         by_group=by_group,
         device=device,
     )
-    settings = {"protocol": card["training"]["protocol"], "seeds": seeds, "jpeg": jpeg}
-    return {**settings, **result.to_dict()}
+    return Measurement(result, card.protocol.name, seeds=seeds, jpeg=jpeg)
 
 
-def card_views(card: Mapping[str, Any]) -> Views:
+def card_views(card: Card) -> Views:
     """How the views of a trained model are made."""
-    training = card["training"]
-    return make_views(
-        training["protocol"],
-        padding=training["padding"],
-        view_size=card["config"]["view_size"],
-        sigma=training.get("sigma"),
-    )
+    return views_of(card.protocol, card.network.view_size)
 
 
 def export_run(stem: Path, out: Path) -> float:
     """Writes OUT.onnx and its card beside it; returns the largest difference from torch."""
     model, card = load_model(stem)
     difference = export_onnx(model, out)
-    card["parity"] = difference
-    card["sha256"]["onnx"] = sha256(out)
-    write_card(out.with_suffix(".json"), card)
+    hashes = replace(card.sha256, onnx=sha256(out))
+    write_card(out.with_suffix(".json"), replace(card, parity=difference, sha256=hashes))
     return difference

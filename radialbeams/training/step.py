@@ -9,16 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import cast
+from typing import Any
 
 import torch
 from torch import Tensor, nn
 
-from radialbeams.nn.angles import circle_loss
 from radialbeams.nn.architectures import architecture
-from radialbeams.nn.bic import BIC
-from radialbeams.nn.prior import ToeplitzPrior, loss_weights, prior_loss
-from radialbeams.nn.ring import ring_loss
+from radialbeams.nn.losses import Loss, Losses, LossInputs
+from radialbeams.nn.prior import ToeplitzPrior, loss_weights
 from radialbeams.nn.rotation import disc
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.views import LeakfreeViews, PaperViews, Views
@@ -35,18 +33,8 @@ class Batch:
     uniform: Tensor  # (N, COLUMNS) for the augmentation
 
 
-@dataclass(frozen=True)
-class Losses:
-    """What a step reports: the circle loss of the answers, and of the prior where there is one."""
-
-    circle: Tensor
-    prior: Tensor
-
-
 class Step:
-    """Parents, views, network and optimizer: call it with a batch and an epoch."""
-
-    prior_type = ToeplitzPrior  # experiments try others
+    """Parents, views, network, loss and optimizer: call it with a batch and an epoch."""
 
     def __init__(
         self,
@@ -55,14 +43,20 @@ class Step:
         views: Views,
         model: nn.Module,
         optimizer: torch.optim.Optimizer,
+        *,
+        loss: Loss | None = None,  # None: the architecture's
+        prior: nn.Module | None = None,  # None: the paper's, where the recipe has a prior
+        forward: Callable[..., Any] | None = None,  # a compiled form of the model
     ) -> None:
         self.recipe = recipe
         self.views = views
         self.prepared = _prepared(parents, views)
-        self.model = model
-        self.forward: Callable[[Tensor], tuple[Tensor, Tensor]] = model  # or a compiled form of it
+        self.model, self.forward = model, forward if forward is not None else model
         self.optimizer = optimizer
-        self.prior = self.prior_type(recipe.model.num_bins).to(parents.device)
+        self.loss = loss or architecture(recipe.model).loss
+        self.prior: nn.Module | None = None
+        if recipe.prior != "off":
+            self.prior = (prior or ToeplitzPrior(recipe.model.num_bins)).to(parents.device)
         self.mixed = parents.device.type == "cuda"
         self.epoch = 0  # that the weights are of
         self.weights = torch.ones(2, device=parents.device)  # of L_circle and L_prior
@@ -115,26 +109,21 @@ class Step:
 
     def losses(self, parents: Tensor, views: Tensor, batch: Batch) -> tuple[Tensor, Losses]:
         """What is minimised, and what is reported."""
-        if architecture(self.recipe.model).reading == "unit":
-            return self._paper_losses(cast(BIC, self.model), parents, views, batch)
-        logits, offsets = self.forward(views)
-        loss, circle = ring_loss(batch.angles, logits, offsets, self.recipe.loss)
-        return loss.mean(), Losses(circle.mean().detach(), circle.new_zeros(()))
 
-    def _paper_losses(
-        self, model: BIC, parents: Tensor, views: Tensor, batch: Batch
-    ) -> tuple[Tensor, Losses]:
-        circle_weight, prior_weight = self.weights
-        context = model.embed(views)
-        circle = circle_loss(batch.angles, model.decoder(context)).mean()
-        prior = circle.new_zeros(())
-        if self.recipe.prior != "off":
+        def upright() -> Tensor:
             # The same light on both images of a pair: only the turn may tell them apart.
-            upright = self._photometric(self._unturned(parents, batch), batch)
-            prior = prior_loss(batch.angles, self.prior(model.embed(upright), context)).mean()
-        return circle_weight * circle + prior_weight * prior, Losses(
-            circle.detach(), prior.detach()
+            return self._photometric(self._unturned(parents, batch), batch)
+
+        given = LossInputs(
+            views,
+            batch.angles,
+            batch.rows,
+            upright,
+            prior=self.prior,
+            weights=self.weights,
+            settings=self.recipe.loss,
         )
+        return self.loss(self.forward, given)
 
     def _unturned(self, parents: Tensor, batch: Batch) -> Tensor:
         if isinstance(self.views, PaperViews):  # the same as a turn by 0, without resampling

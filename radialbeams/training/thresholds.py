@@ -16,7 +16,8 @@ from torch import Tensor
 
 from radialbeams.nn.angles import angular_error
 from radialbeams.nn.architectures import Network
-from radialbeams.nn.ring import UPRIGHT, WITHIN, answer, confidence, mass_near, posterior
+from radialbeams.nn.posterior import UPRIGHT, WITHIN, answer, confidence, mass_near, posterior
+from radialbeams.posterior import Calibration, Thresholds
 from radialbeams.training.calibrate import outputs
 from radialbeams.training.data import ImageSet
 from radialbeams.training.views import Views
@@ -45,14 +46,14 @@ def abstention(
     model: Network,
     images: ImageSet,
     views: Views,
-    calibration: dict[str, float],
+    calibration: Calibration,
     *,
     seeds: int = 3,
-) -> dict[str, float]:
+) -> Thresholds:
     """The thresholds of a card, from held-out images."""
     logits, offsets, angles = outputs(model, images, views, seeds)
-    found = posterior(logits, offsets, calibration["temperature"])
-    spread = math.radians(calibration["spread"])
+    found = posterior(logits, offsets, calibration.temperature)
+    spread = math.radians(calibration.spread)
     answers, upright = answer(found), torch.zeros_like(angles)
     return thresholds(
         Seen(
@@ -65,18 +66,18 @@ def abstention(
     )
 
 
-def thresholds(seen: Seen, *, spoilt: float = SPOILT, right: float = RIGHT) -> dict[str, float]:
+def thresholds(seen: Seen, *, spoilt: float = SPOILT, right: float = RIGHT) -> Thresholds:
     """Those with which most is acted on, of all that spoil few and are mostly right."""
     rows = [row for upright in UPRIGHTS for row in _rows(seen, upright, spoilt)]
     if not rows:  # nothing of this model should be acted on
-        return {"confidence": 1.0, "angle": LARGEST_ANGLE, "upright": min(UPRIGHTS)}
+        return Thresholds(1.0, LARGEST_ANGLE, min(UPRIGHTS))
     good = [row for row in rows if row.right >= right]
     best = max(good, key=lambda row: row.acted) if good else max(rows, key=lambda row: row.right)
     return best.thresholds
 
 
 class _Row(NamedTuple):
-    thresholds: dict[str, float]
+    thresholds: Thresholds
     acted: float  # share of the turned views
     right: float  # share of those
 
@@ -94,7 +95,7 @@ def _rows(seen: Seen, upright: float, share: float) -> list[_Row]:
         if not acted.any():
             continue
         right = (seen.errors[acted] <= NEAR).float().mean().item()
-        found = {"confidence": least, "angle": angle, "upright": upright}
+        found = Thresholds(least, angle, upright)
         rows.append(_Row(found, acted.float().mean().item(), right))
     return rows
 

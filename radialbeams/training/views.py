@@ -12,12 +12,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cache
-from typing import Literal
+from typing import Literal, cast
 
 import numpy as np
 import torch
 from torch import Tensor
 
+from radialbeams.cards import ViewProtocol
 from radialbeams.nn.angles import TURN
 from radialbeams.nn.beams import margin
 from radialbeams.nn.rotation import (
@@ -147,6 +148,17 @@ def make_views(
     if protocol == "leakfree":
         return LeakfreeViews(view_size, sigma)
     raise ValueError(f"protocol must be one of {', '.join(PROTOCOLS)}; got {protocol!r}.")
+
+
+def views_of(protocol: ViewProtocol, view_size: int, *, exact: bool = True) -> Views:
+    """The views of a model, by the protocol on its card."""
+    return make_views(
+        protocol.name,
+        padding=cast(Padding, protocol.padding),
+        view_size=view_size,
+        sigma=protocol.sigma,
+        exact=exact,
+    )
 
 
 @cache

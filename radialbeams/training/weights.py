@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,19 +16,24 @@ import torch
 from safetensors.torch import save_file
 from torch import Tensor, nn
 
+from radialbeams.cards import Card, Hashes, ViewProtocol, WeightsOrigin
+from radialbeams.cards import write as write_card
 from radialbeams.files import sha256, write_whole
-from radialbeams.nn.architectures import Network
+from radialbeams.nn.architectures import Network, network_card
 from radialbeams.nn.pretrained import DamagedWeights, load_model, read_card
 
 # Reading is the network's own part, since those who only use one read too.
 __all__ = [
     "DamagedWeights",
     "load_model",
+    "new_card",
+    "origin_of",
     "pick_device",
     "read_card",
     "save_model",
     "sha256",
     "write_card",
+    "write_json",
     "write_tensors",
     "write_whole",
 ]
@@ -39,14 +45,22 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: dict[str,
     write_whole(path, lambda partial: save_file(owned, partial, metadata=metadata))
 
 
-def write_card(path: Path, card: Mapping[str, Any]) -> None:
-    text = json.dumps(card, indent=1, ensure_ascii=False) + "\n"
+def write_json(path: Path, values: Mapping[str, Any]) -> None:
+    text = json.dumps(values, indent=1, ensure_ascii=False) + "\n"
     write_whole(path, lambda partial: partial.write_text(text, encoding="utf-8"))
 
 
-def save_model(
-    stem: Path, model: Network, card: Mapping[str, Any], *, half: bool = False
-) -> dict[str, Any]:
+def new_card(model: Network, protocol: ViewProtocol, name: str = "") -> Card:
+    """The card of a network that nothing else is known of."""
+    return Card(network_card(model.config), model.config.to_dict(), protocol, name)
+
+
+def origin_of(card: Card) -> WeightsOrigin:
+    """By which another card refers to these weights."""
+    return WeightsOrigin(card.name, card.sha256.safetensors or "")
+
+
+def save_model(stem: Path, model: Network, card: Card, *, half: bool = False) -> Card:
     """Writes STEM.safetensors and STEM.json; returns the card with config and sha256 filled in.
 
     With `half` the matrices and kernels are rounded to 16 bits, in the file and in the model.
@@ -62,12 +76,13 @@ def save_model(
         tensors = {name: _rounded(tensor) for name, tensor in tensors.items()}
         model.load_state_dict(tensors)
     write_tensors(weights, tensors, {"format": "radialbeams"})
-    full = {
-        **card,
-        "config": model.config.to_dict(),
-        "parameters": sum(p.numel() for p in model.parameters()),
-        "sha256": {"safetensors": sha256(weights)},
-    }
+    full = replace(
+        card,
+        network=network_card(model.config),
+        config=model.config.to_dict(),
+        parameters=sum(p.numel() for p in model.parameters()),
+        sha256=Hashes(safetensors=sha256(weights)),
+    )
     write_card(stem.with_name(stem.name + ".json"), full)
     return full
 

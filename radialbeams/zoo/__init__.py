@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
+from radialbeams import cards
+from radialbeams.cards import Card, DamagedModel
 from radialbeams.files import sha256
-from radialbeams.zoo import cards
-from radialbeams.zoo.cards import READINGS, DamagedModel, bins, reading
 
-__all__ = ["DEFAULT", "FOLDER", "READINGS", "DamagedModel", "Model", "ModelNotFound"]
-__all__ += ["bins", "find", "names", "reading", "verified_onnx"]
+__all__ = ["DEFAULT", "FOLDER", "DamagedModel", "Model", "ModelNotFound"]
+__all__ += ["find", "names", "verified_onnx"]
 
 FOLDER = Path(__file__).parent
 DEFAULT = "ring"
@@ -27,7 +26,7 @@ class Model:
     """A model that can be run: its card, and where its files lie."""
 
     name: str
-    card: dict[str, Any]
+    card: Card
     stem: Path  # the files' common path without their endings
 
     @property
@@ -78,7 +77,7 @@ def verified_onnx(model: Model) -> bytes:
             "Copy the model again, weights and card together."
         )
     content = model.onnx.read_bytes()
-    expected = model.card.get("sha256", {}).get("onnx")
+    expected = model.card.sha256.onnx
     found = sha256(content)
     if found != expected:
         raise DamagedModel(

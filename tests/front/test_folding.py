@@ -11,17 +11,19 @@ from conftest import TINY_RING
 from torch import Tensor, nn
 
 from radialbeams import zoo
+from radialbeams.cards import ViewProtocol
 from radialbeams.front.folding import folded
 from radialbeams.front.module import Canonicalizer
 from radialbeams.nn.architectures import build
 from radialbeams.nn.bic import BICConfig
 from radialbeams.nn.pretrained import load_model
-from radialbeams.training.weights import save_model
+from radialbeams.nn.ring_network import RingConfig
+from radialbeams.training.weights import new_card, save_model
 
 RINGS = [
     {},
-    {"ring_stages": (8, 12), "ring_depth": 2},
-    {"ring_attention": 2, "ring_width": 16},
+    {"stages": (8, 12), "depth": 2},
+    {"attention": 2, "width": 16},
 ]
 
 
@@ -41,7 +43,7 @@ def lived_in(network: nn.Module, seed: int = 1) -> nn.Module:
 
 @pytest.mark.parametrize("changes", RINGS)
 def test_answers_stay_and_norms_go(
-    changes: dict[str, object], make_config: Callable[..., BICConfig]
+    changes: dict[str, object], make_config: Callable[..., RingConfig]
 ) -> None:
     torch.manual_seed(0)
     network = lived_in(build(make_config(**changes)))
@@ -54,8 +56,8 @@ def test_answers_stay_and_norms_go(
 
 
 @pytest.fixture
-def make_config() -> Callable[..., BICConfig]:
-    return lambda **changes: BICConfig.from_dict({**TINY_RING.to_dict(), **changes})
+def make_config() -> Callable[..., RingConfig]:
+    return lambda **changes: RingConfig.from_dict({**TINY_RING.to_dict(), **changes})
 
 
 @pytest.mark.parametrize("name", ["ring", "ring.coil100", "ring.lfw"])
@@ -108,7 +110,7 @@ def test_made_twice_and_in_any_mode_it_is_the_same(images: Tensor) -> None:
 
 def test_its_state_goes_into_another() -> None:
     torch.manual_seed(0)
-    config = BICConfig.from_dict({**TINY_RING.to_dict(), "ring_attention": 1})
+    config = RingConfig.from_dict({**TINY_RING.to_dict(), "attention": 1})
     first, second = (Canonicalizer(lived_in(build(config), n)).for_inference() for n in (1, 2))
     views = torch.rand(2, 3, 24, 24)
     assert not torch.allclose(first.network(views)[0], second.network(views)[0])
@@ -117,7 +119,7 @@ def test_its_state_goes_into_another() -> None:
 
 
 def test_in_training_mode_nothing_is_dropped() -> None:
-    config = BICConfig.from_dict({**TINY_RING.to_dict(), "ring_drop": 0.5})
+    config = RingConfig.from_dict({**TINY_RING.to_dict(), "drop": 0.5})
     fast, views = folded(lived_in(build(config))), torch.rand(4, 3, 24, 24)
     assert torch.equal(fast.train()(views)[0], fast.eval()(views)[0])
 
@@ -132,7 +134,9 @@ def test_only_floats_are_a_precision(dtype: object) -> None:
 
 def test_a_folded_network_is_not_saved(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"folded for inference.*Save the one that it was made of"):
-        save_model(tmp_path / "model", folded(build(TINY_RING)), {})
+        network = build(TINY_RING)
+        card = new_card(network, ViewProtocol("paper"))
+        save_model(tmp_path / "model", folded(network), card)
     assert not list(tmp_path.iterdir())
 
 

@@ -112,5 +112,5 @@ def test_thresholds_of_a_card_are_saved_even_if_they_are_not_used(tmp_path: Path
     plain = Canonicalizer.from_pretrained("ring.lfw")
     HubCanonicalizer.around(plain).save_pretrained(tmp_path)
     again = Canonicalizer.from_pretrained(tmp_path, abstain="card")
-    card = zoo.find("ring.lfw").card["abstain"]
-    assert (again.abstain, again.most_upright) == (card["confidence"], card["upright"])
+    card = zoo.find("ring.lfw").card.abstain
+    assert (again.abstain, again.most_upright) == (card.confidence, card.upright)

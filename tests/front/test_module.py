@@ -23,15 +23,15 @@ from torch import Tensor, nn
 
 from radialbeams import zoo
 from radialbeams.canonicalizer import Canonicalizer as LightCanonicalizer
-from radialbeams.front.module import CROPS_AT_ONCE, Canonicalizer, mean_direction
+from radialbeams.front.module import CROPS_AT_ONCE, Canonicalizer
 from radialbeams.front.pose import Pose
 from radialbeams.front.view_geometry import ViewGeometry, _convolved, cut, lanczos
 from radialbeams.images.views import view
 from radialbeams.nn.angles import angular_error, to_unit
-from radialbeams.nn.architectures import build
+from radialbeams.nn.architectures import Config, build
 from radialbeams.nn.bic import BICConfig
+from radialbeams.nn.posterior import Posterior, mean_direction
 from radialbeams.nn.pretrained import DamagedWeights
-from radialbeams.nn.ring import Posterior
 from radialbeams.training.views import LeakfreeViews
 
 PICTURES = ROOT / "radialbeams" / "pictures"
@@ -97,8 +97,8 @@ def test_it_sees_and_answers_what_the_commands_see_and_answer(
     name: str, shown: str, size: tuple[int, int]
 ) -> None:
     image, light = picture(shown, size), LightCanonicalizer(name, threads=1)
-    config = light.card["config"]
-    expected = view(image, light.card["protocol"], config["view_size"], config["channels"])
+    network = light.card.network
+    expected = view(image, light.card.protocol, network.view_size, network.channels)
     module = Canonicalizer.from_pretrained(name)
     with torch.inference_mode():
         seen = module.view_geometry(tensor(image))[0].numpy()
@@ -231,18 +231,18 @@ def test_those_that_it_is_unsure_of_are_left_alone(images: Tensor) -> None:
 
 
 def test_the_thresholds_of_the_card_are_those_of_the_commands(images: Tensor) -> None:
-    card = zoo.find("ring.coil100").card["abstain"]
+    card = zoo.find("ring.coil100").card.abstain
     module = Canonicalizer.from_pretrained("ring.coil100", abstain="card")
     assert (module.abstain, math.degrees(module.still)) == (
-        card["confidence"],
-        pytest.approx(card["angle"]),
+        card.confidence,
+        pytest.approx(card.angle),
     )
-    assert module.most_upright == card.get("upright", 1.0)
+    assert module.most_upright == card.upright
     other = Canonicalizer.from_pretrained("ring.coil100", abstain="card", still_degrees=5)
     assert math.degrees(other.still) == pytest.approx(5)
     with pytest.raises(ValueError, match="abstain needs a network that says how sure it is"):
         Canonicalizer.from_pretrained("bic.coil100", abstain="card")
-    with pytest.raises(ValueError, match=r"abstain is a confidence, .* got 'cards'"):
+    with pytest.raises(ValueError, match=r"abstain must be a confidence, .* got 'cards'"):
         Canonicalizer.from_pretrained("ring.coil100", abstain="cards")  # type: ignore[arg-type]
 
 
@@ -409,7 +409,7 @@ def test_a_second_network_compiles_into_one_graph_too() -> None:
 
 
 def compiles_for(
-    config: BICConfig, parent_size: int, shapes: tuple[tuple[int, int, int], ...]
+    config: Config, parent_size: int, shapes: tuple[tuple[int, int, int], ...]
 ) -> None:
     module = Canonicalizer(build(config), parent_size=parent_size).eval()
     compiled = torch.compile(module, fullgraph=True, backend="eager")

@@ -37,6 +37,7 @@ def views(config: BICConfig, batch: int = 2) -> Tensor:
 
 def test_the_defaults_are_the_coil100_setting_of_the_paper() -> None:
     assert BICConfig().to_dict() == {
+        "architecture": "lstm",
         "view_size": 182,
         "channels": 3,
         "num_beams": 32,
@@ -44,19 +45,10 @@ def test_the_defaults_are_the_coil100_setting_of_the_paper() -> None:
         "epsilon": 1,
         "latent": 128,
         "sampler": "bresenham",
-        "decoder": "lstm",
         "context_layers": 3,
         "edge_factor": 0.5,
         "hub": "mean",
         "lstm_layers": 3,
-        "ring_stem": 48,
-        "ring_stem_stride": 4,
-        "ring_stages": (64, 96),
-        "ring_depth": 1,
-        "ring_width": 128,
-        "ring_dilations": (1, 2, 4, 8),
-        "ring_attention": 0,
-        "ring_drop": 0.0,
     }
     assert BICConfig() == BICConfig.for_images(128)
     assert [BICConfig(epsilon=epsilon).thickness for epsilon in (0, 1, 2)] == [1, 3, 5]
@@ -77,10 +69,9 @@ def test_unknown_keys_are_refused_with_the_known_ones() -> None:
     with pytest.raises(ValueError, match="Unknown") as error:
         BICConfig.from_dict({"latent": 64, "vectors": 3, "lines": 1})
     assert str(error.value) == (
-        "Unknown in a model configuration: lines, vectors. Known: view_size, channels, num_beams, "
-        "beam_length, epsilon, latent, sampler, decoder, context_layers, edge_factor, hub, "
-        "lstm_layers, ring_stem, ring_stem_stride, ring_stages, ring_depth, ring_width, "
-        "ring_dilations, ring_attention, ring_drop."
+        "Unknown in a model configuration: lines, vectors. Known: architecture, view_size, "
+        "channels, num_beams, beam_length, epsilon, sampler, latent, context_layers, edge_factor, "
+        "hub, lstm_layers."
     )
 
 
@@ -103,12 +94,6 @@ def test_unknown_keys_are_refused_with_the_known_ones() -> None:
         ({"channels": 0}, "channels must be at least 1; got 0."),
         ({"context_layers": -1}, "context_layers must be at least 0; got -1."),
         ({"lstm_layers": 0}, "lstm_layers must be at least 1; got 0."),
-        ({"ring_depth": 0}, "ring_depth must be at least 1; got 0."),
-        (
-            {"ring_width": 12, "ring_attention": 1},
-            "ring_width must be a multiple of 8, the heads of attention; got 12.",
-        ),
-        ({"ring_stem_stride": 65}, "ring_stem_stride must be at most beam_length, 64; got 65."),
     ],
 )
 def test_impossible_settings_are_refused(changes: dict[str, Any], text: str) -> None:

@@ -14,6 +14,7 @@ import torch
 from PIL import Image
 
 from radialbeams.canonicalizer import Canonicalizer
+from radialbeams.cards import parse
 from radialbeams.front.folding import folded
 from radialbeams.front.module import Canonicalizer as Module
 from radialbeams.nn.convolutional import (
@@ -125,7 +126,7 @@ def test_folded_it_gives_the_same_answers() -> None:
 
 def test_stochastic_depth_grows_with_the_depth() -> None:
     network = Convolutional(ConvolutionalConfig(variant="lite0", view_size=32, drop_path=0.16))
-    shares = [block.dropped.share for block in network.blocks]  # type: ignore[union-attr]
+    shares = [block.depth.share for block in network.blocks]  # type: ignore[union-attr]
     assert shares[0] == 0
     assert shares == sorted(shares)  # type: ignore[type-var]
     assert shares[-1] == pytest.approx(0.15)
@@ -153,7 +154,7 @@ def test_a_configuration_survives_json() -> None:
         ({"view_size": 8}, "view_size must be at least 32; got 8"),
         ({"num_bins": 70}, "num_bins must be a multiple of 4; got 70"),
         ({"drop_path": 1.0}, r"drop_path must lie in \[0, 1\); got 1.0"),
-        ({"beams": 3}, "Unknown in a model configuration: beams. Known: architecture, variant"),
+        ({"beams": 3}, "Unknown in a model configuration: beams. Known: architecture, view_size"),
     ],
 )
 def test_a_wrong_configuration_is_refused_with_what_is_right(
@@ -208,9 +209,9 @@ def test_a_run_begins_with_pretrained_weights_and_says_so(tmp_path: Path, scenes
     write_tensors(file, Convolutional(SMALL).state_dict(), {})
     fit = Fit(recipe(), scenes, tmp_path / "run", device=torch.device("cpu"), start=file)
     card = fit.run()
-    assert card["training"]["start"]["name"] == "lite0"
-    assert card["protocol"]["sigma"] == 1.1
-    assert card["config"]["architecture"] == "convolutional"
+    assert card.training.start.name == "lite0"
+    assert card.protocol.sigma == 1.1
+    assert card.network.architecture == "convolutional"
 
 
 def test_a_trained_network_is_exported_and_used(tmp_path: Path, scenes: ImageSet) -> None:
@@ -236,7 +237,8 @@ class Turning(Canonicalizer):
 
     def __init__(self, below: float, sharpness: float) -> None:
         config = {"architecture": "convolutional", "num_bins": 8, "view_size": 4, "channels": 3}
-        self.card = {"config": config, "looks": {"below": below}}
+        looks = {"below": below}
+        self.card = parse({"config": config, "looks": looks, "protocol": {"name": "paper"}})
         self.refine, self.sharpness, self.seen = 1, sharpness, 0
 
     def _run(self, views: np.ndarray) -> list[np.ndarray]:

@@ -10,39 +10,34 @@ import pytest
 import torch
 
 from radialbeams.nn.angles import TURN, angular_error, wrap
-from radialbeams.nn.bic import BICConfig, RingBIC
-from radialbeams.nn.ring import (
+from radialbeams.nn.layers import StochasticDepth
+from radialbeams.nn.losses import RingLoss
+from radialbeams.nn.posterior import (
     OFFSET_REACH,
-    Dropped,
-    Halved,
-    Pointwise,
     Posterior,
-    Ring,
-    RingBlock,
-    RingLoss,
-    _halved,
-    _product,
     answer,
-    circular,
     confidence,
     posterior,
     ring_loss,
     symmetry,
 )
+from radialbeams.nn.ring import Halved, Pointwise, Ring, circular
+from radialbeams.nn.ring_fast import FastRing, FastRingBlock, interpolated, product, with_fast_forms
+from radialbeams.nn.ring_network import RingBIC, RingConfig
 from radialbeams.posterior import read_posterior
 
 
-def small_config(**changes: object) -> BICConfig:
-    settings = {"view_size": 28, "sampler": "polar", "decoder": "ring", "num_beams": 16}
-    settings |= {"beam_length": 16, "epsilon": 0, "ring_stem": 8, "ring_stages": (8, 12)}
-    return BICConfig(**{**settings, "ring_width": 16, **changes})  # type: ignore[arg-type]
+def small_config(**changes: object) -> RingConfig:
+    settings = {"view_size": 28, "sampler": "polar", "num_beams": 16}
+    settings |= {"beam_length": 16, "epsilon": 0, "stem": 8, "stages": (8, 12)}
+    return RingConfig(**{**settings, "width": 16, **changes})  # type: ignore[arg-type]
 
 
 @pytest.fixture(params=[0, 2], ids=["convolutions", "attention"])
 def ring(request: pytest.FixtureRequest) -> RingBIC:
     """Random weights, and running statistics that are not those of a fresh network."""
     torch.manual_seed(0)
-    model = RingBIC(small_config(ring_attention=request.param))
+    model = RingBIC(small_config(attention=request.param))
     for name, weight in model.named_parameters():
         if name.endswith("apart"):
             torch.nn.init.normal_(weight)
@@ -220,55 +215,101 @@ def test_a_target_without_width_is_refused() -> None:
         RingLoss(width=0)
 
 
+# --- the fast forms compute the same ---
+
+
 @pytest.mark.parametrize("dilation", [1, 2, 5])
-def test_a_ring_block_is_a_dilated_circular_convolution(dilation: int) -> None:
+def test_a_dilated_circular_convolution_is_one_product(dilation: int) -> None:
     torch.manual_seed(4)
-    block, ring = RingBlock(6, 12, dilation), torch.randn(3, 6, 12, 1)
-    expected = block.wide(circular(ring, dilation))
-    torch.testing.assert_close(block._convolved(ring), expected, atol=1e-5, rtol=1e-5)
-    torch.testing.assert_close(block.eval()._convolved(ring), expected, atol=1e-5, rtol=1e-5)
+    ring = Ring(3, 16, 8, (8,), 1, 6, (dilation,), 2, num_beams=12)
+    block, features = with_fast_forms(ring).ring[0], torch.randn(3, 6, 12, 1)
+    assert isinstance(block, FastRingBlock)
+    expected = block.wide(circular(features, dilation))
+    torch.testing.assert_close(block.convolved(features), expected, atol=1e-5, rtol=1e-5)
+    torch.testing.assert_close(block.eval().convolved(features), expected, atol=1e-5, rtol=1e-5)
 
 
 @pytest.mark.parametrize("depth", [1, 2])
-def test_a_circle_that_is_closed_once_is_closed_for_every_block(
-    depth: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_circle_that_is_closed_once_is_closed_for_every_block(depth: int) -> None:
     torch.manual_seed(6)
-    ring = Ring(3, 24, 8, (8, 12), depth, 16, (1, 2), 2, num_beams=12).eval()
+    ring = with_fast_forms(Ring(3, 24, 8, (8, 12), depth, 16, (1, 2), 2, num_beams=12)).eval()
+    assert isinstance(ring, FastRing)
     beams = torch.rand(2, 12, 3, 1, 24)
     expected = ring(beams)
     seen = []
     ring.stem.register_forward_pre_hook(lambda _, given: seen.append(given[0].shape[2]))
-    monkeypatch.setattr(Ring, "_surrounds", lambda *_: True)
-    torch.testing.assert_close(ring(beams), expected)
+    torch.testing.assert_close(ring.closed_once(beams), expected)
     assert seen == [12 + 2 * (1 + 2 * 2 * depth)]
 
 
 def test_a_circle_is_not_closed_once_in_training_nor_with_fewer_beams_than_it_takes() -> None:
     class OnAGpu:
-        is_cuda, shape = True, (2, 3, 12, 24)
+        is_cuda = True
 
-    ring = Ring(3, 24, 8, (8,), 1, 16, (1,), 2, num_beams=12)
-    assert not ring._surrounds(OnAGpu(), 5)  # type: ignore[arg-type]
+        def __init__(self, beams: int) -> None:
+            self.shape = (2, beams, 3, 1, 24)
+
+    ring = with_fast_forms(Ring(3, 24, 8, (8, 12), 1, 16, (1,), 2, num_beams=12))
+    assert isinstance(ring, FastRing)
+    assert not ring.closes_once(OnAGpu(12))  # type: ignore[arg-type]
     ring.eval()
-    assert ring._surrounds(OnAGpu(), 12)  # type: ignore[arg-type]
-    assert not ring._surrounds(OnAGpu(), 13)  # type: ignore[arg-type]
-    assert not ring._surrounds(torch.rand(2, 3, 12, 24), 5)
+    assert ring.closes_once(OnAGpu(5))  # type: ignore[arg-type]
+    assert not ring.closes_once(OnAGpu(4))  # type: ignore[arg-type]
+    assert not ring.closes_once(torch.rand(2, 12, 3, 1, 24))
 
 
-def test_what_a_gpu_does_its_own_way_is_the_same() -> None:
+def test_a_product_is_a_convolution_and_a_mean_is_a_pooling() -> None:
     torch.manual_seed(7)
     features, layer = torch.randn(2, 6, 12, 8), Pointwise(6, 5)
-    torch.testing.assert_close(_product(features, layer.weight, layer.bias), layer(features))
-    torch.testing.assert_close(_halved(features), Halved()(features))
+    torch.testing.assert_close(product(features, layer.weight, layer.bias), layer(features))
+    torch.testing.assert_close(interpolated(features), Halved()(features))
+
+
+def test_fast_forms_keep_the_weights_and_their_names() -> None:
+    torch.manual_seed(8)
+    plain = Ring(3, 24, 8, (8, 12), 1, 16, (1, 2), 2, num_beams=12, attention=1).eval()
+    before = {name: value.clone() for name, value in plain.state_dict().items()}
+    beams = torch.rand(2, 12, 3, 1, 24)
+    expected = plain(beams)
+    torch.testing.assert_close(with_fast_forms(plain)(beams), expected, atol=1e-5, rtol=1e-5)
+    assert plain.state_dict().keys() == before.keys()
+
+
+@pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
+@pytest.mark.parametrize("training", [False, True])
+def test_on_a_gpu_the_forms_compute_what_the_plain_layers_compute(training: bool) -> None:
+    torch.manual_seed(9)
+    make = lambda: Ring(3, 24, 8, (8, 12), 1, 16, (1, 2), 2, num_beams=12, attention=1)  # noqa: E731
+    plain, fast = make(), with_fast_forms(make())
+    fast.load_state_dict(plain.state_dict())
+    beams = torch.rand(4, 12, 3, 1, 24, device="cuda")
+    results = [ring.cuda().train(training)(beams) for ring in (plain, fast)]
+    torch.testing.assert_close(results[0], results[1], atol=1e-4, rtol=1e-3)
+
+
+@pytest.mark.parametrize(
+    ("changes", "text"),
+    [
+        ({"depth": 0}, "depth must be at least 1; got 0."),
+        (
+            {"width": 12, "attention": 1},
+            "width must be a multiple of 8, the heads of attention; got 12.",
+        ),
+        ({"stem_stride": 65}, "stem_stride must be at most beam_length, 16; got 65."),
+    ],
+)
+def test_impossible_settings_of_the_ring_are_refused(changes: dict[str, int], text: str) -> None:
+    with pytest.raises(ValueError, match="must") as error:
+        small_config(**changes)
+    assert str(error.value) == text
 
 
 def test_a_branch_is_left_out_of_a_share_of_the_views_in_training_only() -> None:
     torch.manual_seed(5)
-    dropped, ones = Dropped(0.25), torch.ones(4000, 1, 1, 1)
+    dropped, ones = StochasticDepth(0.25), torch.ones(4000, 1, 1, 1)
     found = dropped(ones)
     assert found.unique().tolist() == pytest.approx([0, 4 / 3])
     assert found.mean() == pytest.approx(1, abs=0.03)
     assert (dropped.eval()(ones) == 1).all()
-    with pytest.raises(ValueError, match=r"ring_drop must lie in \[0, 1\); got 1"):
-        small_config(ring_drop=1.0)
+    with pytest.raises(ValueError, match=r"drop must lie in \[0, 1\); got 1"):
+        small_config(drop=1.0)

@@ -15,10 +15,11 @@ from radialbeams.nn.angles import to_unit
 from radialbeams.nn.beams import named_length
 from radialbeams.nn.bic import BICConfig
 from radialbeams.reproduce import beam_length
-from radialbeams.reproduce.border_canary import CanaryFit, CanaryStep, read_off_noise, squared
+from radialbeams.reproduce.border_canary import CANARY, canary_loss, read_off_noise, squared
 from radialbeams.reproduce.experiment import Record
 from radialbeams.reproduce.settings import QUICK, Settings
 from radialbeams.training.data import ImageSet
+from radialbeams.training.fit import Fit
 from radialbeams.training.recipe import Recipe
 
 
@@ -65,7 +66,7 @@ def without_data(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_length_on_both_sets_and_both_paddings_where_there_is_padding() -> None:
-    planned = [t for t in beam_length.trainings(Settings()) if t.fit is not CanaryFit]
+    planned = [t for t in beam_length.trainings(Settings()) if t.parts is not CANARY]
     seeds = Counter(t.tags["kind"] for t in planned)
     for data, count in (("coil100", 3), ("lfw", 2)):
         kinds = ("A-zeros", "B-zeros", "B-corner", "C-zeros", "C-corner")
@@ -90,7 +91,7 @@ def test_squaring_twice_gives_four_times_the_angle(angle: float) -> None:
     assert torch.allclose(fourth, to_unit(torch.tensor([4 * angle])), atol=1e-5)
 
 
-def canary_fit(folder: Path, length: str, steps: int) -> tuple[CanaryFit, Recipe]:
+def canary_fit(folder: Path, length: str, steps: int) -> tuple[Fit, Recipe]:
     model = BICConfig.for_images(
         28, beam_length=named_length(length, 28), num_beams=16, latent=32, lstm_layers=1
     )
@@ -102,12 +103,12 @@ def canary_fit(folder: Path, length: str, steps: int) -> tuple[CanaryFit, Recipe
         tuple(map(str, range(400))),
         ("",) * 400,
     )
-    return CanaryFit(recipe, images, folder, device=torch.device("cpu")), recipe
+    return Fit(recipe, images, folder, device=torch.device("cpu"), parts=CANARY), recipe
 
 
 def test_a_canary_sees_noise_and_nothing_of_the_images(tmp_path: Path) -> None:
     fit, _ = canary_fit(tmp_path / "one", "C", 1)
-    assert fit.step_type is CanaryStep
+    assert fit.step().loss is canary_loss
     assert fit.images.images.float().std() > 60
     again, _ = canary_fit(tmp_path / "two", "C", 1)
     assert torch.equal(fit.images.images, again.images.images)  # a resumed one sees the same

@@ -119,7 +119,7 @@ def test_the_recipe_is_the_papers() -> None:
     recipe = downstream_sets.training_of(downstream_sets.OBJECTS["si-score"], Settings()).recipe
     assert (recipe.model.beam_length, recipe.model.view_size) == (91, 224)
     assert (recipe.steps, recipe.prior, recipe.group) == (8192, "off", "so2")
-    assert recipe.model.decoder == "lstm"
+    assert recipe.model.architecture == "lstm"
 
 
 def test_sets_that_are_not_there_are_left_out_and_said(root: Path, tmp_path: Path) -> None:

@@ -12,9 +12,9 @@ import pytest
 import torch
 from torch import nn
 
-from radialbeams.front.module import Canonicalizer, mean_direction
-from radialbeams.nn.bic import BICConfig, RingBIC
-from radialbeams.nn.ring import answer, posterior
+from radialbeams.front.module import Canonicalizer
+from radialbeams.nn.posterior import answer, mean_direction, posterior
+from radialbeams.nn.ring_network import RingBIC, RingConfig
 from radialbeams.reproduce import end_to_end, runner, trainings
 from radialbeams.reproduce.end_to_end import VARIANTS, WAYS, Task
 from radialbeams.reproduce.joint import (
@@ -28,34 +28,34 @@ from radialbeams.reproduce.joint import (
 )
 from radialbeams.reproduce.joint_fit import (
     Design,
-    JointFit,
     TurnedImages,
-    joint_fit,
+    along,
     joint_network,
+    joint_parts,
     judge,
+    probe_of,
 )
 from radialbeams.reproduce.settings import Settings
 from radialbeams.training.data import ImageSet
-from radialbeams.training.fit import Progress
+from radialbeams.training.fit import Fit, Progress
 from radialbeams.training.leaks import Effort
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.views import LeakfreeViews
 
 SIDE, PARENT = 28, 28
 DESIGN = Design(SIDE, (8, 16))
-CONFIG = BICConfig(
+CONFIG = RingConfig(
     view_size=12,
     channels=1,
     num_beams=12,
     beam_length=12,
     epsilon=0,
     sampler="polar",
-    decoder="ring",
-    ring_stem=8,
-    ring_stem_stride=2,
-    ring_stages=(8,),
-    ring_width=16,
-    ring_dilations=(1, 2),
+    stem=8,
+    stem_stride=2,
+    stages=(8,),
+    width=16,
+    dilations=(1, 2),
 )
 RECIPE = Recipe(
     "fashion-mnist",
@@ -240,21 +240,20 @@ def test_small_parents_keep_their_whole_width() -> None:
 # --- training ---
 
 
-def fitted(folder: Path, name: str = "both", recipe: Recipe = RECIPE) -> JointFit:
-    fit = joint_fit(WAYS[name], DESIGN)
-    device = torch.device("cpu")
-    held_out = drawn(40, seed=1)
-    return fit(recipe, drawn(80), folder, device=device, held_out=held_out, validate_every=20)
+def fitted(folder: Path, name: str = "both", recipe: Recipe = RECIPE) -> Fit:
+    parts, held_out = joint_parts(WAYS[name], DESIGN), drawn(40, seed=1)
+    options: dict[str, Any] = {"held_out": held_out, "validate_every": 20}
+    return Fit(recipe, drawn(80), folder, device=torch.device("cpu"), parts=parts, **options)
 
 
 def test_a_tiny_training_learns_class_and_angle(tmp_path: Path) -> None:
     fit = fitted(tmp_path)
-    probe = fit.probe(drawn(40, seed=1))
+    probe = probe_of(fit, DESIGN, drawn(40, seed=1))
     before = judge(fit.averaged(), probe)  # type: ignore[arg-type]
     fit.run()
-    along = fit.along()
-    assert [line["step"] for line in along] == [20, 40, 60]
-    after = along[-1]["test"]
+    judged = along(fit)
+    assert [line["step"] for line in judged] == [20, 40, 60]
+    after = judged[-1]["test"]
     assert after["turned"] > 0.9 > before["turned"]
     assert after["mean"] < 0.3 * before["mean"]
 
@@ -276,7 +275,7 @@ def test_a_killed_training_goes_on_where_it_was(tmp_path: Path) -> None:
     resumed = fitted(tmp_path / "halved", recipe=recipe)
     assert 0 < resumed.at.step < 40
     resumed.run()
-    assert resumed.along() == whole.along()
+    assert along(resumed) == along(whole)
     for one, two in zip(resumed.model.parameters(), whole.model.parameters(), strict=True):
         torch.testing.assert_close(one, two, atol=0, rtol=0)
 
@@ -284,7 +283,7 @@ def test_a_killed_training_goes_on_where_it_was(tmp_path: Path) -> None:
 def test_a_class_that_was_not_trained_on_is_refused(tmp_path: Path) -> None:
     strange = replace(drawn(4), groups=("half", "wedge", "star", "half"))
     with pytest.raises(ValueError, match="star are in the test images only"):
-        fitted(tmp_path).probe(strange)
+        probe_of(fitted(tmp_path), DESIGN, strange)
 
 
 def test_canaries_look_at_the_views_of_the_network_and_at_a_control(tmp_path: Path) -> None:
@@ -292,7 +291,7 @@ def test_canaries_look_at_the_views_of_the_network_and_at_a_control(tmp_path: Pa
     fit.run()
     trained = trainings.Trained(fit.recipe, fit, fit.averaged(), drawn(20), torch.device("cpu"))
     effort = Effort(views=64, parent=128, batch=32, small=True, fourfold=5.0)
-    found = end_to_end.measure_with_canaries(trained, effort)
+    found = end_to_end.measure_with_canaries(DESIGN, trained, effort)
     assert [line["protocol"] for line in found["canaries"]] == ["sighted", "sighted", "bilinear"]
     assert "turned" in found and found["along"][-1]["step"] == 20
 

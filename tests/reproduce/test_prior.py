@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 import torch
 
+from radialbeams.nn.architectures import build
 from radialbeams.nn.beams import bresenham_pixels
 from radialbeams.nn.bic import BICConfig
 from radialbeams.nn.prior import ToeplitzPrior, prior_loss
@@ -65,28 +66,28 @@ def test_the_printed_sign_rewards_errors() -> None:
     assert torch.equal(printed, -right)
 
 
-def test_border_beams_are_those_of_the_authors(recipe: Recipe, tmp_path: Path) -> None:
+def test_border_beams_are_those_of_the_authors(recipe: Recipe) -> None:
     images = pictures()
-    model = prior.BorderFit(recipe, images, tmp_path, device=CPU).build()
+    model = prior.border_network(recipe, images)
     c = recipe.model
     pixels = bresenham_pixels(c.num_beams, c.beam_length, c.epsilon, c.view_size, "border")
     flat = pixels[..., 1] * c.view_size + pixels[..., 0]
     assert torch.equal(model.beams.index, flat)
-    exact = Fit(recipe, images, tmp_path, device=CPU).build()
-    steeper = replace(recipe, model=replace(c, num_beams=16))
-    border = prior.BorderFit(steeper, images, tmp_path / "16", device=CPU).build()
-    plain = Fit(steeper, images, tmp_path / "plain", device=CPU).build()
+    exact = build(recipe.model)
+    steeper = replace(recipe, model=replace(c, num_beams=16))  # type: ignore[call-arg]
+    border, plain = prior.border_network(steeper, images), build(steeper.model)
     assert torch.equal(exact.beams.index, flat)  # at 8 beams both point to the same pixels
     assert not torch.equal(border.beams.index, plain.beams.index)
 
 
-@pytest.mark.parametrize("fit", [prior.AuthorsFit, prior.SquaredFit, prior.PrintedFit])
-def test_every_variant_trains(fit: type[Fit], recipe: Recipe, tmp_path: Path) -> None:
-    run = fit(recipe, pictures(), tmp_path, device=CPU, log_every=1)
+@pytest.mark.parametrize("variant", ["authors", "squared", "printed"])
+def test_every_variant_trains(variant: str, recipe: Recipe, tmp_path: Path) -> None:
+    parts = prior.VARIANTS[variant].parts
+    run = Fit(recipe, pictures(), tmp_path, device=CPU, parts=parts, log_every=1)
     run.run()
     lines = [json.loads(line) for line in (tmp_path / "metrics.jsonl").open()]
     assert len(lines) == recipe.steps
-    assert all((line["prior_loss"] < 0) == (fit is prior.PrintedFit) for line in lines)
+    assert all((line["prior_loss"] < 0) == (variant == "printed") for line in lines)
 
 
 def pictures() -> ImageSet:
@@ -98,7 +99,7 @@ def pictures() -> ImageSet:
 def test_quarter_turns_are_rolls_so_that_every_shift_is_found(
     recipe: Recipe, tmp_path: Path
 ) -> None:
-    recipe = replace(recipe, model=replace(recipe.model, num_beams=4))
+    recipe = replace(recipe, model=replace(recipe.model, num_beams=4))  # type: ignore[call-arg]
     images = pictures()
     fit = Fit(recipe, images, tmp_path, device=CPU)
     trained = Trained(recipe, fit, fit.averaged(), images, CPU)

@@ -9,8 +9,9 @@ from typing import Any
 import pytest
 import torch
 
-from radialbeams.nn.architectures import build
+from radialbeams.nn.architectures import Config, build
 from radialbeams.nn.bic import BICConfig
+from radialbeams.nn.ring_network import RingConfig
 from radialbeams.reproduce import radius
 from radialbeams.reproduce.pretrained import HeldOut
 from radialbeams.reproduce.radius import Mask
@@ -23,11 +24,10 @@ SIZE = 28
 @pytest.fixture(params=["lstm", "ring"])
 def there(request: pytest.FixtureRequest) -> HeldOut:
     torch.manual_seed(0)
-    small: dict[str, Any] = {"ring_stem": 8, "ring_stages": (8,), "ring_width": 16}
-    sampler = "polar" if request.param == "ring" else "bresenham"
-    config = BICConfig.for_images(
-        SIZE, num_beams=8, latent=16, decoder=request.param, sampler=sampler, **small
-    )
+    config: Config = BICConfig.for_images(SIZE, num_beams=8, latent=16)
+    if request.param == "ring":
+        sizes = {"view_size": config.view_size, "num_beams": 8, "beam_length": SIZE // 2}
+        config = RingConfig(**sizes, sampler="polar", stem=8, stages=(8,), width=16)
     pixels = torch.randint(256, (5, 3, SIZE, SIZE), dtype=torch.uint8)
     images = ImageSet("noise", pixels, tuple("abcde"), ("",) * 5)
     return HeldOut("any", build(config).eval(), images, PaperViews(), torch.device("cpu"))
@@ -73,7 +73,7 @@ def test_the_paper_tables_drop_the_tips_and_the_rule_does_not() -> None:
 
     assert (unread(128), unread(250)) == (3, 7)
     assert unread(128, beam_length=50) == 0
-    assert unread(128, decoder="ring", sampler="polar") == 0
+    assert radius.unread(build(RingConfig(num_beams=8, sampler="polar"))) == 0
 
 
 def test_an_unread_tip_can_be_hidden_without_loss() -> None:

@@ -8,10 +8,14 @@ import importlib
 import pytest
 from conftest import ROOT
 
+from radialbeams import zoo
+from radialbeams.cards import ViewProtocol, parse, to_json
 from radialbeams.nn.bic import BICConfig
 from radialbeams.nn.convolutional import Convolutional, ConvolutionalConfig
 from radialbeams.training.recipe import Recipe
+from radialbeams.training.runs import card_views
 from radialbeams.training.views import LeakfreeViews
+from radialbeams.training.weights import new_card
 
 TOOLS = ROOT / "tools"
 
@@ -31,22 +35,16 @@ def test_half_of_what_is_held_out_is_in_the_first_half(
     assert 0.4 < len(first) / len(keys) < 0.6
 
 
-def test_a_recipe_is_found_in_a_card_whatever_became_of_the_run(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.syspath_prepend(str(TOOLS))
-    publish = importlib.import_module("publish")
+def test_a_recipe_is_found_in_a_card_whatever_became_of_the_run() -> None:
     recipe = Recipe("coil100", BICConfig(), 128)
-    became = {"minutes": 5, "start": {}, "averaged": {}, "steps_done": 1, "seconds": 1.0}
+    start = {"name": "first", "sha256": "0"}
+    became = {"minutes": 5, "start": start, "averaged": [], "steps_done": 1, "seconds": 1.0}
     training = {**recipe.to_dict(), **became, "hardware": "cuda"}
-    assert Recipe.from_dict(publish._recipe(training)) == recipe
+    card = to_json(zoo.find("bic.coil100").card)
+    assert Recipe.of_card(parse({**card, "training": training})) == recipe
 
 
-def test_a_model_is_calibrated_on_views_with_the_blur_of_its_own(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.syspath_prepend(str(TOOLS))
-    publish = importlib.import_module("publish")
+def test_a_model_is_calibrated_on_views_with_the_blur_of_its_own() -> None:
     model = Convolutional(ConvolutionalConfig(variant="lite0", view_size=64))
-    training = {"protocol": "leakfree", "padding": "zeros", "sigma": 1.1}
-    assert publish._views(model, {"training": training}) == LeakfreeViews(64, 1.1)
+    card = new_card(model, ViewProtocol("leakfree", 128, sigma=1.1))
+    assert card_views(card) == LeakfreeViews(64, 1.1)

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 
+from radialbeams.cards import AveragedWith, TrainingCard, ViewProtocol, WeightsOrigin
 from radialbeams.nn.bic import BIC, BICConfig
 from radialbeams.training.average import average_runs, averaged, main
-from radialbeams.training.weights import load_model, save_model
+from radialbeams.training.weights import load_model, new_card, save_model
 
 
 def network(seed: int, config: BICConfig) -> BIC:
@@ -21,8 +23,9 @@ def network(seed: int, config: BICConfig) -> BIC:
 def runs(tiny_config: BICConfig, tmp_path: Path) -> list[Path]:
     stems = [tmp_path / name / "model" for name in ("first", "second")]
     for seed, stem in enumerate(stems):
-        card = {"name": stem.parent.name, "training": {"steps": 3}}
-        save_model(stem, network(seed, tiny_config), card)
+        model = network(seed, tiny_config)
+        card = new_card(model, ViewProtocol("paper"), stem.parent.name)
+        save_model(stem, model, replace(card, training=TrainingCard({"steps": 3})))
     return stems
 
 
@@ -34,18 +37,15 @@ def test_the_new_weights_lie_between(runs: list[Path], tmp_path: Path) -> None:
     for name, value in found.state_dict().items():
         expected = 0.75 * first.state_dict()[name] + 0.25 * second.state_dict()[name]
         torch.testing.assert_close(value, expected)
-    sha = first_card["sha256"]["safetensors"]
-    assert card["training"] == {
-        "steps": 3,
-        "averaged": [{"with": {"name": "first", "sha256": sha}, "share": 0.25}],
-    }
+    step = AveragedWith(WeightsOrigin("first", first_card.sha256.safetensors or ""), 0.25)
+    assert card.training == TrainingCard({"steps": 3}, averaged=(step,))
 
 
 def test_one_average_of_another_tells_both(runs: list[Path], tmp_path: Path) -> None:
     average_runs(runs[0], runs[1], 0.5, tmp_path / "half")
     average_runs(runs[0], tmp_path / "half" / "model", 0.75, tmp_path / "new")
     _, card = load_model(tmp_path / "new" / "model")
-    assert [step["share"] for step in card["training"]["averaged"]] == [0.5, 0.75]
+    assert [step.share for step in card.training.averaged] == [0.5, 0.75]
 
 
 def test_the_ends_are_the_runs_themselves(tiny_config: BICConfig) -> None:

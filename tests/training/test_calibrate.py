@@ -5,8 +5,8 @@ from __future__ import annotations
 import torch
 
 from radialbeams.nn.angles import TURN, angular_error
-from radialbeams.nn.bic import BICConfig, RingBIC
-from radialbeams.nn.ring import answer, confidence, posterior
+from radialbeams.nn.posterior import answer, confidence, posterior
+from radialbeams.nn.ring_network import RingBIC, RingConfig
 from radialbeams.training.calibrate import SPREADS, TEMPERATURES, calibrate
 from radialbeams.training.data import ImageSet
 from radialbeams.training.evaluate import expected_calibration_error
@@ -19,9 +19,7 @@ class Overconfident(RingBIC):
     """Right about `share` of the time, by logits that are `times` too large for that."""
 
     def __init__(self, share: float, times: float) -> None:
-        super().__init__(
-            BICConfig(view_size=28, sampler="polar", decoder="ring", epsilon=0, beam_length=16)
-        )
+        super().__init__(RingConfig(view_size=28, sampler="polar", epsilon=0, beam_length=16))
         self.share, self.times, self.shown = share, times, 0
 
     def forward(self, views: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -58,7 +56,7 @@ def test_the_temperature_undoes_overconfidence() -> None:
         model, images, LeakfreeViews(28), in_first=lambda i: i // 5 % 2 == 0, seeds=1
     )
     # Temperature and spread can stand in for each other; what counts is what they make of it.
-    assert found["temperature"] > 1.4 and found["spread"] in SPREADS
+    assert found.temperature > 1.4 and found.spread in SPREADS
     # Ten bins of 60 answers, 80 % of them right: chance alone makes gaps of 0.04.
     assert error < 0.06
     assert uncalibrated(model) > 0.15

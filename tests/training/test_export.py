@@ -10,12 +10,14 @@ import onnxruntime
 import pytest
 import torch
 
+from radialbeams.cards import ViewProtocol
 from radialbeams.nn.architectures import build
-from radialbeams.nn.bic import BIC, BICConfig
+from radialbeams.nn.bic import BIC
+from radialbeams.nn.ring_network import RingConfig
 from radialbeams.training import export
 from radialbeams.training.export import ParityError, export_onnx, parity
 from radialbeams.training.runs import export_run
-from radialbeams.training.weights import load_model, read_card, save_model, sha256
+from radialbeams.training.weights import load_model, new_card, read_card, save_model, sha256
 
 
 @pytest.fixture
@@ -101,28 +103,27 @@ def test_a_run_is_exported_with_its_card(
 ) -> None:
     difference = export_run(finished_run / "model", tmp_path / "bic.mine.onnx")
     card = read_card(tmp_path / "bic.mine.json")
-    assert card["sha256"]["onnx"] == sha256(tmp_path / "bic.mine.onnx")
-    assert card["parity"] == difference
-    assert card["config"] == read_card(finished_run / "model.json")["config"]
+    assert card.sha256.onnx == sha256(tmp_path / "bic.mine.onnx")
+    assert card.parity == difference
+    assert card.config == read_card(finished_run / "model.json").config
 
 
 @pytest.mark.slow
 def test_rounded_weights_take_half_the_room_and_lose_nothing(tmp_path: Path) -> None:
     torch.manual_seed(0)
-    config = BICConfig(
+    config = RingConfig(
         view_size=28,
-        decoder="ring",
         sampler="polar",
         num_beams=16,
         beam_length=16,
         epsilon=0,
-        ring_width=64,
-        ring_attention=1,
+        width=64,
+        attention=1,
     )
     model, sizes = build(config), []
     for half in (False, True):
         stem = tmp_path / f"{half}"
-        save_model(stem, model, {}, half=half)
+        save_model(stem, model, new_card(model, ViewProtocol("paper")), half=half)
         assert export_onnx(load_model(stem)[0], stem.with_suffix(".onnx")) < 1e-5
         sizes.append(stem.with_suffix(".onnx").stat().st_size)
         sizes.append(stem.with_suffix(".safetensors").stat().st_size)

@@ -15,13 +15,14 @@ import pytest
 import torch
 from conftest import SIZE, easy_images
 
+from radialbeams.cards import DataCard
 from radialbeams.nn.bic import BICConfig
 from radialbeams.nn.prior import PRIOR_MODES, PriorMode
 from radialbeams.training.augment import Augmentation
 from radialbeams.training.data import ImageSet
 from radialbeams.training.fit import Fit, Progress
 from radialbeams.training.recipe import Recipe
-from radialbeams.training.weights import load_model
+from radialbeams.training.weights import load_model, read_card
 
 # The same sums in the same order; and threads cost more than they give on views this small.
 pytestmark = pytest.mark.usefixtures("one_thread")
@@ -135,7 +136,7 @@ def test_a_finished_run_does_not_train_again(
     first = begin(recipe, pictures, tmp_path).run()
     weights = (tmp_path / "model.safetensors").read_bytes()
     second = begin(recipe, pictures, tmp_path).run()
-    assert first["training"]["steps_done"] == second["training"]["steps_done"] == 8
+    assert first.training.steps_done == second.training.steps_done == 8
     assert (tmp_path / "model.safetensors").read_bytes() == weights
     assert len(lines(tmp_path)) == 8
 
@@ -206,7 +207,7 @@ def test_fewer_images_than_a_batch_are_one_batch(
     recipe: Recipe, pictures: ImageSet, tmp_path: Path
 ) -> None:
     fit = begin(replace(recipe, batch=64, steps=2), pictures, tmp_path)
-    assert fit.run()["training"]["steps_done"] == 2
+    assert fit.run().training.steps_done == 2
     assert [line["epoch"] for line in lines(tmp_path)] == [1, 2]
 
 
@@ -302,11 +303,11 @@ def test_minutes_end_a_run_before_its_steps(
 ) -> None:
     recipe = replace(recipe, steps=10**6)
     card = begin(recipe, pictures, tmp_path, minutes=0.2 / 60).run()
-    assert 0 < card["training"]["steps_done"] < 10**4
-    assert 0.2 <= card["training"]["seconds"] < 5
+    assert 0 < card.training.steps_done < 10**4
+    assert 0.2 <= card.training.seconds < 5
     # Nor does it begin anew: the minutes are those of all its parts together.
     again = begin(recipe, pictures, tmp_path, minutes=0.2 / 60).run()
-    assert again["training"]["steps_done"] == card["training"]["steps_done"]
+    assert again.training.steps_done == card.training.steps_done
 
 
 def test_images_of_another_size_are_refused_with_the_right_one(
@@ -350,12 +351,11 @@ def test_validation_is_logged_and_changes_nothing(
 
 def test_the_card_says_what_was_done(recipe: Recipe, pictures: ImageSet, tmp_path: Path) -> None:
     card = begin(recipe, pictures, tmp_path / "mine").run()
-    written = json.loads((tmp_path / "mine" / "model.json").read_text(encoding="utf-8"))
-    assert written == json.loads(json.dumps(card))
-    assert card["name"] == "mine"
-    assert card["data"] == {"name": "easy", "training_images": 40}
-    assert card["training"].items() >= recipe.to_dict().items()
-    assert (card["protocol"]["name"], card["protocol"]["parent_size"]) == ("paper", 28)
+    assert read_card(tmp_path / "mine" / "model.json") == card
+    assert card.name == "mine"
+    assert card.data == DataCard("easy", 40)
+    assert card.training.recipe == recipe.to_dict()
+    assert (card.protocol.name, card.protocol.parent_size) == ("paper", 28)
 
 
 def test_a_run_that_is_interrupted_has_saved_all_its_steps(
@@ -393,8 +393,9 @@ def test_a_run_can_begin_with_the_weights_of_another(recipe: Recipe, tmp_path: P
     kept, made = load_model(stem)[0].state_dict(), again.averaged().state_dict()
     names = [name for name, _ in again.model.named_parameters()]
     assert names and all(torch.equal(kept[name], made[name]) for name in names)
-    assert card["training"]["start"]["name"] == "first"
-    other = replace(recipe, model=replace(recipe.model, latent=2 * recipe.model.latent))
+    assert card.training.start.name == "first"
+    wider = BICConfig.from_dict({**recipe.model.to_dict(), "latent": 2 * recipe.model.latent})
+    other = replace(recipe, model=wider)
     with pytest.raises(ValueError, match="another network than the recipe's"):
         begin(other, images, tmp_path / "other", start=stem)
 

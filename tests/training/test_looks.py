@@ -7,11 +7,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from radialbeams.posterior import Calibration, Thresholds
 from radialbeams.training import looks
 from radialbeams.training.looks import Outputs
 
 BINS, COUNT = 72, 400
-CALM = {"temperature": 1.0, "spread": 0.0}
+CALM = Calibration()
 
 
 @pytest.fixture
@@ -49,7 +50,7 @@ def test_counted_from_the_truth_every_right_answer_is_upright(outputs: Outputs) 
 
 
 def test_upright_photos_suffer_where_a_sure_answer_is_wrong(outputs: Outputs) -> None:
-    least = {"confidence": 0.3, "angle": 1.0, "upright": 0.05}
+    least = Thresholds(0.3, 1.0, 0.05)
     one = looks.acting(looks.seen(outputs, CALM, 0.0), least)
     rule = looks.acting(looks.seen(outputs, CALM, 0.9), least)
     assert one["upright_worse"] == pytest.approx(0.1)

@@ -12,8 +12,8 @@ from conftest import SIZE, easy_images
 from radialbeams.nn.bic import BICConfig
 from radialbeams.nn.rotation import rotate
 from radialbeams.training.data import ImageSet
-from radialbeams.training.fit import Progress
-from radialbeams.training.prerotated import PrerotatedFit, found_turns, turned_errors, turns_of
+from radialbeams.training.fit import Fit, Progress
+from radialbeams.training.prerotated import PREROTATED, found_turns, turned_errors, turns_of
 from radialbeams.training.recipe import Recipe
 
 
@@ -32,8 +32,9 @@ def recipe(steps: int) -> Recipe:
     )
 
 
-def fit(images: ImageSet, folder: Path, steps: int) -> PrerotatedFit:
-    return PrerotatedFit(recipe(steps), images, folder, device=torch.device("cpu"))
+def fit(images: ImageSet, folder: Path, steps: int) -> Fit:
+    cpu = torch.device("cpu")
+    return Fit(recipe(steps), images, folder, device=cpu, parts=PREROTATED)
 
 
 def test_every_image_keeps_its_own_angle(tmp_path: Path) -> None:
@@ -77,5 +78,5 @@ def test_killed_and_resumed_it_equals_an_undisturbed_run(tmp_path: Path, one_thr
 
 
 def test_upright_images_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"Expected images that come already turned.*use Fit"):
+    with pytest.raises(ValueError, match=r"Expected images that come already turned.*leave"):
         fit(easy_images(4), tmp_path, 1)

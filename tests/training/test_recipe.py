@@ -58,7 +58,7 @@ def test_unknown_keys_are_refused_with_the_known_ones() -> None:
 
 
 def test_unknown_keys_of_the_model_are_refused_too() -> None:
-    with pytest.raises(ValueError, match=r"Unknown in a model configuration: beams\. Known: view"):
+    with pytest.raises(ValueError, match=r"a model configuration: beams\. Known: arch"):
         Recipe.from_dict({"data": "coil100", "model": {"beams": 32}})
 
 

@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from radialbeams.cards import measurement
+from radialbeams.cards import read as read_card
 from radialbeams.training import export
 from radialbeams.training.data import in_test
 from radialbeams.training.recipe import Recipe
@@ -69,21 +71,21 @@ def test_a_run_leaves_weights_onnx_card_and_metrics(finished_run: Path) -> None:
         "model.json",
         "report.html",
     }
-    card = json.loads((finished_run / "model.json").read_text(encoding="utf-8"))
+    card = read_card(finished_run / "model.json")
     for ending in ("safetensors", "onnx"):
-        assert card["sha256"][ending] == sha256(finished_run / f"model.{ending}")
-    assert card["training"]["steps_done"] == 6
-    assert card["parity"] <= 1e-4
+        assert getattr(card.sha256, ending) == sha256(finished_run / f"model.{ending}")
+    assert card.training.steps_done == 6
+    assert card.parity <= 1e-4
 
 
 def test_a_run_is_measured_on_pictures_that_it_did_not_see(finished_run: Path) -> None:
-    card = json.loads((finished_run / "model.json").read_text(encoding="utf-8"))
+    card = read_card(finished_run / "model.json")
     held_out = sum(in_test(f"photo{i}") for i in range(40))
-    figures = card["metrics"]["paper"]
-    assert (figures["split"], figures["seeds"]) == ("test", 3)
-    assert figures["n"] == 3 * held_out
-    assert card["data"]["training_images"] == 40 - held_out
-    assert 0 < figures["mean"] < 180
+    figures = card.metrics["paper"]
+    assert (figures.split, figures.seeds) == ("test", 3)
+    assert figures.evaluation.n == 3 * held_out
+    assert card.data.training_images == 40 - held_out
+    assert 0 < figures.evaluation.mean < 180
 
 
 def test_a_finished_run_is_not_trained_again(
@@ -97,17 +99,17 @@ def test_a_finished_run_is_not_trained_again(
     card = complete(
         recipe, again, devices="cpu", on_progress=lambda step, text: said.append((step, text))
     )
-    assert card["training"]["steps_done"] == 6
+    assert card.training.steps_done == 6
     assert [text.split()[0] for _, text in said] == ["exporting", "measuring"]
     for name in ("model.safetensors", "metrics.jsonl", "model.json"):
         assert (again / name).read_bytes() == (finished_run / name).read_bytes()
 
 
 def test_a_measure_says_how_it_was_made(finished_run: Path, photo_folder: Path) -> None:
-    figures = measure(
+    figures = measurement(measure(
         finished_run / "model", str(photo_folder), split="all", seeds=2, jpeg=80, by_group=True,
         limit=10, devices="cpu",
-    )  # fmt: skip
+    ))  # fmt: skip
     assert figures["n"] == 20
     assert (figures["data"], figures["protocol"]) == (str(photo_folder), "paper")
     assert (figures["split"], figures["seeds"], figures["jpeg"]) == ("all", 2, 80)
@@ -147,7 +149,7 @@ def test_a_folder_without_held_out_pictures_is_refused_before_training(
 def test_a_ring_is_planned_on_leak_free_views_of_the_datas_own_size() -> None:
     recipe = plan("lfw", None, {"steps": 10}, {"num_beams": 32}, decoder="ring")
     assert (recipe.protocol, recipe.parent_size, recipe.steps) == ("leakfree", 250, 10)
-    assert (recipe.model.decoder, recipe.model.view_size, recipe.model.num_beams) == (
+    assert (recipe.model.architecture, recipe.model.view_size, recipe.model.num_beams) == (
         "ring",
         112,
         32,

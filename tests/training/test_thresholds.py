@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from radialbeams.posterior import Calibration, Thresholds
 from radialbeams.training.data import ImageSet
 from radialbeams.training.thresholds import RIGHT, SPOILT, Seen, abstention, thresholds
 from radialbeams.training.views import LeakfreeViews
@@ -24,11 +25,11 @@ def views(*, doubtful: bool) -> Seen:
     return Seen(errors, turned, sure, torch.where(turned < 5, sure, 0.0), truth)
 
 
-def acted_on(seen: Seen, found: dict[str, float]) -> tuple[torch.Tensor, torch.Tensor]:
+def acted_on(seen: Seen, found: Thresholds) -> tuple[torch.Tensor, torch.Tensor]:
     """Which turned ones are, and which upright ones would come out worse."""
-    sure = seen.sure >= found["confidence"]
-    turned = sure & (seen.upright <= found["upright"]) & (seen.turned >= found["angle"])
-    return turned, sure & (seen.truth <= found["upright"]) & (seen.errors > found["angle"])
+    sure = seen.sure >= found.confidence
+    turned = sure & (seen.upright <= found.upright) & (seen.turned >= found.angle)
+    return turned, sure & (seen.truth <= found.upright) & (seen.errors > found.angle)
 
 
 def test_few_upright_pictures_would_come_out_worse() -> None:
@@ -37,7 +38,7 @@ def test_few_upright_pictures_would_come_out_worse() -> None:
     acted, worse = acted_on(seen, found)
     assert 0.004 < worse.float().mean() <= SPOILT
     assert (seen.errors[acted] <= 5).float().mean() >= RIGHT
-    assert 0.8 < found["confidence"] < 0.95
+    assert 0.8 < found.confidence < 0.95
 
 
 def test_who_does_not_rule_out_the_truth_may_act_more_often() -> None:
@@ -48,19 +49,19 @@ def test_who_does_not_rule_out_the_truth_may_act_more_often() -> None:
         assert worse.float().mean() <= SPOILT
         shares.append(acted.float().mean().item())
     assert shares[1] > shares[0] + 0.05
-    assert thresholds(doubtful)["upright"] < 0.02
+    assert thresholds(doubtful).upright < 0.02
 
 
 def test_a_model_that_is_never_wrong_acts_from_even_chances_and_one_degree_on() -> None:
     ones = torch.ones(1000)
     found = thresholds(Seen(0.2 * ones, 90 * ones, torch.rand(1000), 0 * ones, ones))
-    assert found == {"confidence": 0.5, "angle": 1.0, "upright": 1.0}
+    assert found == Thresholds(0.5, 1.0, 1.0)
 
 
 def test_a_model_that_is_always_wrong_is_never_acted_on() -> None:
     ones = torch.ones(1000)
     found = thresholds(Seen(90 * ones, 90 * ones, 0.99 * ones, 0 * ones, 0 * ones))
-    assert found["confidence"] == 1.0
+    assert found.confidence == 1.0
 
 
 def test_thresholds_come_from_views_of_a_model() -> None:
@@ -68,8 +69,5 @@ def test_thresholds_come_from_views_of_a_model() -> None:
         "x", torch.zeros(300, 3, 64, 64, dtype=torch.uint8), ("k",) * 300, ("",) * 300
     )
     model = Overconfident(0.9, 1.0).eval()
-    found = abstention(
-        model, images, LeakfreeViews(28), {"temperature": 1.0, "spread": 0.0}, seeds=1
-    )
-    assert set(found) == {"confidence", "angle", "upright"}
-    assert 0.5 <= found["confidence"] <= 1
+    found = abstention(model, images, LeakfreeViews(28), Calibration(), seeds=1)
+    assert 0.5 <= found.confidence <= 1

@@ -5,16 +5,19 @@ from __future__ import annotations
 import json
 import os
 import stat
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 import torch
 from safetensors import safe_open
 
+from radialbeams.cards import Hashes, ViewProtocol, to_json
 from radialbeams.nn.bic import BIC, BICConfig
 from radialbeams.training.weights import (
     DamagedWeights,
     load_model,
+    new_card,
     pick_device,
     read_card,
     save_model,
@@ -23,10 +26,12 @@ from radialbeams.training.weights import (
     write_tensors,
 )
 
+PAPER = ViewProtocol("paper")
+
 
 @pytest.fixture
 def stem(tiny_model: BIC, tmp_path: Path) -> Path:
-    save_model(tmp_path / "bic.mine", tiny_model, {"name": "bic.mine"})
+    save_model(tmp_path / "bic.mine", tiny_model, new_card(tiny_model, PAPER, "bic.mine"))
     return tmp_path / "bic.mine"
 
 
@@ -47,14 +52,14 @@ def test_a_model_comes_back_to_the_bit(stem: Path, tiny_model: BIC) -> None:
     assert not model.training
     views = torch.rand(3, 3, 40, 40)
     assert torch.equal(model(views), tiny_model(views))
-    assert card["name"] == "bic.mine"
-    assert card["parameters"] == sum(p.numel() for p in tiny_model.parameters())
+    assert card.name == "bic.mine"
+    assert card.parameters == sum(p.numel() for p in tiny_model.parameters())
 
 
 def test_the_card_names_the_weights_by_their_bytes(stem: Path) -> None:
     card = read_card(stem.with_name("bic.mine.json"))
-    assert card["sha256"] == {"safetensors": sha256(stem.with_name("bic.mine.safetensors"))}
-    assert BICConfig.from_dict(card["config"]).num_beams == 8
+    assert card.sha256 == Hashes(sha256(stem.with_name("bic.mine.safetensors")))
+    assert BICConfig.from_dict(card.config).num_beams == 8
 
 
 def test_a_changed_byte_is_refused(stem: Path) -> None:
@@ -78,8 +83,7 @@ def test_missing_files_are_named(stem: Path) -> None:
 def test_weights_of_another_configuration_are_refused_with_a_sentence(stem: Path) -> None:
     path = stem.with_name("bic.mine.json")
     card = read_card(path)
-    card["config"]["latent"] = 32
-    write_card(path, card)
+    write_card(path, replace(card, config={**card.config, "latent": 32}))
     with pytest.raises(ValueError, match="config"):
         load_model(stem)
 
@@ -93,11 +97,12 @@ def test_weights_are_no_pickle(stem: Path) -> None:
         assert file.metadata() == {"format": "radialbeams"}
 
 
-def test_cards_are_readable_text(tmp_path: Path) -> None:
-    write_card(tmp_path / "card.json", {"name": "ö", "x": [1]})
+def test_cards_are_readable_text(tiny_model: BIC, tmp_path: Path) -> None:
+    card = new_card(tiny_model, PAPER, "ö")
+    write_card(tmp_path / "card.json", card)
     text = (tmp_path / "card.json").read_text(encoding="utf-8")
     assert "ö" in text and text.endswith("}\n")
-    assert json.loads(text) == {"name": "ö", "x": [1]}
+    assert json.loads(text) == to_json(card)
 
 
 def test_views_and_shared_memory_can_be_written(tmp_path: Path) -> None:
@@ -116,7 +121,7 @@ def test_a_gpu_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 def test_rounding_changes_the_model_along_with_its_file(tmp_path: Path, tiny_model: BIC) -> None:
-    save_model(tmp_path / "small", tiny_model, {}, half=True)
+    save_model(tmp_path / "small", tiny_model, new_card(tiny_model, PAPER), half=True)
     again = load_model(tmp_path / "small")[0].state_dict()
     for name, weight in tiny_model.state_dict().items():
         torch.testing.assert_close(again[name], weight, rtol=0, atol=0)

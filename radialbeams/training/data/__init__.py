@@ -10,7 +10,9 @@ from radialbeams.training.data.sets import (
     load,
     place_of,
 )
-from radialbeams.training.data.sources import SOURCES, Source
+from radialbeams.training.data.sources import SOURCES, DataSource
+
+Source = DataSource  # its name in earlier versions
 
 __all__ = [
     "FOLDER_SIZE",
@@ -18,6 +20,7 @@ __all__ = [
     "SPLITS",
     "SPLITS_BY",
     "DataNotFound",
+    "DataSource",
     "ImageSet",
     "Source",
     "in_test",

@@ -32,7 +32,7 @@ from radialbeams.files import sha256, write_whole
 from radialbeams.training.data.archives import file_names, folder_name, read_file, read_files
 from radialbeams.training.data.deblocking import deblocked
 from radialbeams.training.data.decoding import decode
-from radialbeams.training.data.members import Entry
+from radialbeams.training.data.members import Member
 from radialbeams.training.data.pixels import open_image
 from radialbeams.training.data.sets import SPLITS, ImageSet
 from radialbeams.training.data.sources import read_folder
@@ -95,13 +95,13 @@ def build(
 
 
 def _ready(
-    place: Path, entries: Sequence[Entry], sizes: Mapping[str, Size], size: int, deblock: bool
-) -> list[Entry]:
+    place: Path, entries: Sequence[Member], sizes: Mapping[str, Size], size: int, deblock: bool
+) -> list[Member]:
     """Entries that open themselves; an archive is read here, once, and its bytes are shared."""
     wanted = {entry.path for entry in entries}
     data = {} if place.is_dir() else dict(read_files(place, wanted))
     return [
-        Entry(
+        Member(
             entry.path,
             entry.key,
             entry.group,
@@ -152,7 +152,7 @@ def _write_part(
     folder: Path,
     name: str,
     place: Path,
-    entries: Sequence[Entry],
+    entries: Sequence[Member],
     size: int,
     channels: int,
     every: int,

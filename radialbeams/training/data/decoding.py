@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
 from radialbeams.training.data.archives import read_files
-from radialbeams.training.data.members import Entry
+from radialbeams.training.data.members import Member
 from radialbeams.training.data.pixels import open_image, square_bytes
 
 MANY = 2048  # files from which on processes are worth their start
@@ -32,7 +32,7 @@ Job = tuple[int, Callable[[], Image.Image]]  # a row, and what gives its image
 
 
 def decode(
-    place: Path, entries: Sequence[Entry], size: int, channels: int
+    place: Path, entries: Sequence[Member], size: int, channels: int
 ) -> tuple[NDArray[np.uint8], Problems]:
     """The rows that were read, (N, channels, size, size), and why the others were not."""
     shape = (len(entries), channels, size, size)
@@ -52,7 +52,7 @@ def decode(
     return out[: len(kept)], problems
 
 
-def _by_threads(place: Path, entries: Sequence[Entry], out: NDArray[np.uint8]) -> Problems:
+def _by_threads(place: Path, entries: Sequence[Member], out: NDArray[np.uint8]) -> Problems:
     """As files come out of their place, in its order: an archive is read once, from the front."""
     problems = dict.fromkeys(range(len(entries)), "not found when it was read")
 
@@ -80,7 +80,7 @@ def _by_threads(place: Path, entries: Sequence[Entry], out: NDArray[np.uint8]) -
     return problems
 
 
-def _by_processes(place: Path, entries: Sequence[Entry], out: NDArray[np.uint8]) -> Problems:
+def _by_processes(place: Path, entries: Sequence[Member], out: NDArray[np.uint8]) -> Problems:
     """Each process takes files by their path and writes its rows where all can see them."""
     global _work
     _work = (place, entries, out)  # what a forked process finds without being sent it
@@ -95,7 +95,7 @@ def _by_processes(place: Path, entries: Sequence[Entry], out: NDArray[np.uint8])
     return problems
 
 
-_work: tuple[Path, Sequence[Entry], NDArray[np.uint8]] | None = None
+_work: tuple[Path, Sequence[Member], NDArray[np.uint8]] | None = None
 
 
 def _read_chunk(start: int) -> Problems:
@@ -111,7 +111,7 @@ def _read_chunk(start: int) -> Problems:
     return problems
 
 
-def _open(place: Path, entry: Entry, size: int) -> Image.Image:
+def _open(place: Path, entry: Member, size: int) -> Image.Image:
     if entry.make is not None:
         return entry.make()
     return open_image((place / entry.path).read_bytes(), size)

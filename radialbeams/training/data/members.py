@@ -1,4 +1,4 @@
-"""An entry: one image of a data set that is known but not yet decoded."""
+"""Members: the images of a data set, before they are decoded."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ IMAGES = r"(?i:png|jpe?g|webp|bmp|tiff?)"
 
 
 @dataclass(frozen=True)
-class Entry:
+class Member:
     """One image that is known but not yet decoded."""
 
     path: str  # as the folder or archive spells it
@@ -27,7 +27,7 @@ class Entry:
     object_key: str = ""  # of the very thing in it; what decides where the split is by object
 
 
-Reader = Callable[[Path, Names], list[Entry]]
+Reader = Callable[[Path, Names], list[Member]]
 
 
 def matches(pattern: str, names: Names) -> list[tuple[re.Match[str], str]]:

@@ -24,7 +24,7 @@ from torch import Tensor
 from radialbeams.nn.angles import TURN
 from radialbeams.nn.rotation import QUARTER_TOLERANCE
 from radialbeams.training.data import ImageSet
-from radialbeams.training.data.members import Entry
+from radialbeams.training.data.members import Member
 
 COUNT = 2000  # of the set that `load("scenes")` gives
 SIZE = 128
@@ -298,10 +298,10 @@ def scene_set(
     )
 
 
-def scene_entries(seeds: Iterable[int], size: int) -> list[Entry]:
+def scene_entries(seeds: Iterable[int], size: int) -> list[Member]:
     """Upright scenes that are known but not yet rendered; each will be, at this size."""
     return [
-        Entry(f"scene{seed}", f"scene{seed}", make_scene(seed).kind, partial(_picture, seed, size))
+        Member(f"scene{seed}", f"scene{seed}", make_scene(seed).kind, partial(_picture, seed, size))
         for seed in seeds
     ]
 

@@ -23,12 +23,11 @@ from radialbeams.training.data.archives import (
     without_top,
 )
 from radialbeams.training.data.decoding import decode
-from radialbeams.training.data.members import Entry
-from radialbeams.training.data.sources import SOURCES, Source, read_folder
+from radialbeams.training.data.members import Member
+from radialbeams.training.data.sources import SOURCES, DataSource, read_folder
 
 SPLITS = ("train", "test", "all")
 SPLITS_BY = ("default", "object")
-OBJECTS_KNOWN = ("coil100", "si-score-rotation", "imagenet-cutouts")
 FOLDER_SIZE = 256
 
 
@@ -140,7 +139,7 @@ def place_of(name: str, root: Path | None = None) -> Path:
 class _Found:
     name: str  # of the set, or the path as it was given
     place: Path
-    entries: list[Entry]
+    entries: list[Member]
     size: int
 
 
@@ -190,7 +189,7 @@ def _find(name: str, root: Path | None) -> _Found:
     )
 
 
-def _places(source: Source, top: Path | None) -> Iterator[Path]:
+def _places(source: DataSource, top: Path | None) -> Iterator[Path]:
     """Folders before archives, and `lfw.zip` before `lfw-4000.zip`: the whole before a part."""
     if top is not None and top.exists():
         found = {p for glob in source.places for p in top.glob(glob) if is_place(p)}
@@ -199,20 +198,21 @@ def _places(source: Source, top: Path | None) -> Iterator[Path]:
     yield from (Path(p) for p in source.installed if Path(p).is_dir())
 
 
-def _read(source: Source, place: Path, *, nested: bool) -> list[Entry]:
+def _read(source: DataSource, place: Path, *, nested: bool) -> list[Member]:
     """An archive, and what was unpacked from one, often has one folder around it all."""
     names = file_names(place)
     return source.read(place, names) or (source.read(place, without_top(names)) if nested else [])
 
 
-def _of_split(found: _Found, split: str, split_by: str) -> list[Entry]:
-    if split_by == "object" and found.name not in OBJECTS_KNOWN:
+def _of_split(found: _Found, split: str, split_by: str) -> list[Member]:
+    known = [name for name, source in SOURCES.items() if source.objects_known]
+    if split_by == "object" and found.name not in known:
         raise ValueError(
-            f"expected one of {', '.join(OBJECTS_KNOWN)} for split_by='object'; came {found.name}; "
+            f"expected one of {', '.join(known)} for split_by='object'; got {found.name}; "
             "use split_by='default'; of other sets no objects are known"
         )
 
-    def held_out(entry: Entry) -> bool:
+    def held_out(entry: Member) -> bool:
         if split_by == "object" and entry.object_key:
             return in_test(entry.object_key)
         if split_by == "object":

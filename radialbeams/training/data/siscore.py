@@ -18,7 +18,7 @@ from pathlib import Path
 from PIL import Image
 
 from radialbeams.training.data.archives import Names, read_file
-from radialbeams.training.data.members import IMAGES, Entry, matches
+from radialbeams.training.data.members import IMAGES, Member, matches
 from radialbeams.training.data.pixels import centred_square, open_image
 
 TABLE, CLASSES = "metadata.csv", "foreground_classes.csv"
@@ -43,17 +43,17 @@ SAMPLE_CLASSES = {
 }
 
 
-def read(place: Path, names: Names) -> list[Entry]:
+def read(place: Path, names: Names) -> list[Member]:
     """The full set, which has no upright image; else the samples, upright."""
     return _full(place, names) or _upright_samples(place, names)
 
 
-def read_turned(place: Path, names: Names) -> list[Entry]:
+def read_turned(place: Path, names: Names) -> list[Member]:
     """The full set; else as many images as the samples make, by the benchmark's own rules."""
     return _full(place, names) or _turned_samples(place, names)
 
 
-def read_cutouts(place: Path, names: Names) -> list[Entry]:
+def read_cutouts(place: Path, names: Names) -> list[Member]:
     """Many cut-outs: one image of each at every angle and area, on the backgrounds in turn."""
     scenes = [as_scene(picture) for _, picture in _backgrounds(place, names)]
     entries = []
@@ -63,7 +63,7 @@ def read_cutouts(place: Path, names: Names) -> list[Entry]:
                 scene = scenes[(number + turn) % len(scenes)]
                 make = partial(compose, cutout, scene, area, angle)
                 key = f"{name}-{area}-{angle}"
-                entries.append(Entry(path, key, group, make, float(angle), object_key=name))
+                entries.append(Member(path, key, group, make, float(angle), object_key=name))
     return entries
 
 
@@ -78,7 +78,7 @@ def imagenet_classes(place: Path, names: Names) -> dict[str, int]:
 # --- the full set ---
 
 
-def _full(place: Path, names: Names) -> list[Entry]:
+def _full(place: Path, names: Names) -> list[Member]:
     """CLASS/NUMBER.jpg; the table says by which angle and from which cut-out each was made."""
     if TABLE not in names:
         return []
@@ -88,7 +88,7 @@ def _full(place: Path, names: Names) -> list[Entry]:
         if (row := rows.get(m[2])) is not None:
             angle = float(row["rotation"]) % 360
             cutout = f"{m[1]}/{row.get('foreground_instance', '')}"
-            entries.append(Entry(path, m[2], m[1], angle_degrees=angle, object_key=cutout))
+            entries.append(Member(path, m[2], m[1], angle_degrees=angle, object_key=cutout))
     return entries
 
 
@@ -110,13 +110,13 @@ def _backgrounds(place: Path, names: Names) -> Iterator[tuple[str, Image.Image]]
         yield m[1], open_image(read_file(place, path), SCENE).convert("RGB")
 
 
-def _upright_samples(place: Path, names: Names) -> list[Entry]:
+def _upright_samples(place: Path, names: Names) -> list[Member]:
     scenes = {
         name: centred_square(picture).resize((SCENE, SCENE), Image.Resampling.LANCZOS)
         for name, picture in _backgrounds(place, names)
     }
     return [
-        Entry(path, f"{name}-{scene}", group, partial(_compose_upright, cutout, background))
+        Member(path, f"{name}-{scene}", group, partial(_compose_upright, cutout, background))
         for group, name, path, cutout in _cutouts(place, names)
         for scene, background in scenes.items()
     ]
@@ -132,7 +132,7 @@ def _compose_upright(cutout: Image.Image, scene: Image.Image) -> Image.Image:
     return image
 
 
-def _turned_samples(place: Path, names: Names) -> list[Entry]:
+def _turned_samples(place: Path, names: Names) -> list[Member]:
     scenes = {name: as_scene(picture) for name, picture in _backgrounds(place, names)}
     entries = []
     for group, name, path, cutout in _cutouts(place, names):
@@ -144,7 +144,7 @@ def _turned_samples(place: Path, names: Names) -> list[Entry]:
                     make = partial(compose, cutout, background, area, angle)
                     key = f"{name}-{scene}-{area}-{angle}"
                     entries.append(
-                        Entry(path, key, group, make, float(angle), object_key=f"{group}/{name}")
+                        Member(path, key, group, make, float(angle), object_key=f"{group}/{name}")
                     )
     return entries
 

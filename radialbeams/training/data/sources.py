@@ -19,7 +19,7 @@ from PIL import Image
 
 from radialbeams.training.data import cifar, siscore
 from radialbeams.training.data.archives import Names, folder_name, read_file, without_top
-from radialbeams.training.data.members import IMAGES, Entry, Reader, matches
+from radialbeams.training.data.members import IMAGES, Member, Reader, matches
 
 FASHION = ("T-shirt/top", "Trouser", "Pullover", "Dress", "Coat", "Sandal", "Shirt", "Sneaker",
            "Bag", "Ankle boot")  # fmt: skip
@@ -28,7 +28,7 @@ CIFAR = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse"
 
 
 @dataclass(frozen=True)
-class Source:
+class DataSource:
     """A data set that has a name."""
 
     official: str
@@ -38,12 +38,13 @@ class Source:
     places: tuple[str, ...]  # globs for its folder, or for the archive of that folder
     read: Reader
     installed: tuple[str, ...] = ()  # where a system package puts it
+    objects_known: bool = False  # so that a split can hold whole objects out
 
 
 # Files that are images.
 
 
-def read_folder(place: Path, names: Names) -> list[Entry]:
+def read_folder(place: Path, names: Names) -> list[Member]:
     """Any folder of images: the key is the file's stem, the group its folder."""
     images = {path: name for path, name in names.items() if re.search(rf"\.{IMAGES}$", path)}
     # `photos.zip` with everything in `photos/` is the folder `photos`.
@@ -51,38 +52,38 @@ def read_folder(place: Path, names: Names) -> list[Entry]:
     if place.is_file() and all(path.startswith(top) for path in images):
         images = without_top(images)
     paths = ((PurePosixPath(path), name) for path, name in images.items())
-    return [Entry(name, p.stem, p.parent.as_posix() if p.parent.name else "") for p, name in paths]
+    return [Member(name, p.stem, p.parent.as_posix() if p.parent.name else "") for p, name in paths]
 
 
-def _coil100(place: Path, names: Names) -> list[Entry]:
-    entries: dict[str, Entry] = {}
+def _coil100(place: Path, names: Names) -> list[Member]:
+    entries: dict[str, Member] = {}
     for m, path in matches(r"((obj(?:[1-9][0-9]?|100))__[0-9]+)\.(?:png|webp)", names):
-        entries.setdefault(m[1], Entry(path, m[1], m[2]))  # one of .png and .webp
+        entries.setdefault(m[1], Member(path, m[1], m[2]))  # one of .png and .webp
     return list(entries.values())
 
 
-def _lfw(place: Path, names: Names) -> list[Entry]:
-    return [Entry(path, m[1], m[1]) for m, path in matches(r"([^/]+)/\1_[0-9]+\.jpg", names)]
+def _lfw(place: Path, names: Names) -> list[Member]:
+    return [Member(path, m[1], m[1]) for m, path in matches(r"([^/]+)/\1_[0-9]+\.jpg", names)]
 
 
-def _photos(place: Path, names: Names) -> list[Entry]:
+def _photos(place: Path, names: Names) -> list[Member]:
     found = matches(rf"(train|test)/([^/]+)/(?:.+/)?([^/]+)\.{IMAGES}", names)
-    return [Entry(path, m[3], m[2], held_out=m[1] == "test") for m, path in found]
+    return [Member(path, m[3], m[2], held_out=m[1] == "test") for m, path in found]
 
 
-def _imagenet_samples(place: Path, names: Names) -> list[Entry]:
+def _imagenet_samples(place: Path, names: Names) -> list[Member]:
     """The index of the class in front, or only its WordNet id: in their order they are indices."""
     found = matches(r"(?:([0-9]{4})_)?(n[0-9]{8})_[^/]+\.(?i:jpe?g)", names)
     order = sorted({m[2] for m, _ in found})
     if len(order) < IMAGENET and any(m[1] is None for m, _ in found):
         return []  # which classes are missing, no one knows
-    return [Entry(path, m[2], m[1] or f"{order.index(m[2]):04d}") for m, path in found]
+    return [Member(path, m[2], m[1] or f"{order.index(m[2]):04d}") for m, path in found]
 
 
 # Files that hold many images each.
 
 
-def _fashion_mnist(place: Path, names: Names) -> list[Entry]:
+def _fashion_mnist(place: Path, names: Names) -> list[Member]:
     entries = []
     for m, path in matches(r"(train|t10k)-images-idx3-ubyte(\.gz)?", names):
         images = _idx(read_file(place, path), 3, path)
@@ -106,7 +107,7 @@ def _idx(data: bytes, dimensions: int, path: str) -> NDArray[np.uint8]:
     return np.frombuffer(data, np.uint8, offset=head).reshape(shape)
 
 
-def _cifar10(place: Path, names: Names) -> list[Entry]:
+def _cifar10(place: Path, names: Names) -> list[Member]:
     entries = []
     for m, path in matches(r"(data_batch_[1-5]|test_batch)(\.bin)?", names):
         read = _cifar_binary if m[2] else _cifar_pickle
@@ -114,7 +115,7 @@ def _cifar10(place: Path, names: Names) -> list[Entry]:
         images = pixels.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
         entries += _from_arrays(path, m[1], images, _classes(labels, CIFAR))
     found = matches(rf"(train|test)/({'|'.join(CIFAR)})/([^/]+)\.{IMAGES}", names)
-    return entries or [Entry(path, "-".join(m.groups()), m[2]) for m, path in found]
+    return entries or [Member(path, "-".join(m.groups()), m[2]) for m, path in found]
 
 
 def _cifar_binary(data: bytes, path: str) -> tuple[NDArray[np.uint8], list[int]]:
@@ -141,24 +142,25 @@ def _classes(labels: Iterable[int], names: Sequence[str]) -> list[str]:
 
 def _from_arrays(
     path: str, part: str, images: NDArray[np.uint8], groups: Sequence[str]
-) -> list[Entry]:
+) -> list[Member]:
     if len(images) != len(groups):
         came = f"{len(images)} and {len(groups)} in {path}"
         raise ValueError(f"expected as many labels as images; came {came}; download it again")
     rows = enumerate(zip(images, groups, strict=True))
-    return [Entry(path, f"{part}-{i}", g, partial(Image.fromarray, x)) for i, (x, g) in rows]
+    return [Member(path, f"{part}-{i}", g, partial(Image.fromarray, x)) for i, (x, g) in rows]
 
 
 SOURCES = {
-    "coil100": Source(
+    "coil100": DataSource(
         official="https://cave.cs.columbia.edu/repository/COIL-100",
         licence="research use",
         layout="coil-100/obj{1..100}__{0,5,..,355}.png (or .webp), folder or archive",
         size=128,
         places=("coil-100*", "coil100*"),
         read=_coil100,
+        objects_known=True,
     ),
-    "lfw": Source(
+    "lfw": DataSource(
         official="http://vis-www.cs.umass.edu/lfw/",
         licence="photos of real people, research use",
         layout="lfw/Name/Name_0001.jpg, folder or archive",
@@ -166,7 +168,7 @@ SOURCES = {
         places=("lfw*",),
         read=_lfw,
     ),
-    "photos": Source(
+    "photos": DataSource(
         official="the sets named in tools/photos/README.md, by its prepare.py",
         licence="photos by many people, research use",
         layout="photos/{train,test}/SOURCE/*.webp, folder or archive",
@@ -174,7 +176,7 @@ SOURCES = {
         places=("photos*",),
         read=_photos,
     ),
-    "fashion-mnist": Source(
+    "fashion-mnist": DataSource(
         official="https://github.com/zalandoresearch/fashion-mnist",
         licence="MIT",
         layout="fashion-mnist/{train,t10k}-{images-idx3,labels-idx1}-ubyte[.gz], folder or archive",
@@ -183,7 +185,7 @@ SOURCES = {
         read=_fashion_mnist,
         installed=("/usr/share/datasets/fashion-mnist",),  # Debian's dataset-fashion-mnist
     ),
-    "cifar10": Source(
+    "cifar10": DataSource(
         official="https://www.cs.toronto.edu/~kriz/cifar.html",
         licence="no licence stated, research use",
         layout="cifar-10-binary.tar.gz, cifar-10-python.tar.gz, or what is in them:"
@@ -192,7 +194,7 @@ SOURCES = {
         places=("cifar-10*", "cifar10*", "CIFAR-10*", "CIFAR10*"),
         read=_cifar10,
     ),
-    "imagenet-samples": Source(
+    "imagenet-samples": DataSource(
         official="https://www.image-net.org (one photo of each class)",
         licence="photos by many people, research use",
         layout="imagenet-1000-samples/NNNN_WNID_NAME.jpg with NNNN the index of the class, or"
@@ -201,7 +203,7 @@ SOURCES = {
         places=("imagenet-1000-samples*", "imagenet-sample*"),
         read=_imagenet_samples,
     ),
-    "si-score": Source(
+    "si-score": DataSource(
         official="https://github.com/google-research/si-score",
         licence="Apache-2.0",
         layout="rotation/CLASS/NUMBER.jpg with rotation/metadata.csv, or the samples"
@@ -210,7 +212,7 @@ SOURCES = {
         places=("si-score*", "object_rotation*", "rotation*"),
         read=siscore.read,
     ),
-    "si-score-rotation": Source(
+    "si-score-rotation": DataSource(
         official="https://github.com/google-research/si-score",
         licence="Apache-2.0",
         layout="as si-score; made from the samples as the benchmark makes its images where the"
@@ -218,8 +220,9 @@ SOURCES = {
         size=512,
         places=("si-score*", "object_rotation*", "rotation*"),
         read=siscore.read_turned,
+        objects_known=True,
     ),
-    "imagenet-cutouts": Source(
+    "imagenet-cutouts": DataSource(
         official="`python tools/cutouts.py`, from the ImageNet samples",
         licence="research only, as ImageNet",
         layout="foreground_samples/CLASS/*.png, background_samples/* and foreground_classes.csv,"
@@ -227,5 +230,6 @@ SOURCES = {
         size=512,
         places=("imagenet-cutouts*",),
         read=siscore.read_cutouts,
+        objects_known=True,
     ),
 }

@@ -9,7 +9,7 @@ from __future__ import annotations
 from torch import Tensor, nn
 
 from radialbeams.nn.convolutional import Bottleneck, Convolutional, SameConv
-from radialbeams.nn.ring import in_precision_of
+from radialbeams.nn.layers import in_precision_of
 from radialbeams.training.kernels.depthwise import depthwise
 from radialbeams.training.kernels.norm import norm_relu6
 
@@ -32,7 +32,7 @@ class _FastBottleneck(Bottleneck):
             hidden = _normed(self.expand_norm, self.expand(hidden))
         hidden = _normed(self.depthwise_norm, _convolved(self.depthwise, hidden))
         hidden = _normed(self.project_norm, self.project(hidden), limit=False)
-        return features + self.dropped(hidden) if self.skips else hidden
+        return features + self.depth(hidden) if self.skips else hidden
 
 
 class _FastConvolutional(Convolutional):

@@ -10,23 +10,23 @@ from PIL import Image
 
 from radialbeams.training.data import decoding
 from radialbeams.training.data.decoding import decode
-from radialbeams.training.data.members import Entry
+from radialbeams.training.data.members import Member
 
 
 @pytest.fixture
-def entries(tmp_path: Path) -> list[Entry]:
+def entries(tmp_path: Path) -> list[Member]:
     """Nine pictures, one text, one name without a file, one that is made and not read."""
     for i in range(9):
         Image.new("RGB", (6, 8), (20 * i, 0, 255)).save(tmp_path / f"{i}.png")
     (tmp_path / "text.png").write_text("no picture")
     names = [*(f"{i}.png" for i in range(5)), "text.png", "gone.png"]
     names += [f"{i}.png" for i in range(5, 9)]
-    made = Entry("made", "made", "", lambda: Image.new("RGB", (4, 4), (1, 2, 3)))
-    return [*(Entry(name, name, "") for name in names), made]
+    made = Member("made", "made", "", lambda: Image.new("RGB", (4, 4), (1, 2, 3)))
+    return [*(Member(name, name, "") for name in names), made]
 
 
 def test_processes_read_what_threads_read(
-    tmp_path: Path, entries: list[Entry], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, entries: list[Member], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     threads, problems = decode(tmp_path, entries, 6, 3)
     monkeypatch.setattr(decoding, "MANY", 1)
@@ -39,7 +39,7 @@ def test_processes_read_what_threads_read(
 
 
 def test_nothing_is_left_behind_between_two_sets(
-    tmp_path: Path, entries: list[Entry], monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, entries: list[Member], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(decoding, "MANY", 1)
     decode(tmp_path, entries, 6, 3)
@@ -48,7 +48,7 @@ def test_nothing_is_left_behind_between_two_sets(
         decoding._read_chunk(0)
 
 
-def test_gray_and_empty(tmp_path: Path, entries: list[Entry]) -> None:
+def test_gray_and_empty(tmp_path: Path, entries: list[Member]) -> None:
     gray, _ = decode(tmp_path, entries[:2], 4, 1)
     assert gray.shape == (2, 1, 4, 4)
     none, problems = decode(tmp_path, [], 4, 3)

@@ -11,7 +11,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from radialbeams.nn.angles import angular_error
-from radialbeams.nn.bic import BICConfig
+from radialbeams.nn.ring_network import RingConfig
 from radialbeams.nn.rotation import disc, rotate
 from radialbeams.training.data import in_test, load
 from radialbeams.training.data.scenes import OBJECTS, make_scene, render_scenes, scene_set
@@ -159,9 +159,9 @@ def test_a_model_trained_on_rendered_views_is_as_good_on_scenes_never_resampled(
     tmp_path: Path, one_thread: None
 ) -> None:
     """Traces of the resample could be learnt from rendered views, and would be missed here."""
-    config = BICConfig(
-        view_size=28, decoder="ring", sampler="polar", epsilon=0, num_beams=32, beam_length=16,
-        ring_stem=24, ring_stages=(32,), ring_width=48,
+    config = RingConfig(
+        view_size=28, sampler="polar", epsilon=0, num_beams=32, beam_length=16,
+        stem=24, stages=(32,), width=48,
     )  # fmt: skip
     recipe = Recipe(
         "scenes", config, parent_size=64, protocol="leakfree", batch=64, steps=150,

@@ -552,7 +552,7 @@ def test_environment_names_the_root(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         (
             {"split_by": "object"},
             "expected one of coil100, si-score-rotation, imagenet-cutouts for split_by='object'; "
-            "came",
+            "got",
         ),
         ({"channels": 4}, "channels to be one of 1, 3; came 4"),
         ({"size": 0}, "expected size of at least 1; came 0"),

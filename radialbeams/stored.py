@@ -41,9 +41,9 @@ def check_fields(what: str, values: Mapping[str, Any], kind: type) -> None:
         raise ValueError(f"Unknown in {what}: {', '.join(unknown)}. Known: {', '.join(known)}.")
     declared = get_type_hints(kind)
     for name, value in values.items():
-        if not _is(value, declared[name]):
+        if not is_of(value, declared[name]):
             raise ValueError(
-                f"{name} in {what} must be {_in_words(declared[name])}; got {short(value)}."
+                f"{name} in {what} must be {kind_in_words(declared[name])}; got {short(value)}."
             )
 
 
@@ -55,19 +55,20 @@ def short(value: Any) -> str:
     return text if len(text) <= 40 else f"{text[:40]}…"
 
 
-def _is(value: Any, declared: Any) -> bool:
+def is_of(value: Any, declared: Any) -> bool:
+    """Whether a value from a file is of the kind that a class declares."""
     origin, parts = get_origin(declared), get_args(declared)
     if origin in (Union, UnionType):
-        return any(_is(value, part) for part in parts)
+        return any(is_of(value, part) for part in parts)
     if declared is NoneType:
         return value is None
     if origin is Literal:
         return isinstance(value, str)  # which ones, the class itself says
     if origin is tuple:
-        return isinstance(value, list | tuple) and all(_is(one, parts[0]) for one in value)
-    if origin is dict:
+        return isinstance(value, list | tuple) and all(is_of(one, parts[0]) for one in value)
+    if origin in (dict, Mapping):
         return isinstance(value, Mapping) and all(
-            _is(k, parts[0]) and _is(v, parts[1]) for k, v in value.items()
+            is_of(k, parts[0]) and is_of(v, parts[1]) for k, v in value.items()
         )
     if declared is float:
         # A whole number may be too large to become a float.
@@ -77,14 +78,14 @@ def _is(value: Any, declared: Any) -> bool:
     return type(value) is declared
 
 
-def _in_words(declared: Any) -> str:
+def kind_in_words(declared: Any) -> str:
     if get_origin(declared) in (Union, UnionType):
-        return " or ".join(dict.fromkeys(map(_in_words, get_args(declared))))
+        return " or ".join(dict.fromkeys(map(kind_in_words, get_args(declared))))
     if declared is NoneType:
         return "null"
     if get_origin(declared) is tuple:
         return "a list of whole numbers"
-    if get_origin(declared) is dict or is_dataclass(declared):
+    if get_origin(declared) in (dict, Mapping) or is_dataclass(declared):
         return "an object"
     words = {int: "a whole number", float: "a finite number", bool: "true or false"}
     return words.get(declared, "text")

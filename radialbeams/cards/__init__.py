@@ -1,0 +1,52 @@
+"""Model cards: what they hold (`card`), how they are read and checked, how they are written."""
+
+from radialbeams.cards.card import (
+    VERSION,
+    AveragedWith,
+    Card,
+    Cost,
+    DamagedModel,
+    DataCard,
+    Evaluation,
+    Hashes,
+    Json,
+    JsonObject,
+    Looks,
+    Measurement,
+    NetworkCard,
+    Reading,
+    RiskCoverage,
+    TrainingCard,
+    UncertainObject,
+    ViewProtocol,
+    WeightsOrigin,
+)
+from radialbeams.cards.reading import parse, read
+from radialbeams.cards.writing import measurement, to_json, write
+
+__all__ = [
+    "VERSION",
+    "AveragedWith",
+    "Card",
+    "Cost",
+    "DamagedModel",
+    "DataCard",
+    "Evaluation",
+    "Hashes",
+    "Json",
+    "JsonObject",
+    "Looks",
+    "Measurement",
+    "NetworkCard",
+    "Reading",
+    "RiskCoverage",
+    "TrainingCard",
+    "UncertainObject",
+    "ViewProtocol",
+    "WeightsOrigin",
+    "measurement",
+    "parse",
+    "read",
+    "to_json",
+    "write",
+]

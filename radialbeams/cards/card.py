@@ -1,0 +1,211 @@
+"""The model card: everything that is needed to use a model and to judge it, as frozen dataclasses.
+
+`reading` makes one from JSON, `writing` makes JSON of one. Units stand in the comments.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from numbers import Real
+from typing import Any, Literal, TypeAlias
+
+from radialbeams.posterior import Calibration, Thresholds
+
+Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
+JsonObject: TypeAlias = Mapping[str, Json]
+
+# A network returns one unit vector, or a posterior of logits and offsets.
+Reading = Literal["unit", "posterior"]
+ProtocolName = Literal["paper", "leakfree"]
+
+VERSION = 2  # of the format; cards without a version are the first
+
+
+class DamagedModel(ValueError):
+    """The file is not the one that its card describes, or the card is not valid."""
+
+
+@dataclass(frozen=True)
+class NetworkCard:
+    """What running an ONNX file requires; `Card.config` holds the settings that rebuild it."""
+
+    architecture: str
+    reading: Reading
+    view_size: int  # pixels
+    channels: int
+    num_bins: int  # of the posterior: beams, or bins of a network without beams
+
+
+@dataclass(frozen=True)
+class ViewProtocol:
+    """How views are made from upright parents."""
+
+    name: ProtocolName
+    parent_size: int | None = None  # pixels
+    padding: str = "zeros"
+    sigma: float | None = None  # of leak-free views' blur, in parent pixels; None: by the sizes
+
+
+@dataclass(frozen=True)
+class DataCard:
+    """What a model was trained on, and what was held out."""
+
+    name: str
+    training_images: int | None = None
+    test_images: int | None = None
+    split_by: str = "default"
+
+
+@dataclass(frozen=True)
+class WeightsOrigin:
+    """Weights of another run, by the name on its card and by their sha256."""
+
+    name: str
+    sha256: str
+
+
+@dataclass(frozen=True)
+class AveragedWith:
+    """One interpolation between the weights of two runs."""
+
+    origin: WeightsOrigin
+    share: float  # of the later run
+
+
+@dataclass(frozen=True)
+class TrainingCard:
+    """The recipe, as `Recipe.from_dict` reads it, and how the run ended."""
+
+    recipe: JsonObject
+    minutes: float | None = None  # limit
+    start: WeightsOrigin | None = None
+    steps_done: int | None = None
+    seconds: float | None = None
+    hardware: str | None = None
+    averaged: tuple[AveragedWith, ...] = ()
+
+
+@dataclass(frozen=True)
+class Looks:
+    """Below this confidence a view is looked at again at the other three quarter turns."""
+
+    below: float
+    mean: float | None = None  # looks per view on held-out images
+
+
+@dataclass(frozen=True)
+class Hashes:
+    """sha256 of the files beside the card."""
+
+    safetensors: str | None = None
+    onnx: str | None = None
+
+
+@dataclass(frozen=True)
+class Cost:
+    milliseconds_a_view_one_cpu_thread: float
+
+
+@dataclass(frozen=True)
+class RiskCoverage:
+    """Errors of the most confident share of the views."""
+
+    coverage: float
+    mean: float  # degrees
+    within_10: float
+
+
+@dataclass(frozen=True)
+class Evaluation:
+    """Errors in degrees; shares of views as fractions."""
+
+    n: int
+    mean: float
+    mean_low: float  # 95 % bootstrap interval of the mean, over images
+    mean_high: float
+    median: float
+    p90: float
+    p95: float
+    rmse: float
+    paper_equivalent: float
+    within_2: float
+    within_5: float
+    within_10: float
+    flips: float
+    groups: Mapping[str, float] = field(default_factory=dict)
+    risk_coverage: tuple[RiskCoverage, ...] = ()
+    calibration_error: float | None = None  # expected; confidence against the share within 10°
+
+    def to_dict(self) -> dict[str, Any]:
+        values = asdict(self)
+        return {**values, "risk_coverage": list(values["risk_coverage"])}
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """An evaluation of a model, and on what it was made."""
+
+    evaluation: Evaluation
+    protocol: ProtocolName
+    split: str = "test"
+    seeds: int = 1
+    jpeg: int | None = None  # quality
+    data: str | None = None  # None: the data that the card names
+    quarter: float | None = None  # degrees: the mean error at multiples of 90°
+    quarter_plus_1: float | None = None  # and 1° beside them
+
+
+@dataclass(frozen=True)
+class UncertainObject:
+    """An object whose angle the model is least confident of."""
+
+    object: str
+    confidence: float
+    mean: float  # degrees
+
+
+@dataclass(frozen=True)
+class Card:
+    """A model: what it computes, how to use it, what it was trained on, how well it does."""
+
+    network: NetworkCard
+    config: JsonObject  # `nn.architectures.parse_config` reads it
+    protocol: ViewProtocol
+    name: str = ""
+    summary: str = ""
+    licence: str = ""
+    works_on: str = ""
+    fails_on: str = ""
+    data: DataCard | None = None
+    training: TrainingCard | None = None
+    calibration: Calibration = field(default_factory=Calibration)
+    calibrated: Mapping[str, float] = field(default_factory=dict)  # crosswise, on held-out images
+    looks: Looks | None = None
+    abstain: Thresholds | None = None
+    least_confident: tuple[UncertainObject, ...] = ()
+    parameters: int | None = None
+    sha256: Hashes = field(default_factory=Hashes)
+    parity: float | None = None  # largest difference between ONNX and torch
+    metrics: Mapping[str, Measurement] = field(default_factory=dict)
+    end_to_end: JsonObject = field(default_factory=dict)  # files through the command
+    cost: Cost | None = None
+    other: JsonObject = field(default_factory=dict)  # fields that this version does not know
+    version: int = VERSION
+
+    @property
+    def parent_size(self) -> int:
+        """The side in pixels of the square that a view is made from."""
+        return self.protocol.parent_size or self.network.view_size
+
+    def thresholds(self, abstain: float | str) -> Thresholds:
+        """Those of the card for `"card"`, or a confidence of the caller's and nothing else."""
+        if abstain == "card" and self.abstain is not None:
+            return self.abstain
+        if not isinstance(abstain, Real) or isinstance(abstain, bool) or not abstain >= 0:
+            raise ValueError(
+                "abstain must be a confidence, or 'card' for a model whose card has thresholds; "
+                f"got {abstain!r} for {self.name or 'a model'}. Give a number from 0, which turns "
+                "every image, to 1."
+            )
+        return Thresholds(float(abstain))

@@ -1,0 +1,319 @@
+"""From JSON to a card: every field is checked before anything is computed from it.
+
+The first format had no version. Its network is described by the settings alone, so that what
+running it requires is read from those.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, TypeVar, get_type_hints
+
+from radialbeams.cards.card import (
+    VERSION,
+    AveragedWith,
+    Card,
+    Cost,
+    DamagedModel,
+    DataCard,
+    Evaluation,
+    Hashes,
+    Looks,
+    Measurement,
+    NetworkCard,
+    RiskCoverage,
+    TrainingCard,
+    UncertainObject,
+    ViewProtocol,
+    WeightsOrigin,
+)
+from radialbeams.posterior import DEFAULT_THRESHOLDS, Calibration, Thresholds
+from radialbeams.stored import is_of, kind_in_words, read_object, short
+
+LARGEST_SIDE = 4096  # pixels of a view or its parent
+T = TypeVar("T")
+
+
+@dataclass(frozen=True)
+class Rule:
+    """What a field must be, in words and as a check."""
+
+    words: str
+    holds: Callable[[Any], bool]
+
+
+def _whole(least: int, most: int) -> Rule:
+    return Rule(
+        f"a whole number from {least} to {most}",
+        lambda value: type(value) is int and least <= value <= most,
+    )
+
+
+def _number(least: float, most: float, *, above: bool = False) -> Rule:
+    def holds(value: Any) -> bool:
+        if isinstance(value, bool) or not isinstance(value, int | float):
+            return False
+        return least <= value <= most and not (above and value == least)
+
+    return Rule(f"a number {'above' if above else 'from'} {least:g} to {most:g}", holds)
+
+
+def _one_of(*choices: object) -> Rule:
+    words = "one of " + ", ".join(map(str, choices))
+    return Rule(words, lambda value: type(value) in (int, str) and value in choices)
+
+
+SHA256 = Rule(
+    "64 hexadecimal digits",
+    lambda value: isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) is not None,
+)
+SIDE = _whole(1, LARGEST_SIDE)
+# The bounds of fields, wherever a card has them; their types are those of the dataclasses.
+RULES = {
+    "network.reading": _one_of("unit", "posterior"),
+    "network.view_size": SIDE,
+    "network.channels": _one_of(1, 3),
+    "network.num_bins": _whole(3, 4096),
+    "protocol.name": _one_of("paper", "leakfree"),
+    "protocol.padding": _one_of("zeros", "corner"),
+    "protocol.parent_size": SIDE,
+    "protocol.sigma": _number(0, 100, above=True),
+    "looks.below": _number(0, 1),
+    "calibration.temperature": _number(0, 1000, above=True),
+    "calibration.spread": _number(0, 180),
+    "abstain.confidence": _number(0, 1),
+    "abstain.angle": _number(0, 180),
+    "abstain.upright": _number(0, 1),
+    "sha256.onnx": SHA256,
+    "sha256.safetensors": SHA256,
+}
+TEXTS = ("name", "summary", "licence", "works_on", "fails_on")
+# How a run ended, beside its recipe.
+OUTCOME = {"minutes": float, "steps_done": int, "seconds": float, "hardware": str}
+# What the networks of the first format returned.
+FIRST_READINGS = {"lstm": "unit", "ring": "posterior", "convolutional": "posterior"}
+FIRST_NEEDED = {
+    "view_size": SIDE,
+    "channels": _one_of(1, 3),
+    "num_beams": _whole(3, 4096),
+    "decoder": _one_of("lstm", "ring"),  # of the networks that read beams
+}
+# What a network without beams had instead.
+FIRST_INSTEAD = {
+    "num_beams": ("num_bins", _whole(4, 4096)),
+    "decoder": ("architecture", _one_of(*FIRST_READINGS)),
+}
+
+
+def read(path: Path) -> Card:
+    """The card at a path; `DamagedModel` names the file and the field that is wrong."""
+    try:
+        values = read_object(path, "a model card")
+    except ValueError as error:
+        raise DamagedModel(str(error)) from error
+    try:
+        return parse(values)
+    except ValueError as error:
+        raise DamagedModel(f"{path} is not a model card: {error}.") from error
+
+
+def parse(values: Mapping[str, Any]) -> Card:
+    """A card from its JSON; ValueError says in a clause what is wrong with it."""
+    version = values.get("version", 1)
+    if not is_of(version, int) or not 1 <= version <= VERSION:
+        raise ValueError(
+            f"version must be a whole number from 1 to {VERSION}; got {short(version)} "
+            "(update radialbeams to read a newer one)"
+        )
+    values = _first_as_now(values) if version == 1 else dict(values)
+    if missing := _missing(values):
+        raise ValueError(f"it does not say {', '.join(missing)}")
+    for name in TEXTS:
+        _check(name, values.get(name, ""), str)
+    for name, kind in (("parameters", int | None), ("parity", float | None)):
+        _check(name, values.get(name), kind)
+    known = [one.name for one in fields(Card)]
+    return Card(
+        network=_part(NetworkCard, "network", values["network"]),
+        config=_object("config", values.get("config", {})),
+        protocol=_part(ViewProtocol, "protocol", values["protocol"]),
+        **{name: values.get(name, "") for name in TEXTS},
+        data=_optional(DataCard, "data", values),
+        training=_training(values),
+        calibration=_closed(Calibration, "calibration", values, Calibration()),
+        calibrated=_numbers("calibrated", values.get("calibrated", {})),
+        looks=_optional(Looks, "looks", values),
+        abstain=_closed(Thresholds, "abstain", values, DEFAULT_THRESHOLDS)
+        if "abstain" in values
+        else None,
+        least_confident=_rows(UncertainObject, "least_confident", values),
+        parameters=values.get("parameters"),
+        sha256=_part(Hashes, "sha256", values.get("sha256", {})),
+        parity=values.get("parity"),
+        metrics={
+            name: _measurement(f"metrics.{name}", one)
+            for name, one in _object("metrics", values.get("metrics", {})).items()
+        },
+        end_to_end=_object("end_to_end", values.get("end_to_end", {})),
+        cost=_optional(Cost, "cost", values),
+        other={name: value for name, value in values.items() if name not in known},
+    )
+
+
+def _missing(values: Mapping[str, Any]) -> list[str]:
+    needed = [f"network.{one.name}" for one in fields(NetworkCard)] + ["protocol.name"]
+    if _value(values, "protocol.name") == "leakfree":
+        needed.append("protocol.parent_size")
+    return [name for name in needed if _value(values, name) is _ABSENT]
+
+
+_ABSENT = object()  # other than null, which is a wrong value
+
+
+def _value(values: Any, field: str) -> Any:
+    for name in field.split("."):
+        values = values.get(name, _ABSENT) if isinstance(values, Mapping) else _ABSENT
+    return values
+
+
+# --- the first format ---
+
+
+def _first_as_now(values: Mapping[str, Any]) -> dict[str, Any]:
+    """What a card without a version says, as the second format says it."""
+    config = values.get("config")
+    missing = [] if isinstance(config, Mapping) else [f"config.{name}" for name in FIRST_NEEDED]
+    found: dict[str, Any] = {}
+    for name, rule in FIRST_NEEDED.items():
+        other, other_rule = FIRST_INSTEAD.get(name, (name, rule))
+        for here, held in ((other, other_rule), (name, rule)):
+            value = _value(config, here)
+            if value is _ABSENT:
+                continue
+            if not held.holds(value):
+                raise ValueError(f"config.{here} must be {held.words}; got {short(value)}")
+            found.setdefault(name, value)
+        if name not in found and f"config.{name}" not in missing:
+            missing.append(f"config.{name}")
+    missing += [name for name in ("protocol.name",) if _value(values, name) is _ABSENT]
+    if missing:
+        raise ValueError(f"it does not say {', '.join(missing)}")
+    network = {
+        "architecture": found["decoder"],
+        "reading": FIRST_READINGS[found["decoder"]],
+        "view_size": found["view_size"],
+        "channels": found["channels"],
+        "num_bins": found["num_beams"],
+    }
+    data = values.get("data")
+    if isinstance(data, Mapping):
+        split_by = _value(values, "training.split_by")
+        data = {**({} if split_by is _ABSENT else {"split_by": split_by}), **data}
+        return {**values, "network": network, "data": data}
+    return {**values, "network": network}
+
+
+# --- parts ---
+
+
+def _part(kind: type[T], where: str, values: Any) -> T:
+    """A flat dataclass of the fields that it declares; fields of later versions are passed over."""
+    declared = get_type_hints(kind)
+    known = {name: one for name, one in _object(where, values).items() if name in declared}
+    for name, value in known.items():
+        _check(f"{where}.{name}", value, declared[name])
+    try:
+        return kind(**known)
+    except TypeError as error:
+        needed = [name for name in declared if name not in known and not hasattr(kind, name)]
+        raise ValueError(
+            f"it does not say {', '.join(f'{where}.{name}' for name in needed)}"
+        ) from error
+
+
+def _optional(kind: type[T], where: str, values: Mapping[str, Any]) -> T | None:
+    return _part(kind, where, values[where]) if where in values else None
+
+
+def _closed(kind: type[T], where: str, values: Mapping[str, Any], default: Any) -> T:
+    """A part whose fields decide what is done, so that an unknown one is refused."""
+    given = _object(where, values.get(where, {}))
+    known = list(get_type_hints(kind))
+    for name in given:
+        if name not in known:
+            listed = ", ".join(f"{where}.{one}" for one in known)
+            raise ValueError(f"{where} knows {listed}; got {short(name)}")
+    return _part(kind, where, {**default._asdict(), **given})
+
+
+def _rows(kind: type[T], where: str, values: Mapping[str, Any]) -> tuple[T, ...]:
+    rows = values.get(where, [])
+    if not isinstance(rows, list | tuple):
+        raise ValueError(f"{where} must be a list; got {short(rows)}")
+    return tuple(_part(kind, f"{where}.{number}", row) for number, row in enumerate(rows))
+
+
+def _training(values: Mapping[str, Any]) -> TrainingCard | None:
+    """The file has the recipe and the outcome side by side."""
+    if "training" not in values:
+        return None
+    given = dict(_object("training", values["training"]))
+    start, averaged = given.pop("start", None), given.pop("averaged", [])
+    outcome = {name: given.pop(name) for name in OUTCOME if name in given}
+    for name, value in outcome.items():
+        _check(f"training.{name}", value, OUTCOME[name])
+    if not isinstance(averaged, list | tuple):
+        raise ValueError(f"training.averaged must be a list; got {short(averaged)}")
+    return TrainingCard(
+        recipe=given,
+        start=None if start is None else _part(WeightsOrigin, "training.start", start),
+        averaged=tuple(_averaged(f"training.averaged.{n}", one) for n, one in enumerate(averaged)),
+        **outcome,
+    )
+
+
+def _averaged(where: str, values: Any) -> AveragedWith:
+    given = _object(where, values)
+    _check(f"{where}.share", given.get("share"), float)
+    return AveragedWith(_part(WeightsOrigin, f"{where}.with", given.get("with")), given["share"])
+
+
+def _measurement(where: str, values: Any) -> Measurement:
+    """Settings and figures stand side by side in the file."""
+    given = _object(where, values)
+    declared = get_type_hints(Measurement)
+    settings = {name: given[name] for name in declared if name in given}
+    for name, value in settings.items():
+        _check(f"{where}.{name}", value, declared[name])
+    if "protocol" not in settings:
+        raise ValueError(f"it does not say {where}.protocol")
+    figures = {
+        **given,
+        "groups": _numbers(f"{where}.groups", given.get("groups", {})),
+        "risk_coverage": _rows(RiskCoverage, "risk_coverage", given),
+    }
+    return Measurement(_part(Evaluation, where, figures), **settings)
+
+
+def _numbers(where: str, values: Any) -> dict[str, float]:
+    given = _object(where, values)
+    for name, value in given.items():
+        _check(f"{where}.{name}", value, float)
+    return dict(given)
+
+
+def _object(where: str, values: Any) -> Mapping[str, Any]:
+    if not isinstance(values, Mapping):
+        raise ValueError(f"{where} must be an object of fields; got {short(values)}")
+    return values
+
+
+def _check(where: str, value: Any, declared: Any) -> None:
+    rule = RULES.get(where)
+    if rule is not None and not rule.holds(value):
+        raise ValueError(f"{where} must be {rule.words}; got {short(value)}")
+    if rule is None and not is_of(value, declared):
+        raise ValueError(f"{where} must be {kind_in_words(declared)}; got {short(value)}")

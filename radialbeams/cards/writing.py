@@ -1,0 +1,74 @@
+"""From a card to JSON. Fields that are empty are left out, so that a short card stays short."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, is_dataclass
+from pathlib import Path
+from typing import Any
+
+from radialbeams.cards.card import Card, JsonObject, Measurement, TrainingCard
+from radialbeams.files import write_whole
+from radialbeams.posterior import Calibration
+
+# The order of a card's fields in its file: what people look for first comes first.
+ORDER = (
+    *("version", "name", "summary", "licence", "works_on", "fails_on"),
+    *("data", "protocol", "network", "config", "training"),
+    *("calibration", "calibrated", "looks", "abstain", "least_confident"),
+    *("parameters", "sha256", "parity", "metrics", "end_to_end", "cost"),
+)
+
+
+def write(path: Path, card: Card) -> None:
+    """The file appears whole or not at all."""
+    text = json.dumps(to_json(card), indent=1, ensure_ascii=False) + "\n"
+    write_whole(path, lambda partial: partial.write_text(text, encoding="utf-8"))
+
+
+def to_json(card: Card) -> dict[str, Any]:
+    """As `reading.parse` reads it. The version is always the one that this writer writes."""
+    values = {name: _plain(getattr(card, name)) for name in ORDER}
+    values["metrics"] = {name: measurement(one) for name, one in card.metrics.items()}
+    values["training"] = None if card.training is None else _training(card.training)
+    if card.calibration == Calibration():  # none was fitted
+        values["calibration"] = None
+    return {
+        **{name: value for name, value in values.items() if value not in (None, "", {}, [])},
+        **card.other,
+    }
+
+
+def measurement(one: Measurement) -> dict[str, Any]:
+    """Settings and figures in one object, as `radialbeams evaluate --json` prints them."""
+    quarters = {"quarter": one.quarter, "quarter_plus_1": one.quarter_plus_1}
+    named = {} if one.data is None else {"data": one.data}
+    return {
+        **named,
+        "split": one.split,
+        "protocol": one.protocol,
+        "seeds": one.seeds,
+        "jpeg": one.jpeg,
+        **one.evaluation.to_dict(),
+        **{name: value for name, value in quarters.items() if value is not None},
+    }
+
+
+def _training(training: TrainingCard) -> dict[str, Any]:
+    """The recipe's fields and those of the outcome side by side."""
+    values = _plain(training)
+    recipe: JsonObject = training.recipe
+    outcome = {name: value for name, value in values.items() if name != "recipe"}
+    averaged = [{"with": one["origin"], "share": one["share"]} for one in values["averaged"]]
+    outcome["averaged"] = averaged or None
+    return {**recipe, **{name: value for name, value in outcome.items() if value is not None}}
+
+
+def _plain(value: Any) -> Any:
+    if hasattr(value, "_asdict"):
+        return value._asdict()
+    if is_dataclass(value) and not isinstance(value, type):
+        return {name: one for name, one in asdict(value).items() if one is not None}
+    if isinstance(value, tuple):
+        return [_plain(one) for one in value]
+    return dict(value) if hasattr(value, "keys") else value

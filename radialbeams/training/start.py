@@ -1,0 +1,37 @@
+"""Weights that a run begins with: those of an earlier run, or of a pretrained encoder."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from safetensors.torch import load_file
+
+from radialbeams.cards import WeightsOrigin
+from radialbeams.nn.architectures import Network
+from radialbeams.nn.convolutional import Convolutional, load_encoder
+from radialbeams.training.recipe import Recipe
+from radialbeams.training.weights import load_model, origin_of, sha256
+
+
+def begin_with(model: Network, start: Path, recipe: Recipe) -> WeightsOrigin:
+    """Fills the model from STEM of an earlier run, or from the file of an encoder's weights."""
+    if start.suffix == ".safetensors":
+        return _begin_with_encoder(model, start)
+    earlier, card = load_model(start)
+    if earlier.config != recipe.model:
+        raise ValueError(
+            f"{start} holds another network than the recipe's. Take its config as the "
+            "recipe's model, or begin without it."
+        )
+    model.load_state_dict(earlier.state_dict())
+    return origin_of(card)
+
+
+def _begin_with_encoder(model: Network, path: Path) -> WeightsOrigin:
+    if not isinstance(model, Convolutional):
+        raise ValueError(
+            f"{path} holds a pretrained encoder, which only the convolutional network has. "
+            "Give RUN/model of an earlier run, or begin without it."
+        )
+    load_encoder(model, load_file(path))
+    return WeightsOrigin(path.stem, sha256(path))
