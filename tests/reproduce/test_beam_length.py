@@ -14,7 +14,7 @@ import torch
 from radialbeams.nn.angles import to_unit
 from radialbeams.nn.beams import named_length
 from radialbeams.nn.bic import BICConfig
-from radialbeams.reproduce import beam_length
+from radialbeams.reproduce import beam_length, beam_length_figures
 from radialbeams.reproduce.border_canary import CanaryFit, CanaryStep, read_off_noise, squared
 from radialbeams.reproduce.experiment import Record
 from radialbeams.reproduce.settings import QUICK, Settings
@@ -159,7 +159,7 @@ def test_the_figures_need_nothing_but_json(tmp_path: Path, monkeypatch: pytest.M
         monkeypatch.setattr(beam_length, "LEAKS", tmp_path)
         assert beam_length.measured_leaks() == []
         found["data"]["measured_leaks"] = []
-        assert len(beam_length.draw_leak(found["data"]).axes) == 1
+        assert len(beam_length_figures.draw_leak(found["data"]).axes) == 1
 
 
 def test_the_adaptive_padding_has_the_colour_of_the_corner() -> None:

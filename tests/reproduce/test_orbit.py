@@ -175,7 +175,7 @@ def test_a_row_counts_its_image_once_however_many_seeds() -> None:
         for kind in orbit.KINDS
         if (data, kind) != ("lfw", "trained")
     ]
-    found = orbit._cell(orbit.table(rows), "lfw", "trained")
+    found = orbit.find(orbit.table(rows), "lfw", "trained")
     assert found["circle"]["values"] == pytest.approx([0.3, 0.6])
 
 
