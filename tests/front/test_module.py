@@ -394,7 +394,7 @@ def test_it_compiles_into_one_graph(hard: bool, backend: str, images: Tensor) ->
 def test_it_compiles_into_one_graph_for_any_size_and_a_second_network() -> None:
     """Sizes that change become symbols of the graph, and then those of a second network too."""
     torch.compiler.reset()
-    compiles_for(TINY_RING, 54, ((2, 64, 64), (3, 70, 90), (5, 96, 75), (1, 65, 96)))
+    compiles_for(TINY_RING, 54, ((2, 64, 64), (3, 70, 90), (1, 96, 65)))
     compiles_for(replace(TINY_RING, view_size=33), 80, ((2, 64, 64), (3, 64, 80)))
 
 
