@@ -1,8 +1,9 @@
-"""Beams of length A, B and C, the padding that removes the border, and what the border tells.
+"""Beams of length A, B and C, padding that removes the border, and what the border gives away.
 
-A stays inside the image at every turn, B reaches its border, C its corners. Black padding draws a
-square around the image, which turns with it. Three witnesses say whether a network reads it: the
-loss, a test with the other padding, and a canary, the same network trained on white noise.
+Beams of length A stay inside the image at every rotation, B reach its border, C its corners. Black
+padding draws a square around the image that rotates with it. Three measurements show whether a
+network reads that square: the loss, a test with the other padding, and a canary, which is the same
+network trained on white noise.
 """
 
 from __future__ import annotations
@@ -22,7 +23,7 @@ from radialbeams.nn.beams import Length, named_length
 from radialbeams.nn.rotation import PADDINGS, Padding
 from radialbeams.reproduce import paper
 from radialbeams.reproduce.border_canary import CANARIES, canary
-from radialbeams.reproduce.experiment import Experiment, Finding, Record, Records
+from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
 from radialbeams.reproduce.geometry import padding_read
 from radialbeams.reproduce.pretrained import open_pretrained
 from radialbeams.reproduce.seed_statistics import compare, mean_curve, spread
@@ -40,7 +41,7 @@ if TYPE_CHECKING:
 
 LENGTHS: tuple[Length, ...] = ("A", "B", "C")
 DATA = {"coil100": "COIL-100", "lfw": "LFW"}
-ERROR = "error on COIL-100 and LFW"
+ERROR = "paper-equivalent error on COIL-100 and LFW"
 WIDTH = {"coil100": 128, "lfw": 250}
 WORDS = {"zeros": "black padding", "corner": "adaptive padding"}
 LEAKS = Path("results") / "leaks"  # canaries that were measured on a GPU
@@ -146,13 +147,19 @@ def run(settings: Settings, records: Records) -> Finding:
         "padding": {name: padding_read(size) for name, size in WIDTH.items()},
         "drawing": drawing(settings),
     }
-    why = settings.pick(quick=QUICK, full="") + sentence(cells, canaries, shipped, edges)
+    ours, why = conclude(data)
+    return Finding(ours, settings.pick(quick=QUICK, full="") + why, data)
+
+
+def conclude(data: Record) -> Conclusion:
+    cells, canaries, shipped = data["cells"], data["canaries"], data["shipped"]
     ours = numbers(cells, canaries, shipped)
     for name, title in DATA.items():
-        ours[f"step at the border on black and on adaptive padding, of 255, {title}"] = (
-            f"{edges[name]['zeros']:.0f}, {edges[name]['corner']:.0f}"
+        step = data["border"][name]
+        ours[f"step at the border, black and adaptive padding, grey levels of 255, {title}"] = (
+            f"{step['zeros']:.0f}, {step['corner']:.0f}"
         )
-    return Finding(ours, why, data)
+    return ours, sentence(cells, canaries, shipped, data["border"])
 
 
 def _of(kind: str, records: Records) -> list[Record]:
@@ -214,7 +221,7 @@ def _least(cells: Sequence[Record], data: str) -> str:
     losses = {name: find(cells, data, name, "zeros")["test"] for name in LENGTHS}
     best = min(losses, key=lambda name: losses[name]["mean"])
     near = [name for name in LENGTHS if name != best and not compare(losses[name], losses[best])]
-    return f"{best}, without a clear difference to {' and '.join(near)}" if near else best
+    return f"{best}, not clearly different from {' and '.join(near)}" if near else best
 
 
 def numbers(
@@ -223,7 +230,7 @@ def numbers(
     errors = [find(cells, data, "B", "zeros")["degrees"]["mean"] for data in DATA]
     found: dict[str, Any] = {ERROR: " and ".join(f"{error:.1f}°" for error in errors)}
     for data, title in DATA.items():
-        found[f"length with the least loss, {title}"] = _least(cells, data)
+        found[f"beam length with the lowest loss, {title}"] = _least(cells, data)
         for padding, words in WORDS.items():
             found[f"circle loss of A, B, C, {title}, {words}"] = ", ".join(
                 f"{one['test']['mean']:.4f} ± {one['test']['std']:.4f}"
@@ -235,16 +242,16 @@ def numbers(
             )
         for length in ("B", "C"):
             one = find(cells, data, length, "zeros")
-            found[f"mean error of {length} with the other padding, {title}"] = (
+            found[f"mean error of length {length}, black → adaptive padding, {title}"] = (
                 f"{one['mean']['mean']:.1f}° → {one['mean_swapped']['mean']:.1f}°"
             )
-        found[f"mean error of shipped bic.{data} with the other padding"] = (
+        found[f"mean error of pretrained bic.{data}, black → adaptive padding"] = (
             f"{shipped[data]['zeros']['mean']:.1f}° → {shipped[data]['corner']['mean']:.1f}°"
         )
     for name, one in canaries.items():
         protocol, length = name.split("-")
         words = f"length {length}" if protocol == "paper" else "leak-free views"
-        found[f"ρ₄ that the network reads off white noise, {words}"] = round(one["rho4"][0], 3)
+        found[f"ρ₄ of the network on white noise, {words}"] = round(one["rho4"][0], 3)
     return found
 
 
@@ -254,7 +261,7 @@ def sentence(
     shipped: Mapping[str, Any],
     edges: Mapping[str, Any],
 ) -> str:
-    """Is the hypothesis right that the border is what longer beams gain by?"""
+    """Whether longer beams gain by reading the border, as the authors suspect."""
     parts = []
     for data, title in DATA.items():
         short, border, adaptive = (
@@ -264,23 +271,23 @@ def sentence(
         gain = _SIGNS[compare(border["test"], short["test"])]
         lost = _SIGNS[compare(adaptive["test"], border["test"])]
         parts.append(
-            f"on {title} C {gain} A ({border['degrees']['mean']:.1f}° against "
-            f"{short['degrees']['mean']:.1f}°), C on adaptive padding {lost} C on black "
-            f"({adaptive['degrees']['mean']:.1f}°), C trained on black makes "
-            f"{border['mean_swapped']['mean']:.1f}° of mean error on adaptive padding instead of "
-            f"{border['mean']['mean']:.1f}°, and shipped bic.{data} (B) "
+            f"On {title}, C {gain} A ({border['degrees']['mean']:.1f}° against "
+            f"{short['degrees']['mean']:.1f}°). C on adaptive padding {lost} C on black "
+            f"padding ({adaptive['degrees']['mean']:.1f}°). C trained on black padding has a mean "
+            f"error of {border['mean_swapped']['mean']:.1f}° on adaptive padding instead of "
+            f"{border['mean']['mean']:.1f}°; the pretrained bic.{data} (length B) has "
             f"{shipped[data]['corner']['mean']:.1f}° instead of "
-            f"{shipped[data]['zeros']['mean']:.1f}°; of the step at the border adaptive padding "
-            f"leaves {edges[data]['corner']:.0f} of {edges[data]['zeros']:.0f} grey levels"
+            f"{shipped[data]['zeros']['mean']:.1f}°. Adaptive padding reduces the step at the "
+            f"border from {edges[data]['zeros']:.0f} to {edges[data]['corner']:.0f} grey levels."
         )
     found = {length: canaries[f"paper-{length}"]["rho4"][0] for length in LENGTHS}
     leaks = [length for length, value in found.items() if value > ALERT]
-    read = ", ".join(f"{length} {value:.2f}" for length, value in found.items())
-    meaning = f"lengths that leak: {', '.join(leaks) or 'none'}"
+    read = ", ".join(f"{value:.2f} ({length})" for length, value in found.items())
     return (
-        f"By Welch's test over seeds, {'; '.join(parts)}; {meaning}, since trained on white "
-        f"noise the network reads the angle modulo 90° with ρ₄ of {read} (1 is exactly, 0 not at "
-        f"all; {canaries['leakfree-B']['rho4'][0]:.2f} off leak-free views)."
+        f"{' '.join(parts)} Lengths that leak: {', '.join(leaks) or 'none'}. Trained on white "
+        f"noise, the network reads the angle modulo 90° with ρ₄ = {read}, where 1 is exact and 0 "
+        f"is chance; on leak-free views ρ₄ is {canaries['leakfree-B']['rho4'][0]:.2f}. Differences "
+        "are judged by Welch's test over seeds."
     )
 
 
@@ -329,16 +336,17 @@ def draw(record: Record) -> dict[str, Figure]:
 EXPERIMENT = Experiment(
     name="beam-length",
     claim=(
-        "The longer the beams the lower the loss, on COIL-100 and on LFW; since beams that read no "
-        "padding are much worse, the network is suspected to read the image-to-padding border, "
-        "which padding in the colour of the image's corner removes"
+        "Longer beams give a lower loss on COIL-100 and on LFW. Beams that read no padding are "
+        "much worse, so the authors suspect that the network reads the border between image and "
+        "padding, which padding in the colour of the image's corner removes"
     ),
     paper={
-        "length with the least loss, COIL-100": "C",
-        "length with the least loss, LFW": "C",
+        "beam length with the lowest loss, COIL-100": "C",
+        "beam length with the lowest loss, LFW": "C",
         ERROR: "13° and 12°, at D = W/2 (B)",
     },
     run=run,
     draw=draw,
+    conclude=conclude,
     trainings=trainings,
 )

@@ -74,7 +74,7 @@ def draw_over_beams(cells: Sequence[Record]) -> Figure:
 def draw_curves(curves: dict[str, Any], beams: int) -> Figure:
     figure = figures.new(figures.PAGE, 4.6)
     panels = figure.subplots(2, 2, sharey=True, sharex=True)
-    ways = product((("", "as the paper trains"), ("-fits", "until it fits")), ("fixed", "fresh"))
+    ways = product((("", "as the paper trains"), ("-fits", "to convergence")), ("fixed", "fresh"))
     for axes, letter, ((fits, how), drawn) in zip(panels.flat, "abcd", ways, strict=True):
         for name, (trained, tested) in CURVES.items():
             found, colour = curves[f"paper-{beams}-{trained}-{drawn}{fits}"], _colours()[name]

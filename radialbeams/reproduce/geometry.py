@@ -27,7 +27,7 @@ from radialbeams.nn.beams import (
     upper_bound,
 )
 from radialbeams.nn.rotation import rotate
-from radialbeams.reproduce.experiment import Experiment, Finding, Record, Records
+from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
 from radialbeams.reproduce.settings import Settings
 from radialbeams.reproduce.thumbnails import encode
 
@@ -170,14 +170,19 @@ def run(settings: Settings, records: Records) -> Finding:
         "padding": [padding_read(size) for size in (128, 250)],
         "drawing": drawing(),
     }
+    return Finding(*conclude(data), data)
+
+
+def conclude(data: Record) -> Conclusion:
     ours = _numbers(data)
+    error = "largest error of the corrected coverage formula"
     why = (
-        "The printed tan(360°/|B|) contradicts the proof's own triangle, whose slope is 8/|B|; "
-        "with that the lemma counts beams whose ends lie at equal steps along the border to "
-        f"within {ours['largest error of the corrected coverage, equal border steps']}, those at "
-        f"equal angles to within {ours['largest error of the corrected coverage, equal angles']}."
+        "The printed lemma uses tan(360°/|B|), but the triangle in its own proof has the slope "
+        f"8/|B|. With 8/|B| the formula is within {ours[f'{error}, equal steps on the border']} of "
+        "the counted pixels for beams whose ends are equally spaced along the border, and within "
+        f"{ours[f'{error}, equal angles']} for beams at equal angles."
     )
-    return Finding(ours, why, data)
+    return ours, why
 
 
 def _numbers(data: dict[str, Any]) -> dict[str, Any]:
@@ -185,29 +190,29 @@ def _numbers(data: dict[str, Any]) -> dict[str, Any]:
     ours: dict[str, Any] = {f"pixels covered, {SETTING}": int(here["cover_angle"])}
     ours[f"samples that overlap, {SETTING}"] = int(here["over_angle"])
     for formula in ("printed", "corrected"):
-        for spacing, words in (("angle", "equal angles"), ("border", "equal border steps")):
+        for spacing, words in (("angle", "equal angles"), ("border", "equal steps on the border")):
             worst = max(
                 abs(row[f"cover_{formula}"] / row[f"cover_{spacing}"] - 1)
                 for row in data["by_beams"]
             )
-            ours[f"largest error of the {formula} coverage, {words}"] = f"{worst:.1%}"
-    for words, spacing in (("equal angles", "angle"), ("equal border steps", "border")):
+            ours[f"largest error of the {formula} coverage formula, {words}"] = f"{worst:.1%}"
+    for words, spacing in (("equal angles", "angle"), ("equal steps on the border", "border")):
         rows = [row for row in data["bounds"] if row["spacing"] == spacing]
         ratios = [row["full"] / row["bound"] for row in rows]
-        ours[f"beams that fill the square, in upper bounds, {words}"] = (
+        ours[f"beams that cover the whole square, as a multiple of the upper bound, {words}"] = (
             f"{min(ratios):.2f} to {max(ratios):.2f}"
         )
         ratios = [row["redundant"] / row["bound"] for row in rows]
-        ours[f"beams of which one is redundant, in upper bounds, {words}"] = (
+        ours[f"beams of which one is redundant, as a multiple of the upper bound, {words}"] = (
             f"{min(ratios):.2f} to {max(ratios):.2f}"
         )
     short = [row for row in data["margins"] if row["bilinear"] > row["paper"]]
-    ours["image sizes at which bilinear rotation passes the margin"] = (
+    ours["image sizes at which bilinear rotation needs more than the margin"] = (
         f"{len(short)} of {len(data['margins'])}, by at most "
         f"{max((row['bilinear'] - row['paper'] for row in short), default=0)} pixel"
     )
     coil = data["padding"][0]
-    ours["samples on padding at W = 128, lengths A, B, C"] = ", ".join(
+    ours["samples that fall on padding at W = 128, lengths A, B, C"] = ", ".join(
         f"{coil[name]['mean']:.0%}" for name in ("A", "B", "C")
     )
     ours["longest beams that never read padding at W = 128"] = coil["longest_without"]
@@ -217,7 +222,7 @@ def _numbers(data: dict[str, Any]) -> dict[str, Any]:
 PAPER = {
     f"pixels covered, {SETTING}": round(coverage(BEAMS, LENGTH, EPSILON, as_printed=True)),
     f"samples that overlap, {SETTING}": round(overlap(BEAMS, LENGTH, EPSILON, as_printed=True)),
-    "beams that fill the square, in upper bounds, equal angles": "1",
+    "beams that cover the whole square, as a multiple of the upper bound, equal angles": "1",
     "longest beams that never read padding at W = 128": named_length("A", 128),
 }
 
@@ -275,11 +280,12 @@ def draw(record: Record) -> dict[str, Figure]:
 EXPERIMENT = Experiment(
     name="geometry",
     claim=(
-        "Closed formulas give how many pixels the beams cover and how often they overlap, at most "
-        "8D/(2ε + 1) beams are of use, a margin δ keeps every pixel under rotation, and beams of "
-        "length W/2 − δ never read padding"
+        "Closed formulas give the number of pixels that the beams cover and their overlap. At most "
+        "8D/(2ε + 1) beams are useful. A margin δ keeps every pixel on the canvas under rotation, "
+        "and beams of length W/2 − δ never read padding"
     ),
     paper=PAPER,
     run=run,
     draw=draw,
+    conclude=conclude,
 )

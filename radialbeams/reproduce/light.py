@@ -1,9 +1,9 @@
-"""Is it the light that a network trained on COIL-100 reads? Spheres lit from nine positions.
+"""Does a network trained on COIL-100 read the light? Spheres lit from nine positions.
 
-A sphere has no up but what its light gives it. As in the paper, the picture as it was rendered
-counts as upright, wherever the light is, and is turned by random angles. The paper does not say
-what lies around its spheres; here they lie on black, where nothing but the light can be read, and
-on COIL-100's own dark grey, whose border shows where the canvas was padded with black.
+A sphere has no upright direction but the one that its light suggests. As in the paper, the rendered
+picture counts as upright, wherever the light is, and is rotated by random angles. The paper does
+not state the background of its spheres. Here it is black, where only the light can be read, and
+COIL-100's own dark grey, where a border shows how the canvas was padded with black.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from radialbeams.nn.angles import paper_equivalent, wrap
-from radialbeams.reproduce.experiment import Experiment, Finding, Record, Records
+from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
 from radialbeams.reproduce.pretrained import COIL100, Pretrained, shipped
 from radialbeams.reproduce.settings import QUICK, Settings
 from radialbeams.reproduce.spheres import POSITIONS, Linear, photographed, spheres, unit
@@ -176,8 +176,12 @@ def run(settings: Settings, records: Records) -> Finding:
         ],
         "rows": rows,
     }
-    why = settings.pick(quick=QUICK, full="") + sentence(data)
-    return Finding(numbers(data), why, data, seeds=range(turns))
+    ours, why = conclude(data)
+    return Finding(ours, settings.pick(quick=QUICK, full="") + why, data, seeds=range(turns))
+
+
+def conclude(data: Record) -> Conclusion:
+    return numbers(data), sentence(data)
 
 
 def _thumbnail(pixels: NDArray[np.uint8]) -> str:
@@ -200,17 +204,17 @@ def _front(row: Record) -> Record:
 def numbers(data: Record) -> dict[str, Any]:
     ours: dict[str, Any] = {}
     for row in data["rows"]:
-        where = f"{row['model']}, {row['ground']} ground"
+        where = f"{row['model']}, {row['ground']} background"
         best, worst = _ends(row)
         ours[f"mean error, best and worst position, {where}"] = (
             f"{best['mean']:.1f}° ({best['position']}), {worst['mean']:.1f}° ({worst['position']})"
         )
         ours[f"mean error, light in front, {where}"] = f"{_front(row)['mean']:.1f}°"
         found = row["follows"]
-        ours[f"answers follow the light, and the picture, from 0 to 1, {where}"] = (
+        ours[f"how closely estimates follow the light and the picture (0 to 1), {where}"] = (
             f"{found['light']:.2f}, {found['picture']:.2f}"
         )
-        ours[f"light that counts as up, {where}"] = _signed(found["up"])
+        ours[f"light direction that is taken for up, {where}"] = _signed(found["up"])
     ours["direction in which COIL-100's mean picture is brightest"] = _signed(
         data["coil100"]["degrees"]
     )
@@ -222,15 +226,19 @@ def _signed(degrees: float) -> str:
 
 
 def sentence(data: Record) -> str:
-    """What the numbers say, of the network on black, where only the light can be read."""
-    parts = []
-    for row in data["rows"]:
-        if row["ground"] == "black":
-            best, worst = _ends(row)
-            parts.append(
-                f"{row['model']} errs by {best['mean']:.0f}° to {worst['mean']:.0f}° by where the "
-                f"light is and by {_front(row)['mean']:.0f}° where it gives no direction"
-            )
+    """The results on black, where only the light can be read, and the effect of a border."""
+    black = [row for row in data["rows"] if row["ground"] == "black"]
+    ranges = [
+        f"from {best['mean']:.0f}° to {worst['mean']:.0f}° for {row['model']}"
+        for row in black
+        for best, worst in [_ends(row)]
+    ]
+    front = [f"{_front(row)['mean']:.0f}° for {row['model']}" for row in black]
+    found = (
+        "On a black background, the mean error varies with the position of the light: "
+        f"{' and '.join(ranges)}. With light from the front, which gives no direction, it is "
+        f"{' and '.join(front)}."
+    )
     first = data["rows"][0]
     bordered = next(
         row for row in data["rows"] if row["model"] == "bic" and row["ground"] != "black"
@@ -238,16 +246,17 @@ def sentence(data: Record) -> str:
     change = bordered["follows"]["light"] - first["follows"]["light"]
     if change > 0.2:
         border = (
-            "the paper's network needs the padding's border as well: without one its answers "
-            f"follow the light by {first['follows']['light']:.2f}, with one by "
-            f"{bordered['follows']['light']:.2f}"
+            "The paper's network also needs the border of the padding: on a scale from 0 to 1, its "
+            f"estimates follow the light by {first['follows']['light']:.2f} without a border and "
+            f"by {bordered['follows']['light']:.2f} with one."
         )
     else:
         border = (
-            "a border around the picture does not make the paper's network follow the light more "
-            f"({first['follows']['light']:.2f} without, {bordered['follows']['light']:.2f} with)"
+            "A border around the picture does not make the paper's network follow the light more "
+            f"({first['follows']['light']:.2f} without, {bordered['follows']['light']:.2f} with, "
+            "on a scale from 0 to 1)."
         )
-    return f"On black, {'; '.join(parts)}; {border}."
+    return f"{found} {border}"
 
 
 # --- figures ---
@@ -356,12 +365,16 @@ def _draw_answer(axes: Axes, light: float, one: Record, colour: str) -> None:
 EXPERIMENT = Experiment(
     name="light",
     claim=(
-        "Trained on COIL-100, whose light never moves, the network reads reflections: on spheres "
-        "lit from nine positions, 100 intensities each, its errors differ by where the light is"
+        "A network trained on COIL-100, where the light never moves, reads reflections: on spheres "
+        "lit from nine positions with 100 intensities each, its errors depend on the position of "
+        "the light"
     ),
     paper={
-        "mean error, best and worst position, bic, black ground": "differ noticeably; no figures",
+        "mean error, best and worst position, bic, black background": (
+            "differ noticeably; no numbers"
+        ),
     },
     run=run,
     draw=draw,
+    conclude=conclude,
 )

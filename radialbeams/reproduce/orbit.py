@@ -1,15 +1,15 @@
-"""Beam embeddings over the orbit of an image: is it a circle, and was that circle learned?
+"""Beam embeddings over the orbit of an image: are they a circle, and was that circle learned?
 
-An image is turned by every element of C_|B| and all its beams are embedded, before the context:
-|B|² points. A beam that points to where a turn brought something sees what another beam saw in the
-upright image, so each point has a *direction*: that of its content in the upright image.
+An image is rotated by every element of C_|B|, and all its beams are embedded, before the context:
+|B|² points. After a rotation, a beam samples what another beam sampled in the upright image, so
+each point has a *direction*: that of its content in the upright image.
 
-Any network that is continuous maps the circle of directions to a closed curve. Whether that curve
-is a circle in the space of embeddings, with one point for each direction out of a turn drawn at
-random, is asked in three ways: of persistent homology; of a circular coordinate, fitted to every
-second direction; and of the points' nearest neighbours. And whether it was learned, of three
-controls: the same network before training, the beams' own pixels, and the embeddings with each
-coordinate shuffled among the points.
+Any continuous network maps the circle of directions to a closed curve. One point for each direction
+is drawn from random rotations. Three measures show whether these points form a circle in the space
+of embeddings: persistent homology; a circular coordinate that is fitted to every second direction;
+and the nearest neighbours of the points. Three controls show whether the circle was learned: the
+same network before training, the pixels of the beams, and the embeddings with each coordinate
+shuffled among the points.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from radialbeams.nn.angles import TURN
 from radialbeams.nn.architectures import Network, build
 from radialbeams.nn.bic import BIC
 from radialbeams.reproduce import paper
-from radialbeams.reproduce.experiment import Experiment, Finding, Record, Records
+from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
 from radialbeams.reproduce.homology import one_circle, pairwise
 from radialbeams.reproduce.seed_statistics import compare, spread
 from radialbeams.reproduce.settings import QUICK, Settings
@@ -49,7 +49,7 @@ TITLES = {"coil100": "COIL-100", "lfw": "LFW"}
 SHOWN = 48  # pixels of a picture in the figure; never of faces
 BATCH = 16
 GRID = 1000  # steps of the coordinates that are kept of a layout
-# As the paper says; its learning rate max(n / (0.25e), 50) is meant as scikit-learn's n / e / 4.
+# The paper's settings; its learning rate max(n / (0.25e), 50) is scikit-learn's n / e / 4.
 TSNE: dict[str, Any] = {
     "perplexity": 100,
     "early_exaggeration": 12,
@@ -61,7 +61,7 @@ TSNE: dict[str, Any] = {
     "method": "barnes_hut",
 }
 RIDGE = 0.01  # of the mean square of a point
-CIRCLE = 0.5  # from here on it is called one
+CIRCLE = 0.5  # scores from here on are called a circle
 KINDS = ("trained", "untrained", "pixels", "shuffled")
 
 # --- the orbit ---
@@ -226,8 +226,12 @@ def run(settings: Settings, records: Records) -> Finding:
         "error": error,
         "layouts": layouts,
     }
-    why = settings.pick(quick=QUICK, full="") + sentence(data["table"])
-    return Finding(numbers(data), why, data)
+    ours, why = conclude(data)
+    return Finding(ours, settings.pick(quick=QUICK, full="") + why, data)
+
+
+def conclude(data: Record) -> Conclusion:
+    return numbers(data), sentence(data["table"])
 
 
 def _of(record: Record, data: str) -> bool:
@@ -319,18 +323,20 @@ def numbers(data: Record) -> dict[str, Any]:
     for one in data["table"]:
         where = f"{TITLES[one['data']]}, {one['kind']}"
         circle, near, fit = (one[name] for name in MEASURES)
-        ours[f"one circle, from 0 to 0.94, {where}"] = f"{circle['mean']:.2f} ± {circle['std']:.2f}"
-        ours[f"error of a circular coordinate at directions left out, {where}"] = (
+        ours[f"one-circle score (at most 0.94), {where}"] = (
+            f"{circle['mean']:.2f} ± {circle['std']:.2f}"
+        )
+        ours[f"error of a circular coordinate at held-out directions, {where}"] = (
             f"{fit['mean']:.0f}° ± {fit['std']:.0f}°"
         )
-        ours[f"nearest point is that of the next direction, {where}"] = f"{near['mean']:.0%}"
+        ours[f"nearest neighbour is the adjacent direction, {where}"] = f"{near['mean']:.0%}"
     for name, error in data["error"].items():
         ours[f"mean error on C_B, {TITLES[name]}"] = f"{error['mean']:.1f}° ± {error['std']:.1f}°"
     return ours
 
 
 def sentence(cells: Sequence[Record]) -> str:
-    """Whether there is a circle, and whether training made it."""
+    """Whether the orbit is a circle, and whether it was learned."""
     said = []
     for data, title in TITLES.items():
         trained, untrained, pixels, shuffled = (find(cells, data, kind) for kind in KINDS)
@@ -338,26 +344,25 @@ def sentence(cells: Sequence[Record]) -> str:
         if circle["mean"] >= CIRCLE:
             meaning = "one circle"
         elif compare(circle, chance) > 0:
-            meaning = "no circle, only traces of a loop"
+            meaning = "not a circle, only traces of a loop"
         else:
-            meaning = "no circle"
+            meaning = "not a circle"
         fits = {
             name: one["coordinate"]
-            for name, one in (("before training", untrained), ("in the beams' pixels", pixels))
+            for name, one in (("before training", untrained), ("from the beams' pixels", pixels))
         }
         better = [name for name, fit in fits.items() if compare(trained["coordinate"], fit) < 0]
         beside = ", ".join(f"{fit['mean']:.0f}° {name}" for name, fit in fits.items())
         cause = (
-            f"better than {' and '.join(better)}"
-            if better
-            else "no better than the beams have by themselves"
+            f"better than {' and '.join(better)}" if better else "no better than without learning"
         )
         said.append(
-            f"on {title} the orbit is {meaning} ({circle['mean']:.2f} of 0.94; shuffled "
-            f"{chance['mean']:.2f}), and a circular coordinate errs by "
-            f"{trained['coordinate']['mean']:.0f}°, {cause} ({beside})"
+            f"By persistent homology, the orbit on {title} is {meaning}: it scores "
+            f"{circle['mean']:.2f} of at most 0.94, and shuffled points score "
+            f"{chance['mean']:.2f}. A circular coordinate that is fitted to the embeddings has an "
+            f"error of {trained['coordinate']['mean']:.0f}°, {cause} ({beside})."
         )
-    return f"By persistent homology {'; '.join(said)}."
+    return " ".join(said)
 
 
 def draw(record: Record) -> dict[str, Figure]:
@@ -369,14 +374,15 @@ def draw(record: Record) -> dict[str, Figure]:
 EXPERIMENT = Experiment(
     name=NAME,
     claim=(
-        "Trained on C_B without the prior, the beam embeddings of an image over its orbit form a "
-        "continuous structure, topologically a circle"
+        "If the network is trained on C_B without the prior, the beam embeddings of an image over "
+        "its orbit form a continuous structure, topologically a circle"
     ),
     paper={
-        "one circle, from 0 to 0.94, COIL-100, trained": "shown only",
-        "one circle, from 0 to 0.94, LFW, trained": "shown only",
+        "one-circle score (at most 0.94), COIL-100, trained": "shown only",
+        "one-circle score (at most 0.94), LFW, trained": "shown only",
     },
     run=run,
     draw=draw,
+    conclude=conclude,
     trainings=trainings,
 )

@@ -66,7 +66,7 @@ def draw_variants(cells: Sequence[Record]) -> Figure:
         axes.set_yticks(range(len(rows)), labels)
         axes.grid(axis="y", visible=False)
     right.tick_params(labelleft=False)
-    right.set(xlabel="shifts found on held-out images", xlim=(-0.02, 1.02))
+    right.set(xlabel="shifts identified on held-out images", xlim=(-0.02, 1.02))
     right.axvline(1 / BEAMS, color="0.4", lw=0.7, ls=":")
     right.annotate(
         "chance",
@@ -80,8 +80,8 @@ def draw_variants(cells: Sequence[Record]) -> Figure:
     right.xaxis.set_major_formatter(lambda share, _: f"{100 * share:g} %")
     left.set(xlabel="circle loss on C_B, test", xscale="log")
     figures.plain_log(left.xaxis)
-    left.set_title("a  what the prior does to the answers")
-    right.set_title("b  does it do its own job?")
+    left.set_title("a  effect of the prior on the estimates")
+    right.set_title("b  does the prior reach its own goal?")
     figures.legend_above(figure, {f"prior {mode}": c for mode, c in _colours().items()}, {})
     return figure
 

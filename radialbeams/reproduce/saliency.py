@@ -1,10 +1,9 @@
-"""Which pixels decide the angle, and whether that map turns with the image.
+"""Which pixels decide the angle, and whether that map rotates with the image.
 
-The map is the gradient of the answered angle by each pixel, the largest of the three colours. Up
-to a factor it is the gradient of the circle loss, and both networks have it: of the ring's
-posterior the mean is taken. Maps are compared after both are blurred a little, since beams leave
-gaps; and because all maps are denser at the centre, where beams meet, every correlation stands
-beside two controls: the map of another object, and the map that is not turned back.
+The map is the gradient of the estimated angle with respect to each pixel (`saliency_maps`). Maps
+are blurred slightly before they are compared, because beams leave gaps. All maps are denser at the
+centre, where beams meet; every correlation is therefore shown beside two controls: the map of
+another object, and the map that is not rotated back.
 """
 
 from __future__ import annotations
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 
 from radialbeams.nn.bic import BICConfig
 from radialbeams.nn.rotation import PADDINGS
-from radialbeams.reproduce.experiment import Experiment, Finding, Record, Records
+from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
 from radialbeams.reproduce.pretrained import COIL100, shipped
 from radialbeams.reproduce.saliency_maps import Looker, blurred, contrast, densities, equivariance
 from radialbeams.reproduce.settings import QUICK, Settings
@@ -36,6 +35,7 @@ NAME = "saliency"
 QUARTERS = (90.0, 180.0, 270.0)  # degrees: here no pixel is resampled
 SHOWN_TURNS = (0.0, 60.0, 135.0, 270.0)
 SHOWN = 64  # pixels of a picture or map in the figure
+SALIENCY = "saliency of a pixel on the object, the border and the rest (mean: 1)"
 REGIONS = ("object", "border", "rest")
 PADDED = {"zeros": "zero padding", "corner": "adaptive padding"}
 
@@ -99,8 +99,12 @@ def run(settings: Settings, records: Records) -> Finding:
         "rows": rows,
         "pictures": pictures,
     }
-    why = settings.pick(quick=QUICK, full="") + sentence(rows)
-    return Finding(numbers(rows), why, data, seeds=range(draws))
+    ours, why = conclude(data)
+    return Finding(ours, settings.pick(quick=QUICK, full="") + why, data, seeds=range(draws))
+
+
+def conclude(data: Record) -> Conclusion:
+    return numbers(data["rows"]), sentence(data["rows"])
 
 
 def measure(looker: Looker, draws: int) -> dict[str, Any]:
@@ -146,18 +150,18 @@ def numbers(rows: Sequence[Record]) -> dict[str, Any]:
     ours: dict[str, Any] = {}
     for row in rows:
         name = row["name"]
-        for kind, words in (("quarters", "quarter turns"), ("anywhere", "any turn")):
+        for kind, words in (("quarters", "quarter turns"), ("anywhere", "any angle")):
             part = row[kind]
-            ours[f"correlation of the map turned back with the upright one, {words}, {name}"] = (
-                f"{part['back']['mean']:.2f} ± {part['back']['std']:.2f} (another object's "
-                f"{part['other']['mean']:.2f}, not turned back {part['unturned']['mean']:.2f})"
+            ours[f"correlation of the map, rotated back, with the upright one, {words}, {name}"] = (
+                f"{part['back']['mean']:.2f} ± {part['back']['std']:.2f} (another object: "
+                f"{part['other']['mean']:.2f}; not rotated back: {part['unturned']['mean']:.2f})"
             ).replace("-", "−")
-        ours[f"saliency of a pixel on the object, the border, the rest, {name}"] = ", ".join(
+        ours[f"{SALIENCY}, {name}"] = ", ".join(
             f"{row['density'][region]:.2f}" if region in row["density"] else "–"
             for region in REGIONS
         )
         if row["contrast"] is not None:
-            ours[f"contrast at the border, levels of 255, {name}"] = f"{row['contrast']:.0f}"
+            ours[f"contrast at the border, grey levels of 255, {name}"] = f"{row['contrast']:.0f}"
         ours[f"mean error on these images, {name}"] = f"{row['error']:.1f}°"
     return ours
 
@@ -168,30 +172,35 @@ def sentence(rows: Sequence[Record]) -> str:
     for name in COIL100:
         part = by_name[name]["anywhere"]
         said.append(
-            f"{name}'s maps turned back correlate by {part['back']['mean']:.2f} with the upright "
-            f"ones, another object's by {part['other']['mean']:.2f}"
+            f"The maps of {name}, rotated back, correlate with those of the upright images by "
+            f"{part['back']['mean']:.2f}; maps of another object, by {part['other']['mean']:.2f}."
         )
     shipped_bic = by_name["bic"]["density"]
-    zero, adaptive = (by_name[f"short bic, {PADDED[p]}"] for p in PADDINGS)
     said.append(
-        f"the shipped bic looks at the border (a pixel there is {shipped_bic['border']:.1f} times "
-        f"as salient as the mean, one on the object {shipped_bic['object']:.1f} times)"
+        "The pretrained bic responds most to the border: a pixel there is "
+        f"{shipped_bic['border']:.1f} times as salient as the mean pixel, one on the object "
+        f"{shipped_bic['object']:.1f} times."
         if shipped_bic["border"] > shipped_bic["object"]
-        else "the shipped bic looks at the object rather than at the border"
+        else "The pretrained bic responds more to the object than to the border."
     )
+    zero, adaptive = (by_name[f"short bic, {PADDED[p]}"] for p in PADDINGS)
     before, after = zero["density"]["border"], adaptive["density"]["border"]
     if max(before, after) <= 1:
-        change = "no padding draws the network to the border"
+        change = "neither padding draws the network to the border"
     elif after < before:
         change = "the adaptive padding draws the network away from the border"
     else:
         change = "the adaptive padding does not draw the network away from the border"
     said.append(
-        f"in a short training {change} ({before:.2f} times the mean with zeros, {after:.2f} with "
-        f"the adaptive one, which leaves a contrast of {adaptive['contrast']:.0f} levels there "
-        f"where zeros leave {zero['contrast']:.0f})"
+        f"In a short training, {change}: a pixel there is {before:.2f} times as salient as the "
+        f"mean with zero padding and {after:.2f} times with adaptive padding, which leaves a "
+        f"contrast of {adaptive['contrast']:.0f} grey levels where zeros leave "
+        f"{zero['contrast']:.0f}."
     )
-    return f"{'; '.join(said)}.".replace("bic's", "Bic's", 1)
+    return " ".join(said)
+
+
+# --- figures ---
 
 
 def draw(record: Record) -> dict[str, Figure]:
@@ -203,16 +212,15 @@ def draw(record: Record) -> dict[str, Figure]:
 EXPERIMENT = Experiment(
     name=NAME,
     claim=(
-        "Saliency maps turn with the image, lie on the outline and the shadows of the object, and "
-        "with the adaptive padding no longer on the border between image and padding"
+        "Saliency maps rotate with the image. They lie on the outline and the shadows of the "
+        "object, and with adaptive padding no longer on the border between image and padding"
     ),
     paper={
-        "correlation of the map turned back with the upright one, any turn, bic": "shown only",
-        "saliency of a pixel on the object, the border, the rest, short bic, adaptive padding": (
-            "the object's shape, not the border"
-        ),
+        "correlation of the map, rotated back, with the upright one, any angle, bic": "shown only",
+        f"{SALIENCY}, short bic, adaptive padding": "the object's shape, not the border",
     },
     run=run,
     draw=draw,
+    conclude=conclude,
     trainings=trainings,
 )

@@ -1,6 +1,8 @@
 """Saliency maps: how they are made, compared under rotation, and where they lie.
 
-The map is the gradient of the answered angle by each pixel, the largest of the three colours.
+The map is the gradient of the estimated angle with respect to each pixel, the largest of the three
+colours. Up to a factor it is the gradient of the circle loss. For the ring, the estimate is the
+mean of the posterior.
 """
 
 from __future__ import annotations

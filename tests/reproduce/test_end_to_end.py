@@ -334,7 +334,7 @@ def test_the_experiment_runs_resumes_and_draws(
     assert "averaged" in ways["plain"] and "mean" not in ways["plain"]
     assert {"mean", "between_turns", "within_class"} <= set(ways["both"])
     accuracies = {name: way["turned"]["mean"] for name, way in ways.items()}
-    reached = found["ours"]["end to end reaches what is trained apart, Fashion-MNIST"]
+    reached = found["ours"][end_to_end.REACHED]
     assert reached == ("yes" if accuracies["both"] >= accuracies["apart"] else "no")
     told = found["ours"]["accuracy at any angle, Fashion-MNIST, trained apart"]
     assert told == f"{accuracies['apart']:.1%}"

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from conftest import ROOT
 from matplotlib.figure import Figure
 
 from radialbeams.cli import main
@@ -63,7 +64,10 @@ def toy(two: list[Training], monkeypatch: pytest.MonkeyPatch) -> Experiment:
             figures.label_ends(axes)
         return found
 
-    toy = Experiment(NAME, "a claim", {"mean": 13}, run, draw, lambda settings: two)
+    def conclude(data: dict[str, Any]) -> tuple[dict[str, Any], str]:
+        return {"mean": data["means"][0]}, "because"
+
+    toy = Experiment(NAME, "a claim", {"mean": 13}, run, draw, conclude, lambda settings: two)
     monkeypatch.setattr(registry, "find", lambda name: toy)
     return toy
 
@@ -422,3 +426,12 @@ def test_where_every_run_diverged_there_is_nothing(tmp_path: Path) -> None:
     write_record(tmp_path / "x.json", {"a": [nothing], "b": {"c": float("inf")}}, ["a"])
     found = json.loads((tmp_path / "x.json").read_text())
     assert found == {"a": [{"mean": None, "std": None, "values": []}], "b": {"c": None}}
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_what_is_committed_is_worded_as_the_code_words_it(name: str) -> None:
+    place = ROOT / "results" / f"{name}.json"
+    worded = json.loads(json.dumps(runner.reworded(registry.find(name), place)))
+    assert worded == json.loads(place.read_text(encoding="utf-8")), (
+        f"Run `radialbeams reproduce {name} --redraw` and commit what it wrote."
+    )
