@@ -42,15 +42,17 @@ docs: $(VENV)/.docs
 build: $(VENV)/.build
 	$(VENV)/bin/python -m build
 
-# The light install (no torch) and the one for work on the project share a folder: the second adds to the first.
+# The light install has no torch. The development install contains it and goes to the same folder,
+# in one step. It leaves byte-compiling to the first import: few of torch's files are ever imported.
 $(VENV)/.light: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) -e .
 	touch $@
 
-$(VENV)/.dev: $(VENV)/.light
-	$(PIP) -e ".[dev]"
-	touch $@
+$(VENV)/.dev: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) --no-compile -e ".[dev]"
+	touch $(VENV)/.light $@
 
 $(VENV)/.docs: $(VENV)/.light
 	$(PIP) -e ".[docs]"
