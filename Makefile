@@ -16,9 +16,13 @@ LIGHT_TESTS = $(addprefix tests/test_,$(addsuffix .py,\
 demo: $(VENV)/.light
 	$(VENV)/bin/radialbeams demo
 
-# Tests that measure time run alone, after the others.
-test: lint
-	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist worksteal -m "not serial"
+# mypy uses one core, so it runs beside the tests. Tests that measure time run alone, at the end.
+test: $(VENV)/.dev
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy & types=$$!; \
+	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist worksteal -m "not serial"; tests=$$?; \
+	wait $$types && exit $$tests
 	$(VENV)/bin/python -m pytest -m serial
 
 # For work in progress: the tests that take seconds.
