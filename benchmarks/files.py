@@ -237,9 +237,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
     asked = parser.parse_args(argv)
-    asked.load = os.getloadavg()[
-        0
-    ]  # above zero: other load, the times are too long
+    asked.load = os.getloadavg()[0]  # above zero: other load, the times are too long
     result = measure(asked)
     missed = [
         name

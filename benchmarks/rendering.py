@@ -102,7 +102,7 @@ def captured(work: Callable[[], object]) -> Callable[[], object]:
 
 
 def interleaved(jobs: list[Callable[[], object]], rounds: int) -> list[float]:
-    """The median seconds of each job, measured alternately so that other load affects all equally."""
+    """The median seconds of each job, measured alternately, so that load affects all."""
     times: list[list[float]] = [[] for _ in jobs]
     for number in range(rounds + 3):
         for job, spent in zip(jobs, times, strict=True):

@@ -2,8 +2,8 @@
 
     python examples/detector.py [--out detector.png]
 
-Detector → crop → canonicalise → downstream step → back into the image. The detector finds faces; the
-downstream step finds eyes and classifies whether a face smiles. All three are cascades whose
+Detector → crop → canonicalise → downstream step → back into the image. The detector finds faces;
+the downstream step finds eyes and classifies whether a face smiles. All three are cascades whose
 weights are part of the package opencv-python-headless (below 5), and all three work on upright
 faces only. The picture shows one public-domain portrait, pasted three times at different angles.
 """

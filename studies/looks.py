@@ -36,7 +36,7 @@ Floats = NDArray[np.float32]
 def outputs(
     stem: Path, images: ImageSet, seeds: int, batch: int = 128
 ) -> tuple[Floats, Floats, Floats]:
-    """Logits and offsets (seeds·N, 4, bins) of every view at four quarter turns; degrees (seeds·N,)."""
+    """Logits and offsets (seeds·N, 4, bins) of all views at quarter turns; degrees (seeds·N,)."""
     device = pick_device()
     model, card = load_model(stem)
     model, views = model.to(device), card_views(card)

@@ -129,7 +129,7 @@ def cell(runs: Sequence[Record]) -> dict[str, Any]:
 
 
 def sign(one: Mapping[str, Any], base: Mapping[str, Any]) -> int:
-    """1 where it is worse than the base beyond chance (Welch's test over seeds), −1 better."""
+    """1 if worse than the base by Welch's test over seeds, −1 if better, 0 if not clear."""
     if one["mean"] is None or base["mean"] is None:
         return 1 if base["mean"] is not None else 0
     return compare(one["mean"], base["mean"])
@@ -182,7 +182,7 @@ def draw(record: Record) -> dict[str, Figure]:
 
 
 def draw_variants(cells: Sequence[Record]) -> Figure:
-    """Every seed a dot, the base as a line to compare with."""
+    """A dot for every seed, and a line at the base."""
     from radialbeams.reproduce import figures
 
     figure = figures.new(figures.PAGE, 3.0)
@@ -218,7 +218,7 @@ def _colours() -> dict[int, str]:
 
 
 def _limits(cells: Sequence[Mapping[str, Any]], base: Mapping[str, Any]) -> tuple[float, float]:
-    """Room for what works: beside a network that learns nothing, the others would be one line."""
+    """The range of the errors near the base; a network that learns nothing would dwarf it."""
     if base["mean"] is None:
         return 1.0, CHANCE
     most = FAR * base["mean"]["mean"]

@@ -50,7 +50,7 @@ DRAWN, DRAWN_SIZE, DRAWN_TURN = 73, 64, 20.0  # a duck on a ground that is not q
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of training; its seeds differ in nothing else."""
+    """One kind of training; its runs differ only in the seed."""
 
     data: str
     length: Length
@@ -62,7 +62,7 @@ class Kind:
 
 
 def kinds() -> list[Kind]:
-    """A reads no padding, so there is nothing to choose; the longest first."""
+    """All combinations, the longest first; A reads no padding, so its padding does not matter."""
     return [
         Kind(data, length, padding)
         for data in reversed(DATA)
@@ -73,7 +73,7 @@ def kinds() -> list[Kind]:
 
 
 def recipe(kind: Kind, seed: int, settings: Settings) -> Recipe:
-    """The paper's; only data, length and padding differ."""
+    """The paper's recipe; only data, length and padding differ."""
     size = settings.pick(quick=64, full=WIDTH[kind.data])
     return Recipe(
         kind.data,
@@ -105,7 +105,7 @@ def trainings(settings: Settings) -> list[Training]:
 
 
 def measure(trained: Trained) -> dict[str, Any]:
-    """The errors as trained, and with the padding that it has not seen."""
+    """The errors with the padding of the training, and with the other one."""
     other: Padding = "corner" if trained.recipe.padding == "zeros" else "zeros"
     swapped = evaluate(
         partial(predict_with, trained.model),
@@ -183,7 +183,7 @@ def cell(runs: Sequence[Record]) -> dict[str, Any]:
 
 
 def edge_step(images: Tensor, padding: Padding) -> float:
-    """Bytes (N, C, W, W) → how far their outermost pixels are from the padding, in grey levels."""
+    """Bytes (N, C, W, W) → mean distance of the outermost pixels from the padding."""
     pixels = images.float()
     fill = pixels[..., :1, :1] if padding == "corner" else torch.zeros(())
     step = (pixels - fill).abs()
@@ -192,14 +192,14 @@ def edge_step(images: Tensor, padding: Padding) -> float:
 
 
 def border(data: str, settings: Settings) -> dict[str, float]:
-    """The step at the border with each padding: what the adaptive one is meant to remove."""
+    """The step at the border with each padding, which the adaptive one is meant to remove."""
     limit = settings.pick(quick=100, full=500)
     found = load(data, root=settings.data, split="test", size=WIDTH[data], limit=limit)
     return {padding: edge_step(found.images, padding) for padding in PADDINGS}
 
 
 def measured_leaks() -> list[Record]:
-    """White-noise canaries of `radialbeams leaks`, where this is run beside its results."""
+    """White-noise canaries of `radialbeams leaks`, if their results exist here."""
     found = []
     for name in ("paper", "bilinear", "leakfree"):
         for network in ("ring", "cnn"):
@@ -217,7 +217,7 @@ def find(cells: Sequence[Record], data: str, length: str, padding: str) -> Recor
 
 
 def _least(cells: Sequence[Record], data: str) -> str:
-    """The length with the least mean loss, and those that do not clearly differ from it."""
+    """The length with the lowest mean loss, and those that are not clearly different from it."""
     losses = {name: find(cells, data, name, "zeros")["test"] for name in LENGTHS}
     best = min(losses, key=lambda name: losses[name]["mean"])
     near = [name for name in LENGTHS if name != best and not compare(losses[name], losses[best])]
@@ -295,7 +295,7 @@ _SIGNS = {-1: "is better than", 0: "does not clearly differ from", 1: "is worse 
 
 
 def swapped_shipped(data: str, settings: Settings) -> dict[str, Any]:
-    """The errors of a shipped model, trained on black padding, on both."""
+    """The errors on both paddings of a pretrained model, which was trained on black padding."""
     limit = settings.pick(quick=24, full=300)
     there = open_pretrained(f"bic.{data}", settings, limit=limit)
     predict = partial(predict_with, there.model)
@@ -311,7 +311,7 @@ def swapped_shipped(data: str, settings: Settings) -> dict[str, Any]:
 
 
 def drawing(settings: Settings) -> dict[str, Any]:
-    """A small picture of COIL-100, turned, on black and on the colour of its corner."""
+    """A small picture of COIL-100, rotated, on black and on the colour of its corner."""
     found = load("coil100", root=settings.data, size=DRAWN_SIZE, limit=100)  # one of each object
     return pictures_of(found.images[DRAWN : DRAWN + 1])
 

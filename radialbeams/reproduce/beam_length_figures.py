@@ -79,7 +79,7 @@ def _draw_picture(axes: Axes, drawn: dict[str, Any], padding: str) -> None:
 
 
 def _draw_swapped(axes: Axes, cells: Sequence[Record], shipped: Mapping[str, Any]) -> None:
-    """From the padding that was trained on to the one that was not."""
+    """The error with the padding of the training, joined to that with the other padding."""
     rows: list[tuple[str, str, float, float]] = []  # label, length, before, after
     for data, title in DATA.items():
         for one in (find(cells, data, "B", "zeros"), find(cells, data, "C", "zeros")):
@@ -104,7 +104,7 @@ def _draw_swapped(axes: Axes, cells: Sequence[Record], shipped: Mapping[str, Any
 
 
 def draw_leak(data: dict[str, Any]) -> Figure:
-    """What networks read off white noise: this one by length, and those of `leaks`."""
+    """How well networks read white noise: this one by length, and those of `leaks`."""
     cited = [
         (f"{leak['rendering']}, {leak['canary']}", leak["rho4"], leak["rho1"])
         for leak in data["measured_leaks"]

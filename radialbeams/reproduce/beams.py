@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MAIN = 32  # beams: the paper's
-# What the paper says, by the names under which ours stands beside it.
+# The names of the paper's numbers, which ours share.
 RANDOM = "error on COIL-100 with random continuous rotations"
 FALL = "errors decrease with the number of beams"
 FITS = "training loss lower on C_B than on SO(2)"
 TRANSFER = "trained on C_B, tested on SO(2)"
 DRAWS: tuple[Draw, ...] = ("image", "view")
 VALIDATIONS = 16
-LAST = 0.1  # of a run, whose losses are its training performance
+LAST = 0.1  # share of a run over which the final training loss is averaged
 
 # What is trained on and what it is tested on, as the three curves of the paper.
 CURVES: dict[str, tuple[Group, Group]] = {
@@ -45,7 +45,7 @@ CURVES: dict[str, tuple[Group, Group]] = {
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of training; its seeds differ in nothing else."""
+    """One kind of training; its runs differ only in the seed."""
 
     protocol: Protocol
     beams: int
@@ -171,7 +171,7 @@ def along(runs: Sequence[Record]) -> dict[str, Any]:
 
 
 def numbers(cells: Sequence[Record]) -> dict[str, Any]:
-    """The figures at 32 beams, paper-equivalent, by what was trained on and how it was drawn."""
+    """Paper-equivalent errors at 32 beams, by group and by how angles were drawn."""
     found = {}
     for one in cells:
         if one["beams"] == MAIN:
@@ -185,7 +185,7 @@ def numbers(cells: Sequence[Record]) -> dict[str, Any]:
 
 
 def _falling(cells: Sequence[Record]) -> str:
-    """From the fewest to the most beams, with fresh angles on SO(2)."""
+    """Whether errors decrease from the fewest to the most beams, with fresh angles on SO(2)."""
     over = sorted({one["beams"] for one in cells if one["protocol"] == "paper"})
     ends = [find(cells, "paper", beams, "so2", "view") for beams in (over[0], over[-1])]
     fewest, most = (one["degrees_so2"]["mean"] for one in ends)
@@ -195,7 +195,7 @@ def _falling(cells: Sequence[Record]) -> str:
 
 
 def _fitting(cells: Sequence[Record]) -> str:
-    """As the authors' code draws, over the numbers of beams, trained as the paper does."""
+    """How often C_|B| has the lower training loss, with angles drawn as in the authors' code."""
     over = sorted({one["beams"] for one in cells if one["protocol"] == "paper"})
     signs = [
         compare(

@@ -48,7 +48,7 @@ from radialbeams.training.weights import pick_device
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-FEW = 20  # cut-outs, below which nothing general follows
+FEW = 20  # cut-outs below which results do not generalise
 
 PAPER = {
     "SI-SCORE, circle loss of bic in training": 0.378,
@@ -77,7 +77,7 @@ TITLES = {
 
 
 def measure_grid(task: Task, settings: Settings, part: str) -> dict[str, Any]:
-    """Some images by each of the 18 angles, and all of them by uniform ones and upright."""
+    """Some images at each of the 18 angles, and all images at random angles and upright."""
     count = len(task.labels)
     some = torch.arange(count)[:: max(1, count // settings.pick(quick=8, full=300))]
     every = torch.arange(count)
@@ -120,7 +120,7 @@ def measure_grid(task: Task, settings: Settings, part: str) -> dict[str, Any]:
 
 
 def measure_objects(task: Task, angles: Tensor, settings: Settings, part: str) -> dict[str, Any]:
-    """Every held-out image at the angle that it has."""
+    """Every held-out image at its own angle."""
     count = len(task.labels)
 
     def show(done: int) -> None:
@@ -184,7 +184,7 @@ Measure = Callable[[Settings, Classifier, torch.device], dict[str, Any]]
 
 
 def _weights(settings: Settings) -> dict[str, str]:
-    """What the models are known by: the shipped ones, and those of the trainings."""
+    """The hashes of the weights: of the pretrained models and of the trainings."""
     shipped = {
         name: zoo.find(name).card["sha256"]["safetensors"]
         for name in ("ring", "ring.coil100", "bic.coil100")
@@ -220,7 +220,7 @@ def _measure_coil(
 
 
 def _ours(sets: dict[str, Any], losses: dict[str, Any]) -> dict[str, Any]:
-    """By the names of the paper's numbers, where it has any."""
+    """Our numbers, under the names of the paper's where it has any."""
     ours: dict[str, Any] = {}
     for objects in OBJECTS.values():
         if objects.training in losses:
@@ -275,7 +275,7 @@ def _regained(photos: dict[str, Any]) -> str:
 
 
 def _count(found: dict[str, Any]) -> int:
-    """Of the classes in both halves, which are as many as SI-SCORE's cut-outs."""
+    """The number of classes in both halves, which is that of SI-SCORE's cut-outs."""
     return len(found["training"]["groups"] | found["test"]["groups"])
 
 
@@ -317,7 +317,7 @@ FIRST_COLUMN = 0.24  # of the table's width
 
 
 def _table(sets: dict[str, Any], record: Record) -> Figure:
-    """Uniform angles: what each line gets, and what it costs as a share of the classifier."""
+    """Accuracy at random angles, and the cost as a share of the classifier's time."""
     from radialbeams.reproduce import figures
 
     columns = [name for name in NAMES if name in sets]

@@ -44,7 +44,7 @@ WAYS = {
     "downstream": Way("end to end, downstream loss", downstream=1.0, answers="mean"),
     "both": Way("end to end, both losses", angle=1.0, downstream=1.0),
 }
-# Other gradients of the answer, on the first data set only.
+# Other gradients of the estimate, on the first data set only.
 VARIANTS = {
     "both-through": Way("both, straight-through", angle=1.0, downstream=1.0, answers="through"),
     "downstream-through": Way("downstream, straight-through", downstream=1.0, answers="through"),
@@ -57,7 +57,7 @@ REACHED = "end to end reaches separate training, Fashion-MNIST"
 
 @dataclass(frozen=True)
 class Task:
-    """A data set, and how long and how large its networks are trained."""
+    """A data set, and the size and training length of its networks."""
 
     data: str
     title: str
@@ -70,7 +70,7 @@ class Task:
     batch: int
 
     def model(self) -> BICConfig:
-        """Of the localisation network: small parents give leak-free views of 12 px only."""
+        """The localisation network; small parents only allow leak-free views of 12 px."""
         small = self.parent_size < 64
         return BICConfig(
             view_size=12 if small else self.design.side,
@@ -120,7 +120,7 @@ def trainings(settings: Settings) -> list[Training]:
     seeds = settings.seeds_of(quick=1, full=3)
     runs = [(task, name, way) for task in (first, second) for name, way in WAYS.items()]
     runs += [] if settings.quick else [(first, name, way) for name, way in VARIANTS.items()]
-    # Once is enough: the views are the same in every training.
+    # Once is enough: all trainings have the same views.
     checked = None if settings.quick else (first, "apart", 0)
     return [
         Training(
@@ -151,7 +151,7 @@ def _joint(trained: Trained) -> tuple[JointFit, Joint]:
 
 
 def measure_with_canaries(trained: Trained, effort: Effort = FULL) -> dict[str, Any]:
-    """Whether the angle can be read off the making of the views: of noise, and with a control."""
+    """Also trains canaries on the views of noise, and one on bilinear views as a control."""
     recipe, turned = trained.recipe, TurnedImages(_joint(trained)[0].design.side)
     geometry = ViewGeometry(recipe.model.view_size, 3, recipe.parent_size).to(trained.device)
 
@@ -189,7 +189,7 @@ def conclude(found: Record) -> Conclusion:
 
 
 def accuracies(data: dict[str, Record]) -> dict[str, str]:
-    """Of every task in every way, on images at any angle."""
+    """The accuracy of every way on every task, on images at any angle."""
     return {
         f"accuracy at any angle, {task['title']}, {way['title']}": f"{way['turned']['mean']:.1%}"
         for task in data.values()
@@ -217,7 +217,7 @@ FIGURES = ("turned", "upright", "averaged", "mean", "median", "flips", "between_
 
 
 def _summary(runs: Sequence[Record]) -> Record:
-    """Over the seeds: of each figure the mean and every value, and the curves one by one."""
+    """Mean and values of each figure over the seeds, and all curves."""
     found: Record = {"parameters": runs[0]["parameters"], "n": runs[0]["measured"]["n"]}
     for name in (*FIGURES, "within_class"):
         values = [run["measured"][name] for run in runs if name in run["measured"]]

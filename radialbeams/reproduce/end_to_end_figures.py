@@ -38,7 +38,7 @@ def _look(name: str) -> dict[str, Any]:
 
 
 def _rows(ways: Record) -> list[tuple[str, str, str]]:
-    """Way, key of the accuracy, and what to call it, from top to bottom."""
+    """Way, key of the accuracy, and label, from top to bottom."""
     rows = []
     for name in WAYS:
         rows.append((name, "turned", ways[name]["title"]))
@@ -64,7 +64,7 @@ def _dots(data: Sequence[Record]) -> Figure:
 
 
 def _room(ways: Record) -> tuple[float, float]:
-    """For what is more often right than wrong; what is not is told by a number at the edge."""
+    """The range of accuracies above 50%; lower ones are shown as a number at the edge."""
     values = [
         100 * value
         for way in ways.values()
@@ -94,7 +94,7 @@ def _row(axes: Any, y: int, way: Record, key: str, look: dict[str, Any]) -> None
 
 
 def _lines(axes: Any, task: Record, names: Sequence[str], key: str, split: str) -> None:
-    """The mean over the seeds, and the range of them."""
+    """The mean over the seeds, and their range."""
     for name in names:
         curves = task["ways"][name]["along"]
         steps = [line["step"] for line in curves[0]]
@@ -111,7 +111,7 @@ def _lines(axes: Any, task: Record, names: Sequence[str], key: str, split: str) 
 
 
 def _shown(key: str, value: float) -> float:
-    """Angles as they are; of an accuracy the percents that are missing, which a log scale shows."""
+    """Angles unchanged; an accuracy as its distance from 100%, for a logarithmic scale."""
     return value if key == "mean" else max(100 * (1 - value), LEAST)
 
 
@@ -119,7 +119,7 @@ LEAST = 0.05  # percent: the lower end of that scale
 
 
 def _curves(data: Sequence[Record]) -> Figure:
-    """Accuracy on turned images over training; dotted: of training images."""
+    """Accuracy on rotated images over training; dotted: on training images."""
     figure = figures.new(figures.PAGE, 2.9)
     panels = figure.subplots(1, len(data))
     for axes, task in zip(panels, data, strict=True):
@@ -166,7 +166,7 @@ def _angles(data: Sequence[Record]) -> Figure:
 
 
 def _poses(task: Record) -> Figure:
-    """Where each class comes to lie: up is upright, a long arrow is always the same pose."""
+    """The pose that each class is rotated to: up is upright, a long arrow means always the same."""
     names = [name for name in ("apart", "downstream", "both") if name in task["ways"]]
     figure = figures.new(figures.PAGE, 3.2)
     panels = figure.subplots(1, len(names), subplot_kw={"projection": "polar"})

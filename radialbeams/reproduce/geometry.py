@@ -1,8 +1,8 @@
 """The lemmas on beams against exact counts, and the drawings of beams, kernel and overlap.
 
-Coverage, overlap and upper bound are counted pixel by pixel, for beams at equal angles, as the
-paper's text says, and for beams whose ends lie at equal steps along the border, as its proof draws
-them. The margin is counted by rotating.
+Coverage, overlap and upper bound are counted pixel by pixel, for beams at equal angles, as in the
+paper's text, and for beams whose ends lie in equal steps along the border, as in its proof. The
+margin is found by rotating.
 """
 
 from __future__ import annotations
@@ -56,7 +56,7 @@ def lemmas(beams: int, length: int, epsilon: int) -> dict[str, float]:
 
 
 def readers(beams: int, length: int, epsilon: int, spacing: Spacing) -> tuple[Any, Any]:
-    """How many beams read each pixel, (S, S); and for each beam how many read its pixels."""
+    """The number of beams that sample each pixel, (S, S), and for each beam those of its pixels."""
     size = 2 * (length + epsilon)
     pixels = bresenham_pixels(beams, length, epsilon, size, spacing).numpy()
     flat = (pixels[..., 1] * size + pixels[..., 0]).reshape(beams, -1)
@@ -66,7 +66,7 @@ def readers(beams: int, length: int, epsilon: int, spacing: Spacing) -> tuple[An
 
 
 def limits(length: int, epsilon: int, spacing: Spacing) -> dict[str, float]:
-    """The two things that the upper bound is said to be, counted in steps of 4 beams.
+    """Both meanings that the paper gives the upper bound, counted in steps of 4 beams.
 
     `full`: the fewest beams that read every pixel of the square. `redundant`: the fewest of which
     one has no pixel that it alone reads.
@@ -86,7 +86,7 @@ def limits(length: int, epsilon: int, spacing: Spacing) -> dict[str, float]:
 
 
 def margins(size: int) -> dict[str, int]:
-    """The paper's δ, and the least padding that really loses nothing, counted by rotating.
+    """The paper's δ, and the least padding that loses nothing, found by rotating.
 
     `centres`: the centre of every pixel stays on the canvas. `bilinear`: so does every pixel that
     interpolation gives a share of the image.
@@ -233,7 +233,7 @@ DRAWN_SIZE, DRAWN_BEAMS, DRAWN_TURN = 48, 16, 20.0
 
 
 def drawing() -> dict[str, Any]:
-    """A small picture, padded and turned, and which of its pixels the beams read."""
+    """A small picture, padded and rotated, and the pixels that the beams sample."""
     width = margin(DRAWN_SIZE)
     canvas, length = DRAWN_SIZE + 2 * width, DRAWN_SIZE // 2
     upright = torch.from_numpy(_picture()).permute(2, 0, 1)[None].float() / 255

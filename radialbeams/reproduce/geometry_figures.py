@@ -75,7 +75,7 @@ def draw_lemmas(data: dict[str, Any]) -> Figure:
 
 
 def _off(rows: list[dict[str, float]], formula: str) -> list[float]:
-    """Percent by which a formula misses the count."""
+    """The error of a formula against the count, in per cent."""
     return [100 * (row[f"cover_{formula}"] / row["cover_angle"] - 1) for row in rows]
 
 
@@ -84,7 +84,7 @@ WORDS = {"angle": "counted", "corrected": "corrected, 8/|B|", "printed": "printe
 
 
 def draw_bounds(axes: Axes, bounds: list[dict[str, Any]]) -> None:
-    """Counts in units of the bound: both meanings, both spacings."""
+    """Counts as multiples of the bound, for both meanings and both spacings."""
     kinds = (
         ("full", "angle", figures.BLUE, "o", "fill the square, equal angles"),
         ("full", "border", figures.SKY, "s", "fill the square, border steps"),

@@ -32,20 +32,20 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SIZE = 128
-DIMMEST, BRIGHTEST = 1 / 8, 4.0  # 1: lit from the front, the middle of the sphere turns white
+DIMMEST, BRIGHTEST = 1 / 8, 4.0  # 1: lit from the front, the centre of the sphere is just white
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 GROUNDS = ("black", "COIL-100's")
 BATCH = 128
 SHOWN = 48  # pixels of the spheres in the figure
 
-# --- what COIL-100 is lit like ---
+# --- the light in COIL-100 ---
 
 
 def lighting(images: ImageSet) -> dict[str, Any]:
-    """The ground's colour, and towards where the mean picture is brightest, degrees from up."""
+    """The background's colour, and the direction in which the mean picture is brightest."""
     mean = images.images.double().mean((0, 1)).numpy()  # (W, W)
     offsets = np.arange(len(mean)) - (len(mean) - 1) / 2
-    # Only the circle inside: corners would pull towards themselves.
+    # Only the inscribed circle: corners would bias the direction.
     mean = mean * (offsets**2 + offsets[:, None] ** 2 <= (len(mean) / 2) ** 2)
     right, down = (mean * offsets).sum(), (mean * offsets[:, None]).sum()
     corners = images.images[:, :, [0, 0, -1, -1], [0, -1, 0, -1]].double()  # (N, 3, 4)
@@ -60,10 +60,7 @@ def lighting(images: ImageSet) -> dict[str, Any]:
 
 @torch.inference_mode()
 def answers(network: Pretrained, images: Tensor, angles: Tensor) -> tuple[Tensor, Tensor | None]:
-    """What it says of each image as it is, after the turns (T, N) are taken off: (T, N) radians.
-
-    0 is right. Beside it the confidence, where the network has one.
-    """
+    """Signed errors (T, N) in radians at the rotations (T, N), and confidences if there are any."""
     found, sure = torch.empty(angles.shape), torch.full(angles.shape, torch.nan)
     for start in range(0, len(images), BATCH):
         part = slice(start, start + BATCH)
@@ -78,7 +75,7 @@ def answers(network: Pretrained, images: Tensor, angles: Tensor) -> tuple[Tensor
 
 
 def cell(signed: Tensor, sure: Tensor | None) -> dict[str, Any]:
-    """One light position: errors in degrees, and where the answers to the upright sphere point."""
+    """One light position: errors in degrees, and the mean estimate for the upright sphere."""
     degrees = torch.rad2deg(signed.abs().double()).flatten()
     mean = torch.polar(torch.ones_like(signed.double()), signed.double()).mean()
     found = {
@@ -103,11 +100,11 @@ def _short(value: Any) -> Any:
 
 
 def follows(signed: Sequence[Tensor]) -> dict[str, float]:
-    """Do the answers turn with the light, or stay with the picture? Two lengths from 0 to 1.
+    """Whether estimates follow the light or the picture: two scores from 0 to 1.
 
-    `light`: 1 if all answers stand at one angle to the light. `picture`: 1 if all stand at one
-    angle to the picture. The eight directions are spread evenly, so a network that only knows the
-    one has 0 of the other. `up`: where the light has to be for the answer to be 0, degrees.
+    `light`: 1 if all estimates have the same angle to the light. `picture`: 1 if all have the same
+    angle to the picture. The eight directions are equally spaced, so a network that follows only
+    one scores 0 on the other. `up`: the light direction for which the estimate is 0, degrees.
     """
     turned = [
         (found.double(), math.radians(position.degrees))
@@ -129,7 +126,7 @@ def follows(signed: Sequence[Tensor]) -> dict[str, float]:
 def measure(
     network: Pretrained, linear: Linear, scales: NDArray[np.float64], ground: Any, turns: int
 ) -> dict[str, Any]:
-    """One network on one ground: a cell for each position, and what the answers follow."""
+    """One network on one background: a cell for each position, and what the estimates follow."""
     images = np.concatenate([photographed(one, scales, ground) for one in linear])
     angles = torch.stack([draw_angles("evaluation", t, 0, len(images)) for t in range(turns)])
     signed, sure = answers(network, torch.from_numpy(images), angles)
@@ -274,7 +271,7 @@ def _colours() -> dict[str, str]:
 
 
 def draw_positions(data: Record) -> Figure:
-    """The spheres, and below each the errors of both networks on both grounds."""
+    """The spheres, and below each the errors of both networks on both backgrounds."""
     from radialbeams.reproduce import figures
 
     figure = figures.new(figures.PAGE, 4.6)
@@ -314,7 +311,7 @@ def _draw_spheres(axes: Axes, positions: Sequence[Record]) -> None:
 
 
 def _draw_boxes(axes: Axes, row: Record, shift: float) -> None:
-    """From 5 to 95 %, the middle half thick, a white line at the median, a dot at the mean."""
+    """From 5 to 95%, the middle half thick, a white line at the median, a dot at the mean."""
     colour = _colours()[row["model"]]
     for place, one in enumerate(row["cells"]):
         low, quarter, median, three, high = one["quantiles"]
@@ -326,7 +323,7 @@ def _draw_boxes(axes: Axes, row: Record, shift: float) -> None:
 
 
 def draw_answers(data: Record) -> Figure:
-    """What the upright sphere is taken for, over the direction of the light."""
+    """The mean estimate for the upright sphere, over the direction of the light."""
     from radialbeams.reproduce import figures
 
     figure = figures.new(figures.PAGE, 2.9)
@@ -354,7 +351,7 @@ def draw_answers(data: Record) -> Figure:
 
 
 def _draw_answer(axes: Axes, light: float, one: Record, colour: str) -> None:
-    """The area of a dot is how much the answers agree; at ±180° it is drawn on both sides."""
+    """The area of a dot shows how much the estimates agree; at ±180° it is drawn on both sides."""
     for x in (light, light - 360, light + 360):
         for y in (one["answer"], one["answer"] - 360, one["answer"] + 360):
             if abs(x) < 200 and abs(y) < 200:

@@ -22,7 +22,7 @@ FLIPS = (0.0, 0.001, 0.01, 0.05, 0.1)
 
 
 def terms(angles: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-    """The two squares that the loss is the sum of, on the grid angles × values."""
+    """The two squares whose sum is the loss, on the grid angles × values."""
     unit = to_unit(angles)[:, None]  # (A, 1, 2)
     squares = (unit - values[None, :, None]).square()  # (A, V, 2)
     return squares[..., 1], squares[..., 0]  # imaginary, real
@@ -35,7 +35,7 @@ def extremes(count: int) -> dict[str, float]:
     side = torch.linspace(-1, 1, 2 * (count // 8) + 1, dtype=torch.float64)
     square = torch.stack(torch.meshgrid(side, side, indexing="ij"), dim=-1).reshape(-1, 2)
     anywhere = circle_loss(angles[:, None], square[None])
-    # Where the paper looks for the maximum: re and im of the truth exchanged.
+    # Where the paper looks for the maximum: re and im of the true angle exchanged.
     swapped = circle_loss(angles, to_unit(angles).flip(-1))
     return {
         "unit": unit.max().item(),
@@ -98,14 +98,14 @@ def lipschitz_curves(count: int) -> dict[str, list[float]]:
 
 
 def conversion(count: int) -> dict[str, list[float]]:
-    """The loss of one error, and the two figures of a share of flips among perfect answers."""
+    """The loss of an error, from 0° to 180°."""
     errors = torch.linspace(0, math.pi, count, dtype=torch.float64)
     loss = circle_loss(errors, to_unit(torch.zeros_like(errors)))
     return {"degrees": _round(torch.rad2deg(errors)), "loss": _round(loss)}
 
 
 def with_flips(share: float) -> dict[str, float]:
-    """What both figures say of `share` answers upside down among perfect ones."""
+    """Both measures if a `share` of the answers is upside down and the rest is perfect."""
     errors = torch.zeros(10_000, dtype=torch.float64)
     errors[: round(share * len(errors))] = math.pi
     return {

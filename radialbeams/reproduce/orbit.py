@@ -69,23 +69,26 @@ KINDS = ("trained", "untrained", "pixels", "shuffled")
 
 @dataclass(frozen=True)
 class Orbit:
-    """Points (n, L), and of each the turn it comes from and the direction of its content."""
+    """Points (n, L), the rotation that each comes from, and the direction of its content."""
 
     points: NDArray[np.float32]
     turns: NDArray[np.int64]
     directions: NDArray[np.int64]  # in steps of 360°/|B| counter-clockwise from beam 0
 
     def shuffled(self, seed: int) -> Orbit:
-        """Every coordinate has the values that it had, but at other points."""
+        """The same values of every coordinate, permuted among the points."""
         rng = np.random.default_rng(seed)
         return Orbit(rng.permuted(self.points, axis=0), self.turns, self.directions)
 
 
 @torch.inference_mode()
 def orbit(model: Network, image: Tensor, every: int = 1, *, pixels: bool = False) -> Orbit:
-    """Bytes (3, W, W) under every `every`-th turn of C_|B|; `pixels`: beams not embedded."""
+    """Bytes (3, W, W) under every `every`-th rotation of C_|B|; `pixels`: raw beams."""
     if not isinstance(model, BIC):
-        raise ValueError("Only the paper's network embeds each beam by itself; the ring does not.")
+        raise ValueError(
+            "Expected the paper's network, which embeds each beam separately; got "
+            f"{type(model).__name__}."
+        )
     beams = model.config.num_beams
     device = next(model.parameters()).device
     turns = torch.arange(0, beams, every)
@@ -107,14 +110,14 @@ def orbit(model: Network, image: Tensor, every: int = 1, *, pixels: bool = False
 
 
 def drawn(found: Orbit, seed: int) -> NDArray[np.float32]:
-    """One point (|B|, L) for each direction in its order, from turns drawn at random."""
+    """One point for each direction in order, (|B|, L), from random rotations."""
     order = np.random.default_rng(seed).permutation(len(found.points))
     _, first = np.unique(found.directions[order], return_index=True)
     return found.points[order[first]]
 
 
 def order(points: NDArray[np.float32]) -> float:
-    """How often a point's nearest is one of the two next to it on the circle of directions."""
+    """How often the nearest neighbour of a point is one of its two neighbours on the circle."""
     apart = pairwise(points)
     np.fill_diagonal(apart, np.inf)
     steps = np.abs(apart.argmin(1) - np.arange(len(points)))
@@ -143,7 +146,7 @@ MEASURES = {"circle": one_circle, "order": order, "coordinate": coordinate}
 
 
 def measures(found: Orbit, draws: int) -> dict[str, float]:
-    """All of them, as means over draws of the turns."""
+    """All measures, averaged over draws of the rotations."""
     values = [
         {name: measure(points) for name, measure in MEASURES.items()}
         for points in (drawn(found, seed) for seed in range(draws))
@@ -155,7 +158,7 @@ def measures(found: Orbit, draws: int) -> dict[str, float]:
 
 
 def layout(found: Orbit) -> list[list[int]]:
-    """t-SNE of all points, as whole numbers from 0 to 1,000: x and y."""
+    """t-SNE of all points: x and y as integers from 0 to 1,000."""
     from sklearn.manifold import TSNE as Embedding
 
     places = Embedding(n_components=2, random_state=0, n_jobs=1, **TSNE).fit_transform(found.points)
@@ -194,9 +197,9 @@ def trainings(settings: Settings) -> list[Training]:
 
 
 def run(settings: Settings, records: Records) -> Finding:
-    if find_spec("sklearn") is None:  # now, not after the orbits
+    if find_spec("sklearn") is None:  # fail now, not after the orbits
         raise ValueError(
-            "The layouts are made by scikit-learn's t-SNE, which is not installed. Install it in "
+            "The layouts need scikit-learn (t-SNE), which is not installed. Install it in "
             'your clone with: pip install -c constraints.txt -e ".[experiments]"'
         )
     planned = trainings(settings)
@@ -239,7 +242,7 @@ def _of(record: Record, data: str) -> bool:
 
 
 def _untrained(training: Training, device: torch.device) -> Network:
-    """As it was before its first step."""
+    """The network before its first step."""
     torch.manual_seed(training.recipe.seed)
     return build(training.recipe.model).to(device).eval()
 
@@ -270,7 +273,7 @@ def measure(
 
 
 def table(rows: Sequence[Record]) -> list[dict[str, Any]]:
-    """Over images: each is one value, the mean of its seeds."""
+    """Statistics over images; the value of an image is the mean over its seeds."""
     found = []
     for data in DATA:
         for kind in KINDS:

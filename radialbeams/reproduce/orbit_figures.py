@@ -48,7 +48,7 @@ def _draw_layout(axes: Axes, one: Record, beams: int) -> None:
 
 
 def _draw_picture(axes: Axes, picture: str, beams: int) -> None:
-    """The upright picture in the corner, and around it the colour of each direction."""
+    """The upright picture in the corner, surrounded by the colour of each direction."""
     inset = axes.inset_axes((0.75, 0.73, 0.25, 0.27))
     inset.imshow(decode(picture), extent=(-1, 1, -1, 1), interpolation="lanczos")
     # Beam 0 points to the upper left, the others follow counter-clockwise.
@@ -69,7 +69,7 @@ PANELS = {
 
 
 def draw_table(cells: Sequence[Record]) -> Figure:
-    """Every image a dot, for each kind of points; dotted: an exact circle, or chance."""
+    """A dot for every image and kind of points; dotted: an exact circle, or chance."""
     figure = figures.new(figures.PAGE, 2.3)
     panels = figure.subplots(1, 3, sharey=True)
     colours = dict(zip(DATA, (figures.BLUE, figures.ORANGE), strict=True))

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 BEAMS = 32
-# What the paper says, by the names under which ours stands beside it.
+# The names of the paper's numbers, which ours share.
 BEST = "best of off, dynamic and full"
 WHY = "why the prior hurts"
 
@@ -55,7 +55,7 @@ class SquaredPrior(ToeplitzPrior):
 
 
 class PrintedPrior(ToeplitzPrior):
-    """With the sign of the loss as printed: `prior_loss` negates what it is given."""
+    """With the sign of the loss as printed: `prior_loss` negates its input."""
 
     def forward(self, upright: Tensor, turned: Tensor) -> Tensor:
         return -super().forward(upright, turned)
@@ -78,7 +78,7 @@ class PrintedFit(Fit):
 
 
 class BorderFit(Fit):
-    """Beams whose ends lie at equal steps along the border: no turn but a quarter is a roll."""
+    """Beams with ends in equal steps along the border: only a quarter turn is a roll."""
 
     def build(self) -> Network:
         model = super().build()
@@ -109,7 +109,7 @@ VARIANTS = {
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of training; its seeds differ in nothing else."""
+    """One kind of training; its runs differ only in the seed."""
 
     variant: str
     protocol: Protocol
@@ -121,7 +121,7 @@ class Kind:
 
 
 def kinds() -> list[Kind]:
-    """The two that are compared in every mode and on both kinds of views; the others where full."""
+    """`exact` and `authors` in every mode, `exact` on leak-free views too; others with `full`."""
     found = [
         Kind(variant, "paper", mode) for variant in ("exact", "authors") for mode in PRIOR_MODES
     ]
@@ -172,10 +172,13 @@ def measure(trained: Trained) -> dict[str, Any]:
 
 @torch.inference_mode()
 def shift_found(trained: Trained, batch: int = 128) -> float:
-    """How often the brightest diagonal of the similarities is the true shift: 1/|B| by chance."""
+    """How often the strongest diagonal of the similarities is the true shift; chance is 1/|B|."""
     model, views, beams = trained.model, trained.fit.views, trained.recipe.model.num_bins
     if not isinstance(model, BIC):
-        raise TypeError("The prior compares embeddings of the paper's network.")
+        raise TypeError(
+            f"Expected the paper's network, whose embeddings the prior compares; got "
+            f"{type(model).__name__}."
+        )
     squared = issubclass(trained.fit.step_type, SquaredStep)
     prior = (SquaredPrior if squared else ToeplitzPrior)(beams).to(trained.device)
     images = trained.held_out.images
@@ -253,7 +256,7 @@ LEARNT = 0.9  # share of shifts identified from which on the prior has reached i
 
 
 def verdict(cells: Sequence[Record]) -> dict[str, Any]:
-    """Does the prior hurt, where it is exact and where it is as in the authors' code?"""
+    """Whether the prior hurts, in its exact form and as in the authors' code."""
     harm: dict[str, str] = {}
     signs: dict[tuple[str, str], list[int]] = {}
     for one in cells:
@@ -275,7 +278,7 @@ def verdict(cells: Sequence[Record]) -> dict[str, Any]:
 
 
 def _best(cells: Sequence[Record]) -> str:
-    """By the mean error of the exact prior; another than none only counts if it is clear."""
+    """The mode of the exact prior with the lowest mean error, and if it clearly beats `off`."""
     modes = {mode: _find(cells, "exact", "paper", mode) for mode in PRIOR_MODES}
     best = min(modes, key=lambda mode: modes[mode]["test_cyclic"]["mean"])
     clear = compare(modes[best]["test_cyclic"], modes["off"]["test_cyclic"])

@@ -43,7 +43,7 @@ def draw_curves(curves: dict[str, Any]) -> Figure:
 
 
 def draw_variants(cells: Sequence[Record]) -> Figure:
-    """Every seed a dot: the errors, and how often the brightest diagonal is the right one."""
+    """A dot for every seed: the errors, and how often the strongest diagonal is the true shift."""
     figure = figures.new(figures.PAGE, 3.1)
     left, right = figure.subplots(1, 2)
     rows = sorted(

@@ -55,7 +55,7 @@ def masks(steps: int) -> list[Mask]:
 
 
 def masked(beams: Tensor, mask: Mask, fill: Tensor | float) -> Tensor:
-    """(N, |B|, C, 2ε + 1, D) with a part of every beam replaced; `fill` is a number or like D."""
+    """(N, |B|, C, 2ε + 1, D) with a part of every beam replaced by `fill`, a number or (…, D)."""
     length = beams.shape[-1]
     sample = torch.arange(length, device=beams.device)
     hidden = (sample >= round(mask.start * length)) & (sample < round(mask.end * length))
@@ -63,7 +63,7 @@ def masked(beams: Tensor, mask: Mask, fill: Tensor | float) -> Tensor:
 
 
 def answers(model: Network, beams: Tensor) -> Tensor:
-    """(N, |B|, C, 2ε + 1, D) → (N,) radians: the model behind its own sampling."""
+    """(N, |B|, C, 2ε + 1, D) → (N,) radians: the model without its sampling."""
     if isinstance(model, BIC):
         return from_unit(model.decoder(model.context(model.encoder(beams))))
     if isinstance(model, Convolutional):
@@ -80,9 +80,9 @@ def beams_of(model: Network, views: Tensor) -> Tensor:
 
 @torch.inference_mode()
 def mean_beam(there: HeldOut, batch: int = 64) -> Tensor:
-    """(C, 1, D): the mean over images, turns, beams and their width, at each radius.
+    """(C, 1, D): the mean over images, rotations, beams and their width, at each radius.
 
-    It is the same for every beam, so it says nothing about the angle.
+    It is the same for every beam, so it contains no angle.
     """
     total, count = torch.zeros(()), 0
     for beams, _ in batches(there, batch):
@@ -136,7 +136,7 @@ def figures(errors: Tensor) -> dict[str, float]:
 
 
 def unread(model: Network) -> int:
-    """How many samples at the tip never reach the output: strides that do not divide evenly."""
+    """The number of samples at the tip that no stride of the encoder reaches."""
     if not isinstance(model, BIC):
         return 0  # the ring pads along the radius, and drops nothing
     length = model.config.beam_length
@@ -197,7 +197,7 @@ def _half(one: Mapping[str, Any], part: str, fill: str = "mean") -> Record:
 
 
 def _enough(one: Mapping[str, Any], hidden: str) -> str:
-    """The least part of the beam with which the mean error stays below STILL_GOOD, fill mean."""
+    """The smallest part of the beam with a mean error of at most STILL_GOOD, filled by the mean."""
     left = [
         1 - (c["end"] - c["start"]) for c in _cells(one, hidden, "mean") if c["mean"] <= STILL_GOOD
     ]
@@ -205,7 +205,7 @@ def _enough(one: Mapping[str, Any], hidden: str) -> str:
 
 
 def matters(one: Mapping[str, Any]) -> str:
-    """The half without which the mean error is larger, whatever it is filled with."""
+    """The half whose loss increases the mean error more, with either fill."""
     found = {
         "outer"
         if _half(one, "outer", fill)["mean"] > _half(one, "inner", fill)["mean"]
@@ -240,7 +240,7 @@ def draw(record: Record) -> dict[str, Figure]:
 
 
 def draw_parts(models: Mapping[str, Any]) -> Figure:
-    """One panel a model: inner and outer part masked, in both fills, over the share hidden."""
+    """One panel per model: inner and outer part masked, with both fills, over the hidden share."""
     from radialbeams.reproduce import figures as look
 
     figure = look.new(look.PAGE, 4.6)
@@ -278,7 +278,7 @@ def draw_parts(models: Mapping[str, Any]) -> Figure:
 
 
 def draw_bands(models: Mapping[str, Any]) -> Figure:
-    """Which eighth is missed most."""
+    """The error without each eighth of the beam."""
     from radialbeams.reproduce import figures as look
 
     figure = look.new(look.PAGE, 2.4)

@@ -41,7 +41,7 @@ PADDED = {"zeros": "zero padding", "corner": "adaptive padding"}
 
 
 def trainings(settings: Settings) -> list[Training]:
-    """The paper's network on both paddings. Small enough for a CPU: the maps are what counts."""
+    """The paper's network on both paddings, small enough for a CPU."""
     size = 64
     return [
         Training(
@@ -67,7 +67,7 @@ def trainings(settings: Settings) -> list[Training]:
 
 
 def lookers(settings: Settings, count: int) -> list[Looker]:
-    """Both shipped networks, and the two that differ in nothing but the padding."""
+    """Both pretrained networks, and two that differ only in the padding."""
 
     def pictures(size: int) -> ImageSet:
         return load("coil100", root=settings.data, split="test", size=size, limit=count)
@@ -108,7 +108,7 @@ def conclude(data: Record) -> Conclusion:
 
 
 def measure(looker: Looker, draws: int) -> dict[str, Any]:
-    """All figures of one network: how well it answers, and its maps."""
+    """All measurements of one network: its errors and its maps."""
     count = len(looker.images)
     anywhere = [draw_angles("evaluation", seed, 0, count) for seed in range(draws)]
     quarters = [torch.full((count,), degrees).deg2rad() for degrees in QUARTERS]
@@ -125,7 +125,7 @@ def measure(looker: Looker, draws: int) -> dict[str, Any]:
 
 
 def shown(looker: Looker, which: int) -> list[dict[str, str]]:
-    """One picture and its map in four turns, small, as text."""
+    """One picture and its map at four rotations, small, as text."""
     one = looker.images.select([which] * len(SHOWN_TURNS))
     angles = torch.tensor(SHOWN_TURNS).deg2rad()
     here = Looker(looker.name, looker.model, looker.views, one)

@@ -32,7 +32,7 @@ BAND = 2  # pixels to both sides of the border between image and padding
 
 
 def direction(model: Network, views: Tensor) -> Tensor:
-    """(N, 2): what is answered, as a vector; the ring's is the mean of its posterior."""
+    """The estimate as a vector, (N, 2); for the ring, the mean of its posterior."""
     if not isinstance(model, RingBIC):
         unit: Tensor = model(views)
         return unit
@@ -41,7 +41,7 @@ def direction(model: Network, views: Tensor) -> Tensor:
 
 
 def saliency(model: Network, views: Tensor) -> Tensor:
-    """(N, C, S, S) → (N, 1, S, S): how much the answered angle changes with each pixel."""
+    """(N, C, S, S) → (N, 1, S, S): how much the estimated angle changes with each pixel."""
     views = views.detach().requires_grad_(True)
     # cuDNN has no gradient of an LSTM that is not in training.
     with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):
@@ -52,7 +52,7 @@ def saliency(model: Network, views: Tensor) -> Tensor:
 
 
 def blurred(maps: Tensor) -> Tensor:
-    """By a Gaussian of 1/60 of the width, both axes."""
+    """Blurred by a Gaussian of 1/60 of the width along both axes."""
     sigma = maps.shape[-1] / BLUR
     reach = int(3 * sigma + 1)
     offsets = torch.arange(-reach, reach + 1, device=maps.device)
@@ -63,14 +63,14 @@ def blurred(maps: Tensor) -> Tensor:
 
 
 def correlation(first: Tensor, second: Tensor, inside: Tensor) -> Tensor:
-    """Pearson's, image by image, over the pixels (S, S) that are inside: (N,)."""
+    """Pearson correlation of each image, (N,), over the pixels inside the mask (S, S)."""
     one, other = (maps[:, 0][:, inside > 0].double() for maps in (first, second))
     one, other = one - one.mean(1, keepdim=True), other - other.mean(1, keepdim=True)
     scale = (one.square().sum(1) * other.square().sum(1)).sqrt()
     return (one * other).sum(1) / scale.clamp(min=1e-30)
 
 
-# --- a network, and what it is shown ---
+# --- a network and its images ---
 
 
 @dataclass(frozen=True)
@@ -82,7 +82,7 @@ class Looker:
 
     @property
     def padding(self) -> Padding | None:
-        """What lies around the image; None where a view never shows it."""
+        """The padding around the image; None if a view never shows it."""
         return self.views.padding if isinstance(self.views, PaperViews) else None
 
     def maps(self, angles: Tensor, batch: int = 25) -> Tensor:
@@ -104,7 +104,7 @@ class Looker:
         return angular_error(found, angles)
 
     def read(self) -> Tensor:
-        """(S, S) of 1 where a beam reads."""
+        """A mask (S, S) of the pixels that beams sample."""
         config = self.model.config
         size = config.view_size
         if isinstance(self.model, RingBIC):
@@ -114,7 +114,7 @@ class Looker:
         return read.reshape(size, size)
 
     def inside(self) -> Tensor:
-        """(S, S) of 1 in the circle that beams of every direction reach."""
+        """A mask (S, S) of the circle that beams of every direction reach."""
         config = self.model.config
         if isinstance(self.model, RingBIC):
             return disc(config.view_size)
@@ -123,7 +123,7 @@ class Looker:
 
 
 def equivariance(looker: Looker, turns: Sequence[Tensor], upright: Tensor) -> dict[str, Any]:
-    """Maps of turned images against those of upright ones; `turns` are radians (N,) each."""
+    """Correlations of maps of rotated and upright images; `turns` are radians (N,) each."""
     inside = looker.inside()
     other = len(upright) // 2  # in natural order: another object
     found: dict[str, list[Tensor]] = {"back": [], "other": [], "unturned": []}
@@ -133,7 +133,7 @@ def equivariance(looker: Looker, turns: Sequence[Tensor], upright: Tensor) -> di
         found["back"].append(correlation(back, upright, inside))
         found["other"].append(correlation(back.roll(other, 0), upright, inside))
         found["unturned"].append(correlation(blurred(turned), upright, inside))
-    # Turns of one image go together: the spread is that over images.
+    # Rotations of one image are averaged first: the spread is over images.
     means = {name: torch.stack(parts).mean(0) for name, parts in found.items()}
     return {name: _of_images(values) for name, values in means.items()}
 
@@ -143,17 +143,17 @@ def _of_images(values: Tensor) -> dict[str, float]:
     return {name: float(f"{found[name]:.4g}") for name in ("mean", "std")}
 
 
-# --- where the map lies ---
+# --- location of the map ---
 
 
 def object_masks(images: Tensor) -> Tensor:
-    """Bytes (N, 3, W, W) → the same of 255 on the object and 0 on the ground."""
+    """Bytes (N, 3, W, W) → 255 on the object and 0 on the background."""
     away = (images.int() - images[..., :1, :1].int()).abs().amax(1, keepdim=True)
     return ((away > OBJECT) * 255).byte().expand_as(images)
 
 
 def border(size: int, angles: Tensor) -> Tensor:
-    """(N, 1, S, S) of 1 near the border between image and padding, for images of this size."""
+    """A mask (N, 1, S, S) of the border between image and padding, for images of this size."""
     white = torch.full((len(angles), 1, size, size), 255, dtype=torch.uint8)
     image = (PaperViews("zeros").render(white, angles) > 0.5).float()
     width = 2 * BAND + 1
@@ -163,7 +163,7 @@ def border(size: int, angles: Tensor) -> Tensor:
 
 
 def contrast(looker: Looker) -> float | None:
-    """By how many levels of 255 the image's edge differs from what is padded, the median."""
+    """The median difference between the image's edge and the padding, grey levels of 255."""
     if looker.padding is None:
         return None
     images = looker.images.images.int()
@@ -174,9 +174,9 @@ def contrast(looker: Looker) -> float | None:
 
 
 def densities(looker: Looker, angles: Tensor) -> dict[str, float]:
-    """How salient a pixel is on the object, at the border and elsewhere; 1: as the mean of all.
+    """Saliency of a pixel on the object, at the border and elsewhere, relative to the mean.
 
-    Only pixels that beams read count. Where nothing is padded there is no border.
+    Only pixels that beams read count. Without padding there is no border.
     """
     maps, read = looker.maps(angles), looker.read()
     masks = object_masks(looker.images.images)

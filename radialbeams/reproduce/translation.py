@@ -35,31 +35,31 @@ WIDTH = 128  # of COIL-100's images: a shift of one pixel is 1/128 of the pictur
 FARTHEST = 8
 SHIFTS = [shift for shift in range(-FARTHEST, FARTHEST + 1) if shift]
 DIRECTIONS = ("horizontal", "vertical")
-BOUNDARY = 5.0  # degrees off from the answer without a shift
+BOUNDARY = 5.0  # degrees of change from the estimate without a shift
 EPSILONS = (1, 2, 3)
 SHIPPED = ("bic.coil100", "ring.coil100", "ring")
 
-# Of the changes, on a logarithmic scale: what is below the first edge is in the first bin.
+# Bins of the changes on a logarithmic scale; the first contains all smaller values.
 EDGES = np.logspace(-2, math.log10(180), 41)
 
 # --- shifting ---
 
 
 def shifted(views: Views, prepared: Tensor, turns: Tensor, direction: str, share: float) -> Tensor:
-    """Views of turned images that are moved right or down by a share of the image's width."""
+    """Views of rotated images, shifted right or down by a share of the image's width."""
     across, down = (share, 0.0) if direction == "horizontal" else (0.0, share)
     size = prepared.shape[-1]
     if isinstance(views, PaperViews):
         pixels = (round(down * size), round(across * size))
         return moved(views.turn(prepared, turns), *pixels)
-    # The view at x shows what lay at x − shift, turned back; in shares of the half-width.
+    # The view at x shows the content at x − shift, rotated back; in shares of the half-width.
     cos, sin = torch.cos(turns), torch.sin(turns)
     back = torch.stack((across * cos - down * sin, across * sin + down * cos), dim=-1)
     return views.turn(prepared, turns, None, (-2 * back).to(prepared.device))
 
 
 def moved(images: Tensor, down: int, right: int) -> Tensor:
-    """(N, C, S, S) by whole pixels; black comes in."""
+    """Shifts (N, C, S, S) by whole pixels, filled with black."""
     found = torch.roll(images, (down, right), dims=(-2, -1))
     for pixels, axis in ((down, -2), (right, -1)):
         if pixels:
@@ -77,7 +77,7 @@ def sweep(
     batch: int = 128,
     show: Any = None,
 ) -> dict[str, Any]:
-    """How far the answers move with each shift, and how wrong they are; every image once."""
+    """The changes of the estimates with each shift, and their errors; every image once."""
     turns = draw_angles("evaluation", 0, 0, len(images))
     settings = [(direction, shift) for direction in DIRECTIONS for shift in SHIFTS]
     still = torch.empty(len(images))
@@ -102,7 +102,7 @@ def sweep(
 
 
 def cell(changes: np.ndarray, errors: np.ndarray) -> dict[str, Any]:
-    """One violin: means, the share within the boundary, and the counts that its shape is of."""
+    """One violin: means, the share within the boundary, and the histogram of its shape."""
     counts, _ = np.histogram(np.clip(changes, EDGES[0], EDGES[-1]), EDGES)
     return {
         "mean": _short(float(changes.mean())),
@@ -121,7 +121,7 @@ def _short(value: float) -> float:
 
 
 def recipe(epsilon: int, seed: int, settings: Settings) -> Recipe:
-    """The paper's: D = W/2, Adam at a constant rate; only the thickness differs."""
+    """The paper's recipe: D = W/2, Adam at a constant rate; only the thickness differs."""
     return Recipe(
         "coil100",
         paper.network("paper", WIDTH, settings, epsilon=epsilon),
@@ -188,7 +188,7 @@ def conclude(data: Record) -> Conclusion:
 
 
 def together(runs: Sequence[Record]) -> dict[str, Any]:
-    """All seeds of a model in one: means of their means, sums of their counts."""
+    """All seeds of a model combined: means of the means, sums of the counts."""
     cells = []
     for same in zip(*(run["cells"] for run in runs), strict=True):
         joined = {key: same[0][key] for key in ("direction", "shift")}
@@ -212,9 +212,9 @@ def together(runs: Sequence[Record]) -> dict[str, Any]:
 
 
 def crossing(cells: Sequence[Record], direction: str, key: str = "mean") -> float:
-    """The shift at which the mean change first passes the boundary, to the worse of both sides.
+    """The shift at which the mean change first exceeds the boundary, in the worse direction.
 
-    Linear between whole pixels; the farthest shift where it never does.
+    Interpolated linearly between whole pixels; the largest shift if it never does.
     """
     least = float(FARTHEST)
     for sign in (-1, 1):
@@ -330,7 +330,7 @@ def _violins(
     place: int,
     count: int,
 ) -> None:
-    """One for each shift, side by side with those of the other models; a bar at the mean."""
+    """A violin for each shift, beside those of the other models; a bar at the mean."""
     edges = np.asarray(data["edges"])
     middles = np.sqrt(edges[1:] * edges[:-1])
     room = 0.86 / count

@@ -216,9 +216,9 @@ def test_a_result_of_another_recipe_is_refused(two: list[Training], tmp_path: Pa
     asked = settings(tmp_path)
     complete(NAME, two[:1], asked)
     other = replace(two[0], recipe=replace(two[0].recipe, steps=7))
-    with pytest.raises(ValueError, match="holds the result of another recipe"):
+    with pytest.raises(ValueError, match="got that of another one"):
         read(other, asked.runs(NAME))
-    with pytest.raises(ValueError, match="holds the result of another recipe"):
+    with pytest.raises(ValueError, match="got that of another one"):
         read(replace(two[0], images=20), asked.runs(NAME))
 
 
