@@ -16,9 +16,13 @@ LIGHT_TESTS = $(addprefix tests/test_,$(addsuffix .py,\
 demo: $(VENV)/.light
 	$(VENV)/bin/radialbeams demo
 
-# Tests that measure time run alone, after the others.
-test: lint
-	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist worksteal -m "not serial"
+# mypy uses one core, so it runs beside the tests. Tests that measure time run alone, at the end.
+test: $(VENV)/.dev
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy & types=$$!; \
+	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist worksteal -m "not serial"; tests=$$?; \
+	wait $$types && exit $$tests
 	$(VENV)/bin/python -m pytest -m serial
 
 # For work in progress: the tests that take seconds.
@@ -42,15 +46,17 @@ docs: $(VENV)/.docs
 build: $(VENV)/.build
 	$(VENV)/bin/python -m build
 
-# The light install (no torch) and the one for work on the project share a folder: the second adds to the first.
+# The light install has no torch. The development install contains it and goes to the same folder,
+# in one step. It leaves byte-compiling to the first import: few of torch's files are ever imported.
 $(VENV)/.light: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) -e .
 	touch $@
 
-$(VENV)/.dev: $(VENV)/.light
-	$(PIP) -e ".[dev]"
-	touch $@
+$(VENV)/.dev: pyproject.toml constraints.txt
+	$(PYTHON) -m venv $(VENV)
+	$(PIP) --no-compile -e ".[dev]"
+	touch $(VENV)/.light $@
 
 $(VENV)/.docs: $(VENV)/.light
 	$(PIP) -e ".[docs]"

@@ -1,15 +1,15 @@
-"""How much faster one gather reads the beams of a batch than a Python loop per image.
+"""How much faster one gather samples the beams of a batch than a Python loop per image.
 
-A batch of RGB images, |B| = 32 beams of D = 64 pixels, ε = 1. Everybody reads the same pixels and
-gives the same (N, |B|, C, 2ε + 1, D); that is checked first. The loops go through the images one
-by one in numpy, and inside an image
+A batch of RGB images, |B| = 32 beams of D = 64 pixels, ε = 1. All variants return the same
+(N, |B|, C, 2ε + 1, D); this is checked first. The loops take the images one by one in numpy, and
+inside an image
 
     beams     index by index array, one beam at a time, and stack
     samples   pixel by pixel, one index at a time
 
-All are timed in turn, round after round, so that whatever else the machine does hits them alike;
-the medians are compared. Exits 1 if the gather is less than 20 times as fast as the `--loop`
-that is asked for. Polar beams interpolate, so no loop here is their equal: for information.
+All are timed alternately, so that other load on the machine affects them equally; the medians are
+compared. Exits 1 if the gather is less than 20 times as fast as the chosen `--loop`. Polar beams
+interpolate, so no loop here is equivalent to them; their time is shown for information.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def loop_over_samples(images: Floats, index: NDArray[np.int64]) -> Floats:
 
 
 def measure(batch: int, rounds: int) -> dict[str, float]:
-    """Median seconds of each way."""
+    """Median seconds of each variant."""
     images = torch.rand(batch, CHANNELS, SIZE, SIZE, generator=torch.Generator().manual_seed(0))
     bresenham = BresenhamBeams(NUM_BEAMS, BEAM_LENGTH, EPSILON, SIZE)
     polar = PolarBeams(NUM_BEAMS, BEAM_LENGTH, EPSILON, SIZE)

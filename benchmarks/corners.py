@@ -1,13 +1,13 @@
-"""Corners taken for background, and background taken for corners.
+"""How often filled corners are missed, and how often content is mistaken for filled corners.
 
     python benchmarks/corners.py SET… [--count 1000] [--turned 250] [--side 128]
 
-A set is a folder of upright pictures, or an archive of them. Unturned: how often corners are found
-where there are none. Some of them turned by Pillow at full size with all of their content kept,
-on black, white, a random colour and transparent corners, as PNG or JPEG: of the turns whose
-corners reach what a model sees, how many are found; in how many of those the disc that is then
-shown is free of fill; and in how many it is at least 90 % as wide as it could be. One JSON object
-a line.
+A set is a folder of upright pictures, or an archive of them. For pictures that are not rotated: how
+often corners are found although there are none. Some pictures are rotated by Pillow at full size
+with all of their content, on black, white, a random colour and transparent corners, and saved as
+PNG or JPEG. Of those whose corners reach into the model's view: how many are found; in how many of
+these the disc that is then shown is free of fill; and in how many it is at least 90% as wide as
+possible. Prints one JSON object per line.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from radialbeams.images.corners import picture_share
 from radialbeams.images.views import REACH
 
 ENDINGS = (".jpg", ".jpeg", ".png", ".webp")
-# How the corners are filled, and what the file is saved as; a colour of None is a random one.
+# Fill of the corners and file format; a colour of None is drawn at random.
 FILLS: dict[str, tuple[str | None, str]] = {
     "black": ("black", "PNG"),
     "white": ("white", "PNG"),
@@ -40,7 +40,7 @@ FILLS: dict[str, tuple[str | None, str]] = {
     "random jpeg": (None, "JPEG"),
 }
 SAVING: dict[str, dict[str, int]] = {"JPEG": {"quality": 90}, "PNG": {"compress_level": 1}}
-WIDE_ENOUGH = 0.9  # of the widest disc that is all picture
+WIDE_ENOUGH = 0.9  # of the widest disc without fill
 
 
 def main() -> None:
@@ -93,7 +93,7 @@ def false_alarms(files: list[tuple[str, bytes]], side: int) -> dict[str, object]
 
 
 def found(files: list[tuple[str, bytes]], fill: str, side: int) -> dict[str, object]:
-    """Only turns whose corners reach what a model sees are counted."""
+    """Counts only rotations whose corners reach into the model's view."""
     rng = np.random.default_rng(0)
     sizes, missed = [], []
     for name, data in files:
@@ -120,7 +120,7 @@ def found(files: list[tuple[str, bytes]], fill: str, side: int) -> dict[str, obj
 
 
 def turned_on(fill: str, upright: Image.Image, rng: np.random.Generator) -> tuple[Image.Image, str]:
-    """All of it on its fill, and what it is to be saved as."""
+    """The whole picture on its fill, and the format to save it in."""
     colour, format = FILLS[fill]
     drawn, degrees = "#" + rng.bytes(3).hex(), rng.uniform(0, 360)
     if colour == "transparent":

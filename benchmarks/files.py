@@ -1,13 +1,13 @@
-"""How fast files become answers: the command, its parts, one large photo, the start, a ViT.
+"""The speed of the command: files, its parts, one large photo, its start, and a ViT beside it.
 
     python benchmarks/files.py [--images FOLDER] [--files 4000] [--workers 2] [--json]
 
-Bars, on two free cores: 400 images a second from files to JSON lines (250 px JPEGs, two workers,
-the start of the command included), 120 ms from a 12-megapixel JPEG to its angle, 0.4 s for
-`radialbeams --help` and 0.3 s for `import radialbeams` over bare Python. A view through the model
-takes a fiftieth of the time of a ViT-S/14 at 224 px for `ring.coil100`, a twelfth for `ring`, both
-in ONNX Runtime on one thread, in turns, in the same run. Exits 1 if one is missed. FOLDER is best
-that of LFW; without it, copies of a picture in the package stand for it.
+Goals on two idle cores: 400 images per second from files to JSON lines (250 px JPEGs, two workers,
+including the start of the command), 120 ms from a 12-megapixel JPEG to its angle, and 0.4 s for
+`radialbeams --help` and 0.3 s for `import radialbeams` beyond the start of Python. A view takes a
+fiftieth of the time of a ViT-S/14 at 224 px with `ring.coil100` and a twelfth with `ring`, all in
+ONNX Runtime on one thread, measured alternately in the same run. Exits 1 if a goal is missed.
+FOLDER should be that of LFW; without it, copies of a picture in the package are used.
 """
 
 from __future__ import annotations
@@ -58,14 +58,14 @@ def seconds(call: Callable[[], Any]) -> float:
 
 
 def computing(call: Callable[[], Any]) -> float:
-    """Seconds of this thread's own, which no neighbour adds to."""
+    """CPU seconds of this thread, which other processes do not affect."""
     started = time.thread_time()
     call()
     return time.thread_time() - started
 
 
 def best(repeats: int, call: Callable[[], Any]) -> float:
-    """Of several, because whatever else runs here only ever adds time."""
+    """The least of several, because other load only adds time."""
     return min(seconds(call) for _ in range(repeats))
 
 
@@ -77,7 +77,7 @@ def run(*command: str) -> None:
 
 
 def throughput(folder: Path, files: int, asked: argparse.Namespace) -> dict[str, float]:
-    """Files to JSON lines by the clock, and the processor's time, which no neighbour adds to."""
+    """Files to JSON lines: wall-clock time, and CPU time, which other processes do not affect."""
     options = ("--json", "--workers", str(asked.workers), "--model", asked.model)
     before = os.times()
     wall = best(asked.repeats, lambda: run(*COMMAND, "angle", str(folder), *options))
@@ -91,7 +91,7 @@ def throughput(folder: Path, files: int, asked: argparse.Namespace) -> dict[str,
 
 
 def split(paths: list[Path], model: str, scratch: Path) -> dict[str, float]:
-    """Milliseconds of computing an image for each part, one after the other on one thread."""
+    """CPU milliseconds per image of each part, one after the other on one thread."""
     canonicalizer = Canonicalizer(model, threads=1)
     card, job = canonicalizer.card, Job(model, turns=True, min_confidence=0)
     size, channels = card.network.view_size, card.network.channels
@@ -124,7 +124,7 @@ def split(paths: list[Path], model: str, scratch: Path) -> dict[str, float]:
 
 
 def large_jpeg(path: Path, model: str) -> float:
-    """Milliseconds from a 12-megapixel file to its angle, the model being loaded."""
+    """Milliseconds from a 12-megapixel file to its angle, with a loaded model."""
     canonicalizer = Canonicalizer(model, threads=1)
     canonicalizer.answers([path])
     return 1000 * best(7, lambda: canonicalizer.answers([path]))
@@ -139,7 +139,7 @@ def starts() -> dict[str, float]:
 
 
 def times_faster(scratch: Path) -> dict[str, float]:
-    """Of each model that has a bar: how many of its views take the time of one ViT's."""
+    """For each model with a goal: how many of its views take as long as one view of the ViT."""
     if find_spec("torch") is None:
         print("no comparison with a ViT: torch is not installed", file=sys.stderr)
         return {}
@@ -198,7 +198,7 @@ def _again_and_again(path: Path) -> Iterator[Path]:
 
 
 def make_large(path: Path) -> Path:
-    """Enlarged, with the grain of a camera, so that it is as hard to decode as a photo."""
+    """Enlarged and with camera noise, so that it is as slow to decode as a photo."""
     enlarged = np.asarray(_astronaut().resize(LARGE, Image.Resampling.BICUBIC), dtype=np.float32)
     grain = np.random.default_rng(0).normal(0, 6, enlarged.shape)
     Image.fromarray((enlarged + grain).clip(0, 255).astype(np.uint8)).save(path, quality=92)
@@ -237,7 +237,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
     asked = parser.parse_args(argv)
-    asked.load = os.getloadavg()[0]  # above zero, others were at work, and the times are too long
+    asked.load = os.getloadavg()[0]  # above zero: other load, the times are too long
     result = measure(asked)
     missed = [
         name
@@ -263,8 +263,8 @@ def _print_table(result: dict[str, Any], missed: list[str]) -> None:
         goal = f"at least {TIMES_FASTER[name]}: {verdict}"
         print(f"{name:<18}{times:>9.2f}   times faster than a ViT-S/14, {goal}")
     for part, value in result["milliseconds"].items():
-        print(f"{part:<18}{value:>9.2f} ms of computing an image, one thread")
-    print(f"{'processor':<18}{result['cpu_ms_an_image']:>9.2f} ms an image, the whole command")
+        print(f"{part:<18}{value:>9.2f} ms of CPU time per image, one thread")
+    print(f"{'processor':<18}{result['cpu_ms_an_image']:>9.2f} ms per image, the whole command")
     print(f"load before: {result['load_before']:.1f}")
 
 

@@ -1,19 +1,18 @@
-"""What the canonicaliser and its rotation cost in front of a classifier, as a share of its time.
+"""The cost of the canonicaliser in front of a classifier, as a share of the classifier's time.
 
     python benchmarks/overhead.py [--out results/speed/overhead.json] [--json]
 
-EfficientNet-Lite0 at 224 px with its weights; both are torch modules in the memory layout that is
-fastest for them (channels last), on one thread and, where there is one, on a GPU. The canonicaliser
-is made ready by `for_inference()`: folded, and on a GPU with a network of half precision.
-Classifier and canonicaliser run in turns, so that whatever else runs here slows both; the shares
-are of their medians, on the CPU in this thread's own time. On a GPU both are also run in other
-ways: with a canonicaliser as it is loaded, a classifier and images of half precision, both
-compiled, and both of these; always captured as graphs, without which a GPU mostly waits for small
-networks to be launched.
+The classifier is EfficientNet-Lite0 at 224 px with its weights. Both are torch modules in the
+memory layout that is fastest for them (channels last), on one CPU thread and, if there is one, on a
+GPU. `for_inference()` prepares the canonicaliser: it is folded, and on a GPU its network has half
+precision. Classifier and canonicaliser run alternately, so that other load slows both; the shares
+are of their medians, on the CPU in CPU time. On a GPU, further variants are measured: the
+canonicaliser as loaded, classifier and images in half precision, both compiled, and both of these.
+All are captured as CUDA graphs; otherwise a GPU mostly waits for small kernels to be launched.
 
-Bars: on one CPU thread, in batches of 4, 20 % with `ring.coil100` and 60 % with `ring`; on a GPU,
-in batches of 64, 15 % with either. Exits 1 if one is missed. Batches of 1, the other ways on a
-GPU, and both as one ONNX file are told without a bar.
+Goals: on one CPU thread in batches of 4, 20% with `ring.coil100` and 60% with `ring`; on a GPU in
+batches of 64, 15% with either. Exits 1 if a goal is missed. Batches of 1, the other variants on a
+GPU, and both networks as one ONNX file are reported without a goal.
 """
 
 from __future__ import annotations
@@ -44,14 +43,14 @@ ROUNDS = {1: 40, CPU_BATCH: 12, GPU_BATCH: 60}
 
 
 class Way(NamedTuple):
-    """How both are run."""
+    """How classifier and canonicaliser are run."""
 
     ready: bool = True  # the canonicaliser by `for_inference`
     half: bool = False  # the classifier and the images
     compiled: bool = False
 
 
-ON_A_GPU = {  # the bar is for the first
+ON_A_GPU = {  # the goal is for the first
     "gpu": Way(),
     "gpu_as_loaded": Way(ready=False),
     "gpu_half": Way(half=True),
@@ -132,7 +131,7 @@ def awaited(call: Call) -> Call:
 
 
 def captured(call: Call) -> Call:
-    """The kernels of one call, launched as one."""
+    """The kernels of one call, launched as one graph."""
     side = torch.cuda.Stream()
     side.wait_stream(torch.cuda.current_stream())
     with torch.cuda.stream(side):
@@ -143,7 +142,9 @@ def captured(call: Call) -> Call:
     with torch.cuda.graph(graph):
         call()
 
-    def replay(kept: Call = call) -> None:  # a graph does not hold on to weights and images
+    def replay(
+        kept: Call = call,
+    ) -> None:  # keeps weights and images alive
         graph.replay()
 
     return replay
@@ -157,7 +158,7 @@ def graphs_of(way: Way, batch: int) -> dict[str, Call]:
 
 
 def on_a_gpu(batches: tuple[int, ...]) -> dict[str, Any]:
-    """By the way in which both are run; all is compiled before anything is measured."""
+    """The times of each variant; everything is compiled before anything is measured."""
     ways = [(name, batch) for batch in batches for name in ON_A_GPU]
     graphs = {(name, batch): graphs_of(ON_A_GPU[name], batch) for name, batch in ways}
     found = {}
@@ -171,7 +172,7 @@ def on_a_gpu(batches: tuple[int, ...]) -> dict[str, Any]:
 
 
 def as_onnx(batches: tuple[int, ...]) -> dict[str, Any]:
-    """One file of both less one of the classifier alone, in ONNX Runtime."""
+    """The time of one ONNX file with both minus that of the classifier alone."""
     from radialbeams.front.pipeline import export_pipeline
     from radialbeams.training.export import write_onnx
 
@@ -208,7 +209,7 @@ def session(path: Path) -> Callable[[Tensor], object]:
 
 
 def missed(found: dict[str, Any]) -> list[str]:
-    """Every bar that does not hold, in words."""
+    """A sentence for every goal that is missed."""
     bars = [("cpu", name, bar) for name, bar in CPU_BARS.items()]
     bars += [("gpu", name, GPU_BAR) for name in MODELS]
     return [

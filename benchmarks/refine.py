@@ -1,11 +1,11 @@
-"""What several looks at a picture gain, and what they cost.
+"""How much several views of a picture help, and what they cost.
 
     python benchmarks/refine.py --data DATA [--limit 500] [--out results/refine.json]
 
-Held-out images of each model's own data, each turned by one random angle and rendered as in
-training; then 1, 2, 4 and 8 views of it, turned further by fractions of a beam step, as
-`Canonicalizer(refine=k)` makes them. Errors in degrees; milliseconds of computing for one
-picture on one thread, from the decoded picture to the answer, medians of one run.
+Held-out images of each model's own data are rotated by one random angle each and rendered as in
+training. From each, 1, 2, 4 and 8 views are made, rotated further by fractions of the angle between
+two beams, as `Canonicalizer(refine=k)` does. Errors in degrees; CPU milliseconds per picture on one
+thread, from the decoded picture to the estimate, medians of one run.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from radialbeams import Canonicalizer
 from radialbeams.training.data import ImageSet, load
 from radialbeams.training.views import LeakfreeViews, draw_angles
 
-# Each model, its data, and what was held out of it.
+# Each model, its data, and the split that was held out.
 MODELS = {
     "ring.lfw": ("lfw", "default"),
     "ring.coil100": ("coil100", "default"),
@@ -78,7 +78,7 @@ def measured(model: str, looks: int, images: ImageSet) -> dict[str, Any]:
 def rendered(
     canonicalizer: Canonicalizer, looks: int, parents: torch.Tensor, angles: torch.Tensor
 ) -> np.ndarray:
-    """(N, C, S, S), or (N, k, C, S, S): turned once, straight from the upright parents."""
+    """(N, C, S, S), or (N, k, C, S, S): resampled once, directly from the upright parents."""
     network = canonicalizer.card.network
     views = LeakfreeViews(network.view_size)
     blurred = views.prepare(parents)

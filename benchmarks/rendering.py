@@ -1,11 +1,11 @@
-"""Where the time of a training step of the ring goes: rendering its views, forward, backward.
+"""The time of a training step of the ring by parts: rendering the views, forward, backward.
 
     python benchmarks/rendering.py [--recipe recipes/ring.coil100.json] [--batch 512]
 
-Views of random parents with all augmentation of the recipe on. On a GPU the step and its parts
-are each captured as a CUDA graph and replayed, as in training; on a CPU they run as they are.
-Medians of many repetitions in one run. Exits 1 if rendering takes more than 15 % (GPU) or 30 %
-(CPU) of the step.
+Views of random parents with the full augmentation of the recipe. On a GPU the step and its parts
+are each captured as a CUDA graph and replayed, as in training; on a CPU they run eagerly. Medians
+of many repetitions in one run. Exits 1 if rendering takes more than 15% (GPU) or 30% (CPU) of the
+step.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def captured(work: Callable[[], object]) -> Callable[[], object]:
 
 
 def interleaved(jobs: list[Callable[[], object]], rounds: int) -> list[float]:
-    """The median seconds of each job, measured in turn so that noise hits all alike."""
+    """The median seconds of each job, measured alternately, so that load affects all."""
     times: list[list[float]] = [[] for _ in jobs]
     for number in range(rounds + 3):
         for job, spent in zip(jobs, times, strict=True):

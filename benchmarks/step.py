@@ -1,12 +1,12 @@
-"""Where the time of one training step on the CPU goes, and how much memory a short run needs.
+"""The time of one training step on the CPU by parts, and the memory that a short run needs.
 
-The step is the paper's for COIL-100: a batch of 128 RGB images of 128 px, padded to 182 and
-turned, |B| = 32 beams of D = 64, circle loss, AdamW. The parts run one after the other as in
-training, with a clock between them; the medians over several steps after a warm-up are printed.
-The images are random bytes, since no part's time depends on them.
+The step is the paper's for COIL-100: a batch of 128 RGB images of 128 px, padded to 182 px and
+rotated, |B| = 32 beams of D = 64, circle loss, AdamW. The parts run one after the other as in
+training and are timed separately; the medians over several steps after a warm-up are printed. The
+images are random bytes, because no part's time depends on the content.
 
-`--memory` instead trains for 20 steps on COIL-100 (from --data, else from RADIALBEAMS_DATA) in a
-process of its own and prints the largest resident size that it had; exits 1 above 4 GiB.
+`--memory` instead trains for 20 steps on COIL-100 (from --data, default: RADIALBEAMS_DATA) in a
+separate process and prints its peak resident size; exits 1 above 4 GiB.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class Clock:
         self._last = time.perf_counter()
 
     def stop(self, part: str) -> None:
-        """Everything since the last call was `part`."""
+        """Adds the time since the last call to `part`."""
         now = time.perf_counter()
         self.seconds.setdefault(part, []).append(now - self._last)
         self._last = now
@@ -94,7 +94,7 @@ def print_step(arguments: argparse.Namespace) -> int:
 
 
 def short_run(data: Path | None, steps: int) -> dict[str, Any]:
-    """Trains, and says how large this process became."""
+    """Trains, and prints the peak memory of this process."""
     recipe = Recipe(data="coil100", model=BICConfig.for_images(SIZE), steps=steps)
     images = load("coil100", root=data, split="train")
     with tempfile.TemporaryDirectory() as folder:

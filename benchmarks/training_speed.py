@@ -1,10 +1,10 @@
-"""How fast the ring trains: views a second, and the seconds to 1° on held-out COIL-100.
+"""The training speed of the ring: views per second, and seconds to 1° on held-out COIL-100.
 
     python benchmarks/training_speed.py --data DIR [--steps 2000]
 
-One short run of the recipe of `ring.coil100` with its schedule squeezed into `--steps`; the clock
-runs from the first step, capturing the step included, reading the files not. On a GPU it exits 1
-below 100,000 views a second, above 15 seconds or above 1°.
+One short run with the recipe of `ring.coil100` and its schedule shortened to `--steps`. The time
+includes capturing the step as a graph, but not reading the files. On a GPU it exits 1 below 100,000
+views per second, above 15 seconds or above 1°.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A plain ViT-S/14 at 224 pixels with random weights: what a model's time is compared with."""
+"""A plain ViT-S/14 at 224 pixels with random weights, to compare the speed of a model with."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ class Layer(nn.Module):
 
 
 class ViT(nn.Module):
-    """Gives the class token's 384 numbers; a head would cost nothing beside it."""
+    """Returns the 384 features of the class token; the cost of a head would be negligible."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,11 +1,11 @@
-"""From an image to labels, with a detector that knows nothing of rotation.
+"""From an image to labels, with a detector that is not robust to rotation.
 
     python examples/detector.py [--out detector.png]
 
-Detector → crop → canonicalise → downstream → back into the image. The detector finds faces, the
-downstream step finds eyes and says whether a face smiles; all three are OpenCV's cascades, whose
-weights come inside its package (opencv-python-headless below 5), and all three know upright faces
-only. The picture is our own: one public-domain portrait, laid down three times, turned.
+Detector → crop → canonicalise → downstream step → back into the image. The detector finds faces;
+the downstream step finds eyes and classifies whether a face smiles. All three are cascades whose
+weights are part of the package opencv-python-headless (below 5), and all three work on upright
+faces only. The picture shows one public-domain portrait, pasted three times at different angles.
 """
 
 from __future__ import annotations
@@ -26,16 +26,16 @@ from radialbeams.demo import PICTURES
 from radialbeams.front import Canonicalizer, Pose
 
 TURNED = (40.0, 158.0, 275.0)  # degrees, counter-clockwise, of the portraits in the picture
-TURNS = 12  # at which the detector looks
-SIZE = 192  # pixels of an upright face with its surroundings
-MARGIN = 0.35  # around the detector's box, so that the chin is in it
+TURNS = 12  # rotations of the image that the detector is run on
+SIZE = 192  # pixels of an upright face with its margin
+MARGIN = 0.35  # around the detector's box, so that it contains the chin
 
 
 # --- the picture ---
 
 
 def picture() -> Image.Image:
-    """Three turned portraits on a table; nothing in it is upright."""
+    """Three rotated portraits on a table; none is upright."""
     portrait = Image.open(PICTURES / "astronaut.webp").convert("RGB")
     size = portrait.width
     disc = Image.new("L", (4 * size, 4 * size), 0)
@@ -54,7 +54,7 @@ def as_tensor(image: Image.Image) -> Tensor:
 
 
 def grey(image: Tensor) -> NDArray[np.uint8]:
-    """(3, H, W) in [0, 1] → (H, W) bytes, as the cascades want them."""
+    """(3, H, W) in [0, 1] → (H, W) bytes, as the cascades expect them."""
     weights = torch.tensor([0.299, 0.587, 0.114])[:, None, None]
     return ((image * weights).sum(0) * 255).clamp(0, 255).round().byte().numpy()
 
@@ -68,10 +68,10 @@ def cascade(name: str) -> cv2.CascadeClassifier:
 
 
 def faces(image: Tensor) -> Tensor:
-    """(K, 4) as x₀, y₀, x₁, y₁: the faces of an image (1, 3, H, W), whichever way they are turned.
+    """(K, 4) as x₀, y₀, x₁, y₁: the faces of an image (1, 3, H, W), at any rotation.
 
-    The detector misses what is turned by more than some 20°, so it is shown the image at twelve
-    turns, and the pose of each turn brings its boxes back.
+    The detector misses faces that are rotated by more than about 20°, so it runs on twelve
+    rotations of the image, and the pose of each maps its boxes back.
     """
     detector = cascade("frontalface_alt2")
     boxes, votes = [], []
@@ -90,7 +90,7 @@ def faces(image: Tensor) -> Tensor:
 
 
 def strongest(boxes: Tensor, votes: Tensor) -> Tensor:
-    """One box a face: of those that share their middle the surest; from left to right."""
+    """One box per face, from left to right: the most confident of those that share a centre."""
     kept: list[Tensor] = []
     for row in votes.argsort(descending=True):
         middle = (boxes[row, :2] + boxes[row, 2:]) / 2
@@ -105,7 +105,7 @@ def strongest(boxes: Tensor, votes: Tensor) -> Tensor:
 
 @dataclass(frozen=True)
 class Seen:
-    """What the downstream step says of one upright face."""
+    """The result of the downstream step on one upright face."""
 
     label: str
     eyes: Tensor  # (E, 2) as x, y
@@ -132,7 +132,7 @@ class Result:
     crops: Tensor  # (K, 3, SIZE, SIZE), upright
     pose: Pose
     seen: list[Seen]  # upright
-    before: list[Seen]  # the same step on the same crops, not turned
+    before: list[Seen]  # the same step on the same crops, not rotated
 
 
 @torch.inference_mode()
@@ -143,13 +143,15 @@ def run() -> Result:
     canonicalizer = Canonicalizer.from_pretrained("ring.lfw")
     crops, pose = canonicalizer.crops(given, [boxes], margin=MARGIN, size=SIZE)  # 2
     seen = [look(face) for face in crops]  # 3
-    alone = Canonicalizer.from_pretrained("ring.lfw", abstain=1.0)  # never as sure as that
+    alone = Canonicalizer.from_pretrained(
+        "ring.lfw", abstain=1.0
+    )  # no confidence exceeds 1: never rotates
     left, _ = alone.crops(given, [boxes], margin=MARGIN, size=SIZE)
     return Result(image, boxes, crops, pose, seen, [look(face) for face in left])
 
 
 def drawn(result: Result) -> Image.Image:
-    """The picture with the detector's boxes and what was found, brought back; the faces below."""
+    """The picture with the detector's boxes and the results mapped back; the faces below."""
     sheet = Image.new("RGB", (result.image.width, result.image.height + SIZE + 10), "white")
     sheet.paste(result.image, (0, 0))
     pen = ImageDraw.Draw(sheet)
@@ -157,7 +159,9 @@ def drawn(result: Result) -> Image.Image:
     for number, seen in enumerate(result.seen):
         pose = result.pose[number]
         pen.rectangle(result.boxes[number].tolist(), outline=(120, 120, 120))
-        corners = pose.invert_boxes(frame)[0, 0]  # (4, 2): the upright face's frame, turned
+        corners = pose.invert_boxes(frame)[
+            0, 0
+        ]  # (4, 2): the frame of the upright face, rotated back
         points = [tuple(corner) for corner in corners.tolist()]
         pen.polygon(points, outline=(0, 114, 178), width=3)
         pen.line(points[:2], fill=(213, 94, 0), width=4)  # its upper edge

@@ -1,12 +1,12 @@
-"""What centring gains where the object is beside the middle, and what it costs elsewhere.
+"""How much centring helps if the object is off the centre, and what it costs otherwise.
 
     python studies/centring.py [--data DIR] [--photos PATH] [--limit N] [--out FILE]
 
-Held-out views of COIL-100 are turned and laid on a ground of their own colour, beside the middle
-by a given distance in a random direction. `ring.coil100` sees a square of the object's own scale:
-around the middle of the canvas, or around the centre of mass that was found. The photos have no
-single object on a plain ground: there `ring` sees the middle of the photo, or what centring takes
-for it.
+Held-out views of COIL-100 are rotated and placed on a background of their own colour, off the
+centre by a given distance in a random direction. `ring.coil100` sees a square of the object's own
+scale, around the centre of the canvas or around the estimated centre of mass. Photos have no single
+object on a plain background; there `ring` sees the centre of the photo, or the point that centring
+chooses.
 """
 
 from __future__ import annotations
@@ -34,9 +34,9 @@ BATCH = 64
 
 
 def beside_the_middle(parents: Tensor, angles: Tensor, directions: Tensor, shift: int) -> Tensor:
-    """(N, C, W, W) → (N, C, 2·W, 2·W): turned, and `shift` pixels from the middle.
+    """(N, C, W, W) → (N, C, 2·W, 2·W): rotated, and `shift` pixels off the centre.
 
-    Only the disc is laid down: the corners of a turned square would give its middle away.
+    Only the disc is pasted: the corners of a rotated square would give its centre away.
     """
     size = parents.shape[-1]
     offsets = torch.arange(size) - (size - 1) / 2
@@ -52,7 +52,7 @@ def beside_the_middle(parents: Tensor, angles: Tensor, directions: Tensor, shift
 
 
 def found_angles(front: Canonicalizer, images: Tensor, side: int, way: str) -> Tensor:
-    """(N,) radians, of the square of that side that `way` chooses."""
+    """(N,) radians, estimated on the square of that side that `way` chooses."""
     if way == "none":
         middle = (images.shape[-1] - 1) / 2
         box = torch.tensor([middle - side / 2] * 2 + [middle + side / 2] * 2)
@@ -64,7 +64,7 @@ def found_angles(front: Canonicalizer, images: Tensor, side: int, way: str) -> T
 
 @torch.inference_mode()
 def measured(front: Canonicalizer, images: ImageSet, shift: int | None) -> dict[str, Any]:
-    """Figures of each way; `shift` None: the turned image itself, without a canvas around it."""
+    """Errors of each way; without a `shift`, the rotated image is used without a larger canvas."""
     angles = draw_angles("evaluation", 0, 0, len(images))
     directions = torch.from_numpy(draws("noise", 0, 0, len(images)) * 2 * math.pi)
     errors = {way: torch.empty(1, len(images)) for way in WAYS}

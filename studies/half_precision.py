@@ -1,9 +1,9 @@
-"""What `for_inference` changes in the answers, folded alone and in half precision.
+"""How much `for_inference` changes the estimates, folded only and in half precision.
 
     python studies/half_precision.py [--data DIR] [--photos PATH] [--limit N] [--out FILE]
 
-The same turned images go through a canonicaliser as it is loaded and as it is made ready: held-out
-views of COIL-100 through `ring.coil100`, photos through `ring`. On a GPU where there is one.
+The same rotated images go through a canonicaliser as loaded and after `for_inference`: held-out
+views of COIL-100 through `ring.coil100`, photos through `ring`. Uses a GPU if there is one.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ BATCH = 32
 
 
 def poses(front: Canonicalizer, images: ImageSet, angles: Tensor) -> tuple[Tensor, Tensor]:
-    """(N,) radians, and (N,) how sure."""
+    """Estimates (N,) in radians and confidences (N,)."""
     device = next(front.parameters()).device
     found: list[Pose] = []
     for start in range(0, len(images), BATCH):
@@ -73,7 +73,7 @@ def main() -> None:
     models = []
     try:
         models.append(measured("ring.coil100", harness.objects(options), device))
-    except DataNotFound as missing:  # photos alone say something too
+    except DataNotFound as missing:  # the photos alone are worth measuring
         print(missing, file=sys.stderr)
     photos = harness.photos(options)
     if photos is not None:

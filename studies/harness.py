@@ -1,4 +1,4 @@
-"""What small experiments on the torch module share: their options, their pictures, their file."""
+"""Options, pictures and output file that the studies of the torch module share."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def objects(options: argparse.Namespace) -> ImageSet:
 
 
 def photos(options: argparse.Namespace) -> ImageSet | None:
-    """Those that were named, or COCO-1030; None where there are none."""
+    """The named photos, or COCO-1030; None if there are none."""
     top = options.data or Path(os.environ.get("RADIALBEAMS_DATA", "."))
     try:
         return load(options.photos or top / "coco-1030.zip", limit=options.limit)

@@ -4,10 +4,10 @@
     python studies/leaks.py --out results/leaks --small --batch 64     # hours on a CPU
     python studies/leaks.py --out results/leaks --parent 192 --view 192 --sigma 1.0 1.1 1.25
 
-`--small` takes the smaller networks and parents of `radialbeams leaks --quick`.
+`--small` uses the smaller networks and parents of `radialbeams leaks --quick`.
 
-Needs torch alone. A combination whose file is there already is left out, so the grid can be
-killed and continued, and several processes can share it.
+Needs only torch. A combination whose file exists is skipped, so a killed grid can be resumed, and
+several processes can share it: each claims a combination with a lock that ends with the process.
 """
 
 from __future__ import annotations
@@ -33,10 +33,10 @@ SMALL_PARENTS = (28, 32)
 
 
 def gaussian(parents: Tensor, angles: Tensor) -> Tensor:
-    """A Gaussian of one pixel, then the bicubic resample: nearly leak-free, and not quite.
+    """A Gaussian blur of one pixel, then bicubic resampling: nearly leak-free, but not quite.
 
-    The bicubic kernel is weaker along the axes than along the diagonals. `leakfree` makes up for
-    that; this is what it would be without.
+    The bicubic kernel is weaker along the axes than along the diagonals. `leakfree` corrects for
+    that; this rendering does not.
     """
     size = parents.shape[-1]
     index = torch.arange(size, device=parents.device)
@@ -82,7 +82,7 @@ def main() -> None:
             settings["parent"] = QUICK["parent"]
         settings |= {"views": arguments.views, "batch": arguments.batch}
         with claimed(path.with_suffix(".claimed")) as mine:
-            if mine and not path.exists():  # neither at work in another process nor done
+            if mine and not path.exists():  # neither claimed by another process nor done
                 _measure(path, rendering, canary, noise, settings)
 
 
@@ -100,7 +100,7 @@ def _measure(
 
 
 def _with_sigmas(arguments: argparse.Namespace) -> list[tuple[str, str, Noise, int]]:
-    """Leak-free views of one size with each blur, every noise before the next canary."""
+    """Leak-free views of one size with each blur; all noises of a canary before the next one."""
     parent, view = arguments.parent, arguments.view
     names = {f"leakfree-{parent}-{view}-sigma{sigma:g}": sigma for sigma in arguments.sigma}
     for name, sigma in names.items():

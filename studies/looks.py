@@ -1,11 +1,11 @@
-"""What quarter-turn looks gain, and at which confidence they are worth their cost.
+"""How much additional views at quarter turns help, and below which confidence they are worth it.
 
     python studies/looks.py RUN/model --data cache:CACHE --out looks.json [--outputs looks.npz]
 
-Every held-out image is turned at random, and each view is looked at as it is and at three quarter
-turns, which are exact. The table compares one look, four looks always, and four only below a
-confidence: share within 10°, mean error, flips, and the mean number of looks. Calibrate first: a
-card's temperature and spread are used where it has them.
+Every held-out image is rotated at random, and the model sees each view as it is and at the three
+quarter turns, which are exact. The table compares one view, always four views, and four views only
+below a confidence: share within 10°, mean error, flips, and the mean number of views. Calibrate
+first: the temperature and spread of a card are used if it has them.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from radialbeams.training.views import draw_angles
 from radialbeams.training.weights import load_model, pick_device
 
 THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.99)
-SEED = 2000  # of angles that nothing else draws
+SEED = 2000  # of angles that no other part draws
 
 Floats = NDArray[np.float32]
 
@@ -36,7 +36,7 @@ Floats = NDArray[np.float32]
 def outputs(
     stem: Path, images: ImageSet, seeds: int, batch: int = 128
 ) -> tuple[Floats, Floats, Floats]:
-    """Logits and offsets (seeds·N, 4, bins) of every view at four turns; degrees (seeds·N,)."""
+    """Logits and offsets (seeds·N, 4, bins) of all views at quarter turns; degrees (seeds·N,)."""
     device = pick_device()
     model, card = load_model(stem)
     model, views = model.to(device), card_views(card)
@@ -56,7 +56,7 @@ def outputs(
 def table(
     logits: Floats, offsets: Floats, degrees: Floats, calibration: Calibration
 ) -> dict[str, Any]:
-    """The figures of one look, of four, and of every rule between them."""
+    """Errors with one view, with four, and with every rule in between."""
     bins = logits.shape[-1]
     quarters = np.arange(4, dtype=np.float32) * np.float32(bins / 4)
     one = read_posterior(logits[:, 0], offsets[:, 0], *calibration)

@@ -4,10 +4,11 @@
     python studies/ring.py ablation --data DIR --out results/ring
     python studies/ring.py photos --data DIR --out results/ring
 
-One JSON file a run. A run whose file is there already is left out, so a table can be killed and
-continued, and several processes can share it. The ablation is measured on a part of the training
-split that it does not train on (sha256 % 5 == 1), so that no choice is made on test images; that of
-the default model on the photos that are held out for such choices.
+Each run writes one JSON file. A run whose file exists is skipped, so a killed table can be resumed,
+and several processes can share it: each claims a run with a lock that ends with the process. The
+ablation is measured on a part of the training split that is not trained on (sha256 % 5 == 1), so
+that no choice is made on test images; the ablation of the default model uses the photos that are
+held out for such choices.
 """
 
 from __future__ import annotations
@@ -38,7 +39,7 @@ from radialbeams.training.weights import pick_device
 
 RECIPES = Path(__file__).parent.parent / "recipes"
 STEPS = 2500
-PHOTO_STEPS = 1000  # a thirtieth of the run that ships: what helps early need not help late
+PHOTO_STEPS = 1000  # a thirtieth of the published run: what helps early need not help late
 SEEDS = 3
 Changes = dict[str, Any]
 
@@ -60,7 +61,7 @@ SIDE_BY_SIDE: dict[str, Changes] = {
 
 ABLATION: dict[str, Changes] = {
     "as shipped": {},
-    "three times the steps": {"steps": 3 * STEPS},  # first, since it takes longest
+    "three times the steps": {"steps": 3 * STEPS},  # first, because it takes longest
     "32 beams": {"model": {"num_beams": 32}},
     "64 beams": {"model": {"num_beams": 64}},
     "16 radii": {"model": {"beam_length": 16}},
@@ -82,7 +83,7 @@ ABLATION: dict[str, Changes] = {
 }
 
 
-LEFT_OUT = {"drop": 0.1}  # of a tenth of the views, each block's branch
+LEFT_OUT = {"drop": 0.1}  # stochastic depth: drops each residual branch for 10% of the views
 PHOTOS: dict[str, Changes] = {
     "as shipped": {},
     "no attention": {"model": {"attention": 0, "dilations": (1, 2, 4, 8, 16, 1)}},
@@ -104,7 +105,7 @@ PHOTOS: dict[str, Changes] = {
 
 
 class Table(NamedTuple):
-    """The rows of a table, and what all of them share."""
+    """The rows of a table, and the settings that they share."""
 
     recipe: str
     steps: int
@@ -121,7 +122,7 @@ TABLES = {
 
 
 class ResNet18(nn.Module):
-    """The usual one: 7 × 7 stem, four stages of two basic blocks, a linear head."""
+    """The usual ResNet-18: 7 × 7 stem, four stages of two basic blocks, a linear head."""
 
     def __init__(self, outputs: int) -> None:
         super().__init__()
@@ -201,10 +202,10 @@ def recipe_of(table: Table) -> Changes:
 
 
 def changed(base: Changes, changes: Changes) -> Changes:
-    """The recipe with the changes on top; of a part only what the change names."""
+    """The recipe with the changes applied; a change of a part replaces only the named fields."""
     values = {**base, **changes}
     for part in ("model", "augmentation", "loss"):
-        # An empty part is a change too: nothing of it.
+        # An empty part switches the part off.
         if changes.get(part):
             values[part] = {**base.get(part, {}), **changes[part]}
     return values
@@ -261,7 +262,7 @@ def main() -> None:
     for name, changes in table.rows.items():
         path = arguments.out / f"{arguments.table}-{name.replace(',', '').replace(' ', '-')}.json"
         with claimed(path.with_suffix(".claimed")) as mine:
-            if not mine or path.exists():  # at work in another process, or done
+            if not mine or path.exists():  # claimed by another process, or done
                 continue
             result: dict[str, Any] = {"name": name, "split": table.split}
             result |= run(changed(base, changes), changes, images, held_out, device)

@@ -195,7 +195,7 @@ FIELDS = [
 
 
 @settings(
-    max_examples=300, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=150, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 @given(st.lists(st.tuples(st.sampled_from(FIELDS), LEAVES), min_size=1, max_size=4))
 def test_any_card_is_taken_or_refused(mine: Path, changes: list[tuple[str, Any]]) -> None:

@@ -125,7 +125,8 @@ WILD = st.recursive(
 BYTES = [b"[" * 100_000, b'{"again":' * 50_000, b"9" * 5000, b"\xff\xfe", b"\0", b"NaN", b"\n"]
 
 
-@settings(max_examples=150, deadline=None)
+# `python -m tests.probe --only journals` tries many more, through the command.
+@settings(max_examples=50, deadline=None)
 @given(FILE_NAMES, st.booleans(), st.lists(st.integers(0, 10**6), min_size=1, max_size=4))
 def test_flipped_bits_are_refused_or_harmless(name: str, in_place: bool, places: list[int]) -> None:
     def flip(content: bytes) -> bytes:
@@ -137,7 +138,7 @@ def test_flipped_bits_are_refused_or_harmless(name: str, in_place: bool, places:
     check(name, in_place, flip)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(FILE_NAMES, st.booleans(), st.floats(0, 1), st.sampled_from([b"", *BYTES]))
 def test_cut_or_overwritten_ends_are_refused_or_harmless(
     name: str, in_place: bool, share: float, tail: bytes
@@ -145,7 +146,7 @@ def test_cut_or_overwritten_ends_are_refused_or_harmless(
     check(name, in_place, lambda content: content[: int(share * len(content))] + tail)
 
 
-@settings(max_examples=250, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(FILE_NAMES, st.booleans(), st.data())
 def test_forged_values_are_refused_or_harmless(
     name: str, in_place: bool, data: st.DataObject

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
-import subprocess
+import runpy
 import sys
 from types import ModuleType
 
@@ -88,7 +88,11 @@ def test_an_import_path_of_the_documents_stays(module: str) -> None:
         *("radialbeams.reproduce", "radialbeams.experiments"),
     ],
 )
-def test_a_module_that_is_a_command_still_is_one(module: str) -> None:
-    command = [sys.executable, "-m", module, "--help"]
-    done = subprocess.run(command, capture_output=True, text=True)
-    assert done.returncode == 0 and "usage" in done.stdout.lower()
+@pytest.mark.filterwarnings("ignore:.*found in sys.modules:RuntimeWarning")
+def test_a_module_that_is_a_command_still_is_one(
+    module: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setattr(sys, "argv", [module, "--help"])
+    with pytest.raises(SystemExit) as stopped:
+        runpy.run_module(module, run_name="__main__", alter_sys=True)
+    assert not stopped.value.code and "usage" in capsys.readouterr().out.lower()

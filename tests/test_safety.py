@@ -459,9 +459,7 @@ def test_a_run_that_version_0_1_0_left_unfinished_goes_on(
 # --- closed or broken streams ---
 
 
-@pytest.mark.parametrize(
-    "streams", [">&- 2>log", ">log 2>&-", ">&- 2>&-", "<&- >&- 2>&-", "2>log | true"]
-)
+@pytest.mark.parametrize("streams", [">&- 2>log", ">log 2>&-", "<&- >&- 2>&-", "2>log | true"])
 def test_closed_streams_lose_no_work(tmp_path: Path, streams: str) -> None:
     for number in range(20):
         face(tmp_path / "in" / f"{number}.png", 40 + number)

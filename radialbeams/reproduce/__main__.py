@@ -1,7 +1,7 @@
 """`python -m radialbeams.reproduce NAME --trainings-only --data DIR --out DIR --jobs N`.
 
-For machines that have torch but not the packages of the command line or of the figures; with these
-`radialbeams reproduce` does the same and more comfortably.
+For machines that have torch but neither the packages of the command line nor matplotlib. With
+these, `radialbeams reproduce` does the same more comfortably.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ SHOW_SECONDS = 5.0
 
 
 class Lines:
-    """Progress as a line now and then, with the time at which it will end."""
+    """Prints progress as occasional lines, with the expected time of completion."""
 
     def __init__(self) -> None:
         self.started = time.monotonic()
@@ -45,11 +45,13 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m radialbeams.reproduce")
     parser.add_argument("name", choices=[*registry.names(), registry.ALL])
     parser.add_argument("--quick", action="store_true", help="minutes on two cores")
-    parser.add_argument("--trainings-only", action="store_true", help="draw later, elsewhere")
-    parser.add_argument("--redraw", action="store_true", help="only the figures, from NAME.json")
-    parser.add_argument("--data", type=Path, help="the folder that holds the data sets")
+    parser.add_argument("--trainings-only", action="store_true", help="write no results or figures")
+    parser.add_argument(
+        "--redraw", action="store_true", help="word and draw NAME.json again; measure nothing"
+    )
+    parser.add_argument("--data", type=Path, help="folder of the data sets")
     parser.add_argument("--out", type=Path)
-    parser.add_argument("--jobs", type=int, default=1, help="trainings at once")
+    parser.add_argument("--jobs", type=int, default=1, help="trainings in parallel")
     parser.add_argument("--seeds", type=int)
     parser.add_argument("--devices", default="auto")
     parser.add_argument("--classifier", help="for downstream: an .onnx or .pt2 file")

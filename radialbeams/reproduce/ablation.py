@@ -1,8 +1,8 @@
-"""What each part of the paper's network is worth: one thing changed at a time.
+"""The contribution of each part of the paper's network: one change at a time.
 
-Under the paper's protocol with the paper's optimizer; and on views that do not leak, with the rate
-and schedule of the shipped models, so that a part is judged by what it can do rather than by how
-fast it starts. The two columns do not compare with each other, only within themselves.
+Once under the paper's protocol with the paper's optimizer, and once on leak-free views with the
+rate and schedule of the pretrained models, so that a part is judged by its final effect rather than
+by how fast training starts. Compare results within a protocol only.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from radialbeams.reproduce import paper
-from radialbeams.reproduce.experiment import Experiment, Finding, Record, Records
+from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
 from radialbeams.reproduce.seed_statistics import compare, spread
 from radialbeams.reproduce.settings import QUICK, Settings
 from radialbeams.reproduce.trainings import Training
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 BASE = "base"
-# What is changed of the paper's network: three layers, λ = 0.5, the hub hears the mean, ε = 1.
+# Changes to the paper's network: three layers, λ = 0.5, a hub fed by the mean, ε = 1.
 VARIANTS: dict[str, dict[str, Any]] = {
     BASE: {},
     "context-off": {"context_layers": 0},
@@ -53,7 +53,7 @@ WORDS = {
 }
 SHOWN: tuple[Protocol, ...] = ("paper", "leakfree")
 CHANCE = 90.0  # degrees of mean error
-FAR = 4.0  # times the error of the base: what is beyond is told by a number
+FAR = 4.0  # times the error of the base: larger errors are shown as numbers
 
 
 def kind(variant: str, protocol: Protocol) -> str:
@@ -107,12 +107,16 @@ def run(settings: Settings, records: Records) -> Finding:
             cells.append({"protocol": protocol, "variant": variant, **cell(runs)})
     for one in cells:
         one["sign"] = sign(one, find(cells, one["protocol"], BASE))
-    why = settings.pick(quick=QUICK, full="") + sentence(cells)
-    return Finding(numbers(cells), why, {"cells": cells})
+    ours, why = conclude({"cells": cells})
+    return Finding(ours, settings.pick(quick=QUICK, full="") + why, {"cells": cells})
+
+
+def conclude(data: Record) -> Conclusion:
+    return numbers(data["cells"]), sentence(data["cells"])
 
 
 def cell(runs: Sequence[Record]) -> dict[str, Any]:
-    """A run whose loss left the numbers has no figures; that it did is one."""
+    """The errors over seeds; a run whose loss was not finite counts as diverged."""
     tested = [run["measured"]["so2"] for run in runs if "measured" in run]
     return {
         "diverged": len(runs) - len(tested),
@@ -125,7 +129,7 @@ def cell(runs: Sequence[Record]) -> dict[str, Any]:
 
 
 def sign(one: Mapping[str, Any], base: Mapping[str, Any]) -> int:
-    """1 where it is worse than the base beyond chance (Welch's test over seeds), −1 better."""
+    """1 if worse than the base by Welch's test over seeds, −1 if better, 0 if not clear."""
     if one["mean"] is None or base["mean"] is None:
         return 1 if base["mean"] is not None else 0
     return compare(one["mean"], base["mean"])
@@ -163,11 +167,10 @@ def sentence(cells: Sequence[Record]) -> str:
         }
         said = "; ".join(f"{word}: {', '.join(found) or 'none'}" for word, found in named.items())
         base = _degrees(find(cells, protocol, BASE))
-        parts.append(f"under {protocol} against {base} {said}")
+        parts.append(f"Protocol `{protocol}`, base {base}: {said}.")
     return (
-        "The paper has no ablation; by Welch's test over seeds, "
-        + "; and ".join(parts)
-        + ". What is not named makes no clear difference."
+        f"The paper has no ablation. By Welch's test over seeds, against the base: "
+        f"{' '.join(parts)} All other changes make no clear difference."
     )
 
 
@@ -179,7 +182,7 @@ def draw(record: Record) -> dict[str, Figure]:
 
 
 def draw_variants(cells: Sequence[Record]) -> Figure:
-    """Every seed a dot, the base as a line to compare with."""
+    """A dot for every seed, and a line at the base."""
     from radialbeams.reproduce import figures
 
     figure = figures.new(figures.PAGE, 3.0)
@@ -215,7 +218,7 @@ def _colours() -> dict[int, str]:
 
 
 def _limits(cells: Sequence[Mapping[str, Any]], base: Mapping[str, Any]) -> tuple[float, float]:
-    """Room for what works: beside a network that learns nothing, the others would be one line."""
+    """The range of the errors near the base; a network that learns nothing would dwarf it."""
     if base["mean"] is None:
         return 1.0, CHANCE
     most = FAR * base["mean"]["mean"]
@@ -240,10 +243,11 @@ EXPERIMENT = Experiment(
     name="ablation",
     claim=(
         "The network encodes context on a directed wheel graph whose hub gathers all beams, with "
-        "an edge factor λ, and beams of thickness ε = 1; none of it is taken out to see"
+        "an edge factor λ and beams of thickness ε = 1. The paper does not ablate any of these"
     ),
     paper={},
     run=run,
     draw=draw,
+    conclude=conclude,
     trainings=trainings,
 )

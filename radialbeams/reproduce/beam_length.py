@@ -1,8 +1,9 @@
-"""Beams of length A, B and C, the padding that removes the border, and what the border tells.
+"""Beams of length A, B and C, padding that removes the border, and what the border gives away.
 
-A stays inside the image at every turn, B reaches its border, C its corners. Black padding draws a
-square around the image, which turns with it. Three witnesses say whether a network reads it: the
-loss, a test with the other padding, and a canary, the same network trained on white noise.
+Beams of length A stay inside the image at every rotation, B reach its border, C its corners. Black
+padding draws a square around the image that rotates with it. Three measurements show whether a
+network reads that square: the loss, a test with the other padding, and a canary, which is the same
+network trained on white noise.
 """
 
 from __future__ import annotations
@@ -22,12 +23,12 @@ from radialbeams.nn.beams import Length, named_length
 from radialbeams.nn.rotation import PADDINGS, Padding
 from radialbeams.reproduce import paper
 from radialbeams.reproduce.border_canary import CANARIES, canary
-from radialbeams.reproduce.experiment import Experiment, Finding, Record, Records
+from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
 from radialbeams.reproduce.geometry import padding_read
 from radialbeams.reproduce.pretrained import open_pretrained
 from radialbeams.reproduce.seed_statistics import compare, mean_curve, spread
 from radialbeams.reproduce.settings import QUICK, Settings
-from radialbeams.reproduce.thumbnails import decode, encode
+from radialbeams.reproduce.thumbnails import encode
 from radialbeams.reproduce.trainings import SEEDS, Trained, Training, errors, summary
 from radialbeams.training.data import load
 from radialbeams.training.evaluate import evaluate, predict_with
@@ -36,12 +37,11 @@ from radialbeams.training.recipe import Recipe
 from radialbeams.training.views import PaperViews
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 LENGTHS: tuple[Length, ...] = ("A", "B", "C")
 DATA = {"coil100": "COIL-100", "lfw": "LFW"}
-ERROR = "error on COIL-100 and LFW"
+ERROR = "paper-equivalent error on COIL-100 and LFW"
 WIDTH = {"coil100": 128, "lfw": 250}
 WORDS = {"zeros": "black padding", "corner": "adaptive padding"}
 LEAKS = Path("results") / "leaks"  # canaries that were measured on a GPU
@@ -50,7 +50,7 @@ DRAWN, DRAWN_SIZE, DRAWN_TURN = 73, 64, 20.0  # a duck on a ground that is not q
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of training; its seeds differ in nothing else."""
+    """One kind of training; its runs differ only in the seed."""
 
     data: str
     length: Length
@@ -62,7 +62,7 @@ class Kind:
 
 
 def kinds() -> list[Kind]:
-    """A reads no padding, so there is nothing to choose; the longest first."""
+    """All combinations, the longest first; A reads no padding, so its padding does not matter."""
     return [
         Kind(data, length, padding)
         for data in reversed(DATA)
@@ -73,7 +73,7 @@ def kinds() -> list[Kind]:
 
 
 def recipe(kind: Kind, seed: int, settings: Settings) -> Recipe:
-    """The paper's; only data, length and padding differ."""
+    """The paper's recipe; only data, length and padding differ."""
     size = settings.pick(quick=64, full=WIDTH[kind.data])
     return Recipe(
         kind.data,
@@ -105,7 +105,7 @@ def trainings(settings: Settings) -> list[Training]:
 
 
 def measure(trained: Trained) -> dict[str, Any]:
-    """The errors as trained, and with the padding that it has not seen."""
+    """The errors with the padding of the training, and with the other one."""
     other: Padding = "corner" if trained.recipe.padding == "zeros" else "zeros"
     swapped = evaluate(
         partial(predict_with, trained.model),
@@ -147,13 +147,19 @@ def run(settings: Settings, records: Records) -> Finding:
         "padding": {name: padding_read(size) for name, size in WIDTH.items()},
         "drawing": drawing(settings),
     }
-    why = settings.pick(quick=QUICK, full="") + sentence(cells, canaries, shipped, edges)
+    ours, why = conclude(data)
+    return Finding(ours, settings.pick(quick=QUICK, full="") + why, data)
+
+
+def conclude(data: Record) -> Conclusion:
+    cells, canaries, shipped = data["cells"], data["canaries"], data["shipped"]
     ours = numbers(cells, canaries, shipped)
     for name, title in DATA.items():
-        ours[f"step at the border on black and on adaptive padding, of 255, {title}"] = (
-            f"{edges[name]['zeros']:.0f}, {edges[name]['corner']:.0f}"
+        step = data["border"][name]
+        ours[f"step at the border, black and adaptive padding, grey levels of 255, {title}"] = (
+            f"{step['zeros']:.0f}, {step['corner']:.0f}"
         )
-    return Finding(ours, why, data)
+    return ours, sentence(cells, canaries, shipped, data["border"])
 
 
 def _of(kind: str, records: Records) -> list[Record]:
@@ -177,7 +183,7 @@ def cell(runs: Sequence[Record]) -> dict[str, Any]:
 
 
 def edge_step(images: Tensor, padding: Padding) -> float:
-    """Bytes (N, C, W, W) → how far their outermost pixels are from the padding, in grey levels."""
+    """Bytes (N, C, W, W) → mean distance of the outermost pixels from the padding."""
     pixels = images.float()
     fill = pixels[..., :1, :1] if padding == "corner" else torch.zeros(())
     step = (pixels - fill).abs()
@@ -186,14 +192,14 @@ def edge_step(images: Tensor, padding: Padding) -> float:
 
 
 def border(data: str, settings: Settings) -> dict[str, float]:
-    """The step at the border with each padding: what the adaptive one is meant to remove."""
+    """The step at the border with each padding, which the adaptive one is meant to remove."""
     limit = settings.pick(quick=100, full=500)
     found = load(data, root=settings.data, split="test", size=WIDTH[data], limit=limit)
     return {padding: edge_step(found.images, padding) for padding in PADDINGS}
 
 
 def measured_leaks() -> list[Record]:
-    """White-noise canaries of `radialbeams leaks`, where this is run beside its results."""
+    """White-noise canaries of `radialbeams leaks`, if their results exist here."""
     found = []
     for name in ("paper", "bilinear", "leakfree"):
         for network in ("ring", "cnn"):
@@ -211,11 +217,11 @@ def find(cells: Sequence[Record], data: str, length: str, padding: str) -> Recor
 
 
 def _least(cells: Sequence[Record], data: str) -> str:
-    """The length with the least mean loss, and those that do not clearly differ from it."""
+    """The length with the lowest mean loss, and those that are not clearly different from it."""
     losses = {name: find(cells, data, name, "zeros")["test"] for name in LENGTHS}
     best = min(losses, key=lambda name: losses[name]["mean"])
     near = [name for name in LENGTHS if name != best and not compare(losses[name], losses[best])]
-    return f"{best}, without a clear difference to {' and '.join(near)}" if near else best
+    return f"{best}, not clearly different from {' and '.join(near)}" if near else best
 
 
 def numbers(
@@ -224,7 +230,7 @@ def numbers(
     errors = [find(cells, data, "B", "zeros")["degrees"]["mean"] for data in DATA]
     found: dict[str, Any] = {ERROR: " and ".join(f"{error:.1f}°" for error in errors)}
     for data, title in DATA.items():
-        found[f"length with the least loss, {title}"] = _least(cells, data)
+        found[f"beam length with the lowest loss, {title}"] = _least(cells, data)
         for padding, words in WORDS.items():
             found[f"circle loss of A, B, C, {title}, {words}"] = ", ".join(
                 f"{one['test']['mean']:.4f} ± {one['test']['std']:.4f}"
@@ -236,16 +242,16 @@ def numbers(
             )
         for length in ("B", "C"):
             one = find(cells, data, length, "zeros")
-            found[f"mean error of {length} with the other padding, {title}"] = (
+            found[f"mean error of length {length}, black → adaptive padding, {title}"] = (
                 f"{one['mean']['mean']:.1f}° → {one['mean_swapped']['mean']:.1f}°"
             )
-        found[f"mean error of shipped bic.{data} with the other padding"] = (
+        found[f"mean error of pretrained bic.{data}, black → adaptive padding"] = (
             f"{shipped[data]['zeros']['mean']:.1f}° → {shipped[data]['corner']['mean']:.1f}°"
         )
     for name, one in canaries.items():
         protocol, length = name.split("-")
         words = f"length {length}" if protocol == "paper" else "leak-free views"
-        found[f"ρ₄ that the network reads off white noise, {words}"] = round(one["rho4"][0], 3)
+        found[f"ρ₄ of the network on white noise, {words}"] = round(one["rho4"][0], 3)
     return found
 
 
@@ -255,7 +261,7 @@ def sentence(
     shipped: Mapping[str, Any],
     edges: Mapping[str, Any],
 ) -> str:
-    """Is the hypothesis right that the border is what longer beams gain by?"""
+    """Whether longer beams gain by reading the border, as the authors suspect."""
     parts = []
     for data, title in DATA.items():
         short, border, adaptive = (
@@ -265,23 +271,23 @@ def sentence(
         gain = _SIGNS[compare(border["test"], short["test"])]
         lost = _SIGNS[compare(adaptive["test"], border["test"])]
         parts.append(
-            f"on {title} C {gain} A ({border['degrees']['mean']:.1f}° against "
-            f"{short['degrees']['mean']:.1f}°), C on adaptive padding {lost} C on black "
-            f"({adaptive['degrees']['mean']:.1f}°), C trained on black makes "
-            f"{border['mean_swapped']['mean']:.1f}° of mean error on adaptive padding instead of "
-            f"{border['mean']['mean']:.1f}°, and shipped bic.{data} (B) "
+            f"On {title}, C {gain} A ({border['degrees']['mean']:.1f}° against "
+            f"{short['degrees']['mean']:.1f}°). C on adaptive padding {lost} C on black "
+            f"padding ({adaptive['degrees']['mean']:.1f}°). C trained on black padding has a mean "
+            f"error of {border['mean_swapped']['mean']:.1f}° on adaptive padding instead of "
+            f"{border['mean']['mean']:.1f}°; the pretrained bic.{data} (length B) has "
             f"{shipped[data]['corner']['mean']:.1f}° instead of "
-            f"{shipped[data]['zeros']['mean']:.1f}°; of the step at the border adaptive padding "
-            f"leaves {edges[data]['corner']:.0f} of {edges[data]['zeros']:.0f} grey levels"
+            f"{shipped[data]['zeros']['mean']:.1f}°. Adaptive padding reduces the step at the "
+            f"border from {edges[data]['zeros']:.0f} to {edges[data]['corner']:.0f} grey levels."
         )
     found = {length: canaries[f"paper-{length}"]["rho4"][0] for length in LENGTHS}
     leaks = [length for length, value in found.items() if value > ALERT]
-    read = ", ".join(f"{length} {value:.2f}" for length, value in found.items())
-    meaning = f"lengths that leak: {', '.join(leaks) or 'none'}"
+    read = ", ".join(f"{value:.2f} ({length})" for length, value in found.items())
     return (
-        f"By Welch's test over seeds, {'; '.join(parts)}; {meaning}, since trained on white "
-        f"noise the network reads the angle modulo 90° with ρ₄ of {read} (1 is exactly, 0 not at "
-        f"all; {canaries['leakfree-B']['rho4'][0]:.2f} off leak-free views)."
+        f"{' '.join(parts)} Lengths that leak: {', '.join(leaks) or 'none'}. Trained on white "
+        f"noise, the network reads the angle modulo 90° with ρ₄ = {read}, where 1 is exact and 0 "
+        f"is chance; on leak-free views ρ₄ is {canaries['leakfree-B']['rho4'][0]:.2f}. Differences "
+        "are judged by Welch's test over seeds."
     )
 
 
@@ -289,7 +295,7 @@ _SIGNS = {-1: "is better than", 0: "does not clearly differ from", 1: "is worse 
 
 
 def swapped_shipped(data: str, settings: Settings) -> dict[str, Any]:
-    """The errors of a shipped model, trained on black padding, on both."""
+    """The errors on both paddings of a pretrained model, which was trained on black padding."""
     limit = settings.pick(quick=24, full=300)
     there = open_pretrained(f"bic.{data}", settings, limit=limit)
     predict = partial(predict_with, there.model)
@@ -305,7 +311,7 @@ def swapped_shipped(data: str, settings: Settings) -> dict[str, Any]:
 
 
 def drawing(settings: Settings) -> dict[str, Any]:
-    """A small picture of COIL-100, turned, on black and on the colour of its corner."""
+    """A small picture of COIL-100, rotated, on black and on the colour of its corner."""
     found = load("coil100", root=settings.data, size=DRAWN_SIZE, limit=100)  # one of each object
     return pictures_of(found.images[DRAWN : DRAWN + 1])
 
@@ -322,155 +328,25 @@ def pictures_of(upright: Tensor) -> dict[str, Any]:
 
 
 def draw(record: Record) -> dict[str, Figure]:
-    data = record["data"]
-    return {"": draw_lengths(data), "leak": draw_leak(data)}
+    from radialbeams.reproduce import beam_length_figures  # it needs matplotlib
 
-
-def _colours() -> dict[str, str]:
-    from radialbeams.reproduce import figures
-
-    return {"A": figures.GREEN, "B": figures.BLUE, "C": figures.ORANGE}
-
-
-def draw_lengths(data: dict[str, Any]) -> Figure:
-    from radialbeams.reproduce import figures
-
-    figure = figures.new(figures.PAGE, 4.4)
-    (*pictures, shares), (coil, lfw, dots) = figure.subplots(2, 3)
-    for axes, padding, letter in zip(pictures, PADDINGS, "ab", strict=True):
-        _draw_picture(axes, data["drawing"], padding)
-        axes.set_title(f"{letter}  lengths on {WORDS[padding]}")
-    places = range(len(LENGTHS))
-    for shift, (name, title) in zip((-0.2, 0.2), DATA.items(), strict=True):
-        values = [100 * data["padding"][name][length]["mean"] for length in LENGTHS]
-        colour = figures.BLUE if name == "coil100" else figures.YELLOW
-        shares.bar([p + shift for p in places], values, 0.36, color=colour, label=title)
-    shares.set_xticks(places, LENGTHS)
-    shares.yaxis.set_major_formatter("{x:g} %")
-    shares.set_title("c  samples that read padding")
-    shares.grid(axis="x", visible=False)
-    shares.legend(loc="upper left")
-    for axes, (name, title), letter in zip((coil, lfw), DATA.items(), "de", strict=True):
-        for length, colour in _colours().items():
-            for padding, line in (("zeros", "-"), ("corner", "--")):
-                curve = data["curves"].get(f"{name}-{length}-{padding}")
-                if curve is not None:
-                    figures.band(axes, curve["step"], curve["test"], colour, line)
-        axes.set(yscale="log", xlabel="training steps")
-        axes.set_title(f"{letter}  {title}, test")
-        figures.plain_log(axes.yaxis)
-    coil.set_ylabel("circle loss")
-    _draw_swapped(dots, data["cells"], data["shipped"])
-    handles = {f"length {name}": colour for name, colour in _colours().items()}
-    figures.legend_above(figure, handles, {WORDS["zeros"]: "-", WORDS["corner"]: "--"})
-    return figure
-
-
-def _draw_picture(axes: Axes, drawn: dict[str, Any], padding: str) -> None:
-    from matplotlib.patches import Rectangle
-
-    from radialbeams.reproduce import figures
-
-    image = decode(drawn[padding])
-    centre = (len(image) - 1) / 2
-    axes.imshow(image)
-    figures.picture(axes)
-    for (name, length), colour in zip(drawn["lengths"].items(), _colours().values(), strict=True):
-        corner = centre - length
-        axes.add_patch(
-            Rectangle((corner, corner), 2 * length, 2 * length, fill=False, ec=colour, lw=1.6)
-        )
-        axes.text(
-            corner + 2,
-            corner + 2,
-            name,
-            color="white",
-            va="top",
-            fontsize=7,
-            bbox={"facecolor": colour, "edgecolor": "none", "pad": 1},
-        )
-
-
-def _draw_swapped(axes: Axes, cells: Sequence[Record], shipped: Mapping[str, Any]) -> None:
-    """From the padding that was trained on to the one that was not."""
-    rows: list[tuple[str, str, float, float]] = []  # label, length, before, after
-    for data, title in DATA.items():
-        for one in (find(cells, data, "B", "zeros"), find(cells, data, "C", "zeros")):
-            after = one["mean_swapped"]["mean"]
-            label = f"{title}, {one['length']}"
-            rows.append((label, one["length"], one["mean"]["mean"], after))
-        both = shipped[data]
-        rows.append((f"bic.{data}", "B", both["zeros"]["mean"], both["corner"]["mean"]))
-    for place, (_, length, before, after) in enumerate(rows):
-        colour = _colours()[length]
-        axes.plot([before, after], [place, place], color=colour, lw=1)
-        axes.plot([before], [place], "o", color=colour)
-        axes.plot([after], [place], "o", color=colour, mfc="white")
-    axes.set_yticks(range(len(rows)), [row[0] for row in rows])
-    axes.set(ylim=(len(rows) - 0.5, -0.5), xscale="log", xlabel="mean error")
-    axes.set_xlim(0.2, 130)
-    axes.set_xticks([0.3, 1, 3, 10, 30, 90])
-    axes.xaxis.set_major_formatter("{x:g}°")
-    axes.minorticks_off()
-    axes.grid(axis="y", visible=False)
-    axes.set_title("f  ● on black, ○ on adaptive")
-
-
-def draw_leak(data: dict[str, Any]) -> Figure:
-    """What networks read off white noise: this one by length, and those of `leaks`."""
-    from radialbeams.reproduce import figures
-
-    cited = [
-        (f"{leak['rendering']}, {leak['canary']}", leak["rho4"], leak["rho1"])
-        for leak in data["measured_leaks"]
-    ]
-    own = []
-    for name, one in data["canaries"].items():
-        protocol, length = name.split("-")
-        words = f"length {length}" if protocol == "paper" else "leak-free views"
-        own.append((words, one["rho4"][0], one["rho1"][0]))
-    figure = figures.new(figures.PAGE, 2.3)
-    panels = figure.subplots(1, 2 if cited else 1, squeeze=False)[0]
-    _bars(panels[0], own)
-    panels[0].set_title("a  the paper's network on white noise")
-    if cited:
-        _bars(panels[1], cited)
-        panels[1].set_title("b  canaries of `radialbeams leaks`")
-    for axes in panels:
-        axes.set(xlabel="1: the angle is read; 0: chance", xlim=(-0.08, 1.05))
-        axes.axvline(0, color="0.3", lw=0.7)
-        axes.grid(axis="y", visible=False)
-    figures.legend_above(
-        figure,
-        {"ρ₄: modulo 90°": figures.ORANGE, "ρ₁: the whole angle": figures.BLUE},
-        {},
-    )
-    return figure
-
-
-def _bars(axes: Axes, rows: Sequence[tuple[str, float, float]]) -> None:
-    from radialbeams.reproduce import figures
-
-    for place, (_, fourfold, whole) in enumerate(rows):
-        axes.barh(place - 0.18, fourfold, 0.34, color=figures.ORANGE)
-        axes.barh(place + 0.18, whole, 0.34, color=figures.BLUE)
-    axes.set_yticks(range(len(rows)), [row[0] for row in rows])
-    axes.set_ylim(len(rows) - 0.5, -0.5)
+    return beam_length_figures.draw(record)
 
 
 EXPERIMENT = Experiment(
     name="beam-length",
     claim=(
-        "The longer the beams the lower the loss, on COIL-100 and on LFW; since beams that read no "
-        "padding are much worse, the network is suspected to read the image-to-padding border, "
-        "which padding in the colour of the image's corner removes"
+        "Longer beams give a lower loss on COIL-100 and on LFW. Beams that read no padding are "
+        "much worse, so the authors suspect that the network reads the border between image and "
+        "padding, which padding in the colour of the image's corner removes"
     ),
     paper={
-        "length with the least loss, COIL-100": "C",
-        "length with the least loss, LFW": "C",
+        "beam length with the lowest loss, COIL-100": "C",
+        "beam length with the lowest loss, LFW": "C",
         ERROR: "13° and 12°, at D = W/2 (B)",
     },
     run=run,
     draw=draw,
+    conclude=conclude,
     trainings=trainings,
 )

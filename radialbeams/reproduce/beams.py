@@ -1,9 +1,9 @@
 """Errors over the number of beams, and why training on C_|B| seemed to beat training on SO(2).
 
-The authors' code draws the turns of C_|B| anew in every epoch, but those of SO(2) once for each
-image. Here every kind of turns is trained on in both ways, so that like is compared with like. At
-the paper's rate a network is far from fitting when it ends, and what it could learn by heart does
-not show; so at 32 beams all is trained once more at a rate and schedule with which it fits.
+The authors' code draws the rotations of C_|B| anew in every epoch, but those of SO(2) once for each
+image. Here both kinds of rotations are trained in both ways, so that like is compared with like. At
+the paper's learning rate a network has not converged when training ends, so that overfitting does
+not show; at 32 beams, all trainings are therefore repeated with a rate and schedule that converge.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 
 from radialbeams.nn.beams import named_length
 from radialbeams.reproduce import paper
-from radialbeams.reproduce.experiment import Experiment, Finding, Record, Records
+from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
 from radialbeams.reproduce.seed_statistics import compare, finished, mean_curve, spread
 from radialbeams.reproduce.settings import QUICK, Settings
 from radialbeams.reproduce.trainings import Training
@@ -26,14 +26,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 MAIN = 32  # beams: the paper's
-# What the paper says, by the names under which ours stands beside it.
+# The names of the paper's numbers, which ours share.
 RANDOM = "error on COIL-100 with random continuous rotations"
-FALL = "errors fall with the number of beams"
-FITS = "C_B is fitted better than SO(2), training loss"
+FALL = "errors decrease with the number of beams"
+FITS = "training loss lower on C_B than on SO(2)"
 TRANSFER = "trained on C_B, tested on SO(2)"
 DRAWS: tuple[Draw, ...] = ("image", "view")
 VALIDATIONS = 16
-LAST = 0.1  # of a run, whose losses are its training performance
+LAST = 0.1  # share of a run over which the final training loss is averaged
 
 # What is trained on and what it is tested on, as the three curves of the paper.
 CURVES: dict[str, tuple[Group, Group]] = {
@@ -45,13 +45,13 @@ CURVES: dict[str, tuple[Group, Group]] = {
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of training; its seeds differ in nothing else."""
+    """One kind of training; its runs differ only in the seed."""
 
     protocol: Protocol
     beams: int
     group: Group
     draw: Draw
-    fits: bool = False  # trained as the shipped models are, else at the paper's constant rate
+    fits: bool = False  # trained to convergence, else at the paper's constant rate
 
     @property
     def name(self) -> str:
@@ -61,7 +61,7 @@ class Kind:
 
 
 def kinds(settings: Settings) -> list[Kind]:
-    """Over the beams as the paper trains; at 32 also until it fits, and on leak-free views."""
+    """All numbers of beams as the paper trains; 32 also to convergence and on leak-free views."""
     over = settings.pick(quick=(4, 8, 16, 32), full=(4, 8, 16, 32, 64))
     found = [Kind("paper", *parts) for parts in product(over, GROUPS, DRAWS)]
     found += [Kind("paper", MAIN, *parts, fits=True) for parts in product(GROUPS, DRAWS)]
@@ -116,19 +116,24 @@ def run(settings: Settings, records: Records) -> Finding:
         cells.append({**vars(kind), **cell(runs)})
         if kind.beams == MAIN and kind.protocol == "paper":
             curves[kind.name] = along(runs)
-    data = {"cells": cells, "curves": curves, "main": MAIN}
+    data = {"cells": cells, "curves": curves, "main": MAIN, "answer": verdict(cells)}
+    ours, why = conclude(data)
+    return Finding(ours, settings.pick(quick=QUICK, full="") + why, data)
+
+
+def conclude(data: Record) -> Conclusion:
+    cells = data["cells"]
     answer = verdict(cells)
-    as_drawn = _find(cells, "paper", MAIN, "so2", "image")["degrees_so2"]
+    as_drawn = find(cells, "paper", MAIN, "so2", "image")["degrees_so2"]
     ours = {
-        RANDOM: f"{_degrees(as_drawn)} with these few steps; with more: `protocol`",
+        RANDOM: f"{_degrees(as_drawn)} after few steps; `protocol` trains longer",
         FALL: _falling(cells),
         FITS: _fitting(cells),
         TRANSFER: answer["meaning"],
         **numbers(cells),
         **answer["counts"],
     }
-    why = settings.pick(quick=QUICK, full="") + answer["sentence"]
-    return Finding(ours, why, {**data, "answer": answer})
+    return ours, answer["sentence"]
 
 
 def cell(runs: Sequence[Record]) -> dict[str, Any]:
@@ -166,7 +171,7 @@ def along(runs: Sequence[Record]) -> dict[str, Any]:
 
 
 def numbers(cells: Sequence[Record]) -> dict[str, Any]:
-    """The figures at 32 beams, paper-equivalent, by what was trained on and how it was drawn."""
+    """Paper-equivalent errors at 32 beams, by group and by how angles were drawn."""
     found = {}
     for one in cells:
         if one["beams"] == MAIN:
@@ -180,9 +185,9 @@ def numbers(cells: Sequence[Record]) -> dict[str, Any]:
 
 
 def _falling(cells: Sequence[Record]) -> str:
-    """From the fewest to the most beams, with fresh angles on SO(2)."""
+    """Whether errors decrease from the fewest to the most beams, with fresh angles on SO(2)."""
     over = sorted({one["beams"] for one in cells if one["protocol"] == "paper"})
-    ends = [_find(cells, "paper", beams, "so2", "view") for beams in (over[0], over[-1])]
+    ends = [find(cells, "paper", beams, "so2", "view") for beams in (over[0], over[-1])]
     fewest, most = (one["degrees_so2"]["mean"] for one in ends)
     verdict = {-1: "no", 0: "not clearly", 1: "yes"}
     sign = compare(*(one["test_so2"] for one in ends))
@@ -190,26 +195,26 @@ def _falling(cells: Sequence[Record]) -> str:
 
 
 def _fitting(cells: Sequence[Record]) -> str:
-    """As the authors' code draws, over the numbers of beams, trained as the paper does."""
+    """How often C_|B| has the lower training loss, with angles drawn as in the authors' code."""
     over = sorted({one["beams"] for one in cells if one["protocol"] == "paper"})
     signs = [
         compare(
-            _find(cells, "paper", beams, "cyclic", "view")["train"],
-            _find(cells, "paper", beams, "so2", "image")["train"],
+            find(cells, "paper", beams, "cyclic", "view")["train"],
+            find(cells, "paper", beams, "so2", "image")["train"],
         )
         for beams in over
     ]
-    return f"at {signs.count(-1)} of {len(signs)} numbers of beams, worse at {signs.count(1)}"
+    return f"for {signs.count(-1)} of {len(signs)} numbers of beams; higher for {signs.count(1)}"
 
 
 def _degrees(error: dict[str, Any]) -> str:
     return f"{error['mean']:.2f}° ± {error['std']:.2f}°"
 
 
-# Protocol, and whether it was trained until it fits → what that is called.
+# Protocol, and whether it was trained to convergence → what that is called.
 ROWS: dict[tuple[str, bool], str] = {
     ("paper", False): "paper protocol",
-    ("paper", True): "paper protocol, until it fits",
+    ("paper", True): "paper protocol, to convergence",
     ("leakfree", False): "leakfree protocol",
 }
 
@@ -222,14 +227,14 @@ COMPARISONS = {
 
 
 def verdict(cells: Sequence[Record]) -> dict[str, Any]:
-    """Trained on C_|B| against trained on SO(2), both tested on SO(2): who is better, how often?"""
+    """How often training on C_|B| beats training on SO(2), both tested on SO(2)."""
     counts, rows = {}, []
     for words, (cyclic_draw, so2_draw) in COMPARISONS.items():
         signs = []
         for row in sorted({(one["protocol"], one["fits"], one["beams"]) for one in cells}):
             protocol, fits, beams = row
-            cyclic = _find(cells, protocol, beams, "cyclic", cyclic_draw, fits)
-            so2 = _find(cells, protocol, beams, "so2", so2_draw, fits)
+            cyclic = find(cells, protocol, beams, "cyclic", cyclic_draw, fits)
+            so2 = find(cells, protocol, beams, "so2", so2_draw, fits)
             sign = compare(cyclic["test_so2"], so2["test_so2"])
             signs.append(sign)
             rows.append(
@@ -249,187 +254,81 @@ def verdict(cells: Sequence[Record]) -> dict[str, Any]:
             "no difference": signs.count(0),
         }
     meaning = _meaning(counts, rows)
-    sentence = f"By Welch's test over seeds, {meaning} ({_said(counts)}). {_until_it_fits(cells)}"
+    sentence = f"{meaning}. {_said(counts)} {_converged(cells)}"
     return {"counts": counts, "rows": rows, "meaning": meaning, "sentence": sentence}
 
 
-def _until_it_fits(cells: Sequence[Record]) -> str:
-    """The plainest case in degrees: one number of beams, trained to the end."""
+def _converged(cells: Sequence[Record]) -> str:
+    """The plainest case in degrees: one number of beams, trained to convergence."""
     cyclic, once, fresh = (
-        _find(cells, "paper", MAIN, group, draw, fits=True)["degrees_so2"]["mean"]
+        find(cells, "paper", MAIN, group, draw, fits=True)["degrees_so2"]["mean"]
         for group, draw in (("cyclic", "view"), ("so2", "image"), ("so2", "view"))
     )
     return (
-        f"With {MAIN} beams, trained until it fits: C_B {cyclic:.1f}°, SO(2) with one angle per "
-        f"image {once:.1f}°, SO(2) with fresh angles {fresh:.1f}°."
+        f"With {MAIN} beams, trained to convergence, the paper-equivalent error is {cyclic:.1f}° "
+        f"for C_B, {once:.1f}° for SO(2) with one angle per image, and {fresh:.1f}° for SO(2) with "
+        "fresh angles."
     )
 
 
 def _said(counts: dict[str, dict[str, int]]) -> str:
-    return "; ".join(
-        f"{words}: C_B better {found['C_B better']}, SO(2) better {found['SO(2) better']}, "
-        f"no difference {found['no difference']} times"
+    listed = "; ".join(
+        f"{words}: {found['C_B better']}, {found['SO(2) better']}, {found['no difference']}"
         for words, found in counts.items()
+    )
+    return (
+        "Settings in which C_B is better than, worse than and not clearly different from SO(2) by "
+        f"Welch's test over seeds: {listed}."
     )
 
 
 def _meaning(counts: dict[str, dict[str, int]], rows: Sequence[Record]) -> str:
     authors, fresh, fixed = (counts[words] for words in COMPARISONS)
     if fresh["C_B better"] > fresh["SO(2) better"]:
-        return "C_B beats SO(2) with fresh angles for both too, so the effect is real here"
+        return "C_B beats SO(2) even if both draw fresh angles, so the effect is real here"
     if not (authors["C_B better"] or fixed["C_B better"]):
-        return "C_B does not beat SO(2) here, not even as the authors' code draws its angles"
+        return "C_B does not beat SO(2) here, not even with angles drawn as in the authors' code"
     once = [row for row in rows if row["comparison"] != FRESH]
     better = [row for row in once if row["sign"] < 0]
     short = [row for row in better if row["protocol"] == "paper" and not row["fits"]]
     where = sorted({ROWS[row["protocol"], row["fits"]] for row in better})
     said = (
-        "C_B beats SO(2) where SO(2)'s angles were drawn once for each image "
-        f"({'; '.join(where)}); with fresh angles for both that is gone, "
-        "so it comes from the drawing"
+        "C_B beats SO(2) only where SO(2) keeps one angle per image "
+        f"({'; '.join(where)}); with fresh angles for both the advantage disappears, so it comes "
+        "from how angles are drawn"
     )
-    unseen = ", and in trainings as short as the paper's it is not seen at any number of beams"
+    unseen = "; in trainings as short as the paper's it appears at no number of beams"
     return said if short else said + unseen
 
 
-def _find(
+def find(
     cells: Sequence[Record], protocol: str, beams: int, group: str, draw: str, fits: bool = False
 ) -> dict[str, Any]:
     wanted = {"protocol": protocol, "beams": beams, "group": group, "draw": draw, "fits": fits}
     return next(one for one in cells if wanted.items() <= one.items())
 
 
-# --- figures ---
-
-
 def draw(record: Record) -> dict[str, Figure]:
-    data = record["data"]
-    return {
-        "": draw_over_beams(data["cells"]),
-        "curves": draw_curves(data["curves"], data["main"]),
-        "answer": draw_answer(data["answer"]["rows"], data["main"]),
-    }
+    from radialbeams.reproduce import beams_figures  # it needs matplotlib
 
-
-PANELS = {
-    "a  as the authors' code draws": ("view", "image"),
-    "b  fresh angles for both": ("view", "view"),
-    "c  one angle per image": ("image", "image"),
-}
-
-
-def _colours() -> dict[str, str]:
-    from radialbeams.reproduce import figures
-
-    colours = (figures.BLUE, figures.YELLOW, figures.ORANGE)
-    return dict(zip(CURVES, colours, strict=True))
-
-
-def draw_over_beams(cells: Sequence[Record]) -> Figure:
-    from radialbeams.reproduce import figures
-
-    figure = figures.new(figures.PAGE, 2.7)
-    panels = figure.subplots(1, 3, sharey=True)
-    paper = [one for one in cells if one["protocol"] == "paper"]
-    over = sorted({one["beams"] for one in paper})
-    for axes, (title, (cyclic, so2)) in zip(panels, PANELS.items(), strict=True):
-        for name, (trained, tested) in CURVES.items():
-            drawn = cyclic if trained == "cyclic" else so2
-            rows = [_find(paper, "paper", beams, trained, drawn) for beams in over]
-            for what, look in ((f"test_{tested}", "o--"), ("train", "-")):
-                if what == "train" and name == "C_B → SO(2)":
-                    continue  # the same trainings as C_B
-                seeds = [row[what] for row in rows]
-                axes.errorbar(
-                    over,
-                    [one["mean"] for one in seeds],
-                    [  # from the least to the most: of a logarithm, a deviation has no lower end
-                        [one["mean"] - min(one["values"]) for one in seeds],
-                        [max(one["values"]) - one["mean"] for one in seeds],
-                    ],
-                    fmt=look,
-                    color=_colours()[name],
-                    capsize=2,
-                    elinewidth=0.7,
-                    mfc="white",
-                )
-        axes.set(xscale="log", yscale="log", xlabel="number of beams |B|")
-        axes.set_xticks(over, [str(beams) for beams in over])
-        axes.minorticks_off()
-        axes.set_title(title.replace(" protocol", ""))
-    panels[0].set_ylabel("circle loss")
-    figures.plain_log(panels[0].yaxis)
-    figures.degrees_axis(panels[-1])
-    figures.legend_above(figure, _colours(), {"training": "-", "test": "--"})
-    return figure
-
-
-def draw_curves(curves: dict[str, Any], beams: int) -> Figure:
-    from radialbeams.reproduce import figures
-
-    figure = figures.new(figures.PAGE, 4.6)
-    panels = figure.subplots(2, 2, sharey=True, sharex=True)
-    ways = product((("", "as the paper trains"), ("-fits", "until it fits")), ("fixed", "fresh"))
-    for axes, letter, ((fits, how), drawn) in zip(panels.flat, "abcd", ways, strict=True):
-        for name, (trained, tested) in CURVES.items():
-            found, colour = curves[f"paper-{beams}-{trained}-{drawn}{fits}"], _colours()[name]
-            figures.band(axes, found["test_step"], found[f"test_{tested}"], colour, "--")
-            if name != "C_B → SO(2)":
-                figures.band(axes, found["train_step"], found["train"], colour, "-")
-        axes.set(yscale="log")
-        angles = "one angle per image" if drawn == "fixed" else "fresh angles"
-        axes.set_title(f"{letter}  {how}, {angles}")
-    for axes in panels[1]:
-        axes.set_xlabel(f"training steps, {beams} beams")
-    for axes, last in panels:
-        axes.set_ylabel("circle loss")
-        figures.degrees_axis(last)
-    figures.plain_log(panels[0, 0].yaxis)
-    figures.legend_above(figure, _colours(), {"training": "-", "test": "--"})
-    return figure
-
-
-def draw_answer(rows: Sequence[Record], beams: int) -> Figure:
-    """Tested on SO(2) at 32 beams: every seed a dot, both protocols."""
-    from radialbeams.reproduce import figures
-
-    figure = figures.new(figures.PAGE, 2.3)
-    panels = figure.subplots(1, len(ROWS), squeeze=False)[0]
-    colours = _colours()
-    for axes, ((protocol, fits), title) in zip(panels, ROWS.items(), strict=True):
-        wanted = {"protocol": protocol, "fits": fits, "beams": beams}
-        here = [row for row in rows if wanted.items() <= row.items()]
-        for place, row in enumerate(here):
-            for shift, key, name in ((-0.12, "cyclic", "C_B → SO(2)"), (0.12, "so2", "SO(2)")):
-                values = row[key]["values"]
-                axes.plot(values, [place + shift] * len(values), "o", color=colours[name], ms=3)
-                axes.plot([row[key]["mean"]], [place + shift], "|", color=colours[name], ms=11)
-        axes.set_yticks(range(len(here)), [row["comparison"] for row in here])
-        axes.set(xlabel="circle loss on SO(2), test", xscale="log", ylim=(len(here) - 0.5, -0.5))
-        figures.plain_log(axes.xaxis)
-        axes.grid(axis="y", visible=False)
-        axes.set_title(title.replace(" protocol", ""))
-        if axes is not panels[0]:
-            axes.tick_params(labelleft=False)
-    for name, key in (("C_B → SO(2)", "trained on C_B"), ("SO(2)", "trained on SO(2)")):
-        panels[0].plot([], [], "o", color=colours[name], label=key)
-    figure.legend(loc="outside upper center", ncols=2)
-    return figure
+    return beams_figures.draw(record)
 
 
 EXPERIMENT = Experiment(
     name="beams",
     claim=(
-        "Errors fall with the number of beams; training on C_B fits better than on SO(2), and a "
-        "network trained on C_B even beats one trained on SO(2) when both are tested on SO(2)"
+        "Errors decrease with the number of beams. Training on C_B fits better than training on "
+        "SO(2), and a network trained on C_B even beats one trained on SO(2) when both are tested "
+        "on SO(2)"
     ),
     paper={
         RANDOM: "13°",
         FALL: "yes",
         FITS: "yes",
-        TRANSFER: "better than trained on SO(2); left open why",
+        TRANSFER: "better than trained on SO(2); the reason is left open",
     },
     run=run,
     draw=draw,
+    conclude=conclude,
     trainings=trainings,
 )

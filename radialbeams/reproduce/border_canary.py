@@ -1,6 +1,6 @@
-"""A canary for the border: the paper's network trained on white noise, which has no up.
+"""A canary for the border: the paper's network trained on white noise, which has no direction.
 
-What it can still say of the angle, it reads off the padding around the noise.
+Whatever it still finds out about the angle comes from the padding around the noise.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ TEST_VIEWS = 4096
 
 
 def canary_loss(network: Network, given: LossInputs) -> tuple[Tensor, Losses]:
-    """Trains on the angle modulo 90° as well, which is all that a square shows.
+    """Also trains for the angle modulo 90°, which is all that a square gives away.
 
     The circle loss alone would teach nothing there: four equally likely answers cancel out.
     """
@@ -57,7 +57,7 @@ CANARY = Parts(images=noise_like, loss=lambda recipe, images, device: canary_los
 
 @torch.inference_mode()
 def read_off_noise(trained: Trained) -> dict[str, Any]:
-    """ρ₄ and ρ₁ on noise that it has not seen: 0 is chance, 1 gives the angle away."""
+    """ρ₄ and ρ₁ on unseen noise: 0 is chance, 1 gives the angle away."""
     size, batch = trained.recipe.parent_size, 256
     draw = NoiseSource("white", size, torch.Generator().manual_seed(trained.recipe.seed + 1))
     turns = draw_angles("evaluation", 1, 0, TEST_VIEWS)
@@ -71,7 +71,7 @@ def read_off_noise(trained: Trained) -> dict[str, Any]:
     return {"rho4": rho(off, 4), "rho1": rho(off, 1), "test_views": TEST_VIEWS}
 
 
-# The three lengths, and as a control views that are made not to leak.
+# The three lengths, and leak-free views as a control.
 CANARIES: tuple[tuple[Protocol, Length], ...] = (
     *(("paper", length) for length in ("C", "B", "A")),
     ("leakfree", "B"),
@@ -91,10 +91,10 @@ def canary(kind: tuple[Protocol, Length], settings: Settings) -> Training:
     )
     return Training(
         f"canary-{protocol}-{length}",
-        paper.fitting(recipe, settings),  # so that what can be read is read
+        paper.fitting(recipe, settings),  # so that it learns whatever can be read
         {"kind": f"canary-{protocol}-{length}"},
         images=settings.pick(quick=400, full=None),
-        held_out=100,  # not looked at: it is tested on noise
+        held_out=100,  # unused: it is tested on noise
         measure=read_off_noise,
         parts=CANARY,
     )

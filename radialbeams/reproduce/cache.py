@@ -1,4 +1,4 @@
-"""Parts of a long measurement, each kept when it is done: an interrupted run goes on after them."""
+"""Stores finished parts of a long measurement, so that an interrupted run can resume."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from radialbeams.reproduce.records import write_record
 def once(
     place: Path, given: Mapping[str, Any], measure: Callable[[], Record]
 ) -> tuple[Record, float]:
-    """What `measure` finds, or found before of the same `given`, and the seconds it then took.
+    """The result of `measure`, or the stored one for the same `given`, and the seconds it took.
 
-    Like a training's result it stays, and is not measured again until something else is given.
+    A stored result is used until `given` changes.
     """
     if place.is_file():
         kept: Record = json.loads(place.read_text(encoding="utf-8"))

@@ -1,7 +1,7 @@
-"""What a classifier is asked in `downstream`: three sets, and the networks that turn them upright.
+"""The three data sets of `downstream`, and the networks that turn them upright.
 
-Cut-outs that come turned on backgrounds that stay, as in SI-SCORE, for which the paper's network is
-trained here; photos of ImageNet, turned whole; objects of COIL-100.
+Rotated cut-outs on fixed backgrounds, as in SI-SCORE, for which the paper's network is trained;
+whole ImageNet photos; objects of COIL-100.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SISCORE = "si-score-rotation"
 
 @dataclass(frozen=True)
 class Objects:
-    """Cut-outs that are turned on backgrounds that stay; `bic` is trained on 80 % of them."""
+    """Rotated cut-outs on fixed backgrounds; `bic` is trained on 80% of them."""
 
     data: str
     split_by: str
@@ -48,7 +48,7 @@ OBJECTS = {
     "si-score-by-cut-out": Objects(SISCORE, "object", "bic-by-cut-out", "SI-SCORE, by cut-out"),
     "cut-outs": Objects("imagenet-cutouts", "object", "bic-cut-outs", "more cut-outs"),
 }
-GREY = 0.5  # what lies outside of a photo: to the classifiers it is nothing
+GREY = 0.5  # outside a photo: neutral to the classifiers
 SIZE = 224  # of SI-SCORE's images, as in the paper
 BEAM_LENGTH = 91  # D
 STEPS = 8192
@@ -58,7 +58,7 @@ STEPS = 8192
 
 
 def trainings(settings: Settings) -> list[Training]:
-    """`bic` on 80 % of the images, and on the images of other cut-outs; none without the data."""
+    """`bic` on 80% of the images, and on images of other cut-outs; empty without the data."""
     there = [objects for objects in OBJECTS.values() if _is_there(objects.data, settings)]
     return [training_of(objects, settings) for objects in there]
 
@@ -87,7 +87,7 @@ def training_of(objects: Objects, settings: Settings) -> Training:
 
 
 def _losses(trained: Trained) -> dict[str, Any]:
-    """On both halves: the paper gives both, and the gap is what it learned by heart."""
+    """The losses on both halves, which the paper reports; their gap shows overfitting."""
     found = {}
     for half, images in (("training", trained.fit.images), ("test", trained.held_out)):
         errors = turned_errors(trained.model, images, trained.device)
@@ -109,7 +109,7 @@ def _is_there(data: str, settings: Settings) -> bool:
 def objects_task(
     settings: Settings, classifier: Classifier, device: torch.device, objects: Objects
 ) -> tuple[Task, Tensor]:
-    """The held-out images and their angles; they come turned, so no other can be asked for."""
+    """The held-out images and their angles, which are fixed because the images come rotated."""
     training = training_of(objects, settings)
     images = load_images(
         objects.data,
@@ -149,7 +149,7 @@ def imagenet_task(settings: Settings, classifier: Classifier, device: torch.devi
         "imagenet-samples", root=settings.data, limit=settings.pick(quick=24, full=None)
     )
     finders = {"ring": finder(_ring("ring"), device)}
-    if _is_there(SISCORE, settings):  # the only `bic` that has seen ImageNet's classes
+    if _is_there(SISCORE, settings):  # the only `bic` that was trained on ImageNet's classes
         training = training_of(OBJECTS["si-score"], settings)
         bic = Canonicalizer(load(training, settings, NAME)).eval()
         finders = {"bic": finder(bic, device), **finders}
@@ -170,10 +170,10 @@ def coil_task(
     device: torch.device,
     show: Callable[[int, int], object],
 ) -> Task:
-    """On the paper's padded canvas, so that nothing is lost and `bic` sees what it was trained on.
+    """COIL-100 on the paper's padded canvas, as `bic` was trained.
 
     The classifier is a linear layer on the scores of ImageNet's, fitted to the upright training
-    views: minutes instead of a training of its own, and it has never seen a turned object.
+    views: this takes minutes instead of a full training, and it has never seen a rotated object.
     """
     train, test = (
         load_images("coil100", root=settings.data, split=split, limit=limit)
@@ -219,7 +219,7 @@ def _ring(name: str) -> Canonicalizer:
 
 
 def masked(images: Tensor, fill: float) -> Tensor:
-    """Only the disc, which no turn takes out of the image: corners would tell lines apart."""
+    """Only the disc, which every rotation keeps; the corners would differ between lines."""
     inside = disc(images.shape[-1], images.device)
     return images * inside + fill * (1 - inside)
 

@@ -1,4 +1,4 @@
-"""What an experiment is: the paper's claim, trainings where it needs some, a finding, figures."""
+"""An experiment: the paper's claim, the trainings it needs, its measurements, words and figures."""
 
 from __future__ import annotations
 
@@ -15,17 +15,19 @@ if TYPE_CHECKING:
 Record = dict[str, Any]
 # The results of trainings, by the training's name.
 Records = Mapping[str, Record]
+# Our numbers by name, and what they mean in a few sentences.
+Conclusion = tuple[Mapping[str, Any], str]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """What an experiment found. `ours` has the keys of the paper's numbers where it has any."""
+    """The result of an experiment. `ours` has the keys of the paper's numbers, and more."""
 
     ours: Mapping[str, Any]
-    why: str  # one sentence: why ours differ from the paper's, or that they do not
+    why: str  # why ours differ from the paper's, or that they do not
     data: Mapping[str, Any]  # behind the figures, ready for JSON
-    seeds: Sequence[int] = ()  # of what was drawn outside of trainings
-    seconds: float = 0.0  # that parts of it took in an earlier call, which was interrupted
+    seeds: Sequence[int] = ()  # of random draws outside the trainings
+    seconds: float = 0.0  # spent by an earlier call that was interrupted
 
 
 def no_trainings(settings: Settings) -> list[Training]:
@@ -39,4 +41,5 @@ class Experiment:
     paper: Mapping[str, Any]  # its numbers
     run: Callable[[Settings, Records], Finding]
     draw: Callable[[Record], dict[str, Figure]]  # suffix of the file → figure, from JSON alone
+    conclude: Callable[[Record], Conclusion]  # from the finding's data alone
     trainings: Callable[[Settings], list[Training]] = field(default=no_trainings)

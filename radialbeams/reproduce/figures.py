@@ -1,4 +1,4 @@
-"""The common look of the figures: readable at the width of a column, colours for every eye."""
+"""The common style of the figures: readable at column width, colours for colour-blind readers."""
 
 from __future__ import annotations
 
@@ -70,7 +70,7 @@ def style() -> AbstractContextManager[None]:
 
 
 def new(width: float = COLUMN, height: float = 2.4) -> Figure:
-    """An empty figure of so many inches; `.subplots()` gives its axes."""
+    """An empty figure of this size in inches; `.subplots()` adds axes."""
     return Figure(figsize=(width, height), layout="constrained")
 
 
@@ -83,10 +83,10 @@ def picture(axes: Axes) -> None:
 
 
 def label_ends(axes: Axes, room: float = 0.3, gap: float = 0.075) -> None:
-    """Writes each line's label at its right end in its colour, kept apart; no legend needed.
+    """Writes the label of each line at its right end, in its colour and without overlap.
 
-    `room` is the share of the axes' width that is left free for the labels, `gap` the least
-    distance between two of them as a share of the height.
+    `room` is the share of the axes' width that is reserved for the labels, `gap` the minimum
+    distance between two labels as a share of the height.
     """
     lines = [line for line in axes.get_lines() if not str(line.get_label()).startswith("_")]
     low, high = axes.get_xlim()
@@ -121,7 +121,7 @@ def label_ends(axes: Axes, room: float = 0.3, gap: float = 0.075) -> None:
 
 
 def _apart(values: Sequence[float], gap: float) -> list[float]:
-    """The same values, moved as little as it takes to keep each `gap` from the next."""
+    """The values, moved as little as necessary to be at least `gap` apart."""
     order = sorted(range(len(values)), key=lambda i: values[i])
     groups: list[list[int]] = []
 
@@ -144,13 +144,13 @@ def _apart(values: Sequence[float], gap: float) -> list[float]:
 def band(
     axes: Axes, steps: Sequence[float], curve: Mapping[str, Sequence[float]], colour: str, look: str
 ) -> None:
-    """A mean over seeds, from the least to the most of them."""
+    """The mean over seeds, with a band from the least to the greatest."""
     axes.fill_between(steps, curve["low"], curve["high"], color=colour, alpha=0.2, lw=0)
     axes.plot(steps, curve["mean"], look, color=colour, lw=1.2)
 
 
 def plain_log(axis: Axis) -> None:
-    """A logarithmic axis with 0.2, 0.5, 1 instead of powers, as many as have room."""
+    """A logarithmic axis with ticks such as 0.2, 0.5, 1 instead of powers."""
     low, high = axis.get_view_interval()
     steps = (1, 2, 5) if high / low > 8 else (1, 1.5, 2, 3, 4, 5, 6, 8)
     ticks = [step * 10.0**power for power in range(-6, 4) for step in steps]
@@ -161,7 +161,7 @@ def plain_log(axis: Axis) -> None:
 
 
 def degrees_axis(axes: Axes) -> None:
-    """Beside an axis of circle losses the same in the paper's degrees, on the right."""
+    """Adds an axis on the right with the circle loss in paper-equivalent degrees."""
 
     def degrees(loss: Any) -> Any:
         return np.degrees(np.arccos(np.clip(1 - np.asarray(loss) / 2, -1, 1)))
@@ -180,7 +180,7 @@ def degrees_axis(axes: Axes) -> None:
 
 
 def legend_above(figure: Figure, colours: Mapping[str, str], looks: Mapping[str, str]) -> None:
-    """One legend for all panels: what the colours and what the kinds of lines mean."""
+    """One legend for all panels, for colours and line styles."""
     lines = [Line2D([], [], color=colour, label=name) for name, colour in colours.items()]
     lines += [Line2D([], [], color="0.3", ls=look, label=name) for name, look in looks.items()]
     figure.legend(handles=lines, loc="outside upper center", ncols=len(lines))
@@ -200,7 +200,7 @@ def save(figure: Figure, stem: Path, *, quick: bool) -> list[Path]:
             bbox={"facecolor": ORANGE, "edgecolor": "none", "pad": 1.5},
         )
         engine = figure.get_layout_engine()
-        if isinstance(engine, ConstrainedLayoutEngine):  # room for the mark: it covers nothing
+        if isinstance(engine, ConstrainedLayoutEngine):  # reserves room for the mark
             strip = QUICK_STRIP / figure.get_figheight()
             engine.set(rect=(0, strip, 1, 1 - strip))
     files = []

@@ -1,8 +1,8 @@
 """The lemmas on beams against exact counts, and the drawings of beams, kernel and overlap.
 
-Coverage, overlap and upper bound are counted pixel by pixel, for beams at equal angles, as the
-paper's text says, and for beams whose ends lie at equal steps along the border, as its proof draws
-them. The margin is counted by rotating.
+Coverage, overlap and upper bound are counted pixel by pixel, for beams at equal angles, as in the
+paper's text, and for beams whose ends lie in equal steps along the border, as in its proof. The
+margin is found by rotating.
 """
 
 from __future__ import annotations
@@ -27,12 +27,11 @@ from radialbeams.nn.beams import (
     upper_bound,
 )
 from radialbeams.nn.rotation import rotate
-from radialbeams.reproduce.experiment import Experiment, Finding, Record, Records
+from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
 from radialbeams.reproduce.settings import Settings
-from radialbeams.reproduce.thumbnails import decode, encode
+from radialbeams.reproduce.thumbnails import encode
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 SPACINGS: tuple[Spacing, ...] = get_args(Spacing)
@@ -57,7 +56,7 @@ def lemmas(beams: int, length: int, epsilon: int) -> dict[str, float]:
 
 
 def readers(beams: int, length: int, epsilon: int, spacing: Spacing) -> tuple[Any, Any]:
-    """How many beams read each pixel, (S, S); and for each beam how many read its pixels."""
+    """The number of beams that sample each pixel, (S, S), and for each beam those of its pixels."""
     size = 2 * (length + epsilon)
     pixels = bresenham_pixels(beams, length, epsilon, size, spacing).numpy()
     flat = (pixels[..., 1] * size + pixels[..., 0]).reshape(beams, -1)
@@ -67,7 +66,7 @@ def readers(beams: int, length: int, epsilon: int, spacing: Spacing) -> tuple[An
 
 
 def limits(length: int, epsilon: int, spacing: Spacing) -> dict[str, float]:
-    """The two things that the upper bound is said to be, counted in steps of 4 beams.
+    """Both meanings that the paper gives the upper bound, counted in steps of 4 beams.
 
     `full`: the fewest beams that read every pixel of the square. `redundant`: the fewest of which
     one has no pixel that it alone reads.
@@ -87,7 +86,7 @@ def limits(length: int, epsilon: int, spacing: Spacing) -> dict[str, float]:
 
 
 def margins(size: int) -> dict[str, int]:
-    """The paper's δ, and the least padding that really loses nothing, counted by rotating.
+    """The paper's δ, and the least padding that loses nothing, found by rotating.
 
     `centres`: the centre of every pixel stays on the canvas. `bilinear`: so does every pixel that
     interpolation gives a share of the image.
@@ -171,14 +170,19 @@ def run(settings: Settings, records: Records) -> Finding:
         "padding": [padding_read(size) for size in (128, 250)],
         "drawing": drawing(),
     }
+    return Finding(*conclude(data), data)
+
+
+def conclude(data: Record) -> Conclusion:
     ours = _numbers(data)
+    error = "largest error of the corrected coverage formula"
     why = (
-        "The printed tan(360°/|B|) contradicts the proof's own triangle, whose slope is 8/|B|; "
-        "with that the lemma counts beams whose ends lie at equal steps along the border to "
-        f"within {ours['largest error of the corrected coverage, equal border steps']}, those at "
-        f"equal angles to within {ours['largest error of the corrected coverage, equal angles']}."
+        "The printed lemma uses tan(360°/|B|), but the triangle in its own proof has the slope "
+        f"8/|B|. With 8/|B| the formula is within {ours[f'{error}, equal steps on the border']} of "
+        "the counted pixels for beams whose ends are equally spaced along the border, and within "
+        f"{ours[f'{error}, equal angles']} for beams at equal angles."
     )
-    return Finding(ours, why, data)
+    return ours, why
 
 
 def _numbers(data: dict[str, Any]) -> dict[str, Any]:
@@ -186,29 +190,29 @@ def _numbers(data: dict[str, Any]) -> dict[str, Any]:
     ours: dict[str, Any] = {f"pixels covered, {SETTING}": int(here["cover_angle"])}
     ours[f"samples that overlap, {SETTING}"] = int(here["over_angle"])
     for formula in ("printed", "corrected"):
-        for spacing, words in (("angle", "equal angles"), ("border", "equal border steps")):
+        for spacing, words in (("angle", "equal angles"), ("border", "equal steps on the border")):
             worst = max(
                 abs(row[f"cover_{formula}"] / row[f"cover_{spacing}"] - 1)
                 for row in data["by_beams"]
             )
-            ours[f"largest error of the {formula} coverage, {words}"] = f"{worst:.1%}"
-    for words, spacing in (("equal angles", "angle"), ("equal border steps", "border")):
+            ours[f"largest error of the {formula} coverage formula, {words}"] = f"{worst:.1%}"
+    for words, spacing in (("equal angles", "angle"), ("equal steps on the border", "border")):
         rows = [row for row in data["bounds"] if row["spacing"] == spacing]
         ratios = [row["full"] / row["bound"] for row in rows]
-        ours[f"beams that fill the square, in upper bounds, {words}"] = (
+        ours[f"beams that cover the whole square, as a multiple of the upper bound, {words}"] = (
             f"{min(ratios):.2f} to {max(ratios):.2f}"
         )
         ratios = [row["redundant"] / row["bound"] for row in rows]
-        ours[f"beams of which one is redundant, in upper bounds, {words}"] = (
+        ours[f"beams of which one is redundant, as a multiple of the upper bound, {words}"] = (
             f"{min(ratios):.2f} to {max(ratios):.2f}"
         )
     short = [row for row in data["margins"] if row["bilinear"] > row["paper"]]
-    ours["image sizes at which bilinear rotation passes the margin"] = (
+    ours["image sizes at which bilinear rotation needs more than the margin"] = (
         f"{len(short)} of {len(data['margins'])}, by at most "
         f"{max((row['bilinear'] - row['paper'] for row in short), default=0)} pixel"
     )
     coil = data["padding"][0]
-    ours["samples on padding at W = 128, lengths A, B, C"] = ", ".join(
+    ours["samples that fall on padding at W = 128, lengths A, B, C"] = ", ".join(
         f"{coil[name]['mean']:.0%}" for name in ("A", "B", "C")
     )
     ours["longest beams that never read padding at W = 128"] = coil["longest_without"]
@@ -218,7 +222,7 @@ def _numbers(data: dict[str, Any]) -> dict[str, Any]:
 PAPER = {
     f"pixels covered, {SETTING}": round(coverage(BEAMS, LENGTH, EPSILON, as_printed=True)),
     f"samples that overlap, {SETTING}": round(overlap(BEAMS, LENGTH, EPSILON, as_printed=True)),
-    "beams that fill the square, in upper bounds, equal angles": "1",
+    "beams that cover the whole square, as a multiple of the upper bound, equal angles": "1",
     "longest beams that never read padding at W = 128": named_length("A", 128),
 }
 
@@ -229,7 +233,7 @@ DRAWN_SIZE, DRAWN_BEAMS, DRAWN_TURN = 48, 16, 20.0
 
 
 def drawing() -> dict[str, Any]:
-    """A small picture, padded and turned, and which of its pixels the beams read."""
+    """A small picture, padded and rotated, and the pixels that the beams sample."""
     width = margin(DRAWN_SIZE)
     canvas, length = DRAWN_SIZE + 2 * width, DRAWN_SIZE // 2
     upright = torch.from_numpy(_picture()).permute(2, 0, 1)[None].float() / 255
@@ -268,203 +272,20 @@ def _encoded(values: NDArray[Any]) -> str:
 
 
 def draw(record: Record) -> dict[str, Figure]:
-    return {"": draw_lemmas(record["data"]), "beams": draw_beams(record["data"]["drawing"])}
+    from radialbeams.reproduce import geometry_figures  # it needs matplotlib
 
-
-def draw_lemmas(data: dict[str, Any]) -> Figure:
-    from radialbeams.reproduce import figures
-
-    figure = figures.new(figures.PAGE, 6.9)
-    (cover, over), (error, length), (bound, padding) = figure.subplots(3, 2)
-    for epsilon, colour in zip(EPSILONS, figures.COLOURS, strict=False):
-        rows = [row for row in data["by_beams"] if row["epsilon"] == epsilon]
-        beams = [row["beams"] for row in rows]
-        for axes, what in ((cover, "cover"), (over, "over")):
-            for name, look in LOOKS.items():
-                axes.plot(beams, [row[f"{what}_{name}"] for row in rows], look, color=colour)
-            counts = [row[f"{what}_angle"] for row in rows]
-            # On the curve, each a little lower than the one before, so that none covers another.
-            height = (0.75 - 0.15 * epsilon) * max(counts)
-            at = min(range(len(rows)), key=lambda i: abs(counts[i] - height))
-            axes.text(
-                beams[at],
-                counts[at],
-                f"ε = {epsilon}",
-                color=colour,
-                fontsize=6.5,
-                ha="center",
-                va="center",
-                bbox={"facecolor": "white", "edgecolor": "none", "pad": 0.6},
-            )
-        along = [row for row in data["by_length"] if row["epsilon"] == epsilon]
-        for name in ("printed", "corrected"):
-            error.plot(beams, _off(rows, name), LOOKS[name], color=colour)
-            lengths = [row["length"] for row in along]
-            length.plot(lengths, _off(along, name), LOOKS[name], color=colour)
-    most = max(row["beams"] for row in data["by_beams"])
-    cover.set(ylabel="pixels covered", ylim=(-3500, None))
-    cover.set_title(f"a  coverage, D = {LENGTH}")
-    over.set(ylabel="readings beyond the first")
-    over.set_title(f"b  overlap, D = {LENGTH}")
-    error.set_title(f"c  error of the coverage over |B|, D = {LENGTH}")
-    length.set_title(f"d  error of the coverage over D, |B| = {BEAMS}")
-    length.set(xlabel="beam length D, pixels")
-    length.axhline(0, color="0.5", lw=0.6)
-    for axes in (error, length):
-        axes.set(ylabel="formula / count − 1", ylim=(-105, 12))
-        axes.yaxis.set_major_formatter("{x:g} %")
-    for axes, room in ((cover, 1.2), (over, 1.2), (error, 1.1)):
-        axes.set(xlabel="number of beams |B|", xscale="log", xlim=(7.5, most * room))
-        axes.axhline(0, color="0.5", lw=0.6)
-        ticks = [2**k for k in range(3, 10) if 2**k <= most]
-        axes.set_xticks(ticks, [str(tick) for tick in ticks])
-        axes.minorticks_off()
-    for name, words in WORDS.items():
-        over.plot([], [], LOOKS[name], color="0.3", label=words)
-    over.legend(loc="upper left")
-    draw_bounds(bound, data["bounds"])
-    draw_padding(padding, data["padding"])
-    return figure
-
-
-def _off(rows: list[dict[str, float]], formula: str) -> list[float]:
-    """Percent by which a formula misses the count."""
-    return [100 * (row[f"cover_{formula}"] / row["cover_angle"] - 1) for row in rows]
-
-
-LOOKS = {"angle": "-", "corrected": "--", "printed": ":"}
-WORDS = {"angle": "counted", "corrected": "corrected, 8/|B|", "printed": "printed, tan(360°/|B|)"}
-
-
-def draw_bounds(axes: Axes, bounds: list[dict[str, Any]]) -> None:
-    """Counts in units of the bound: both meanings, both spacings."""
-    from radialbeams.reproduce import figures
-
-    kinds = (
-        ("full", "angle", figures.BLUE, "o", "fill the square, equal angles"),
-        ("full", "border", figures.SKY, "s", "fill the square, border steps"),
-        ("redundant", "angle", figures.ORANGE, "^", "one is redundant, equal angles"),
-        ("redundant", "border", figures.YELLOW, "v", "one is redundant, border steps"),
-    )
-    axes.axhline(1, color="0.4", lw=0.8)
-    for what, spacing, colour, marker, label in kinds:
-        rows = [row for row in bounds if row["spacing"] == spacing]
-        x, y = [row["bound"] for row in rows], [row[what] / row["bound"] for row in rows]
-        axes.plot(x, y, marker, color=colour, label=label, mfc="none", mew=0.9)
-    axes.set(xlabel="the paper's upper bound, 8D/(2ε + 1) beams", xscale="log", ylim=(0.5, 2.9))
-    axes.set(ylabel="fewest beams that …, in bounds")
-    axes.set_xticks([20, 50, 100, 200, 500], ["20", "50", "100", "200", "500"])
-    axes.minorticks_off()
-    axes.set_title("e  upper bound against counts")
-    axes.legend(loc="upper right")
-
-
-def draw_padding(axes: Axes, rows: list[dict[str, Any]]) -> None:
-    from radialbeams.reproduce import figures
-
-    names = ("A", "B", "C")
-    for offset, row, colour in zip((-0.2, 0.2), rows, figures.COLOURS[:2], strict=True):
-        place = np.arange(len(names)) + offset
-        shares = [100 * row[name]["mean"] for name in names]
-        most = [100 * row[name]["most"] for name in names]
-        axes.bar(place, shares, 0.36, color=colour, label=f"W = {row['size']}")
-        axes.plot(place, most, "_", color="0.1", ms=8)
-        for x, top, name in zip(place, most, names, strict=True):
-            axes.annotate(
-                f"D = {row[name]['length']}",
-                (x, top),
-                ha="center",
-                va="bottom",
-                fontsize=6,
-                xytext=(0, 3),
-                textcoords="offset points",
-            )
-    axes.set_xticks(range(len(names)), [f"length {name}" for name in names])
-    axes.set(ylim=(0, 36))
-    axes.yaxis.set_major_formatter("{x:g} %")
-    axes.set(ylabel="samples that read padding")
-    axes.set_title("f  padding: mean over rotations; – the worst")
-    axes.grid(axis="x", visible=False)
-    axes.legend(loc="upper left")
-
-
-def draw_beams(drawn: dict[str, Any]) -> Figure:
-    from matplotlib.patches import Circle, Rectangle
-
-    from radialbeams.reproduce import figures
-
-    image, inside = decode(drawn["picture"]), decode(drawn["inside"])
-    counts = decode(drawn["readers"]).astype(float)
-    canvas, centre = len(counts), (len(counts) - 1) / 2
-    figure = figures.new(figures.PAGE, 2.05)
-    panels = figure.subplots(1, 4)
-    for axes in panels:
-        axes.imshow(image)
-        figures.picture(axes)
-        axes.set(xlim=(-0.5, canvas - 0.5), ylim=(canvas - 0.5, -0.5))
-
-    def fill(axes: Axes, places: Any, colour: str) -> None:
-        layer = np.zeros((canvas, canvas))
-        columns, rows = np.asarray(places).reshape(-1, 2).T
-        layer[rows, columns] = 1
-        shown = np.ma.masked_equal(layer, 0)
-        axes.imshow(shown, cmap=_one_colour(colour), vmin=0, vmax=1)
-
-    core, thick = np.asarray(drawn["core"]), np.asarray(drawn["thick"])
-    for axes in panels[:2]:
-        if axes is panels[1]:
-            fill(axes, thick, figures.YELLOW)
-        fill(axes, core, figures.SKY)
-    panels[0].set_title(f"a  {drawn['beams']} beams")
-    right, step = 5 * drawn["beams"] // 8, 2 * drawn["length"] // 3
-    x, y = core[right, step]
-    kernel = Rectangle((x - 1.5, y - 1.5), 3, 3, fc=figures.ORANGE, ec="white", lw=0.8, zorder=5)
-    panels[1].add_patch(kernel)
-    panels[1].annotate(
-        "kernel",
-        (x, y + 1.5),
-        xytext=(x, y + 14),
-        ha="center",
-        fontsize=6.5,
-        bbox={"facecolor": "white", "edgecolor": "none", "pad": 1},
-        arrowprops={"arrowstyle": "-|>", "color": "black", "lw": 0.8, "mutation_scale": 6},
-    )
-    panels[1].set_title("b  thickness ε = 1")
-    shown = panels[2].imshow(np.where(counts > 0, counts, np.nan), cmap="viridis", norm="log")
-    panels[2].set_title("c  overlap")
-    ticks = [tick for tick in (1, 2, 4, 8, 16) if tick <= counts.max()]
-    bar = figure.colorbar(shown, ax=panels[2], shrink=0.8, pad=0.02, ticks=ticks, format="%d")
-    bar.set_label("readings of a pixel", fontsize=6.5)
-    bar.minorticks_off()
-    panels[3].contour(inside, [127], colors="white", linewidths=0.8)
-    colours = (figures.GREEN, figures.SKY, figures.YELLOW)
-    for (name, length), colour in zip(drawn["lengths"].items(), colours, strict=True):
-        corner = centre - length
-        square = Rectangle((corner, corner), 2 * length, 2 * length, fill=False, ec=colour, lw=1.2)
-        panels[3].add_patch(square)
-        panels[3].text(
-            corner + 2, corner + 2, name, color=colour, va="top", fontsize=8, fontweight="bold"
-        )
-    circle = Circle((centre, centre), drawn["size"] / 2, fill=False, ec="white", lw=0.6, ls=":")
-    panels[3].add_patch(circle)
-    panels[3].set_title("d  lengths A, B, C; padding")
-    return figure
-
-
-def _one_colour(colour: str) -> Any:
-    from matplotlib.colors import ListedColormap
-
-    return ListedColormap([colour])
+    return geometry_figures.draw(record)
 
 
 EXPERIMENT = Experiment(
     name="geometry",
     claim=(
-        "Closed formulas give how many pixels the beams cover and how often they overlap, at most "
-        "8D/(2ε + 1) beams are of use, a margin δ keeps every pixel under rotation, and beams of "
-        "length W/2 − δ never read padding"
+        "Closed formulas give the number of pixels that the beams cover and their overlap. At most "
+        "8D/(2ε + 1) beams are useful. A margin δ keeps every pixel on the canvas under rotation, "
+        "and beams of length W/2 − δ never read padding"
     ),
     paper=PAPER,
     run=run,
     draw=draw,
+    conclude=conclude,
 )

@@ -1,8 +1,8 @@
 """Loops in a cloud of points: persistent homology of its Vietoris–Rips complex, dimension one.
 
-Points are joined as soon as they are close enough. A loop is born with the edge that closes it and
-dies with the triangle that fills it; one that lives long is a feature of the cloud, not of chance.
-Made for up to about a hundred points, which need no package.
+Points are joined as the distance grows. A loop is born with the edge that closes it and dies with
+the triangle that fills it; a long-lived loop is a feature of the point cloud, not noise. Written
+for up to about a hundred points, which do not need a package for it.
 """
 
 from __future__ import annotations
@@ -69,9 +69,9 @@ def _closing(edges: list[tuple[int, int]], count: int) -> set[int]:
 
 
 def one_circle(points: NDArray[np.floating]) -> float:
-    """From 0 to below 1: how much longer the longest loop lives than the next, by its death.
+    """A score in [0, 1): the lifetime of the longest loop minus that of the next, over its death.
 
-    A circle of n even steps has about 1 − 2·sin(π/n)/√3; no loop, or two alike, have 0.
+    A circle of n equal steps scores about 1 − 2·sin(π/n)/√3; no loop, or two equal ones, score 0.
     """
     bars = loops(points)
     if not bars:

@@ -1,9 +1,9 @@
-"""Canonicaliser and classifier as one network: a spatial transformer that turns, and nothing else.
+"""Canonicaliser and classifier as one network: a spatial transformer that only rotates.
 
-The canonicaliser is the localisation network. Its angle can be learnt from the angle loss, from
-the classifier's loss through the rotation, or from both. A *way* says which loss reaches which
-network; the networks are the same in every way, and where one has no canonicaliser its classifier
-is wider by as many parameters.
+The canonicaliser is the localisation network. It can learn from the angle loss, from the
+classifier's loss through the rotation, or from both. A *way* defines which loss reaches which
+network. The networks are the same in every way; without a canonicaliser, the classifier is wider by
+as many parameters.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from radialbeams.nn.angles import circle_loss, to_unit
 from radialbeams.nn.posterior import Posterior, answer, mean_direction, posterior, ring_loss
 from radialbeams.nn.ring_network import RingBIC
 
-# Which angle an image is turned back by, and which outputs its gradient moves.
-# `beam`: the likeliest beam and its offset; only that offset is moved, by ±1.5 beam steps at most.
-# A class loss can refine the angle then, and cannot say that another beam would have been better.
-# `mean`: the mean direction of the posterior; every beam is moved.
-# `through`: turned by the former, moved as the latter would be (straight-through).
+# The angle by which an image is rotated back, and the outputs that its gradient reaches.
+# `beam`: the likeliest beam and its offset; the gradient reaches only that offset (at most ±1.5
+# beam steps). A class loss can then refine the angle, but not move it to another beam.
+# `mean`: the mean direction of the posterior; the gradient reaches every beam.
+# `through`: rotates by the former, with the gradient of the latter (straight-through).
 Answers = Literal["beam", "mean", "through"]
-# What the classifier is shown in training.
+# The training images of the classifier.
 Shown = Literal["upright", "turned", "localised"]
 
 
@@ -40,7 +40,7 @@ class Way:
     title: str
     localises: bool = True  # False: no canonicaliser, and a wider classifier
     angle: float = 0.0  # weight of the angle loss
-    downstream: float = 0.0  # how much of the class loss's gradient reaches the canonicaliser
+    downstream: float = 0.0  # share of the class loss's gradient that reaches the canonicaliser
     shown: Shown = "localised"
     answers: Answers = "beam"
 
@@ -70,7 +70,7 @@ def _convolution(maps: int, width: int, stride: int) -> list[nn.Module]:
 
 
 class Localisation(Canonicalizer):
-    """The canonicaliser, with a choice of what the gradient of its answer moves."""
+    """The canonicaliser, with a choice of the outputs that the gradient of its estimate reaches."""
 
     def __init__(self, network: RingBIC, answers: Answers, **options: Any) -> None:
         super().__init__(network, **options)
@@ -81,7 +81,7 @@ class Localisation(Canonicalizer):
 
     def read(self, outputs: Outputs, sure: bool = True) -> Reading:
         angle = self._angle(posterior(*outputs))
-        # Whoever asks how sure it is learns nothing here.
+        # The confidence is not used here.
         return Reading(angle, torch.full_like(angle, math.nan), torch.zeros_like(angle))
 
     def _angle(self, found: Posterior) -> Tensor:
@@ -95,15 +95,15 @@ class Localisation(Canonicalizer):
 
 @dataclass(frozen=True)
 class Seen:
-    """What one pass gives; without a localisation network there are only logits."""
+    """The outputs of one pass; without a localisation network there are only logits."""
 
     logits: Tensor  # (N, K) of the classes
-    angles: Tensor | None = None  # (N,) radians: what was turned back
+    angles: Tensor | None = None  # (N,) radians, rotated back by
     outputs: tuple[Tensor, Tensor] | None = None  # (N, |B|) each, of the localisation network
 
 
 class Joint(nn.Module):
-    """Images (N, C, S, S) in [0, 1] → class logits, by way of an angle where there is one."""
+    """Images (N, C, S, S) in [0, 1] → class logits, after rotation if there is a canonicaliser."""
 
     def __init__(self, classifier: Classifier, localisation: Localisation | None = None) -> None:
         super().__init__()
@@ -111,17 +111,17 @@ class Joint(nn.Module):
         self.classifier = classifier
 
     def forward(self, images: Tensor, *, downstream: float = 1.0) -> Seen:
-        """With a `downstream` of 0, a loss on the logits moves the classifier only."""
+        """With a `downstream` of 0, a loss on the logits reaches only the classifier."""
         if self.localisation is None:
             return Seen(self.classifier(images))
         outputs = self.localisation.network(
             self.localisation.view_geometry(images)
         )  # (N, |B|) twice
         angles = self.localisation.read(outputs).angle  # (N,)
-        heard = angles.detach()  # the same angles, with as much of their gradient as is asked for
+        passed = angles.detach()  # the same angles with a share of their gradient
         if downstream:
-            heard = heard + downstream * (angles - heard)
-        pose = Pose.from_angles(heard, (images.shape[-2], images.shape[-1]))
+            passed = passed + downstream * (angles - passed)
+        pose = Pose.from_angles(passed, (images.shape[-2], images.shape[-1]))
         upright = pose.apply_images(images)  # (N, C, S, S)
         return Seen(self.classifier(upright), angles, outputs)
 
@@ -129,9 +129,9 @@ class Joint(nn.Module):
 def losses(
     model: Joint, way: Way, upright: Tensor, turned: Tensor, angles: Tensor, labels: Tensor
 ) -> tuple[Tensor, Tensor]:
-    """What is minimised, and the circle loss of the angles; a way takes what it learns from.
+    """The total loss of a way, and the circle loss of the angles.
 
-    `upright` and `turned` are images (N, C, S, S) of the same parents, `angles` (N,) their turns.
+    `upright` and `turned` are images (N, C, S, S) of the same parents, rotated by `angles` (N,).
     """
     if way.shown == "localised" or way.angle:
         seen = model(turned, downstream=way.downstream)
@@ -147,7 +147,7 @@ def losses(
     return total, circle_loss(angles, to_unit(seen.angles.detach())).mean()
 
 
-# --- as many parameters ------------------------------------------------------------------------
+# --- equal numbers of parameters ---
 
 
 def parameters(model: nn.Module) -> int:
@@ -155,14 +155,14 @@ def parameters(model: nn.Module) -> int:
 
 
 def classifier_parameters(channels: int, classes: int, widths: Sequence[int]) -> int:
-    """Of a classifier that nobody has to build for it: kernels, norms, and the head."""
+    """The parameters of a classifier, without building it: kernels, norms and the head."""
     before = (channels, *widths[:-1])
     stages = sum(9 * w * (maps + w) + 4 * w for maps, w in zip(before, widths, strict=True))
     return stages + (widths[-1] + 1) * classes
 
 
 def widened(channels: int, classes: int, widths: Sequence[int], total: int) -> tuple[int, ...]:
-    """The same widths, all by one factor, so that the classifier has so many parameters."""
+    """The widths scaled by one factor, so that the classifier has this many parameters."""
     factors = (1 + step / 500 for step in range(2000))
     tried = [tuple(round(factor * width) for width in widths) for factor in factors]
     return min(tried, key=lambda w: abs(classifier_parameters(channels, classes, w) - total))

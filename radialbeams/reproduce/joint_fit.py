@@ -1,4 +1,4 @@
-"""Trains canonicaliser and classifier in one of the ways, and judges them along the way."""
+"""Trains canonicaliser and classifier in one of the ways, and evaluates them during training."""
 
 from __future__ import annotations
 
@@ -34,21 +34,21 @@ from radialbeams.training.parts import Parts
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.views import Views, as_floats, draw_angles
 
-PROBES = 2000  # images of either split that are judged along the way
-TURNS = 2  # angles for each image at the end
-AVERAGED = 16  # turns of an image whose answers are averaged
+PROBES = 2000  # images of each split for evaluation during training
+TURNS = 2  # angles per image at the end
+AVERAGED = 16  # rotations of an image whose predictions are averaged
 FINE = 0.5  # σ of small parents' images, in parent pixels
 FLIPPED = math.radians(150)
 
 
 @dataclass(frozen=True)
 class TurnedImages:
-    """Parents (N, C, W, W) turned about their middle: images (N, C, S, S), a disc on black.
+    """Parents (N, C, W, W) rotated about their centre: images (N, C, S, S), a disc on black.
 
-    As long as S allows it they are leak-free views. Parents too small for that, such as those of
-    28 px, are resampled more finely than they are: one bicubic resample that is a Gaussian of half
-    a parent pixel together with the blur before it, and the largest disc. These images are for
-    the classifier; the network that reads the angle gets a leak-free view of them.
+    If S allows it they are leak-free views. Smaller parents, such as those of 28 px, are
+    upsampled: blur and bicubic kernel together are a Gaussian of half a parent pixel, and the disc
+    is the largest possible. These images are for the classifier; the network that estimates the
+    angle gets a leak-free view of them.
     """
 
     side: int
@@ -69,7 +69,7 @@ class TurnedImages:
         shift: Tensor | None = None,
     ) -> Tensor:
         if not self.leakfree(prepared.shape[-1]):
-            zoom = prepared.new_full((prepared.shape[0], 2), REACH)  # the whole width in sight
+            zoom = prepared.new_full((prepared.shape[0], 2), REACH)  # the whole width is visible
         return render(prepared, angles, self.side, zoom=zoom, shift=shift).clamp(0, 1)
 
 
@@ -80,16 +80,16 @@ def _kernel(size: int, sigma: float, device: torch.device) -> Tensor:
 
 @dataclass(frozen=True)
 class Design:
-    """What the recipe of the localisation network does not say: the rest of the joint network."""
+    """The parts of the joint network that are not in the recipe of the localisation network."""
 
     side: int  # S of the images
     widths: tuple[int, ...]  # of the classifier's stages
 
 
 def joint_network(recipe: Recipe, way: Way, design: Design, classes: int) -> Joint:
-    """The network of a way; all ways have as many parameters, up to 1 %."""
+    """The network of a way; all ways have equal numbers of parameters to within 1%."""
     sizes = (recipe.model.channels, classes)
-    # Images that are leak-free views are what the network sees; of others it gets such a view.
+    # The network sees leak-free images directly, and others through a leak-free view.
     seen = None if TurnedImages(design.side).leakfree(recipe.parent_size) else recipe.parent_size
     if not isinstance(recipe.model, RingConfig):
         raise TypeError(f"Expected a ring to localise with; got {recipe.model.architecture}.")
@@ -180,7 +180,7 @@ def along(fit: Fit) -> list[dict[str, Any]]:
 
 @dataclass(frozen=True)
 class Probe:
-    """Images to judge a network on."""
+    """Images for the evaluation of a network."""
 
     turned: TurnedImages
     prepared: Tensor  # (N, C, W, W)
@@ -195,9 +195,9 @@ class Probe:
 def answers_of(
     model: Joint, probe: Probe, angles: Tensor, *, averaged: int = 1, batch: int = 500
 ) -> tuple[Tensor, Tensor | None]:
-    """Class probabilities (N, K) and residual angles (N,) of the images turned by `angles`.
+    """Class probabilities (N, K) and residual angles (N,) of the images rotated by `angles`.
 
-    With `averaged`, the probabilities are the mean over so many turns of each image.
+    With `averaged`, the probabilities are the mean over that many rotations of each image.
     """
     model.eval()
     chances, residuals = [], []
@@ -217,7 +217,7 @@ def answers_of(
 
 
 def judge(model: Joint, probe: Probe) -> dict[str, float]:
-    """Accuracy on images turned by any angle and on upright ones, and the error of the angle."""
+    """Accuracy on images at any angle and on upright ones, and the error of the angle."""
     angles = probe.angles(0)
     chances, residuals = answers_of(model, probe, angles)
     found = {
@@ -230,11 +230,11 @@ def judge(model: Joint, probe: Probe) -> dict[str, float]:
 
 
 def judge_fully(model: Joint, probe: Probe) -> dict[str, Any]:
-    """The same for several angles of each image, and what the angles mean where they err.
+    """The same for several angles of each image, and statistics of the residual angles.
 
-    `between_turns`: how far apart two turns of one image end, in degrees: 0 means that it is
-    always turned to the same pose, upright or not. `within_class`: the error that is left after
-    each class is turned by its own constant.
+    `between_turns`: the angle between the results of two rotations of one image, in degrees; 0
+    means that it is always rotated to the same pose, upright or not. `within_class`: the error
+    after each class is corrected by a constant.
     """
     draws = [answers_of(model, probe, probe.angles(draw)) for draw in range(TURNS)]
     rights = [(chances.argmax(-1) == probe.labels).float() for chances, _ in draws]
@@ -263,7 +263,7 @@ def judge_fully(model: Joint, probe: Probe) -> dict[str, Any]:
 
 
 def _by_class(residuals: Tensor, right: Tensor, probe: Probe) -> dict[str, Any]:
-    """Where each class is turned to on average, how firmly, and how well it is then told."""
+    """The mean pose of each class, its concentration, and the accuracy on it."""
     rest = torch.empty_like(residuals)
     rows = []
     for number, name in enumerate(probe.classes):

@@ -1,9 +1,9 @@
-"""Is it the light that a network trained on COIL-100 reads? Spheres lit from nine positions.
+"""Does a network trained on COIL-100 read the light? Spheres lit from nine positions.
 
-A sphere has no up but what its light gives it. As in the paper, the picture as it was rendered
-counts as upright, wherever the light is, and is turned by random angles. The paper does not say
-what lies around its spheres; here they lie on black, where nothing but the light can be read, and
-on COIL-100's own dark grey, whose border shows where the canvas was padded with black.
+A sphere has no upright direction but the one that its light suggests. As in the paper, the rendered
+picture counts as upright, wherever the light is, and is rotated by random angles. The paper does
+not state the background of its spheres. Here it is black, where only the light can be read, and
+COIL-100's own dark grey, where a border shows how the canvas was padded with black.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from radialbeams.nn.angles import paper_equivalent, wrap
-from radialbeams.reproduce.experiment import Experiment, Finding, Record, Records
+from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
 from radialbeams.reproduce.pretrained import COIL100, Pretrained, shipped
 from radialbeams.reproduce.settings import QUICK, Settings
 from radialbeams.reproduce.spheres import POSITIONS, Linear, photographed, spheres, unit
@@ -32,20 +32,20 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SIZE = 128
-DIMMEST, BRIGHTEST = 1 / 8, 4.0  # 1: lit from the front, the middle of the sphere turns white
+DIMMEST, BRIGHTEST = 1 / 8, 4.0  # 1: lit from the front, the centre of the sphere is just white
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 GROUNDS = ("black", "COIL-100's")
 BATCH = 128
 SHOWN = 48  # pixels of the spheres in the figure
 
-# --- what COIL-100 is lit like ---
+# --- the light in COIL-100 ---
 
 
 def lighting(images: ImageSet) -> dict[str, Any]:
-    """The ground's colour, and towards where the mean picture is brightest, degrees from up."""
+    """The background's colour, and the direction in which the mean picture is brightest."""
     mean = images.images.double().mean((0, 1)).numpy()  # (W, W)
     offsets = np.arange(len(mean)) - (len(mean) - 1) / 2
-    # Only the circle inside: corners would pull towards themselves.
+    # Only the inscribed circle: corners would bias the direction.
     mean = mean * (offsets**2 + offsets[:, None] ** 2 <= (len(mean) / 2) ** 2)
     right, down = (mean * offsets).sum(), (mean * offsets[:, None]).sum()
     corners = images.images[:, :, [0, 0, -1, -1], [0, -1, 0, -1]].double()  # (N, 3, 4)
@@ -60,10 +60,7 @@ def lighting(images: ImageSet) -> dict[str, Any]:
 
 @torch.inference_mode()
 def answers(network: Pretrained, images: Tensor, angles: Tensor) -> tuple[Tensor, Tensor | None]:
-    """What it says of each image as it is, after the turns (T, N) are taken off: (T, N) radians.
-
-    0 is right. Beside it the confidence, where the network has one.
-    """
+    """Signed errors (T, N) in radians at the rotations (T, N), and confidences if there are any."""
     found, sure = torch.empty(angles.shape), torch.full(angles.shape, torch.nan)
     for start in range(0, len(images), BATCH):
         part = slice(start, start + BATCH)
@@ -78,7 +75,7 @@ def answers(network: Pretrained, images: Tensor, angles: Tensor) -> tuple[Tensor
 
 
 def cell(signed: Tensor, sure: Tensor | None) -> dict[str, Any]:
-    """One light position: errors in degrees, and where the answers to the upright sphere point."""
+    """One light position: errors in degrees, and the mean estimate for the upright sphere."""
     degrees = torch.rad2deg(signed.abs().double()).flatten()
     mean = torch.polar(torch.ones_like(signed.double()), signed.double()).mean()
     found = {
@@ -103,11 +100,11 @@ def _short(value: Any) -> Any:
 
 
 def follows(signed: Sequence[Tensor]) -> dict[str, float]:
-    """Do the answers turn with the light, or stay with the picture? Two lengths from 0 to 1.
+    """Whether estimates follow the light or the picture: two scores from 0 to 1.
 
-    `light`: 1 if all answers stand at one angle to the light. `picture`: 1 if all stand at one
-    angle to the picture. The eight directions are spread evenly, so a network that only knows the
-    one has 0 of the other. `up`: where the light has to be for the answer to be 0, degrees.
+    `light`: 1 if all estimates have the same angle to the light. `picture`: 1 if all have the same
+    angle to the picture. The eight directions are equally spaced, so a network that follows only
+    one scores 0 on the other. `up`: the light direction for which the estimate is 0, degrees.
     """
     turned = [
         (found.double(), math.radians(position.degrees))
@@ -129,7 +126,7 @@ def follows(signed: Sequence[Tensor]) -> dict[str, float]:
 def measure(
     network: Pretrained, linear: Linear, scales: NDArray[np.float64], ground: Any, turns: int
 ) -> dict[str, Any]:
-    """One network on one ground: a cell for each position, and what the answers follow."""
+    """One network on one background: a cell for each position, and what the estimates follow."""
     images = np.concatenate([photographed(one, scales, ground) for one in linear])
     angles = torch.stack([draw_angles("evaluation", t, 0, len(images)) for t in range(turns)])
     signed, sure = answers(network, torch.from_numpy(images), angles)
@@ -176,8 +173,12 @@ def run(settings: Settings, records: Records) -> Finding:
         ],
         "rows": rows,
     }
-    why = settings.pick(quick=QUICK, full="") + sentence(data)
-    return Finding(numbers(data), why, data, seeds=range(turns))
+    ours, why = conclude(data)
+    return Finding(ours, settings.pick(quick=QUICK, full="") + why, data, seeds=range(turns))
+
+
+def conclude(data: Record) -> Conclusion:
+    return numbers(data), sentence(data)
 
 
 def _thumbnail(pixels: NDArray[np.uint8]) -> str:
@@ -200,17 +201,17 @@ def _front(row: Record) -> Record:
 def numbers(data: Record) -> dict[str, Any]:
     ours: dict[str, Any] = {}
     for row in data["rows"]:
-        where = f"{row['model']}, {row['ground']} ground"
+        where = f"{row['model']}, {row['ground']} background"
         best, worst = _ends(row)
         ours[f"mean error, best and worst position, {where}"] = (
             f"{best['mean']:.1f}° ({best['position']}), {worst['mean']:.1f}° ({worst['position']})"
         )
         ours[f"mean error, light in front, {where}"] = f"{_front(row)['mean']:.1f}°"
         found = row["follows"]
-        ours[f"answers follow the light, and the picture, from 0 to 1, {where}"] = (
+        ours[f"how closely estimates follow the light and the picture (0 to 1), {where}"] = (
             f"{found['light']:.2f}, {found['picture']:.2f}"
         )
-        ours[f"light that counts as up, {where}"] = _signed(found["up"])
+        ours[f"light direction that is taken for up, {where}"] = _signed(found["up"])
     ours["direction in which COIL-100's mean picture is brightest"] = _signed(
         data["coil100"]["degrees"]
     )
@@ -222,15 +223,19 @@ def _signed(degrees: float) -> str:
 
 
 def sentence(data: Record) -> str:
-    """What the numbers say, of the network on black, where only the light can be read."""
-    parts = []
-    for row in data["rows"]:
-        if row["ground"] == "black":
-            best, worst = _ends(row)
-            parts.append(
-                f"{row['model']} errs by {best['mean']:.0f}° to {worst['mean']:.0f}° by where the "
-                f"light is and by {_front(row)['mean']:.0f}° where it gives no direction"
-            )
+    """The results on black, where only the light can be read, and the effect of a border."""
+    black = [row for row in data["rows"] if row["ground"] == "black"]
+    ranges = [
+        f"from {best['mean']:.0f}° to {worst['mean']:.0f}° for {row['model']}"
+        for row in black
+        for best, worst in [_ends(row)]
+    ]
+    front = [f"{_front(row)['mean']:.0f}° for {row['model']}" for row in black]
+    found = (
+        "On a black background, the mean error varies with the position of the light: "
+        f"{' and '.join(ranges)}. With light from the front, which gives no direction, it is "
+        f"{' and '.join(front)}."
+    )
     first = data["rows"][0]
     bordered = next(
         row for row in data["rows"] if row["model"] == "bic" and row["ground"] != "black"
@@ -238,16 +243,17 @@ def sentence(data: Record) -> str:
     change = bordered["follows"]["light"] - first["follows"]["light"]
     if change > 0.2:
         border = (
-            "the paper's network needs the padding's border as well: without one its answers "
-            f"follow the light by {first['follows']['light']:.2f}, with one by "
-            f"{bordered['follows']['light']:.2f}"
+            "The paper's network also needs the border of the padding: on a scale from 0 to 1, its "
+            f"estimates follow the light by {first['follows']['light']:.2f} without a border and "
+            f"by {bordered['follows']['light']:.2f} with one."
         )
     else:
         border = (
-            "a border around the picture does not make the paper's network follow the light more "
-            f"({first['follows']['light']:.2f} without, {bordered['follows']['light']:.2f} with)"
+            "A border around the picture does not make the paper's network follow the light more "
+            f"({first['follows']['light']:.2f} without, {bordered['follows']['light']:.2f} with, "
+            "on a scale from 0 to 1)."
         )
-    return f"On black, {'; '.join(parts)}; {border}."
+    return f"{found} {border}"
 
 
 # --- figures ---
@@ -265,7 +271,7 @@ def _colours() -> dict[str, str]:
 
 
 def draw_positions(data: Record) -> Figure:
-    """The spheres, and below each the errors of both networks on both grounds."""
+    """The spheres, and below each the errors of both networks on both backgrounds."""
     from radialbeams.reproduce import figures
 
     figure = figures.new(figures.PAGE, 4.6)
@@ -305,7 +311,7 @@ def _draw_spheres(axes: Axes, positions: Sequence[Record]) -> None:
 
 
 def _draw_boxes(axes: Axes, row: Record, shift: float) -> None:
-    """From 5 to 95 %, the middle half thick, a white line at the median, a dot at the mean."""
+    """From 5 to 95%, the middle half thick, a white line at the median, a dot at the mean."""
     colour = _colours()[row["model"]]
     for place, one in enumerate(row["cells"]):
         low, quarter, median, three, high = one["quantiles"]
@@ -317,7 +323,7 @@ def _draw_boxes(axes: Axes, row: Record, shift: float) -> None:
 
 
 def draw_answers(data: Record) -> Figure:
-    """What the upright sphere is taken for, over the direction of the light."""
+    """The mean estimate for the upright sphere, over the direction of the light."""
     from radialbeams.reproduce import figures
 
     figure = figures.new(figures.PAGE, 2.9)
@@ -345,7 +351,7 @@ def draw_answers(data: Record) -> Figure:
 
 
 def _draw_answer(axes: Axes, light: float, one: Record, colour: str) -> None:
-    """The area of a dot is how much the answers agree; at ±180° it is drawn on both sides."""
+    """The area of a dot shows how much the estimates agree; at ±180° it is drawn on both sides."""
     for x in (light, light - 360, light + 360):
         for y in (one["answer"], one["answer"] - 360, one["answer"] + 360):
             if abs(x) < 200 and abs(y) < 200:
@@ -356,12 +362,16 @@ def _draw_answer(axes: Axes, light: float, one: Record, colour: str) -> None:
 EXPERIMENT = Experiment(
     name="light",
     claim=(
-        "Trained on COIL-100, whose light never moves, the network reads reflections: on spheres "
-        "lit from nine positions, 100 intensities each, its errors differ by where the light is"
+        "A network trained on COIL-100, where the light never moves, reads reflections: on spheres "
+        "lit from nine positions with 100 intensities each, its errors depend on the position of "
+        "the light"
     ),
     paper={
-        "mean error, best and worst position, bic, black ground": "differ noticeably; no figures",
+        "mean error, best and worst position, bic, black background": (
+            "differ noticeably; no numbers"
+        ),
     },
     run=run,
     draw=draw,
+    conclude=conclude,
 )

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 
 from radialbeams.nn.angles import circle_loss, paper_equivalent, to_unit
-from radialbeams.reproduce.experiment import Experiment, Finding, Record, Records
+from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
 from radialbeams.reproduce.settings import Settings
 
 if TYPE_CHECKING:
@@ -17,11 +17,12 @@ if TYPE_CHECKING:
 
 DIAGONAL = math.sqrt(2) / 2  # re and im of the paper's z in its Lipschitz plot
 POINTS = 61  # of a surface along each axis
+SI_SCORE = "mean loss of 0.492 in degrees"
 FLIPS = (0.0, 0.001, 0.01, 0.05, 0.1)
 
 
 def terms(angles: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
-    """The two squares that the loss is the sum of, on the grid angles × values."""
+    """The two squares whose sum is the loss, on the grid angles × values."""
     unit = to_unit(angles)[:, None]  # (A, 1, 2)
     squares = (unit - values[None, :, None]).square()  # (A, V, 2)
     return squares[..., 1], squares[..., 0]  # imaginary, real
@@ -34,7 +35,7 @@ def extremes(count: int) -> dict[str, float]:
     side = torch.linspace(-1, 1, 2 * (count // 8) + 1, dtype=torch.float64)
     square = torch.stack(torch.meshgrid(side, side, indexing="ij"), dim=-1).reshape(-1, 2)
     anywhere = circle_loss(angles[:, None], square[None])
-    # Where the paper looks for the maximum: re and im of the truth exchanged.
+    # Where the paper looks for the maximum: re and im of the true angle exchanged.
     swapped = circle_loss(angles, to_unit(angles).flip(-1))
     return {
         "unit": unit.max().item(),
@@ -97,14 +98,14 @@ def lipschitz_curves(count: int) -> dict[str, list[float]]:
 
 
 def conversion(count: int) -> dict[str, list[float]]:
-    """The loss of one error, and the two figures of a share of flips among perfect answers."""
+    """The loss of an error, from 0° to 180°."""
     errors = torch.linspace(0, math.pi, count, dtype=torch.float64)
     loss = circle_loss(errors, to_unit(torch.zeros_like(errors)))
     return {"degrees": _round(torch.rad2deg(errors)), "loss": _round(loss)}
 
 
 def with_flips(share: float) -> dict[str, float]:
-    """What both figures say of `share` answers upside down among perfect ones."""
+    """Both measures if a `share` of the answers is upside down and the rest is perfect."""
     errors = torch.zeros(10_000, dtype=torch.float64)
     errors[: round(share * len(errors))] = math.pi
     return {
@@ -142,24 +143,33 @@ def run(settings: Settings, records: Records) -> Finding:
         "constant": constant,
         "gradient_signs": signs,
     }
+    return Finding(*conclude(data), data, seeds=[0])
+
+
+def conclude(data: Record) -> Conclusion:
+    bounds, constant, signs = data["bounds"], data["constant"], data["gradient_signs"]
+    flips = with_flips(0.01)
     ours = {
         "upper bound, unit z": round(bounds["unit"], 6),
         "upper bound, z in [−1, 1]²": round(bounds["square"], 6),
         "Lipschitz constant in θ, unit z": round(constant["unit"], 6),
         "Lipschitz constant in θ, z in [−1, 1]²": round(constant["square"], 4),
         "loss of a 180° error": data["conversion"]["loss"][-1],
-        "degrees of a mean loss of 0.492": round(math.degrees(math.acos(1 - 0.492 / 2)), 2),
-        "degrees by that formula for 1 % of flips": round(with_flips(0.01)["paper_equivalent"], 2),
-        "mean error of 1 % of flips, degrees": round(with_flips(0.01)["mean"], 2),
-        "share of right signs of the printed gradient, re": signs["re"],
-        "share of right signs of the printed gradient, θ": signs["θ"],
+        SI_SCORE: f"{math.degrees(math.acos(1 - 0.492 / 2)):.2f}°",
+        "paper-equivalent error if 1% of the answers are flips": (
+            f"{flips['paper_equivalent']:.2f}°"
+        ),
+        "mean error if 1% of the answers are flips": f"{flips['mean']:.2f}°",
+        "printed gradient has the right sign, re": f"{signs['re']:.0%}",
+        "printed gradient has the right sign, θ": f"{signs['θ']:.0%}",
     }
     why = (
-        "Bound 4 and constant 2 hold for unit z, which the network returns; on the domain [−1, 1]² "
-        f"that the paper states they are {bounds['square']:.2f} and 2√2, its gradients in re(z) "
-        "and im(z) have the wrong sign, and its degrees are not a mean of errors."
+        "The bound 4 and the constant 2 hold for unit vectors z, which the network returns. On the "
+        f"domain [−1, 1]² that the paper states they are {bounds['square']:.2f} and 2√2. The "
+        "printed gradients in re(z) and im(z) have the wrong sign. Degrees that are computed from "
+        "the mean loss are not a mean error."
     )
-    return Finding(ours, why, data, seeds=[0])
+    return ours, why
 
 
 def draw(record: Record) -> dict[str, Figure]:
@@ -248,15 +258,16 @@ EXPERIMENT = Experiment(
     name="loss",
     claim=(
         "The circle loss is smooth across 0°, has its minima along sine and cosine, is at most 4, "
-        "is Lipschitz with K = 2, and turns into degrees"
+        "is Lipschitz continuous with K = 2, and can be converted into degrees"
     ),
     paper={
         "upper bound, unit z": 4,
         "upper bound, z in [−1, 1]²": 4,
         "Lipschitz constant in θ, unit z": 2,
         "loss of a 180° error": 4,
-        "degrees of a mean loss of 0.492": 41,
+        SI_SCORE: "41°",
     },
     run=run,
     draw=draw,
+    conclude=conclude,
 )

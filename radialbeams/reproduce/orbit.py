@@ -1,15 +1,15 @@
-"""Beam embeddings over the orbit of an image: is it a circle, and was that circle learned?
+"""Beam embeddings over the orbit of an image: are they a circle, and was that circle learned?
 
-An image is turned by every element of C_|B| and all its beams are embedded, before the context:
-|B|² points. A beam that points to where a turn brought something sees what another beam saw in the
-upright image, so each point has a *direction*: that of its content in the upright image.
+An image is rotated by every element of C_|B|, and all its beams are embedded, before the context:
+|B|² points. After a rotation, a beam samples what another beam sampled in the upright image, so
+each point has a *direction*: that of its content in the upright image.
 
-Any network that is continuous maps the circle of directions to a closed curve. Whether that curve
-is a circle in the space of embeddings, with one point for each direction out of a turn drawn at
-random, is asked in three ways: of persistent homology; of a circular coordinate, fitted to every
-second direction; and of the points' nearest neighbours. And whether it was learned, of three
-controls: the same network before training, the beams' own pixels, and the embeddings with each
-coordinate shuffled among the points.
+Any continuous network maps the circle of directions to a closed curve. One point for each direction
+is drawn from random rotations. Three measures show whether these points form a circle in the space
+of embeddings: persistent homology; a circular coordinate that is fitted to every second direction;
+and the nearest neighbours of the points. Three controls show whether the circle was learned: the
+same network before training, the pixels of the beams, and the embeddings with each coordinate
+shuffled among the points.
 """
 
 from __future__ import annotations
@@ -28,11 +28,11 @@ from radialbeams.nn.angles import TURN
 from radialbeams.nn.architectures import Network, build
 from radialbeams.nn.bic import BIC
 from radialbeams.reproduce import paper
-from radialbeams.reproduce.experiment import Experiment, Finding, Record, Records
+from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
 from radialbeams.reproduce.homology import one_circle, pairwise
 from radialbeams.reproduce.seed_statistics import compare, spread
 from radialbeams.reproduce.settings import QUICK, Settings
-from radialbeams.reproduce.thumbnails import decode, encode
+from radialbeams.reproduce.thumbnails import encode
 from radialbeams.reproduce.trainings import Training
 from radialbeams.reproduce.trainings import load as load_trained
 from radialbeams.training.data import load
@@ -40,7 +40,6 @@ from radialbeams.training.recipe import Recipe
 from radialbeams.training.views import PaperViews
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 NAME = "orbit"
@@ -50,7 +49,7 @@ TITLES = {"coil100": "COIL-100", "lfw": "LFW"}
 SHOWN = 48  # pixels of a picture in the figure; never of faces
 BATCH = 16
 GRID = 1000  # steps of the coordinates that are kept of a layout
-# As the paper says; its learning rate max(n / (0.25e), 50) is meant as scikit-learn's n / e / 4.
+# The paper's settings; its learning rate max(n / (0.25e), 50) is scikit-learn's n / e / 4.
 TSNE: dict[str, Any] = {
     "perplexity": 100,
     "early_exaggeration": 12,
@@ -62,7 +61,7 @@ TSNE: dict[str, Any] = {
     "method": "barnes_hut",
 }
 RIDGE = 0.01  # of the mean square of a point
-CIRCLE = 0.5  # from here on it is called one
+CIRCLE = 0.5  # scores from here on are called a circle
 KINDS = ("trained", "untrained", "pixels", "shuffled")
 
 # --- the orbit ---
@@ -70,23 +69,26 @@ KINDS = ("trained", "untrained", "pixels", "shuffled")
 
 @dataclass(frozen=True)
 class Orbit:
-    """Points (n, L), and of each the turn it comes from and the direction of its content."""
+    """Points (n, L), the rotation that each comes from, and the direction of its content."""
 
     points: NDArray[np.float32]
     turns: NDArray[np.int64]
     directions: NDArray[np.int64]  # in steps of 360°/|B| counter-clockwise from beam 0
 
     def shuffled(self, seed: int) -> Orbit:
-        """Every coordinate has the values that it had, but at other points."""
+        """The same values of every coordinate, permuted among the points."""
         rng = np.random.default_rng(seed)
         return Orbit(rng.permuted(self.points, axis=0), self.turns, self.directions)
 
 
 @torch.inference_mode()
 def orbit(model: Network, image: Tensor, every: int = 1, *, pixels: bool = False) -> Orbit:
-    """Bytes (3, W, W) under every `every`-th turn of C_|B|; `pixels`: beams not embedded."""
+    """Bytes (3, W, W) under every `every`-th rotation of C_|B|; `pixels`: raw beams."""
     if not isinstance(model, BIC):
-        raise ValueError("Only the paper's network embeds each beam by itself; the ring does not.")
+        raise ValueError(
+            "Expected the paper's network, which embeds each beam separately; got "
+            f"{type(model).__name__}."
+        )
     beams = model.config.num_beams
     device = next(model.parameters()).device
     turns = torch.arange(0, beams, every)
@@ -108,14 +110,14 @@ def orbit(model: Network, image: Tensor, every: int = 1, *, pixels: bool = False
 
 
 def drawn(found: Orbit, seed: int) -> NDArray[np.float32]:
-    """One point (|B|, L) for each direction in its order, from turns drawn at random."""
+    """One point for each direction in order, (|B|, L), from random rotations."""
     order = np.random.default_rng(seed).permutation(len(found.points))
     _, first = np.unique(found.directions[order], return_index=True)
     return found.points[order[first]]
 
 
 def order(points: NDArray[np.float32]) -> float:
-    """How often a point's nearest is one of the two next to it on the circle of directions."""
+    """How often the nearest neighbour of a point is one of its two neighbours on the circle."""
     apart = pairwise(points)
     np.fill_diagonal(apart, np.inf)
     steps = np.abs(apart.argmin(1) - np.arange(len(points)))
@@ -144,7 +146,7 @@ MEASURES = {"circle": one_circle, "order": order, "coordinate": coordinate}
 
 
 def measures(found: Orbit, draws: int) -> dict[str, float]:
-    """All of them, as means over draws of the turns."""
+    """All measures, averaged over draws of the rotations."""
     values = [
         {name: measure(points) for name, measure in MEASURES.items()}
         for points in (drawn(found, seed) for seed in range(draws))
@@ -156,7 +158,7 @@ def measures(found: Orbit, draws: int) -> dict[str, float]:
 
 
 def layout(found: Orbit) -> list[list[int]]:
-    """t-SNE of all points, as whole numbers from 0 to 1,000: x and y."""
+    """t-SNE of all points: x and y as integers from 0 to 1,000."""
     from sklearn.manifold import TSNE as Embedding
 
     places = Embedding(n_components=2, random_state=0, n_jobs=1, **TSNE).fit_transform(found.points)
@@ -195,9 +197,9 @@ def trainings(settings: Settings) -> list[Training]:
 
 
 def run(settings: Settings, records: Records) -> Finding:
-    if find_spec("sklearn") is None:  # now, not after the orbits
+    if find_spec("sklearn") is None:  # fail now, not after the orbits
         raise ValueError(
-            "The layouts are made by scikit-learn's t-SNE, which is not installed. Install it in "
+            "The layouts need scikit-learn (t-SNE), which is not installed. Install it in "
             'your clone with: pip install -c constraints.txt -e ".[experiments]"'
         )
     planned = trainings(settings)
@@ -227,8 +229,12 @@ def run(settings: Settings, records: Records) -> Finding:
         "error": error,
         "layouts": layouts,
     }
-    why = settings.pick(quick=QUICK, full="") + sentence(data["table"])
-    return Finding(numbers(data), why, data)
+    ours, why = conclude(data)
+    return Finding(ours, settings.pick(quick=QUICK, full="") + why, data)
+
+
+def conclude(data: Record) -> Conclusion:
+    return numbers(data), sentence(data["table"])
 
 
 def _of(record: Record, data: str) -> bool:
@@ -236,7 +242,7 @@ def _of(record: Record, data: str) -> bool:
 
 
 def _untrained(training: Training, device: torch.device) -> Network:
-    """As it was before its first step."""
+    """The network before its first step."""
     torch.manual_seed(training.recipe.seed)
     return build(training.recipe.model).to(device).eval()
 
@@ -267,7 +273,7 @@ def measure(
 
 
 def table(rows: Sequence[Record]) -> list[dict[str, Any]]:
-    """Over images: each is one value, the mean of its seeds."""
+    """Statistics over images; the value of an image is the mean over its seeds."""
     found = []
     for data in DATA:
         for kind in KINDS:
@@ -311,7 +317,7 @@ def _small(image: Tensor) -> str:
     return encode(np.asarray(picture.resize((SHOWN, SHOWN), Image.Resampling.LANCZOS)))
 
 
-def _cell(cells: Sequence[Record], data: str, kind: str) -> Record:
+def find(cells: Sequence[Record], data: str, kind: str) -> Record:
     return next(one for one in cells if (one["data"], one["kind"]) == (data, kind))
 
 
@@ -320,159 +326,66 @@ def numbers(data: Record) -> dict[str, Any]:
     for one in data["table"]:
         where = f"{TITLES[one['data']]}, {one['kind']}"
         circle, near, fit = (one[name] for name in MEASURES)
-        ours[f"one circle, from 0 to 0.94, {where}"] = f"{circle['mean']:.2f} ± {circle['std']:.2f}"
-        ours[f"error of a circular coordinate at directions left out, {where}"] = (
+        ours[f"one-circle score (at most 0.94), {where}"] = (
+            f"{circle['mean']:.2f} ± {circle['std']:.2f}"
+        )
+        ours[f"error of a circular coordinate at held-out directions, {where}"] = (
             f"{fit['mean']:.0f}° ± {fit['std']:.0f}°"
         )
-        ours[f"nearest point is that of the next direction, {where}"] = f"{near['mean']:.0%}"
+        ours[f"nearest neighbour is the adjacent direction, {where}"] = f"{near['mean']:.0%}"
     for name, error in data["error"].items():
         ours[f"mean error on C_B, {TITLES[name]}"] = f"{error['mean']:.1f}° ± {error['std']:.1f}°"
     return ours
 
 
 def sentence(cells: Sequence[Record]) -> str:
-    """Whether there is a circle, and whether training made it."""
+    """Whether the orbit is a circle, and whether it was learned."""
     said = []
     for data, title in TITLES.items():
-        trained, untrained, pixels, shuffled = (_cell(cells, data, kind) for kind in KINDS)
+        trained, untrained, pixels, shuffled = (find(cells, data, kind) for kind in KINDS)
         circle, chance = trained["circle"], shuffled["circle"]
         if circle["mean"] >= CIRCLE:
             meaning = "one circle"
         elif compare(circle, chance) > 0:
-            meaning = "no circle, only traces of a loop"
+            meaning = "not a circle, only traces of a loop"
         else:
-            meaning = "no circle"
+            meaning = "not a circle"
         fits = {
             name: one["coordinate"]
-            for name, one in (("before training", untrained), ("in the beams' pixels", pixels))
+            for name, one in (("before training", untrained), ("from the beams' pixels", pixels))
         }
         better = [name for name, fit in fits.items() if compare(trained["coordinate"], fit) < 0]
         beside = ", ".join(f"{fit['mean']:.0f}° {name}" for name, fit in fits.items())
         cause = (
-            f"better than {' and '.join(better)}"
-            if better
-            else "no better than the beams have by themselves"
+            f"better than {' and '.join(better)}" if better else "no better than without learning"
         )
         said.append(
-            f"on {title} the orbit is {meaning} ({circle['mean']:.2f} of 0.94; shuffled "
-            f"{chance['mean']:.2f}), and a circular coordinate errs by "
-            f"{trained['coordinate']['mean']:.0f}°, {cause} ({beside})"
+            f"By persistent homology, the orbit on {title} is {meaning}: it scores "
+            f"{circle['mean']:.2f} of at most 0.94, and shuffled points score "
+            f"{chance['mean']:.2f}. A circular coordinate that is fitted to the embeddings has an "
+            f"error of {trained['coordinate']['mean']:.0f}°, {cause} ({beside})."
         )
-    return f"By persistent homology {'; '.join(said)}."
-
-
-# --- figures ---
+    return " ".join(said)
 
 
 def draw(record: Record) -> dict[str, Figure]:
-    data = record["data"]
-    return {"": draw_layouts(data), "circle": draw_table(data["table"])}
+    from radialbeams.reproduce import orbit_figures  # it needs matplotlib
 
-
-def draw_layouts(data: Record) -> Figure:
-    from radialbeams.reproduce import figures
-
-    columns = max(sum(one["data"] == name for one in data["layouts"]) for name in DATA)
-    figure = figures.new(figures.PAGE, 0.5 + 1.55 * figures.PAGE / max(columns, 3))
-    panels = figure.subplots(2, columns, squeeze=False)
-    for row, name in zip(panels, DATA, strict=True):
-        here = [one for one in data["layouts"] if one["data"] == name]
-        for axes, one in zip(row, here, strict=False):
-            _draw_layout(axes, one, data["beams"])
-            of = f"sample {here.index(one) + 1}" if one["kind"] == "trained" else "sample 1"
-            axes.set_title(f"t-SNE, {TITLES[name]}, {of}", fontsize=7)
-            note = "" if one["kind"] == "trained" else "before training"
-            axes.set_xlabel(note, fontsize=7, color=figures.ORANGE, labelpad=2)
-            if "picture" in one:
-                _draw_picture(axes, one["picture"], data["beams"])
-    return figure
-
-
-def _draw_layout(axes: Axes, one: Record, beams: int) -> None:
-    from radialbeams.reproduce import figures
-
-    figures.picture(axes)
-    order = np.random.default_rng(0).permutation(len(one["directions"]))  # none always on top
-    x, y = (np.asarray(column)[order] for column in one["places"])
-    shade = np.asarray(one["directions"])[order] / beams
-    axes.scatter(x, y, 1.2, c=shade, cmap="hsv", vmin=0, vmax=1, lw=0, rasterized=True)
-    # On the right there is room for a picture that covers no point.
-    axes.set(aspect="equal", xlim=(-40, 1.36 * GRID), ylim=(-40, GRID + 40))
-
-
-def _draw_picture(axes: Axes, picture: str, beams: int) -> None:
-    """The upright picture in the corner, and around it the colour of each direction."""
-    inset = axes.inset_axes((0.75, 0.73, 0.25, 0.27))
-    inset.imshow(decode(picture), extent=(-1, 1, -1, 1), interpolation="lanczos")
-    # Beam 0 points to the upper left, the others follow counter-clockwise.
-    directions = np.radians(135) + np.arange(4 * beams) * TURN / (4 * beams)
-    shade = np.arange(4 * beams) / (4 * beams)
-    inset.scatter(
-        1.55 * np.cos(directions), 1.55 * np.sin(directions), 3, c=shade, cmap="hsv", lw=0
-    )
-    inset.set(xlim=(-1.7, 1.7), ylim=(-1.7, 1.7), aspect="equal")
-    inset.set_axis_off()
-
-
-PANELS = {
-    "circle": ("a  one circle?", "longest loop less the next, by its death", (-0.03, 1.0)),
-    "coordinate": ("b  a circular coordinate", "error at directions left out", (-3.0, 123.0)),
-    "order": ("c  in order?", "nearest is the next direction", (-0.03, 1.03)),
-}
-
-
-def draw_table(cells: Sequence[Record]) -> Figure:
-    """Every image a dot, for each kind of points; dotted: an exact circle, or chance."""
-    from radialbeams.reproduce import figures
-
-    figure = figures.new(figures.PAGE, 2.3)
-    panels = figure.subplots(1, 3, sharey=True)
-    colours = dict(zip(DATA, (figures.BLUE, figures.ORANGE), strict=True))
-    exact = 1 - 2 * np.sin(np.pi / BEAMS) / np.sqrt(3)
-    marks = {"circle": ("exact", exact), "coordinate": ("chance", 90), "order": ("chance", 2 / 63)}
-    for axes, (name, (title, label, limits)) in zip(panels, PANELS.items(), strict=True):
-        for shift, data in zip((-0.15, 0.15), DATA, strict=True):
-            for place, kind in enumerate(KINDS):
-                found, colour = _cell(cells, data, kind)[name], colours[data]
-                across = [place + shift] * len(found["values"])
-                axes.plot(found["values"], across, "o", color=colour, ms=3, alpha=0.5, mew=0)
-                axes.plot([found["mean"]], [place + shift], "|", color=colour, ms=10, mew=1.5)
-        word, at = marks[name]
-        axes.axvline(at, color=figures.GREY, lw=0.7, ls=":")
-        axes.text(
-            at,
-            0,
-            f" {word} ",
-            transform=axes.get_xaxis_transform(),
-            fontsize=6.5,
-            color=figures.GREY,
-            va="bottom",
-            ha="right" if at > limits[1] / 2 else "left",
-        )
-        axes.set(xlabel=label, xlim=limits, ylim=(len(KINDS) - 0.4, -0.5))
-        axes.grid(axis="y", visible=False)
-        axes.set_title(title)
-    panels[1].xaxis.set_major_formatter("{x:g}°")
-    panels[2].xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
-    words = {"pixels": "the beams' pixels", "untrained": "before training"}
-    panels[0].set_yticks(range(len(KINDS)), [words.get(kind, kind) for kind in KINDS])
-    for data, colour in colours.items():
-        panels[0].plot([], [], "o", color=colour, label=TITLES[data])
-    figure.legend(loc="outside upper center", ncols=2)
-    return figure
+    return orbit_figures.draw(record)
 
 
 EXPERIMENT = Experiment(
     name=NAME,
     claim=(
-        "Trained on C_B without the prior, the beam embeddings of an image over its orbit form a "
-        "continuous structure, topologically a circle"
+        "If the network is trained on C_B without the prior, the beam embeddings of an image over "
+        "its orbit form a continuous structure, topologically a circle"
     ),
     paper={
-        "one circle, from 0 to 0.94, COIL-100, trained": "shown only",
-        "one circle, from 0 to 0.94, LFW, trained": "shown only",
+        "one-circle score (at most 0.94), COIL-100, trained": "shown only",
+        "one-circle score (at most 0.94), LFW, trained": "shown only",
     },
     run=run,
     draw=draw,
+    conclude=conclude,
     trainings=trainings,
 )

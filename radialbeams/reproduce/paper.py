@@ -1,4 +1,4 @@
-"""How the paper trains: what several experiments share, and what is less of it when it is quick."""
+"""The paper's training settings, which several experiments share, in full and quick form."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ class Effort(TypedDict):
 
 
 def effort(settings: Settings, *, quick_steps: int, quick_rate: float = 2e-3) -> Effort:
-    """Of a `Recipe`: Adam at a constant rate."""
+    """The effort of a `Recipe`: Adam at a constant rate."""
     return {
         "batch": settings.pick(quick=32, full=128),
         "steps": settings.pick(quick=quick_steps, full=4096),
@@ -28,7 +28,7 @@ def effort(settings: Settings, *, quick_steps: int, quick_rate: float = 2e-3) ->
 
 
 def fitting(recipe: Recipe, settings: Settings) -> Recipe:
-    """The same with the rate and schedule of the shipped models, with which it fits."""
+    """The same with the rate and schedule of the pretrained models, which converge."""
     rate = settings.pick(quick=2e-3, full=1e-3)
     return replace(recipe, learning_rate=rate, schedule="one-cycle", clip=1.0)
 
@@ -36,9 +36,9 @@ def fitting(recipe: Recipe, settings: Settings) -> Recipe:
 def network(
     protocol: Protocol, size: int, settings: Settings, latent: int = 64, **changes: Any
 ) -> BICConfig:
-    """For W × W images under either protocol, with beams from the middle to the border.
+    """The network for W × W images under either protocol, with beams from centre to border.
 
-    `latent` is that of quick settings; else it is the paper's.
+    `latent` applies to quick settings; full settings use the paper's.
     """
     changes = {"latent": settings.pick(quick=latent, full=128), **changes}
     if protocol == "paper":

@@ -1,4 +1,4 @@
-"""Pretrained models for the experiments: in torch, with the views that they were made for."""
+"""Pretrained models for the experiments: in torch, with the views that they expect."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from radialbeams.training.data import ImageSet, load
 from radialbeams.training.views import Views, views_of
 from radialbeams.training.weights import pick_device
 
-# Both networks of the project, trained on COIL-100: the paper's and the ring.
+# Both networks, trained on COIL-100: the paper's and the ring.
 COIL100 = {"bic": "bic.coil100", "ring": "ring.coil100"}
 
 
@@ -37,7 +37,7 @@ def shipped(name: str, devices: str = "auto") -> Pretrained:
 
 @dataclass(frozen=True)
 class HeldOut:
-    """A model, upright images that it was not trained on, and how its views are made of them."""
+    """A model, upright images that it was not trained on, and the views made from them."""
 
     name: str
     model: Network
@@ -49,7 +49,7 @@ class HeldOut:
 def open_pretrained(
     name: str, settings: Settings, *, limit: int | None = None, data: str | None = None
 ) -> HeldOut:
-    """`data` is another set than the one that its card names; `limit` images are evenly spaced."""
+    """`data` replaces the data set on the model's card; `limit` takes evenly spaced images."""
     found, card = shipped(name, settings.devices), zoo.find(name).card
     images = load(
         data or ("" if card.data is None else card.data.name),

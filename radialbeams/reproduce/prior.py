@@ -1,11 +1,11 @@
 """The Toeplitz prior off, dynamic and full; and whether its harm was a bug.
 
-`exact` is the prior as the paper means it: beams at equal angles, so that a turn of C_|B| is a roll
-of the beams; the distance itself; cross-entropy with its sign. `authors` is what the authors' code
-does instead: beams whose ends lie at equal steps along the border, the squared distance, a hub that
-hears nothing. The others change one thing at a time. All are trained on the turns of C_|B| at equal
-steps and with the paper's schedule 1/e; the authors' code turns by the angles of its own, unequally
-spaced beams, and shifts the weights linearly over the epochs.
+`exact` is the prior as the paper intends it: beams at equal angles, so that a rotation of C_|B| is
+a roll of the beams; the plain distance; cross-entropy with the correct sign. `authors` is what the
+authors' code does instead: beams whose ends are equally spaced along the border, the squared
+distance, and a hub without input. The other variants change one thing at a time. All are trained on
+the rotations of C_|B| in equal steps and with the paper's schedule 1/e; the authors' code rotates
+by the angles of its own, unequally spaced beams, and shifts the weights linearly over the epochs.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from radialbeams.nn.bic import BIC
 from radialbeams.nn.context import Hub
 from radialbeams.nn.prior import PRIOR_MODES, PriorMode, ToeplitzPrior
 from radialbeams.reproduce import paper
-from radialbeams.reproduce.experiment import Experiment, Finding, Record, Records
+from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
 from radialbeams.reproduce.seed_statistics import compare, finished, mean_curve, spread
 from radialbeams.reproduce.settings import QUICK, Settings
 from radialbeams.reproduce.trainings import Trained, Training, errors
@@ -33,13 +33,12 @@ from radialbeams.training.recipe import Recipe
 from radialbeams.training.views import GROUPS, Protocol, draw_angles
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 BEAMS = 32
-# What the paper says, by the names under which ours stands beside it.
+# The names of the paper's numbers, which ours share.
 BEST = "best of off, dynamic and full"
-WHY = "why the prior does harm"
+WHY = "why the prior hurts"
 
 # --- the variants ---
 
@@ -56,14 +55,14 @@ class SquaredPrior(ToeplitzPrior):
 
 
 class PrintedPrior(ToeplitzPrior):
-    """With the sign of the loss as printed: `prior_loss` negates what it is given."""
+    """With the sign of the loss as printed: `prior_loss` negates its input."""
 
     def forward(self, upright: Tensor, turned: Tensor) -> Tensor:
         return -super().forward(upright, turned)
 
 
 def border_network(recipe: Recipe, images: ImageSet) -> Network:
-    """Beams whose ends lie at equal steps along the border: no turn but a quarter is a roll."""
+    """Beams with ends in equal steps along the border: only a quarter turn is a roll."""
     model = build(recipe.model)
     c = with_beams(recipe.model)
     layout = (c.num_beams, c.beam_length, c.epsilon, c.view_size)
@@ -88,7 +87,7 @@ VARIANTS = {
 
 @dataclass(frozen=True)
 class Kind:
-    """One kind of training; its seeds differ in nothing else."""
+    """One kind of training; its runs differ only in the seed."""
 
     variant: str
     protocol: Protocol
@@ -100,7 +99,7 @@ class Kind:
 
 
 def kinds() -> list[Kind]:
-    """The two that are compared in every mode and on both kinds of views; the others where full."""
+    """`exact` and `authors` in every mode, `exact` on leak-free views too; others with `full`."""
     found = [
         Kind(variant, "paper", mode) for variant in ("exact", "authors") for mode in PRIOR_MODES
     ]
@@ -151,10 +150,13 @@ def measure(trained: Trained) -> dict[str, Any]:
 
 @torch.inference_mode()
 def shift_found(trained: Trained, batch: int = 128) -> float:
-    """How often the brightest diagonal of the similarities is the true shift: 1/|B| by chance."""
+    """How often the strongest diagonal of the similarities is the true shift; chance is 1/|B|."""
     model, views, beams = trained.model, trained.fit.views, trained.recipe.model.num_bins
     if not isinstance(model, BIC):
-        raise TypeError("The prior compares embeddings of the paper's network.")
+        raise TypeError(
+            f"Expected the paper's network, whose embeddings the prior compares; got "
+            f"{type(model).__name__}."
+        )
     squared = trained.fit.parts.prior is SquaredPrior
     prior = (SquaredPrior if squared else ToeplitzPrior)(beams).to(trained.device)
     images = trained.held_out.images
@@ -183,11 +185,15 @@ def run(settings: Settings, records: Records) -> Finding:
         cells.append({**vars(kind), **cell(runs)})
         if kind.protocol == "paper" and kind.variant in ("exact", "authors"):
             curves[kind.name] = along(runs)
-    answer = verdict(cells)
-    data = {"cells": cells, "curves": curves, "answer": answer}
-    why = settings.pick(quick=QUICK, full="") + answer["sentence"]
-    beside = {BEST: _best(cells), WHY: answer["meaning"]}
-    return Finding({**beside, **numbers(cells), **answer["harm"]}, why, data)
+    data = {"cells": cells, "curves": curves, "answer": verdict(cells)}
+    ours, why = conclude(data)
+    return Finding(ours, settings.pick(quick=QUICK, full="") + why, data)
+
+
+def conclude(data: Record) -> Conclusion:
+    answer = verdict(data["cells"])
+    beside = {BEST: _best(data["cells"]), WHY: answer["meaning"]}
+    return {**beside, **numbers(data["cells"]), **answer["harm"]}, answer["sentence"]
 
 
 def cell(runs: Sequence[Record]) -> dict[str, Any]:
@@ -219,16 +225,16 @@ def numbers(cells: Sequence[Record]) -> dict[str, str]:
         found[f"paper-equivalent error on C_B, {name}"] = (
             f"{error['mean']:.2f}° ± {error['std']:.2f}°"
         )
-        found[f"shifts found, {name}"] = f"{share['mean']:.0%}"
+        found[f"shifts identified, {name}"] = f"{share['mean']:.0%}"
     return found
 
 
 VERDICTS = {-1: "better", 0: "no clear difference", 1: "worse"}
-LEARNT = 0.9  # of the shifts: from here on the prior has done what it is there for
+LEARNT = 0.9  # share of shifts identified from which on the prior has reached its goal
 
 
 def verdict(cells: Sequence[Record]) -> dict[str, Any]:
-    """Does the prior hurt, where it is exact and where it is as in the authors' code?"""
+    """Whether the prior hurts, in its exact form and as in the authors' code."""
     harm: dict[str, str] = {}
     signs: dict[tuple[str, str], list[int]] = {}
     for one in cells:
@@ -244,32 +250,33 @@ def verdict(cells: Sequence[Record]) -> dict[str, Any]:
     hurts = 1 in signs["exact", "paper"]
     meaning = _meaning(hurts, 1 in signs["authors", "paper"])
     reason = _why(cells) if hurts else ""
-    sentence = f"By Welch's test over seeds, {meaning}{reason} ({_said(cells)}, on C_B)."
+    errors = f"Paper-equivalent errors on C_B: {_said(cells)}."
+    sentence = f"By Welch's test over seeds, {meaning}.{reason} {errors}"
     return {"harm": harm, "meaning": meaning, "sentence": sentence}
 
 
 def _best(cells: Sequence[Record]) -> str:
-    """By the mean error of the exact prior; another than none only counts if it is clear."""
+    """The mode of the exact prior with the lowest mean error, and if it clearly beats `off`."""
     modes = {mode: _find(cells, "exact", "paper", mode) for mode in PRIOR_MODES}
     best = min(modes, key=lambda mode: modes[mode]["test_cyclic"]["mean"])
     clear = compare(modes[best]["test_cyclic"], modes["off"]["test_cyclic"])
-    return best if best == "off" or clear else f"{best}, without a clear difference to off"
+    return best if best == "off" or clear else f"{best}, not clearly different from off"
 
 
 def _meaning(hurts_exact: bool, hurts_authors: bool) -> str:
     if hurts_exact and hurts_authors:
         return (
-            "the harm is no bug: with exact rolls, equal spacing, the distance itself and the "
-            "right sign the full prior still makes the answers worse, as in the authors' code"
+            "the harm is not a bug: with exact rolls, equal spacing, the plain distance and the "
+            "correct sign the full prior still makes the estimates worse, as in the authors' code"
         )
     if hurts_authors:
         return (
-            "the harm was a bug: as in the authors' code the prior makes the answers worse, and "
-            "with exact rolls, equal spacing and the distance itself it does not"
+            "the harm was a bug: the prior makes the estimates worse as in the authors' code, but "
+            "not with exact rolls, equal spacing and the plain distance"
         )
     if hurts_exact:
-        return "the exact prior makes the answers worse, and that of the authors' code does not"
-    return "no harm of the prior is seen, neither as in the authors' code nor exact"
+        return "the exact prior makes the estimates worse, that of the authors' code does not"
+    return "the prior does no visible harm, neither as in the authors' code nor in its exact form"
 
 
 def _said(cells: Sequence[Record]) -> str:
@@ -284,7 +291,7 @@ def _said(cells: Sequence[Record]) -> str:
 
 
 def _why(cells: Sequence[Record]) -> str:
-    """What the prior taught, where it taught all that it could."""
+    """Whether the prior reaches its own goal, where it has done all that it can."""
     shares = {
         (variant, mode): _find(cells, variant, "paper", mode)["shift_found"]["mean"]
         for variant in ("exact", "authors")
@@ -293,10 +300,11 @@ def _why(cells: Sequence[Record]) -> str:
     if min(shares["exact", "full"], shares["authors", "full"]) < LEARNT:
         return ""
     return (
-        "; it does its own job (of the shifts, embeddings find "
-        f"{shares['exact', 'off']:.0%} without and {shares['exact', 'full']:.0%} with it, in the "
-        f"authors' code {shares['authors', 'off']:.0%} and {shares['authors', 'full']:.0%}), so "
-        "that job is no help to the answers: it is a second task beside the first"
+        " The prior reaches its own goal: the embeddings identify "
+        f"{shares['exact', 'off']:.0%} of the shifts without it and {shares['exact', 'full']:.0%} "
+        f"with it (authors' code: {shares['authors', 'off']:.0%} and "
+        f"{shares['authors', 'full']:.0%}). Reaching it does not help the estimates, so the prior "
+        "is a second task beside the first."
     )
 
 
@@ -305,102 +313,22 @@ def _find(cells: Sequence[Record], variant: str, protocol: str, mode: str) -> Re
     return next(one for one in cells if wanted.items() <= one.items())
 
 
-# --- figures ---
-
-
 def draw(record: Record) -> dict[str, Figure]:
-    data = record["data"]
-    return {"": draw_curves(data["curves"]), "variants": draw_variants(data["cells"])}
+    from radialbeams.reproduce import prior_figures  # it needs matplotlib
 
-
-def _colours() -> dict[str, str]:
-    from radialbeams.reproduce import figures
-
-    return {"off": figures.BLUE, "dynamic": figures.GREEN, "full": figures.ORANGE}
-
-
-def draw_curves(curves: dict[str, Any]) -> Figure:
-    from radialbeams.reproduce import figures
-
-    figure = figures.new(figures.PAGE, 2.7)
-    panels = figure.subplots(1, 2, sharey=True)
-    for axes, variant, title in zip(
-        panels, ("exact", "authors"), ("a  exact prior", "b  as in the authors' code"), strict=True
-    ):
-        for mode, colour in _colours().items():
-            found = curves[f"{variant}-paper-{mode}"]
-            figures.band(axes, found["train_step"], found["train"], colour, "-")
-            figures.band(axes, found["test_step"], found["test"], colour, "--")
-        axes.set(xlabel="training steps", yscale="log")
-        axes.set_title(title)
-    panels[0].set_ylabel("circle loss on C_B")
-    figures.plain_log(panels[0].yaxis)
-    figures.degrees_axis(panels[-1])
-    looks = {f"prior {mode}": colour for mode, colour in _colours().items()}
-    figures.legend_above(figure, looks, {"training": "-", "test": "--"})
-    return figure
-
-
-def draw_variants(cells: Sequence[Record]) -> Figure:
-    """Every seed a dot: the errors, and how often the brightest diagonal is the right one."""
-    from radialbeams.reproduce import figures
-
-    figure = figures.new(figures.PAGE, 3.1)
-    left, right = figure.subplots(1, 2)
-    rows = sorted(
-        {(one["protocol"] != "paper", list(VARIANTS).index(one["variant"])) for one in cells}
-    )
-    names = list(VARIANTS)
-    labels = []
-    for place, (leakfree, number) in enumerate(rows):
-        protocol = "leakfree" if leakfree else "paper"
-        labels.append(VARIANTS[names[number]].words + (", leakfree" if leakfree else ""))
-        here = [
-            one for one in cells if (one["variant"], one["protocol"]) == (names[number], protocol)
-        ]
-        for one in here:
-            shift = 0.2 * (list(_colours()).index(one["mode"]) - 1)
-            for axes, what in ((left, "test_cyclic"), (right, "shift_found")):
-                _dots(axes, one[what], place + shift, _colours()[one["mode"]])
-    for axes in (left, right):
-        axes.set(ylim=(len(rows) - 0.5, -0.5))
-        axes.set_yticks(range(len(rows)), labels)
-        axes.grid(axis="y", visible=False)
-    right.tick_params(labelleft=False)
-    right.set(xlabel="shifts found on held-out images", xlim=(-0.02, 1.02))
-    right.axvline(1 / BEAMS, color="0.4", lw=0.7, ls=":")
-    right.annotate(
-        "chance",
-        (1 / BEAMS, -0.45),
-        fontsize=6.5,
-        color="0.3",
-        va="top",
-        xytext=(2, 0),
-        textcoords="offset points",
-    )
-    right.xaxis.set_major_formatter(lambda share, _: f"{100 * share:g} %")
-    left.set(xlabel="circle loss on C_B, test", xscale="log")
-    figures.plain_log(left.xaxis)
-    left.set_title("a  what the prior does to the answers")
-    right.set_title("b  does it do its own job?")
-    figures.legend_above(figure, {f"prior {mode}": c for mode, c in _colours().items()}, {})
-    return figure
-
-
-def _dots(axes: Axes, found: dict[str, Any], place: float, colour: str) -> None:
-    axes.plot(found["values"], [place] * len(found["values"]), "o", color=colour, ms=3)
-    axes.plot([found["mean"]], [place], "|", color=colour, ms=9)
+    return prior_figures.draw(record)
 
 
 EXPERIMENT = Experiment(
     name="prior",
     claim=(
         "Over five runs the circle loss alone trains best, ahead of a dynamic combination with the "
-        "Toeplitz prior and of their plain sum; whether the prior hurts or the code has a bug is "
+        "Toeplitz prior and ahead of their sum. Whether the prior hurts or the code has a bug is "
         "left open"
     ),
     paper={BEST: "off", WHY: "a bug, or perturbations; left open"},
     run=run,
     draw=draw,
+    conclude=conclude,
     trainings=trainings,
 )

@@ -1,9 +1,9 @@
-"""What the inner and the outer parts of the beams are worth: errors with a part of them masked.
+"""How much the inner and the outer parts of the beams contribute: errors with a part masked.
 
-The network is the one that was trained on whole beams, so a mask shows it something new. Two fills
-bracket that: `mean`, what the beams hold on average at that radius, which has no direction and is
-the least foreign; and `zero`, black, which puts an edge there. A third mask hides one eighth of the
-beam at a time.
+The networks were trained on whole beams, so a mask is out of distribution. Two fills bracket its
+effect: `mean`, the average over all beams at that radius, which has no direction and is closest to
+real content; and `zero`, black, which adds an edge. A third mask hides one eighth of the beam at a
+time.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from radialbeams.nn.bic import BIC
 from radialbeams.nn.encoder import spatial_table
 from radialbeams.nn.posterior import answer, posterior
 from radialbeams.nn.ring_network import RingBIC
-from radialbeams.reproduce.experiment import Experiment, Finding, Record, Records
+from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
 from radialbeams.reproduce.pretrained import HeldOut, open_pretrained
 from radialbeams.reproduce.settings import QUICK, Settings
 from radialbeams.training.evaluate import summarise
@@ -35,7 +35,7 @@ Part = Literal["inner", "outer", "band"]
 Fill = Literal["mean", "zero"]
 FILLS: tuple[Fill, ...] = ("mean", "zero")
 BANDS = 8
-STILL_GOOD = 10.0  # degrees of mean error up to which what is left is called enough
+STILL_GOOD = 10.0  # degrees of mean error up to which the remaining part suffices
 
 
 class Mask(NamedTuple):
@@ -55,7 +55,7 @@ def masks(steps: int) -> list[Mask]:
 
 
 def masked(beams: Tensor, mask: Mask, fill: Tensor | float) -> Tensor:
-    """(N, |B|, C, 2ε + 1, D) with a part of every beam replaced; `fill` is a number or like D."""
+    """(N, |B|, C, 2ε + 1, D) with a part of every beam replaced by `fill`, a number or (…, D)."""
     length = beams.shape[-1]
     sample = torch.arange(length, device=beams.device)
     hidden = (sample >= round(mask.start * length)) & (sample < round(mask.end * length))
@@ -63,7 +63,7 @@ def masked(beams: Tensor, mask: Mask, fill: Tensor | float) -> Tensor:
 
 
 def answers(model: Network, beams: Tensor) -> Tensor:
-    """(N, |B|, C, 2ε + 1, D) → (N,) radians: the model behind its own sampling."""
+    """(N, |B|, C, 2ε + 1, D) → (N,) radians: the model without its sampling."""
     if isinstance(model, BIC):
         return from_unit(model.decoder(model.context(model.encoder(beams))))
     if isinstance(model, RingBIC):
@@ -80,9 +80,9 @@ def beams_of(model: Network, views: Tensor) -> Tensor:
 
 @torch.inference_mode()
 def mean_beam(there: HeldOut, batch: int = 64) -> Tensor:
-    """(C, 1, D): the mean over images, turns, beams and their width, at each radius.
+    """(C, 1, D): the mean over images, rotations, beams and their width, at each radius.
 
-    It is the same for every beam, so it says nothing about the angle.
+    It is the same for every beam, so it contains no angle.
     """
     total, count = torch.zeros(()), 0
     for beams, _ in batches(there, batch):
@@ -136,7 +136,7 @@ def figures(errors: Tensor) -> dict[str, float]:
 
 
 def unread(model: Network) -> int:
-    """How many samples at the tip never reach the output: strides that do not divide evenly."""
+    """The number of samples at the tip that no stride of the encoder reaches."""
     if not isinstance(model, BIC):
         return 0  # the ring pads along the radius, and drops nothing
     length = model.config.beam_length
@@ -160,16 +160,23 @@ def run(settings: Settings, records: Records) -> Finding:
             settings.show(number + done / total, len(SHIPPED), f"masks, {name}")
 
         models[name] = profile(there, steps, show)
+    data = {"models": models, "steps": steps}
+    ours, why = conclude(data)
+    return Finding(ours, settings.pick(quick=QUICK, full="") + why, data)
+
+
+def conclude(data: Record) -> Conclusion:
+    models = data["models"]
     ours: dict[str, Any] = {}
     for name, one in models.items():
         halves = {part: _half(one, part)["mean"] for part in ("inner", "outer")}
         ours[f"mean error, {name}: whole beams, inner half masked, outer half masked"] = (
             f"{one['whole']['mean']:.2f}°, {halves['inner']:.1f}°, {halves['outer']:.1f}°"
         )
-        ours[f"outer part that is enough for {STILL_GOOD:g}°, {name}"] = _enough(one, "inner")
-        ours[f"inner part that is enough for {STILL_GOOD:g}°, {name}"] = _enough(one, "outer")
+        ours[f"outer part that suffices for {STILL_GOOD:g}°, {name}"] = _enough(one, "inner")
+        ours[f"inner part that suffices for {STILL_GOOD:g}°, {name}"] = _enough(one, "outer")
         band = max(_cells(one, "band", "mean"), key=lambda c: float(c["mean"]))
-        ours[f"eighth that is missed most, {name}"] = (
+        ours[f"eighth of the beam that matters most, {name}"] = (
             f"{band['start']:.0%} to {band['end']:.0%} of the radius ({band['mean']:.1f}°)"
         )
         if one["unread"]:
@@ -177,8 +184,7 @@ def run(settings: Settings, records: Records) -> Finding:
     ours["half of the beam that matters more"] = ", ".join(
         f"{name}: {matters(one)}" for name, one in models.items()
     )
-    why = settings.pick(quick=QUICK, full="") + sentence(models)
-    return Finding(ours, why, {"models": models, "steps": steps})
+    return ours, sentence(models)
 
 
 def _cells(one: Mapping[str, Any], part: str, fill: str) -> list[Record]:
@@ -191,7 +197,7 @@ def _half(one: Mapping[str, Any], part: str, fill: str = "mean") -> Record:
 
 
 def _enough(one: Mapping[str, Any], hidden: str) -> str:
-    """The least part of the beam with which the mean error stays below STILL_GOOD, fill mean."""
+    """The smallest part of the beam with a mean error of at most STILL_GOOD, filled by the mean."""
     left = [
         1 - (c["end"] - c["start"]) for c in _cells(one, hidden, "mean") if c["mean"] <= STILL_GOOD
     ]
@@ -199,7 +205,7 @@ def _enough(one: Mapping[str, Any], hidden: str) -> str:
 
 
 def matters(one: Mapping[str, Any]) -> str:
-    """The half without which the mean error is larger, whatever it is filled with."""
+    """The half whose loss increases the mean error more, with either fill."""
     found = {
         "outer"
         if _half(one, "outer", fill)["mean"] > _half(one, "inner", fill)["mean"]
@@ -211,13 +217,19 @@ def matters(one: Mapping[str, Any]) -> str:
 
 def sentence(models: Mapping[str, Any]) -> str:
     said = "; ".join(
-        f"{name} {_half(one, 'outer')['mean']:.1f}° without the outer half and "
-        f"{_half(one, 'inner')['mean']:.1f}° without the inner"
+        f"{name} {_half(one, 'outer')['mean']:.1f}° and {_half(one, 'inner')['mean']:.1f}°"
         for name, one in models.items()
     )
     halves = {matters(one) for one in models.values()}
-    meaning = "As expected" if halves == {"outer"} else "Not simply as expected"
-    return f"{meaning}: with the mean at each radius in its place, {said}."
+    meaning = (
+        "As expected, the outer half matters more for every model."
+        if halves == {"outer"}
+        else "Contrary to the expectation, the outer half does not matter more for every model."
+    )
+    return (
+        f"{meaning} Mean errors without the outer half and without the inner half, each radius "
+        f"filled with its mean: {said}."
+    )
 
 
 # --- figures ---
@@ -228,7 +240,7 @@ def draw(record: Record) -> dict[str, Figure]:
 
 
 def draw_parts(models: Mapping[str, Any]) -> Figure:
-    """One panel a model: inner and outer part masked, in both fills, over the share hidden."""
+    """One panel per model: inner and outer part masked, with both fills, over the hidden share."""
     from radialbeams.reproduce import figures as look
 
     figure = look.new(look.PAGE, 4.6)
@@ -266,7 +278,7 @@ def draw_parts(models: Mapping[str, Any]) -> Figure:
 
 
 def draw_bands(models: Mapping[str, Any]) -> Figure:
-    """Which eighth is missed most."""
+    """The error without each eighth of the beam."""
     from radialbeams.reproduce import figures as look
 
     figure = look.new(look.PAGE, 2.4)
@@ -298,10 +310,11 @@ def draw_bands(models: Mapping[str, Any]) -> Figure:
 EXPERIMENT = Experiment(
     name="radius",
     claim=(
-        "Information is expected to decrease along the beams towards the centre, since turns move "
-        "outer pixels further; a study of it is left for later work"
+        "Information is expected to decrease along the beams towards the centre, because a "
+        "rotation moves outer pixels further; a study of this is left for future work"
     ),
-    paper={"half of the beam that matters more": "the outer, expected and not measured"},
+    paper={"half of the beam that matters more": "the outer (expected, not measured)"},
     run=run,
     draw=draw,
+    conclude=conclude,
 )

@@ -1,4 +1,4 @@
-"""Results as JSON that people can read: each word on its line, each long list on a single one."""
+"""Results as readable JSON: one line per key, and one line for each long list."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from radialbeams.files import write_whole
 
 
 def write_record(path: Path, record: Mapping[str, Any], long: Sequence[str]) -> None:
-    """Whole or not at all; the values of the keys in `long` take one line each."""
+    """Writes the file atomically; parts of the values of the keys in `long` take one line each."""
     entries = [
         f" {json.dumps(key)}: {_text(_finite(value), key in long)}" for key, value in record.items()
     ]
@@ -21,7 +21,7 @@ def write_record(path: Path, record: Mapping[str, Any], long: Sequence[str]) -> 
 
 
 def _finite(value: Any) -> Any:
-    """JSON knows no NaN: what could not be measured is null."""
+    """JSON has no NaN: missing measurements become null."""
     if isinstance(value, Mapping):
         return {name: _finite(part) for name, part in value.items()}
     if isinstance(value, list | tuple):

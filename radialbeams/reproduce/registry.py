@@ -1,4 +1,4 @@
-"""The experiments by name, in the order of the paper's claims; none is imported before it runs."""
+"""The experiments by name, in the order of the paper's claims, imported when they run."""
 
 from __future__ import annotations
 
@@ -13,40 +13,40 @@ ALL = "all"
 SUMMARIES = {
     "geometry": "coverage, overlap, upper bound and margin of beams, against exact counts",
     "loss": "surfaces, bounds and Lipschitz constant of the circle loss; loss against degrees",
-    "beams": "errors over the number of beams, on C_|B| and SO(2), with angles fixed and fresh",
+    "beams": "errors over the number of beams, on C_|B| and SO(2), with fixed and fresh angles",
     "beam-length": "beams of length A, B and C, and what the border gives away",
-    "prior": "the Toeplitz prior off, dynamic and full; and whether its harm was a bug",
-    "orbit": "beam embeddings over the orbit: is it a circle?",
+    "prior": "the Toeplitz prior off, dynamic and full, and whether its harm was a bug",
+    "orbit": "whether the beam embeddings over an orbit form a circle",
     "light": "spheres lit from nine positions",
-    "saliency": "which pixels decide, and whether the maps turn with the image",
+    "saliency": "which pixels decide, and whether the maps rotate with the image",
     "translation": "errors under shifts of the image",
-    "radius": "what the inner and the outer parts of the beams are worth",
+    "radius": "contribution of the inner and the outer parts of the beams",
     "protocol": "the paper's network under the paper's protocol, over five seeds",
-    "ablation": "what context, hub, λ, layers and thickness are worth",
+    "ablation": "contribution of context, hub, λ, layers and thickness",
     "downstream": "accuracy of a classifier over rotation, with and without uprighting",
-    "end-to-end": "the canonicaliser trained by what comes after it, and by the angle, and by both",
+    "end-to-end": "the canonicaliser trained with the network behind it, by either loss or both",
 }
 
 
 def names() -> list[str]:
-    """Those that can be run, in their order."""
+    """The experiments that are installed, in order."""
     return [name for name in SUMMARIES if find_spec(_module(name)) is not None]
 
 
 def find(name: str) -> Experiment:
     if name not in names():
-        raise ValueError(f"There is no experiment {name!r}. There are: {', '.join(names())}.")
+        raise ValueError(f"Expected one of {', '.join(names())}; got {name!r}.")
     experiment: Experiment = import_module(_module(name)).EXPERIMENT
     return experiment
 
 
 def chosen(name: str) -> list[str]:
-    """The names that a name stands for."""
+    """The name itself, or all names for `all`."""
     if name == ALL:
         return names()
     if name not in names():
         known = ", ".join(names())
-        raise ValueError(f"There is no experiment {name!r}. There are: {known}; or {ALL}.")
+        raise ValueError(f"Expected one of {known}, or {ALL}; got {name!r}.")
     return [name]
 
 

@@ -1,4 +1,4 @@
-"""From a name and settings to files: NAME.json with all that was found, and the figures from it."""
+"""From a name and settings to files: NAME.json with all results, and the figures drawn from it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from radialbeams.reproduce import registry
 from radialbeams.reproduce.experiment import Experiment, Finding, Record, Records
 from radialbeams.reproduce.records import write_record
-from radialbeams.reproduce.settings import Settings
+from radialbeams.reproduce.settings import QUICK, Settings
 from radialbeams.reproduce.trainings import complete
 from radialbeams.training.weights import pick_device
 
@@ -22,8 +22,8 @@ def reproduce(
 ) -> list[Path]:
     """Runs an experiment and returns the files that it wrote.
 
-    `redraw` makes the figures again from NAME.json. With `trainings_only` neither is written, only
-    the trainings' own files, which a later call finds: that needs no matplotlib.
+    `redraw` measures nothing: it words and draws the data in NAME.json again. `trainings_only`
+    writes only the results of the trainings, which a later call finds; it needs no matplotlib.
     """
     experiment = registry.find(name)
     place = settings.folder / f"{name}.json"
@@ -42,6 +42,8 @@ def reproduce(
         raise ValueError(
             f"Expected {place} to draw from; there is none. Run it first, without --redraw."
         )
+    else:
+        write_record(place, reworded(experiment, place), long=["data"])
     return [place, *draw(experiment, place)]
 
 
@@ -50,12 +52,12 @@ def reproduce_each(
     one: Callable[[str], object],
     failed: Callable[[str, Exception], object],
 ) -> list[str]:
-    """Calls `one` with each name; those that fail are told to `failed`, and the rest goes on."""
+    """Calls `one` with each name. An error goes to `failed`, and the other names still run."""
     failures = []
     for name in names:
         try:
             one(name)
-        except Exception as error:  # whatever it is: the others are worth running
+        except Exception as error:  # any error: the other experiments are independent
             failures.append(name)
             failed(name, error)
     return failures
@@ -64,7 +66,7 @@ def reproduce_each(
 def record(
     experiment: Experiment, settings: Settings, records: Records, finding: Finding, seconds: float
 ) -> Record:
-    """All of NAME.json. Its time includes the trainings', whenever they were run."""
+    """The content of NAME.json. Its time includes that of earlier trainings."""
     seeds = {run["recipe"]["seed"] for run in records.values()} | set(finding.seeds)
     trained = sum(run["seconds"] for run in records.values())
     measured = finding.seconds + seconds
@@ -87,8 +89,17 @@ def record(
     }
 
 
+def reworded(experiment: Experiment, place: Path) -> Record:
+    """NAME.json with the claim, the numbers and the sentences as the code words them today."""
+    found: Record = json.loads(place.read_text(encoding="utf-8"))
+    ours, why = experiment.conclude(found["data"])
+    why = (QUICK if found["why"].startswith(QUICK) else "") + why
+    words = {"claim": experiment.claim, "paper": dict(experiment.paper), "ours": ours, "why": why}
+    return {**found, **words}
+
+
 def command(name: str, settings: Settings) -> str:
-    """What to type to get this again, wherever the data lies."""
+    """The command that repeats the experiment, wherever the data is."""
     words = ["radialbeams reproduce", name]
     words += ["--quick"] if settings.quick else []
     words += [] if settings.seeds is None else [f"--seeds {settings.seeds}"]

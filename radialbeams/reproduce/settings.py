@@ -1,4 +1,4 @@
-"""What a reproduction is asked for: how much of it, from which data, into which folder."""
+"""The settings of a reproduction: how long, from which data, into which folder."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 from typing import TypeVar
 
 Value = TypeVar("Value")
-# How much is done, of how much, and what goes on; who shows it works out when it will end.
+# Work done, total work, and what is being done; the receiver estimates when it will end.
 Show = Callable[[float, float, str], None]
 
 RESULTS = Path("results")
-# Said before what small settings seem to show.
-QUICK = "Quick settings answer nothing, they only show that it runs. "
+# Stands before the conclusion of a quick run.
+QUICK = "Quick settings only show that the experiment runs; they answer nothing. "
 
 
 def quietly(done: float, total: float, text: str) -> None:
@@ -24,13 +24,15 @@ def quietly(done: float, total: float, text: str) -> None:
 class Settings:
     """The same for every experiment. Full settings are meant for one GPU."""
 
-    quick: bool = False  # small data, few steps: minutes on two cores, and marked on the figures
-    data: Path | None = None  # else $RADIALBEAMS_DATA
-    out: Path | None = None  # else results/, and results/quick/ for quick settings
-    seeds: int | None = None  # how many; else as many as the experiment says
-    jobs: int = 1  # trainings at once
+    quick: bool = False  # small data, few steps: minutes on two cores; the figures are marked
+    data: Path | None = None  # default: $RADIALBEAMS_DATA
+    out: Path | None = None  # default: results/, or results/quick/ for quick settings
+    seeds: int | None = None  # how many; default: what the experiment sets
+    jobs: int = 1  # trainings in parallel
     devices: str = "auto"
-    classifier: str | None = None  # for `downstream`: an .onnx or .pt2 file; else its own
+    classifier: str | None = (
+        None  # for `downstream`: an .onnx or .pt2 file; default: EfficientNet-Lite0
+    )
     show: Show = field(default=quietly, compare=False)
 
     def __post_init__(self) -> None:
@@ -40,11 +42,11 @@ class Settings:
 
     @property
     def folder(self) -> Path:
-        # Quick figures never replace the full ones.
+        # Quick results never replace full ones.
         return self.out or (RESULTS / "quick" if self.quick else RESULTS)
 
     def runs(self, name: str) -> Path:
-        """Where the trainings of an experiment leave their results, one file each."""
+        """The folder with the results of an experiment's trainings, one file each."""
         return self.folder / "runs" / name
 
     def pick(self, *, quick: Value, full: Value) -> Value:

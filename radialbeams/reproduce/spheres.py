@@ -1,8 +1,8 @@
 """A sphere lit from nine positions, by a physically based renderer (Mitsuba 3).
 
-Light adds up: twice the light in a scene is twice the radiance in every pixel. So one rendering
-for each position, in linear radiance, gives all intensities by scaling, and only then comes what
-is not linear: white is the most that a file can hold, and its steps follow the sRGB curve.
+Light is linear: twice the light gives twice the radiance in every pixel. One rendering per position
+in linear radiance therefore gives all intensities by scaling. The non-linear steps follow: values
+are clipped at white and encoded with the sRGB curve.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class Position(NamedTuple):
 
     @property
     def degrees(self) -> float | None:
-        """The turn from "light above" to here, counter-clockwise; none for the one in front."""
+        """The rotation from "light above" to here, counter-clockwise; None for the front."""
         return None if self.x == self.y == 0 else math.degrees(math.atan2(-self.x, self.y))
 
 
@@ -43,16 +43,16 @@ POSITIONS = tuple(
     for x, column in ((-1, "left"), (0, ""), (1, "right"))
 )
 
-# The scene, in radii of the sphere. The camera looks along −z; the lights hang behind it, so that
-# none is in the picture, and those at the sides come in at 45°.
+# The scene, in radii of the sphere. The camera looks along −z. The lights are behind it, so that
+# none is visible, and those at the sides shine at 45°.
 CAMERA, LIGHTS, LIGHT_RADIUS = 7.0, 9.0, 1.0
 FIELD_OF_VIEW = 22.0  # degrees; the sphere fills three quarters of the width
-GREY, ROUGHNESS = 0.5, 0.15  # of the plastic: its own colour under a coat that shines
+GREY, ROUGHNESS = 0.5, 0.15  # of the plastic: diffuse colour under a glossy coat
 RADIANCE = 100.0
 
 
 def scene(position: Position, size: int, samples: int, transform: Any) -> dict[str, Any]:
-    """What Mitsuba is asked to render; `transform` is its class of 4 × 4 matrices."""
+    """The scene for Mitsuba; `transform` is its class of 4 × 4 matrices."""
     return {
         "type": "scene",
         "integrator": {"type": "path", "max_depth": 4},
@@ -88,7 +88,7 @@ def scene(position: Position, size: int, samples: int, transform: Any) -> dict[s
 
 
 def render(position: Position, size: int, samples: int) -> Linear:
-    """(S, S, 4): linear red, green and blue, and how much of the pixel is sphere."""
+    """(S, S, 4): linear red, green and blue, and the share of the pixel that the sphere covers."""
     if find_spec("mitsuba") is None:
         raise ValueError(
             "The spheres are rendered by Mitsuba, which is not installed. Install it in your "
@@ -101,7 +101,7 @@ def render(position: Position, size: int, samples: int) -> Linear:
 
 
 def spheres(settings: Settings, size: int, samples: int) -> Linear:
-    """(9, S, S, 4), one for each position: from the cache, else rendered into it."""
+    """(9, S, S, 4), one for each position, from the cache or rendered into it."""
     place = cache(settings, size, samples)
     if not place.is_file():
         found = []
@@ -119,7 +119,7 @@ def cache(settings: Settings, size: int, samples: int) -> Path:
 
 
 def _write(linear: Linear, place: Path) -> None:
-    with place.open("wb") as file:  # by a name, numpy would add an ending
+    with place.open("wb") as file:  # given a name, numpy would add a suffix
         np.savez_compressed(file, linear=linear)
 
 
@@ -127,16 +127,16 @@ def _write(linear: Linear, place: Path) -> None:
 
 
 def unit(linear: Linear) -> float:
-    """The scale at which the middle of the sphere that is lit from the front turns white."""
+    """The scale at which the centre of the sphere, lit from the front, is just white."""
     front = linear[[position.name for position in POSITIONS].index("front")]
     middle = len(front) // 2
     return 1 / float(front[middle - 2 : middle + 2, middle - 2 : middle + 2, :3].mean())
 
 
 def photographed(linear: Linear, scales: NDArray[np.float64], ground: NDArray[Any]) -> Bytes:
-    """One rendering (S, S, 4) in N intensities → bytes (N, 3, S, S), on a ground (3,) of bytes.
+    """One rendering (S, S, 4) in N intensities → bytes (N, 3, S, S), on a background (3,) of bytes.
 
-    The ground is not lit: its colour in the file is the one that is asked for.
+    The background is not lit: it has exactly this colour in the file.
     """
     share = np.clip(linear[..., 3], 0, 1)
     lit = scales[:, None, None, None] * np.maximum(linear[..., :3], 0)  # (N, S, S, 3)
@@ -146,7 +146,7 @@ def photographed(linear: Linear, scales: NDArray[np.float64], ground: NDArray[An
 
 
 def to_srgb(linear: NDArray[Any]) -> NDArray[Any]:
-    """[0, ∞) → [0, 1]: what is brighter than white is white."""
+    """[0, ∞) → [0, 1], clipped at white."""
     held = np.clip(linear, 0, 1)
     curved: NDArray[Any] = 1.055 * held ** (1 / 2.4) - 0.055
     return np.where(held <= 0.0031308, 12.92 * held, curved)

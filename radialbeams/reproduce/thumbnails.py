@@ -1,4 +1,4 @@
-"""Small pictures as text, so that a figure needs nothing but its JSON."""
+"""Small pictures as text, so that a figure can be drawn from its JSON alone."""
 
 from __future__ import annotations
 

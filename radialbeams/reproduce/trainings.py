@@ -1,8 +1,8 @@
 """Many small trainings: one JSON file each, resumed after a kill, shared between processes.
 
-A training whose file is there is not run again. A process claims the one that it works on by a
-lock, which the system takes back when the process dies, so nothing is ever left claimed. Killed in
-the middle, a training goes on from its last checkpoint.
+A training whose file exists is not run again. A process claims a training with a lock, which the
+system releases when the process dies, so no claim is ever left behind. A killed training resumes
+from its last checkpoint.
 """
 
 from __future__ import annotations
@@ -38,14 +38,14 @@ from radialbeams.training.weights import pick_device
 
 POINTS = 64  # of a curve in a file
 POLL_SECONDS = 1.0
-SEEDS = 3  # angles for each held-out image at the end
-# Of an `Evaluation`, what is kept of every training.
+SEEDS = 3  # angles per held-out image at the end
+# The figures of an `Evaluation` that are stored for every training.
 KEPT = ("n", "mean", "median", "p95", "paper_equivalent", "within_5", "within_10", "flips")
 
 
 @dataclass(frozen=True)
 class Trained:
-    """A training at its end: what there is to measure, and on what."""
+    """A finished training: the model, and the images to measure it on."""
 
     recipe: Recipe
     fit: Fit
@@ -77,10 +77,10 @@ def errors(trained: Trained) -> dict[str, Any]:
 
 
 def summary(found: Evaluation | Mapping[str, Any]) -> dict[str, float]:
-    """Those that are kept, and the mean circle loss, which is what the paper plots."""
+    """The stored figures, and the mean circle loss, which the paper plots."""
     values = found.to_dict() if isinstance(found, Evaluation) else found
     kept = {name: values[name] for name in KEPT}
-    # The mean loss and the paper's error are one number in two units.
+    # The mean loss and the paper's error are the same number in two units.
     return {
         **kept,
         "circle_loss": 2 - 2 * math.cos(math.radians(kept["paper_equivalent"])),
@@ -89,17 +89,17 @@ def summary(found: Evaluation | Mapping[str, Any]) -> dict[str, float]:
 
 @dataclass(frozen=True)
 class Training:
-    """One run of `Fit`, and what to measure of it."""
+    """One run of `Fit`, and its measurements."""
 
-    name: str  # of its file; no other training of the experiment has it
+    name: str  # of its file; unique in the experiment
     recipe: Recipe
-    tags: Mapping[str, Any] = field(default_factory=dict)  # what the experiment finds it by
+    tags: Mapping[str, Any] = field(default_factory=dict)  # by which the experiment finds it
     images: int | None = None  # how many of the training split; None for all
     held_out: int | None = None  # how many of the test split
-    validations: int = 0  # how often it is measured along the way
+    validations: int = 0  # number of evaluations during training
     measure: Measure = errors
     parts: Parts = DEFAULT_PARTS
-    keep: bool = False  # the weights too; `load` gives the model
+    keep: bool = False  # stores the weights too; `load` returns the model
 
 
 # --- all of them ---
@@ -108,7 +108,7 @@ class Training:
 def complete(
     experiment: str, trainings: Sequence[Training], settings: Settings
 ) -> tuple[dict[str, dict[str, Any]], float]:
-    """Runs those that have no file yet; all results by name, and the seconds that were spent."""
+    """Runs the trainings without a file; returns all results by name, and the seconds spent."""
     _check_names(trainings)
     folder = settings.runs(experiment)
     started = time.monotonic()
@@ -128,7 +128,7 @@ def complete(
 
 
 def read(training: Training, folder: Path) -> dict[str, Any] | None:
-    """Its result, or None; an error where the file tells of another training."""
+    """The result of a training, or None; raises if the file belongs to another recipe."""
     place = folder / f"{training.name}.json"
     if not place.is_file():
         return None
@@ -141,7 +141,8 @@ def read(training: Training, folder: Path) -> dict[str, Any] | None:
     )
     if not same:
         raise ValueError(
-            f"{place} holds the result of another recipe. Remove it, or use a new folder (--out)."
+            f"Expected the result of this recipe in {place}; got that of another one. Remove the "
+            "file, or use a new folder (--out)."
         )
     return record
 
@@ -153,8 +154,8 @@ def load(training: Training, settings: Settings, experiment: str) -> Network:
     place = settings.runs(experiment) / f"{training.name}.safetensors"
     if not place.is_file():
         raise ValueError(
-            f"Expected the weights of a training in {place}; there are none. Remove the .json "
-            "beside it to train again."
+            f"Expected the weights of a training in {place}; the file does not exist. Remove the "
+            ".json beside it to train again."
         )
     model = build(training.recipe.model)
     model.load_state_dict(load_file(place))
@@ -165,7 +166,7 @@ def _check_names(trainings: Sequence[Training]) -> None:
     names = [training.name for training in trainings]
     if len(set(names)) < len(names):
         twice = sorted({name for name in names if names.count(name) > 1})
-        raise ValueError(f"Trainings need names of their own; twice there: {', '.join(twice)}.")
+        raise ValueError(f"Expected unique names of trainings; got twice: {', '.join(twice)}.")
 
 
 # --- in this process ---
@@ -183,7 +184,7 @@ def _here(trainings: Sequence[Training], folder: Path, settings: Settings) -> No
             settings.show(before + progress.step, total, text)
 
         with claimed(folder / ".work" / f"{training.name}.claimed") as mine:
-            # Another process may have finished it since we looked.
+            # Another process may have finished it in the meantime.
             if mine and read(training, folder) is None:
                 _run(training, folder, settings, show)
         before += training.recipe.steps
@@ -193,7 +194,7 @@ def _here(trainings: Sequence[Training], folder: Path, settings: Settings) -> No
 def _run(
     training: Training, folder: Path, settings: Settings, show: Callable[[Progress], None]
 ) -> None:
-    """Trains, measures, and puts the result there in one step."""
+    """Trains, measures, and writes the result atomically."""
     device = pick_device(settings.devices)
     images = _images(training.recipe, "train", settings.data, training.images)
     held_out = _images(training.recipe, "test", settings.data, training.held_out)
@@ -221,7 +222,7 @@ def _run(
     measuring = 0.0
     try:
         fit.run(show)
-    except FloatingPointError as error:  # that it does not train is a result
+    except FloatingPointError as error:  # divergence is a result too
         record["diverged"] = str(error)
     else:
         model, started = fit.averaged(), time.monotonic()
@@ -272,9 +273,9 @@ def _plain(recipe: Recipe) -> dict[str, Any]:
 
 
 def curves(metrics: Path) -> tuple[dict[str, list[float]], list[dict[str, Any]]]:
-    """The training losses in at most POINTS averages, and what was measured along the way."""
+    """The training losses in at most POINTS averages, and the evaluations during training."""
     lines = []
-    if metrics.is_file():  # it may have diverged before its first line
+    if metrics.is_file():  # missing if it diverged before the first line
         lines = [json.loads(line) for line in metrics.open(encoding="utf-8")]
     losses = [line for line in lines if "circle_loss" in line]
     bins = [
@@ -292,7 +293,7 @@ def curves(metrics: Path) -> tuple[dict[str, list[float]], list[dict[str, Any]]]
 
 
 def _along(line: Mapping[str, Any]) -> dict[str, Any]:
-    """What a line of metrics says of the held-out images, in few digits."""
+    """The errors on held-out images in a line of metrics, rounded."""
     found: dict[str, Any] = {"step": line["step"]}
     for group, key in (("so2", "held_out"), ("cyclic", "held_out_cyclic")):
         if key in line:
@@ -313,7 +314,7 @@ def _short(value: float) -> float:
 
 
 def _in_processes(experiment: str, missing: Sequence[Training], settings: Settings) -> None:
-    """The same trainings in processes that share the folder; each takes what none has claimed."""
+    """Runs the trainings in processes that share the folder; each takes unclaimed ones."""
     count = min(settings.jobs, len(missing))
     words = [sys.executable, "-m", "radialbeams.reproduce", experiment]
     words += ["--trainings-only", "--out", str(settings.folder), "--devices", settings.devices]
@@ -334,7 +335,7 @@ def _in_processes(experiment: str, missing: Sequence[Training], settings: Settin
         while any(process.poll() is None for process in processes):
             done = sum((folder / f"{training.name}.json").is_file() for training in missing)
             settings.show(
-                done, len(missing), f"{done} of {len(missing)} trainings, {count} at once"
+                done, len(missing), f"{done} of {len(missing)} trainings, {count} in parallel"
             )
             time.sleep(POLL_SECONDS)
     finally:
@@ -347,7 +348,7 @@ def _in_processes(experiment: str, missing: Sequence[Training], settings: Settin
                 last = talk.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:]
                 raise ValueError(
                     f"A process with trainings of {experiment} failed: {' '.join(last)} "
-                    f"(all that it said: {talk}). What is done is kept; repeat the command."
+                    f"(its log: {talk}). Finished trainings are kept; repeat the command."
                 )
     for talk in talks:
         talk.unlink()

@@ -1,8 +1,8 @@
-"""Answers under shifts of the turned image, and up to which shift they stay within 5°.
+"""Estimates under shifts of the rotated image, and up to which shift they stay within 5°.
 
-Shifts are along the axes of the turned image, as the model is shown it, in whole pixels of the data
-set's images. Under the paper's protocol they move pixels and nothing is resampled; what enters is
-padding. A leak-free view is resampled anyway, once, from a parent whose centre is moved.
+Shifts are along the axes of the rotated image, as the model sees it, in whole pixels of the data
+set's images. Under the paper's protocol they move pixels without resampling, and padding enters at
+the edge. A leak-free view is resampled once in any case, from a parent with a shifted centre.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from torch import Tensor
 from radialbeams.nn.angles import angular_error
 from radialbeams.nn.architectures import Network
 from radialbeams.reproduce import paper
-from radialbeams.reproduce.experiment import Experiment, Finding, Record, Records
+from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
 from radialbeams.reproduce.pretrained import open_pretrained
 from radialbeams.reproduce.seed_statistics import compare, spread
 from radialbeams.reproduce.settings import QUICK, Settings
@@ -35,31 +35,31 @@ WIDTH = 128  # of COIL-100's images: a shift of one pixel is 1/128 of the pictur
 FARTHEST = 8
 SHIFTS = [shift for shift in range(-FARTHEST, FARTHEST + 1) if shift]
 DIRECTIONS = ("horizontal", "vertical")
-BOUNDARY = 5.0  # degrees off from the answer without a shift
+BOUNDARY = 5.0  # degrees of change from the estimate without a shift
 EPSILONS = (1, 2, 3)
 SHIPPED = ("bic.coil100", "ring.coil100", "ring")
 
-# Of the changes, on a logarithmic scale: what is below the first edge is in the first bin.
+# Bins of the changes on a logarithmic scale; the first contains all smaller values.
 EDGES = np.logspace(-2, math.log10(180), 41)
 
 # --- shifting ---
 
 
 def shifted(views: Views, prepared: Tensor, turns: Tensor, direction: str, share: float) -> Tensor:
-    """Views of turned images that are moved right or down by a share of the image's width."""
+    """Views of rotated images, shifted right or down by a share of the image's width."""
     across, down = (share, 0.0) if direction == "horizontal" else (0.0, share)
     size = prepared.shape[-1]
     if isinstance(views, PaperViews):
         pixels = (round(down * size), round(across * size))
         return moved(views.turn(prepared, turns), *pixels)
-    # The view at x shows what lay at x − shift, turned back; in shares of the half-width.
+    # The view at x shows the content at x − shift, rotated back; in shares of the half-width.
     cos, sin = torch.cos(turns), torch.sin(turns)
     back = torch.stack((across * cos - down * sin, across * sin + down * cos), dim=-1)
     return views.turn(prepared, turns, None, (-2 * back).to(prepared.device))
 
 
 def moved(images: Tensor, down: int, right: int) -> Tensor:
-    """(N, C, S, S) by whole pixels; black comes in."""
+    """Shifts (N, C, S, S) by whole pixels, filled with black."""
     found = torch.roll(images, (down, right), dims=(-2, -1))
     for pixels, axis in ((down, -2), (right, -1)):
         if pixels:
@@ -77,7 +77,7 @@ def sweep(
     batch: int = 128,
     show: Any = None,
 ) -> dict[str, Any]:
-    """How far the answers move with each shift, and how wrong they are; every image once."""
+    """The changes of the estimates with each shift, and their errors; every image once."""
     turns = draw_angles("evaluation", 0, 0, len(images))
     settings = [(direction, shift) for direction in DIRECTIONS for shift in SHIFTS]
     still = torch.empty(len(images))
@@ -102,7 +102,7 @@ def sweep(
 
 
 def cell(changes: np.ndarray, errors: np.ndarray) -> dict[str, Any]:
-    """One violin: means, the share within the boundary, and the counts that its shape is of."""
+    """One violin: means, the share within the boundary, and the histogram of its shape."""
     counts, _ = np.histogram(np.clip(changes, EDGES[0], EDGES[-1]), EDGES)
     return {
         "mean": _short(float(changes.mean())),
@@ -121,7 +121,7 @@ def _short(value: float) -> float:
 
 
 def recipe(epsilon: int, seed: int, settings: Settings) -> Recipe:
-    """The paper's: D = W/2, Adam at a constant rate; only the thickness differs."""
+    """The paper's recipe: D = W/2, Adam at a constant rate; only the thickness differs."""
     return Recipe(
         "coil100",
         paper.network("paper", WIDTH, settings, epsilon=epsilon),
@@ -172,18 +172,23 @@ def run(settings: Settings, records: Records) -> Finding:
         found = sweep(there.model, there.images, there.views, there.device, show=show)
         models[f"shipped {name}"] = together([found])
     data = {"models": models, "edges": [_short(edge) for edge in EDGES], "boundary": BOUNDARY}
+    ours, why = conclude(data)
+    return Finding(ours, settings.pick(quick=QUICK, full="") + why, data)
+
+
+def conclude(data: Record) -> Conclusion:
+    models = {name.replace("shipped", "pretrained"): one for name, one in data["models"].items()}
     ours: dict[str, Any] = {}
     for name, one in models.items():
         for direction in DIRECTIONS:
-            ours[f"stable up to, {direction}, {name}"] = said(one["stable"][direction])
+            ours[f"largest stable shift, {direction}, {name}"] = said(one["stable"][direction])
     for name, one in models.items():
         ours[f"mean error without a shift, {name}"] = f"{one['error']['mean']:.2f}°"
-    why = settings.pick(quick=QUICK, full="") + sentence(models)
-    return Finding(ours, why, data)
+    return ours, sentence(models)
 
 
 def together(runs: Sequence[Record]) -> dict[str, Any]:
-    """All seeds of a model in one: means of their means, sums of their counts."""
+    """All seeds of a model combined: means of the means, sums of the counts."""
     cells = []
     for same in zip(*(run["cells"] for run in runs), strict=True):
         joined = {key: same[0][key] for key in ("direction", "shift")}
@@ -207,9 +212,9 @@ def together(runs: Sequence[Record]) -> dict[str, Any]:
 
 
 def crossing(cells: Sequence[Record], direction: str, key: str = "mean") -> float:
-    """The shift at which the mean change first passes the boundary, to the worse of both sides.
+    """The shift at which the mean change first exceeds the boundary, in the worse direction.
 
-    Linear between whole pixels; the farthest shift where it never does.
+    Interpolated linearly between whole pixels; the largest shift if it never does.
     """
     least = float(FARTHEST)
     for sign in (-1, 1):
@@ -231,7 +236,7 @@ def said(stable: Mapping[str, Any]) -> str:
     pixels = stable["pixels"]
     if pixels >= FARTHEST:
         return f"±{FARTHEST} px or more"
-    return f"±{math.floor(pixels)} px (the mean passes {BOUNDARY:g}° at {pixels:.1f} px)"
+    return f"±{math.floor(pixels)} px (the mean change exceeds {BOUNDARY:g}° at {pixels:.1f} px)"
 
 
 def _pixels(pixels: float) -> str:
@@ -239,7 +244,7 @@ def _pixels(pixels: float) -> str:
 
 
 def sentence(models: Mapping[str, Any]) -> str:
-    """How far the paper's setting is stable, and whether thicker beams help."""
+    """Up to which shift the paper's setting is stable, and whether thicker beams help."""
 
     def worst(name: str) -> str:
         return _pixels(min(models[name]["stable"][d]["pixels"] for d in DIRECTIONS))
@@ -253,12 +258,13 @@ def sentence(models: Mapping[str, Any]) -> str:
         if -1 in signs and 1 not in signs
         else "thicker beams make no clear difference"
     )
-    reach = ", ".join(f"ε = {e}: {worst(name_of(e))}" for e in EPSILONS)
+    reach = ", ".join(f"{worst(name_of(e))} for ε = {e}" for e in EPSILONS)
     return (
-        f"Along its worse axis the mean passes {BOUNDARY:g}° at {reach}: by Welch's test "
-        f"over seeds {helps}; the shipped ring, trained on views whose centre was moved, at "
-        f"{worst('shipped ring.coil100')}, and the shipped bic, trained on centred ones for "
-        f"longer, at {worst('shipped bic.coil100')}."
+        f"Along the worse axis, the mean change of the estimate exceeds {BOUNDARY:g}° at a shift "
+        f"of {reach}; by Welch's test over seeds, {helps}. For the pretrained ring.coil100, which "
+        "was trained on views with shifted centres, it is "
+        f"{worst('pretrained ring.coil100')}; for the pretrained bic.coil100, which was trained "
+        f"longer on centred views, {worst('pretrained bic.coil100')}."
     )
 
 
@@ -324,7 +330,7 @@ def _violins(
     place: int,
     count: int,
 ) -> None:
-    """One for each shift, side by side with those of the other models; a bar at the mean."""
+    """A violin for each shift, beside those of the other models; a bar at the mean."""
     edges = np.asarray(data["edges"])
     middles = np.sqrt(edges[1:] * edges[:-1])
     room = 0.86 / count
@@ -370,14 +376,15 @@ def draw_means(data: dict[str, Any]) -> Figure:
 EXPERIMENT = Experiment(
     name="translation",
     claim=(
-        "By the mean of its answers the network is stable, within 5° of the answer without a "
-        "shift, up to shifts of ±3 pixels on COIL-100; thicker beams would improve that"
+        "On average, the network's answer stays within 5° of its answer without a shift for shifts "
+        "of up to ±3 pixels on COIL-100; thicker beams would improve that"
     ),
     paper={
-        f"stable up to, horizontal, {name_of(1)}": "±3 px",
-        f"stable up to, vertical, {name_of(1)}": "±3 px",
+        f"largest stable shift, horizontal, {name_of(1)}": "±3 px",
+        f"largest stable shift, vertical, {name_of(1)}": "±3 px",
     },
     run=run,
     draw=draw,
+    conclude=conclude,
     trainings=trainings,
 )

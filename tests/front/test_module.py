@@ -390,22 +390,12 @@ def test_it_compiles_into_one_graph(hard: bool, backend: str, images: Tensor) ->
     assert tiny_gradient(module) > 0
 
 
-SHAPES = ((2, 64, 64), (3, 64, 80), (4, 70, 90), (5, 96, 75), (1, 65, 96), (1, 96, 65))
-
-
 @pytest.mark.slow
-def test_it_compiles_into_one_graph_for_any_size() -> None:
-    """Sizes that change turn into unknowns of the graph."""
+def test_it_compiles_into_one_graph_for_any_size_and_a_second_network() -> None:
+    """Sizes that change become symbols of the graph, and then those of a second network too."""
     torch.compiler.reset()
-    compiles_for(TINY_RING, 54, SHAPES)
-
-
-@pytest.mark.slow
-def test_a_second_network_compiles_into_one_graph_too() -> None:
-    """Its sizes are then unknowns as well."""
-    torch.compiler.reset()
-    compiles_for(TINY_RING, 54, SHAPES[:2])
-    compiles_for(replace(TINY_RING, view_size=33), 80, SHAPES[:2])
+    compiles_for(TINY_RING, 54, ((2, 64, 64), (3, 70, 90), (1, 96, 65)))
+    compiles_for(replace(TINY_RING, view_size=33), 80, ((2, 64, 64), (3, 64, 80)))
 
 
 def compiles_for(

@@ -87,7 +87,10 @@ def test_unknown_keys_are_refused_with_the_known_ones() -> None:
         ({"edge_factor": 1.5}, "edge_factor λ must lie in (0, 1]; got 1.5."),
         ({"edge_factor": math.nan}, "edge_factor λ must lie in (0, 1]; got nan."),
         ({"sampler": "lines"}, "sampler must be one of bresenham, polar; got 'lines'."),
-        ({"hub": "max"}, "hub must be one of mean, sum, dead, held-mean, held-sum, authors; got 'max'."),
+        (
+            {"hub": "max"},
+            "hub must be one of mean, sum, dead, held-mean, held-sum, authors; got 'max'.",
+        ),
         ({"beam_length": 8}, "beam_length must be at least 9; got 8."),
         ({"num_beams": 2}, "num_beams must be at least 3; got 2."),
         ({"epsilon": -1}, "epsilon must be at least 0; got -1."),

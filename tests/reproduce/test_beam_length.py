@@ -14,7 +14,7 @@ import torch
 from radialbeams.nn.angles import to_unit
 from radialbeams.nn.beams import named_length
 from radialbeams.nn.bic import BICConfig
-from radialbeams.reproduce import beam_length
+from radialbeams.reproduce import beam_length, beam_length_figures
 from radialbeams.reproduce.border_canary import CANARY, canary_loss, read_off_noise, squared
 from radialbeams.reproduce.experiment import Record
 from radialbeams.reproduce.settings import QUICK, Settings
@@ -133,11 +133,13 @@ def test_the_answer_follows_from_the_losses() -> None:
     read = beam_length.run(Settings(), records(Settings(), border_is_read))
     assert "C is better than A (3.0° against 15.0°)" in read.why
     assert "C on adaptive padding is worse than C on black" in read.why
-    assert read.ours["length with the least loss, COIL-100"] == "B, without a clear difference to C"
-    assert "2.0° → 70.0°" in read.ours["mean error of C with the other padding, COIL-100"]
-    assert read.ours["ρ₄ that the network reads off white noise, leak-free views"] == 0
-    assert "lengths that leak: A, B, C" in read.why
-    assert "shipped bic.lfw (B) 20.0° instead of 0.5°" in read.why
+    assert (
+        read.ours["beam length with the lowest loss, COIL-100"] == "B, not clearly different from C"
+    )
+    assert "2.0° → 70.0°" in read.ours["mean error of length C, black → adaptive padding, COIL-100"]
+    assert read.ours["ρ₄ of the network on white noise, leak-free views"] == 0
+    assert "Lengths that leak: A, B, C" in read.why
+    assert "the pretrained bic.lfw (length B) has 20.0° instead of 0.5°" in read.why
     innocent = beam_length.run(Settings(), records(Settings(), border_is_not_read))
     assert "C on adaptive padding does not clearly differ from C on black" in innocent.why
 
@@ -160,7 +162,7 @@ def test_the_figures_need_nothing_but_json(tmp_path: Path, monkeypatch: pytest.M
         monkeypatch.setattr(beam_length, "LEAKS", tmp_path)
         assert beam_length.measured_leaks() == []
         found["data"]["measured_leaks"] = []
-        assert len(beam_length.draw_leak(found["data"]).axes) == 1
+        assert len(beam_length_figures.draw_leak(found["data"]).axes) == 1
 
 
 def test_the_adaptive_padding_has_the_colour_of_the_corner() -> None:

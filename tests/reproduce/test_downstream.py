@@ -131,7 +131,7 @@ def test_sets_that_are_not_there_are_left_out_and_said(root: Path, tmp_path: Pat
     found = downstream.run(settings, {})
     assert "expected si-score-rotation as" in found.data["sets"]["si-score"]["missing"]
     assert "bic" not in found.data["sets"]["imagenet"]["uniform"]
-    assert "nothing to lay beside the paper's" in found.why
+    assert "nothing to compare with the paper's" in found.why
     with pytest.raises(DataNotFound, match="expected coil100 as"):
         downstream.run(Settings(quick=True, data=tmp_path, devices="cpu"), {})
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from conftest import ROOT
 from matplotlib.figure import Figure
 
 from radialbeams.cli import main
@@ -64,7 +65,10 @@ def toy(two: list[Training], monkeypatch: pytest.MonkeyPatch) -> Experiment:
             figures.label_ends(axes)
         return found
 
-    toy = Experiment(NAME, "a claim", {"mean": 13}, run, draw, lambda settings: two)
+    def conclude(data: dict[str, Any]) -> tuple[dict[str, Any], str]:
+        return {"mean": data["means"][0]}, "because"
+
+    toy = Experiment(NAME, "a claim", {"mean": 13}, run, draw, conclude, lambda settings: two)
     monkeypatch.setattr(registry, "find", lambda name: toy)
     return toy
 
@@ -213,9 +217,9 @@ def test_a_result_of_another_recipe_is_refused(two: list[Training], tmp_path: Pa
     asked = settings(tmp_path)
     complete(NAME, two[:1], asked)
     other = replace(two[0], recipe=replace(two[0].recipe, steps=7))
-    with pytest.raises(ValueError, match="holds the result of another recipe"):
+    with pytest.raises(ValueError, match="got that of another one"):
         read(other, asked.runs(NAME))
-    with pytest.raises(ValueError, match="holds the result of another recipe"):
+    with pytest.raises(ValueError, match="got that of another one"):
         read(replace(two[0], images=20), asked.runs(NAME))
 
 
@@ -418,3 +422,12 @@ def test_where_every_run_diverged_there_is_nothing(tmp_path: Path) -> None:
     write_record(tmp_path / "x.json", {"a": [nothing], "b": {"c": float("inf")}}, ["a"])
     found = json.loads((tmp_path / "x.json").read_text())
     assert found == {"a": [{"mean": None, "std": None, "values": []}], "b": {"c": None}}
+
+
+@pytest.mark.parametrize("name", registry.names())
+def test_what_is_committed_is_worded_as_the_code_words_it(name: str) -> None:
+    place = ROOT / "results" / f"{name}.json"
+    worded = json.loads(json.dumps(runner.reworded(registry.find(name), place)))
+    assert worded == json.loads(place.read_text(encoding="utf-8")), (
+        f"Run `radialbeams reproduce {name} --redraw` and commit what it wrote."
+    )

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 from radialbeams.nn.beams import count_pixels, margin, upper_bound
-from radialbeams.reproduce import geometry
+from radialbeams.reproduce import geometry, geometry_figures
 from radialbeams.reproduce.settings import Settings
+from radialbeams.reproduce.thumbnails import decode
 
 
 def test_the_row_of_the_papers_setting() -> None:
@@ -61,10 +62,10 @@ def test_the_drawing_needs_nothing_but_json() -> None:
     from radialbeams.reproduce import figures
 
     drawn = json.loads(json.dumps(geometry.drawing()))
-    counts = geometry.decode(drawn["readers"])
+    counts = decode(drawn["readers"])
     assert counts.sum() == drawn["beams"] * 3 * drawn["length"]
     with figures.style():
-        assert len(geometry.draw_beams(drawn).axes) == 5  # four panels and a colour bar
+        assert len(geometry_figures.draw_beams(drawn).axes) == 5  # four panels and a colour bar
 
 
 def test_the_lemmas_are_drawn_for_every_thickness(tmp_path: Path) -> None:
@@ -80,7 +81,7 @@ def test_the_lemmas_are_drawn_for_every_thickness(tmp_path: Path) -> None:
         "padding": [geometry.padding_read(28)] * 2,
     }
     with figures.style():
-        figure = geometry.draw_lemmas(json.loads(json.dumps(data)))
+        figure = geometry_figures.draw_lemmas(json.loads(json.dumps(data)))
         files = figures.save(figure, tmp_path / "lemmas", quick=True)
     assert all(path.stat().st_size > 1000 for path in files)
     drawn = {tuple(np.asarray(line.get_ydata()).tolist()) for line in figure.axes[0].get_lines()}

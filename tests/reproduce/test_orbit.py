@@ -156,12 +156,14 @@ def cells(circle: float, fits: tuple[float, float, float, float]) -> list[dict[s
 
 def test_the_sentence_says_whether_there_is_a_circle_and_whether_it_was_learned() -> None:
     learned = orbit.sentence(cells(0.9, (5, 20, 20, 90)))
-    assert "is one circle (0.90 of 0.94; shuffled 0.02)" in learned
-    assert "errs by 5°, better than before training and in the beams' pixels" in learned
+    assert (
+        "is one circle: it scores 0.90 of at most 0.94, and shuffled points score 0.02" in learned
+    )
+    assert "error of 5°, better than before training and from the beams' pixels" in learned
     traces = orbit.sentence(cells(0.1, (20, 20, 10, 90)))
     assert "only traces of a loop" in traces
-    assert "no better than the beams have by themselves" in traces
-    assert "is no circle (0.02" in orbit.sentence(cells(0.02, (5, 20, 20, 90)))
+    assert "no better than without learning" in traces
+    assert "is not a circle: it scores 0.02" in orbit.sentence(cells(0.02, (5, 20, 20, 90)))
 
 
 def test_a_row_counts_its_image_once_however_many_seeds() -> None:
@@ -175,7 +177,7 @@ def test_a_row_counts_its_image_once_however_many_seeds() -> None:
         for kind in orbit.KINDS
         if (data, kind) != ("lfw", "trained")
     ]
-    found = orbit._cell(orbit.table(rows), "lfw", "trained")
+    found = orbit.find(orbit.table(rows), "lfw", "trained")
     assert found["circle"]["values"] == pytest.approx([0.3, 0.6])
 
 

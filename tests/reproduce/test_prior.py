@@ -129,9 +129,9 @@ def records(settings: Settings, loss: Any, shift_found: float = 0.5) -> dict[str
     ("hurts", "words"),
     [
         ({"authors"}, "the harm was a bug"),
-        ({"authors", "exact"}, "the harm is no bug"),
-        ({"exact"}, "the exact prior makes the answers worse"),
-        (set(), "no harm of the prior is seen"),
+        ({"authors", "exact"}, "the harm is not a bug"),
+        ({"exact"}, "the exact prior makes the estimates worse"),
+        (set(), "the prior does no visible harm"),
     ],
 )
 def test_the_answer_follows_from_the_losses(hurts: set[str], words: str) -> None:
@@ -150,7 +150,9 @@ def test_it_is_said_when_the_prior_did_its_own_job() -> None:
 
     for share, said in ((0.5, False), (0.97, True)):
         why = prior.run(Settings(), records(Settings(), loss, share)).why
-        assert ("it does its own job (of the shifts, embeddings find 97% without" in why) == said
+        assert (
+            "The prior reaches its own goal: the embeddings identify 97% of the shifts" in why
+        ) == said
 
 
 def test_quick_settings_answer_nothing(tmp_path: Path) -> None:

@@ -54,7 +54,7 @@ def test_the_spread_is_said_and_drawn(tmp_path: Path) -> None:
         finding.ours["paper-equivalent error, LFW"] == "3.00° ± 1.58° over 5 seeds, 1.00° to 5.00°"
     )
     assert set(protocol.EXPERIMENT.paper) <= set(finding.ours)
-    assert "3.0° on COIL-100, the worst seed 5.0°, where the paper prints 13°" in finding.why
+    assert "3.0° on COIL-100 (worst seed 5.0°), where the paper reports 13°" in finding.why
     found = json.loads(json.dumps({"data": finding.data}))
     with figures.style():
         for suffix, figure in protocol.draw(found).items():

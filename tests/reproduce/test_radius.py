@@ -117,6 +117,6 @@ def test_which_half_matters_follows_from_both_fills() -> None:
     assert radius.matters(outer) == "outer"
     assert radius.matters(split) == "depends on the fill"
     assert radius.sentence({"a": outer}).startswith("As expected")
-    assert radius.sentence({"a": outer, "b": split}).startswith("Not simply as expected")
+    assert radius.sentence({"a": outer, "b": split}).startswith("Contrary to the expectation")
     assert radius._enough(outer, "inner") == "50% of the beam"
     assert radius._enough(outer, "outer") == "only the whole beam"

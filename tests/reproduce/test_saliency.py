@@ -13,9 +13,10 @@ from conftest import SIZE, TINY_RING, easy_images
 from radialbeams.nn.architectures import build
 from radialbeams.nn.bic import BIC, BICConfig
 from radialbeams.nn.rotation import rotate
-from radialbeams.reproduce import runner, saliency
-from radialbeams.reproduce.saliency import Looker
+from radialbeams.reproduce import runner, saliency, saliency_maps
+from radialbeams.reproduce.saliency_maps import Looker
 from radialbeams.reproduce.settings import Settings
+from radialbeams.reproduce.thumbnails import decode
 from radialbeams.training.views import LeakfreeViews, PaperViews
 
 
@@ -35,7 +36,7 @@ def ring() -> Looker:
 
 def test_a_map_is_the_gradient_of_the_answer(bic: Looker) -> None:
     views = bic.views.render(bic.images.images[:1], torch.zeros(1))
-    found = saliency.saliency(bic.model, views)[0, 0]
+    found = saliency_maps.saliency(bic.model, views)[0, 0]
     row, column = divmod(int(found.argmax()), found.shape[1])
     changes = []
     for channel in range(3):
@@ -58,9 +59,9 @@ def test_correlation_is_over_the_pixels_inside() -> None:
     inside = torch.zeros(8, 8)
     inside[2:6, 2:6] = 1
     changed = torch.where(inside > 0, 3 * maps + 1, torch.zeros(1))
-    assert saliency.correlation(maps, changed, inside).tolist() == pytest.approx([1, 1])
-    assert saliency.correlation(maps, -maps, inside).tolist() == pytest.approx([-1, -1])
-    assert (saliency.correlation(maps, changed, torch.ones(8, 8)) < 0.99).all()
+    assert saliency_maps.correlation(maps, changed, inside).tolist() == pytest.approx([1, 1])
+    assert saliency_maps.correlation(maps, -maps, inside).tolist() == pytest.approx([-1, -1])
+    assert (saliency_maps.correlation(maps, changed, torch.ones(8, 8)) < 0.99).all()
 
 
 def test_the_ring_s_map_turns_with_the_image_and_the_lstm_s_does_not(
@@ -69,8 +70,8 @@ def test_the_ring_s_map_turns_with_the_image_and_the_lstm_s_does_not(
     quarter = [torch.full((6,), torch.pi / 2)]
     found = {}
     for looker in (bic, ring):
-        upright = saliency.blurred(looker.maps(torch.zeros(6)))
-        found[looker.name] = saliency.equivariance(looker, quarter, upright)
+        upright = saliency_maps.blurred(looker.maps(torch.zeros(6)))
+        found[looker.name] = saliency_maps.equivariance(looker, quarter, upright)
     assert found["ring"]["back"]["mean"] == pytest.approx(1, abs=1e-3)
     assert found["ring"]["unturned"]["mean"] < 0.99
     assert found["bic"]["back"]["mean"] < 0.99
@@ -79,9 +80,9 @@ def test_the_ring_s_map_turns_with_the_image_and_the_lstm_s_does_not(
 def test_blurring_keeps_the_sum_and_turns_along() -> None:
     maps = torch.zeros(1, 1, 31, 31)
     maps[0, 0, 12, 15] = 1
-    once = saliency.blurred(maps)
+    once = saliency_maps.blurred(maps)
     assert once.sum().item() == pytest.approx(1)
-    turned = saliency.blurred(rotate(maps, torch.pi / 2))
+    turned = saliency_maps.blurred(rotate(maps, torch.pi / 2))
     assert torch.allclose(turned, rotate(once, torch.pi / 2), atol=1e-6)
 
 
@@ -89,8 +90,8 @@ def test_blurring_keeps_the_sum_and_turns_along() -> None:
 
 
 def test_the_border_is_a_band_around_the_image() -> None:
-    band = saliency.border(SIZE, torch.zeros(1))[0, 0]
-    outer, inner = SIZE + 2 * saliency.BAND, SIZE - 2 * saliency.BAND
+    band = saliency_maps.border(SIZE, torch.zeros(1))[0, 0]
+    outer, inner = SIZE + 2 * saliency_maps.BAND, SIZE - 2 * saliency_maps.BAND
     assert band.sum() == outer**2 - inner**2
 
 
@@ -98,7 +99,7 @@ def test_the_object_is_what_differs_from_the_corner() -> None:
     image = torch.full((1, 3, 4, 4), 30, dtype=torch.uint8)
     image[0, 1, 2, 2] = 90
     image[0, 0, 1, 1] = 40  # noise of the ground
-    assert (saliency.object_masks(image)[0, 0] > 0).nonzero().tolist() == [[2, 2]]
+    assert (saliency_maps.object_masks(image)[0, 0] > 0).nonzero().tolist() == [[2, 2]]
 
 
 def test_densities_average_to_one(
@@ -106,11 +107,11 @@ def test_densities_average_to_one(
 ) -> None:
     flat = torch.ones(6, 1, 1, 1) * bic.read()
     monkeypatch.setattr(Looker, "maps", lambda self, angles: flat)
-    assert saliency.densities(bic, torch.zeros(6)) == pytest.approx(
+    assert saliency_maps.densities(bic, torch.zeros(6)) == pytest.approx(
         {"object": 1, "border": 1, "rest": 1}
     )
     flat = torch.ones(6, 1, 1, 1) * ring.read()
-    assert set(saliency.densities(ring, torch.zeros(6))) == {"object", "rest"}
+    assert set(saliency_maps.densities(ring, torch.zeros(6))) == {"object", "rest"}
 
 
 def test_the_contrast_is_that_of_the_edge_to_the_padding(bic: Looker) -> None:
@@ -118,11 +119,11 @@ def test_the_contrast_is_that_of_the_edge_to_the_padding(bic: Looker) -> None:
     image[0, 1, 0, 0] = 37  # the corner has a colour of its own
     images = replace(easy_images(1), images=image)
     found = {
-        padding: saliency.contrast(replace(bic, images=images, views=PaperViews(padding)))
+        padding: saliency_maps.contrast(replace(bic, images=images, views=PaperViews(padding)))
         for padding in saliency.PADDINGS
     }
     assert found == {"zeros": 30, "corner": 7}
-    assert saliency.contrast(replace(bic, views=LeakfreeViews(24))) is None
+    assert saliency_maps.contrast(replace(bic, views=LeakfreeViews(24))) is None
 
 
 # --- the whole ---
@@ -146,9 +147,7 @@ def test_all_is_measured_and_drawn_from_json(
     record = json.loads(files[0].read_text())
     assert set(record["paper"]) <= set(record["ours"])
     assert len(record["data"]["rows"]) == 4
-    sizes = {
-        saliency.decode(turn["input"]).shape[:2] for turn in record["data"]["pictures"][0]["turns"]
-    }
+    sizes = {decode(turn["input"]).shape[:2] for turn in record["data"]["pictures"][0]["turns"]}
     assert sizes == {(saliency.SHOWN, saliency.SHOWN)}
     assert [path.name for path in files[1:]] == [
         "saliency.png", "saliency.svg", "saliency-measured.png", "saliency-measured.svg",

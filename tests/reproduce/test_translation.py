@@ -133,7 +133,7 @@ def test_whether_thickness_helps_follows_from_the_seeds(thick: list[float], word
         **{f"shipped {name}": [0.1] for name in translation.SHIPPED},
     }
     found = models(slopes)
-    assert words in translation.sentence(found)
+    assert words in translation.conclude({"models": found})[1]
     assert "≥ 8 px" not in translation.said(found[translation.name_of(1)]["stable"]["horizontal"])
     assert translation.said(found["shipped ring"]["stable"]["horizontal"]) == "±8 px or more"
 

@@ -67,8 +67,18 @@ def leak(rendering: str, canary: str, noise: str, rho4: float) -> dict[str, Any]
     return {**names, **settings, **values}
 
 
+OPENING = ("In short", "Contents")
+
+
 def titles(text: str) -> list[str]:
-    return [line.removeprefix("## ") for line in text.splitlines() if line.startswith("## ")]
+    """Of the sections; the summary and the contents stand before them."""
+    found = [line.removeprefix("## ") for line in text.splitlines() if line.startswith("## ")]
+    return [title for title in found if title not in OPENING]
+
+
+def sections(root: Path) -> list[str]:
+    found = page.results_page(root).split("\n## ")[1:]
+    return [text for text in found if not text.startswith(OPENING)]
 
 
 def row(text: str, *starts: str) -> str:
@@ -111,15 +121,15 @@ def test_a_section_appears_when_its_files_do(tmp_path: Path) -> None:
     write(tmp_path / "results/leaks/a.json", leak("leakfree", "ring", "white", 0.0))
     write(tmp_path / "radialbeams/zoo/ring.json", card(cost={"ms": 1.66, "deep": {"mb": 3}}))
     assert titles(page.results_page(tmp_path)) == [
-        "The shipped models",
-        "Beside the paper",
-        "After one JPEG save",
-        "Risk and coverage",
+        "The pretrained models",
+        "Comparison with the paper",
+        "Robustness to JPEG",
+        "Confidence: risk and coverage",
         "By object or person",
-        "Cost",
-        "Side by side on the same views",
+        "Networks on the same views",
         "Ablation of `ring.coil100`",
         "Leaks",
+        "Cost of an estimate",
     ]
 
 
@@ -139,7 +149,7 @@ def test_every_table_names_its_command_and_its_meaning(tmp_path: Path) -> None:
     write(tmp_path / "results/ring/side-by-side-ring.json", run("ring", 1.0))
     write(tmp_path / "results/leaks/a.json", leak("leakfree", "ring", "white", 0.0))
     write(tmp_path / "radialbeams/zoo/ring.json", card(cost={"ms": 1.66}, end_to_end={"ms": 3}))
-    for text in page.results_page(tmp_path).split("\n## ")[1:]:
+    for text in sections(tmp_path):
         assert "rinted by" in text and "What it means: " in text and "| --- |" in text
 
 
@@ -158,7 +168,7 @@ def test_the_papers_experiments_stand_beside_its_claims_in_their_order(tmp_path:
         (tmp_path / f"results/{name}-more.png").touch()
     (tmp_path / "results/quick").mkdir()
     write(tmp_path / "results/quick/geometry.json", experiment("geometry"))
-    (text,) = page.results_page(tmp_path).split("\n## ")[1:]
+    (text,) = sections(tmp_path)
     assert re.findall(r"### (.+)", text) == ["loss", "beams", "beam-length"]
     assert "| K | 2 | 2 |" in text and "| left open | x | – |" in text and "| n | – | 3 |" in text
     assert re.findall(r"\(\.\./results/(.+)\)", text) == [
@@ -173,14 +183,45 @@ def test_every_figure_of_an_experiment_exists() -> None:
         assert (ROOT / "docs" / picture).resolve().is_file(), REGENERATE
 
 
+# --- the first screen --------------------------------------------------------------------------
+
+
+def test_the_page_opens_with_a_summary_of_one_screen_and_its_contents() -> None:
+    text = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    opening, contents = text.split("\n## Contents\n")[0], text.split("\n## ")[2]
+    assert opening.startswith("# Results\n\n## In short\n")
+    assert opening.count("\n- **") == 6 and len(opening.split()) < 400
+    headings = re.findall(r"^##+ (.+)$", text, re.MULTILINE)
+    assert re.findall(r"^ *- \[(.+)\]", contents, re.MULTILINE) == headings[2:]
+
+
+def test_every_long_table_has_a_sentence_that_says_what_to_look_for() -> None:
+    text = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    for part in re.split(r"^##+ ", text, flags=re.MULTILINE)[3:]:
+        before, _, table = part.partition("\n| ")
+        if table and len(re.findall(r"^\|", table, re.MULTILINE)) > 8:
+            assert "What to look for: " in before, part.splitlines()[0]
+
+
+def test_no_table_shows_fractions_of_the_views() -> None:
+    """Shares are per cent: no column is called `within` or `flips` and has values below one."""
+    text = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
+    for table in re.findall(r"(?:^\|.*\n)+", text, re.MULTILINE):
+        head, _, *rows = [line.strip("| \n").split(" | ") for line in table.splitlines()]
+        shares = [i for i, name in enumerate(head) if re.search("within|flips", name)]
+        for cells in rows:
+            for i in shares:
+                assert re.search(r"%|points|^–$|^$", cells[i]), (head[i], cells[i])
+
+
 # --- cards -------------------------------------------------------------------------------------
 
 
 def test_a_model_has_its_protocol_and_its_split_beside_its_figures() -> None:
     (text,) = page.models_section(page.measured([card()]))
     assert row(text, "`ring.coil100`") == (
-        "| `ring.coil100` | COIL-100, objects 81–100, unseen | leakfree | 540,000 | 300 "
-        "| 2.00° [1.90, 2.10] | 1.25° | 6.50° | 3.50° | 90.0 % | 97.5 % | 0.50 % |"
+        "| `ring.coil100` | COIL-100, unseen objects 81–100 | leakfree | 540,000 | 300 "
+        "| 2.00° [1.90, 2.10] | 1.25° | 6.50° | 3.50° | 90.0% | 97.5% | 0.50% |"
     )
 
 
@@ -206,20 +247,20 @@ def test_the_papers_claim_stands_in_the_column_of_its_own_measure() -> None:
     (text,) = page.paper_section(page.measured([card()]))
     claim = "| the paper's claim | paper, as printed | – | 13.0° | – | – | – | – |"
     assert row(text, "the paper's claim") == claim
-    assert "training images included | 1,500 | 9.5° | 7.26° | 5.73° | 44 % | 75 % |" in text
-    assert "leakfree; objects 81–100, unseen | 300 | 3.5° | 2.00° | 1.25° | 90.0 %" in text
+    assert "training images included | 1,500 | 9.5° | 7.26° | 5.73° | 44% | 75% |" in text
+    assert "leakfree; unseen objects 81–100 | 300 | 3.5° | 2.00° | 1.25° | 90.0%" in text
     assert "| LFW" not in text  # no model of ours to stand beside it
 
 
 def test_jpeg_stands_beside_the_figure_without() -> None:
     (text,) = page.jpeg_section(page.measured([card()]))
-    assert "leakfree | q90 | 2.00° | 2.50° | 1.25° | 1.25° | 97.5 % | 97.5 % |" in text
-    assert "becomes 1.25 times" in text
+    assert "leakfree | q90 | 2.00° | 2.50° | 1.25° | 1.25° | 97.5% | 97.5% |" in text
+    assert "grows by a factor of 1.25" in text
 
 
 def test_risk_is_read_at_three_coverages() -> None:
     (text,) = page.risk_section(page.measured([card()]))
-    assert "2.00° | 97.5 % | 1.60° | 98.0 % | 1.00° | 98.8 % | 3.0 % |" in text
+    assert "2.00° | 97.5% | 1.60° | 98.0% | 1.00° | 98.8% | 3.0% |" in text
 
 
 def test_objects_are_named_and_people_are_not() -> None:
@@ -237,8 +278,8 @@ def test_objects_are_named_and_people_are_not() -> None:
 def test_side_by_side_is_ranked_by_the_mean() -> None:
     (text,) = page.side_by_side_section([run("bic", 3.0), run("ring", 1.0), run("resnet", 4.0)])
     assert text.index("| ring |") < text.index("| bic |") < text.index("| resnet |")
-    assert "the others have 3.0 to 4.0 times as much" in text
-    assert "2,500 steps of 512 views, 3 angles for each test image, one GPU" in text
+    assert "that of the others is 3.0 to 4.0 times as large" in text
+    assert "2,500 steps of 512 views, 3 angles per test image, one GPU" in text
 
 
 def test_ablation_starts_with_the_recipe_and_keeps_negative_results() -> None:
@@ -290,7 +331,7 @@ def test_the_default_model_stands_beside_what_others_publish(tmp_path: Path) -> 
     files["turned"] = {"acted_on": 0.4, "acted_on_within_5": 0.9}
     files["upright"] = {"worse_than_it_came": 0.01}
     write(tmp_path / "radialbeams/zoo/ring.json", card("ring", end_to_end=files))
-    text = page.results_page(tmp_path).split("## Everyday photos")[1].split("\n## ")[0]
-    assert "| turned on their own canvas | 9 | 5.00° | 3.00° | 70.0 % | 80.0 % | 2.0 %" in text
-    assert "| RightWayUp 1.0, ViT-L | 306,000,000 | 2.04° | 98.8 % | – |" in text
+    text = page.results_page(tmp_path).split("\n## Everyday photos")[1].split("\n## ")[0]
+    assert "| rotated on their own canvas | 9 | 5.00° | 3.00° | 70.0% | 80.0% | 2.0%" in text
+    assert "| RightWayUp 1.0, ViT-L | 306,000,000 | 2.04° | 98.8% | – |" in text
     assert "Not the same views" in text and "we lose" in text

@@ -1,4 +1,4 @@
-"""Sections: in front of a model."""
+"""Sections: the canonicaliser in front of a model."""
 
 from __future__ import annotations
 
@@ -20,20 +20,24 @@ def centring_section(found: Sequence[Record]) -> Iterator[str]:
             rows.append([f"{photos['data'].replace('coco', 'COCO')}, `ring`", *cells])
         first, last = (objects["shifts"][k] for k in ("0", list(objects["shifts"])[-1]))
         yield section(
-            "Objects beside the middle, and centring",
+            "Objects off the centre",
             "Printed by `python studies/centring.py`: "
-            f"`{objects['model']}` on held-out views of COIL-100, laid on a ground of their own "
-            f"colour beside the middle of a square of {objects['side']} px. Mean error, and the "
+            f"`{objects['model']}` on held-out views of COIL-100, placed off the centre of a "
+            f"square of {objects['side']} px on a background of their own colour. Mean error, and "
             "share within 10°.",
+            "What to look for: how fast the error grows without centring, and that it stays "
+            "constant with centring on the foreground.",
             table(
-                ["off the middle by", "as it is", "centred on the foreground", "by saliency"], rows
+                ["off the centre by", "no centring", "centred on the foreground", "by saliency"],
+                rows,
             ),
-            "What it means: without a box, the centre of mass of what differs from the border's "
-            f"colour keeps the error at {degrees(last['foreground']['mean'])} however far the "
-            f"object is off, where it would be {degrees(last['none']['mean'])}. It is not the "
-            "middle that the model was trained on, which costs where nothing is off: "
-            f"{degrees(first['none']['mean'])} becomes {degrees(first['foreground']['mean'])}. "
-            "Photos have no single object on a plain ground: leave them as they are.",
+            "What it means: if no box is known, centring on the pixels that differ from the "
+            f"border's colour keeps the error at {degrees(last['foreground']['mean'])} at any "
+            f"offset, where it would reach {degrees(last['none']['mean'])}. This centre is not "
+            "exactly the one that the model was trained on, so objects that are already centred "
+            f"get worse: {degrees(first['none']['mean'])} becomes "
+            f"{degrees(first['foreground']['mean'])}. Do not centre photos, which have no single "
+            "object on a plain background.",
         )
 
 
@@ -42,9 +46,9 @@ def _mean_and_within(figures: Record) -> str:
 
 
 ON_A_GPU = {
-    "gpu": "torch, a GPU, the front by `for_inference(torch.float16)`",
-    "gpu_as_loaded": "the front as it is loaded",
-    "gpu_half": "classifier and images in half precision too",
+    "gpu": "torch, GPU, canonicaliser by `for_inference(torch.float16)`",
+    "gpu_as_loaded": "canonicaliser as loaded",
+    "gpu_half": "classifier and images also in half precision",
     "gpu_compiled": "both compiled",
     "gpu_compiled_half": "both compiled, classifier and images in half precision",
 }
@@ -55,26 +59,23 @@ GPU_BAR = 0.15  # of the classifier's time, in batches of 64
 
 
 def _on_a_cpu(record: Record) -> str:
-    """Where the goals hold and where not, batch by batch."""
+    """Where the goals are met, batch by batch."""
     said = []
     for row in (record["cpu"], record["cpu_batch_1"]):
         above = [name for name, bar in CPU_BARS.items() if row[name]["share"] > bar]
-        but = "".join(
-            f", but not with `{name}`: {percent(row[name]['share'], 0)}" for name in above
-        )
-        said.append(f"in batches of {row['batch']}{but}")
-    goals = " and ".join(f"{percent(bar, 0)} with `{name}`" for name, bar in CPU_BARS.items())
-    return f"On one CPU thread the goals of {goals} hold {'; '.join(said)}."
+        missed = " and ".join(f"`{name}` ({percent(row[name]['share'], 0)})" for name in above)
+        said.append(f"batch {row['batch']}: " + (f"missed by {missed}" if missed else "met"))
+    goals = " and ".join(f"{percent(bar, 0)} for `{name}`" for name, bar in CPU_BARS.items())
+    return f"The goals on one CPU thread are {goals}; {'; '.join(said)}."
 
 
 def _on_a_gpu(record: Record, models: Sequence[str]) -> str:
-    """What there is to say of it, or nothing."""
+    """Whether the goal on a GPU is met; empty without such a measurement."""
     if "gpu" not in record:
         return ""
     kept = {name: record["gpu"][name]["share"] <= GPU_BAR for name in models}
     verdicts = [
-        f"{'holds' if held else 'does not hold'} with `{name}` "
-        f"({percent(record['gpu'][name]['share'])})"
+        f"{'met' if held else 'missed'} by `{name}` ({percent(record['gpu'][name]['share'])})"
         for name, held in kept.items()
     ]
     others = [key for key in ON_A_GPU if key in record and key != "gpu"]
@@ -82,15 +83,16 @@ def _on_a_gpu(record: Record, models: Sequence[str]) -> str:
         ON_A_GPU[key] for key in others if max(record[key][n]["share"] for n in models) > GPU_BAR
     ]
     text = (
-        " Rows of a GPU are from another machine, all kernels of a batch launched as one graph. "
-        f"The goal of {percent(GPU_BAR, 0)} in batches of 64, of a classifier as it is, "
-        f"{' and '.join(verdicts)}."
+        " The rows on a GPU are from another machine, with all kernels of a batch launched as one "
+        f"graph. The goal of {percent(GPU_BAR, 0)} in batches of 64, with an unmodified "
+        f"classifier, is {' and '.join(verdicts)}."
     )
     if above:
         text += (
-            f" It is more where the front is not made ready or the classifier is made faster "
-            f"({'; '.join(above)}): what is left of the front is sampling and many small kernels, "
-            "which half precision and a compiler shorten less than a large network."
+            " The share is larger if the canonicaliser is not prepared for inference or the "
+            f"classifier is made faster ({'; '.join(above)}): the canonicaliser consists of "
+            "sampling and many small kernels, which gain less from half precision and a compiler "
+            "than a large network does."
         )
     return text
 
@@ -102,9 +104,9 @@ def half_section(found: Sequence[Record]) -> Iterator[str]:
     rows = [
         [
             f"`{model['model']}`, {DATA.get(model['data'], model['data'])}",
-            {"cpu": "a CPU", "cuda": "a GPU"}[record["device"]],
+            {"cpu": "CPU", "cuda": "GPU"}[record["device"]],
             count(model["n"]),
-            {"folded": "folded", "half": "and in half precision"}[way],
+            {"folded": "folded", "half": "folded, half precision"}[way],
             f"{figures['moved_median']:.3f}°, {figures['moved_p99']:.3f}°",
             percent(figures["moved_over_1"]),
             f"{100 * (figures['within_10'] - model['loaded']['within_10']):+.1f} points",
@@ -118,18 +120,26 @@ def half_section(found: Sequence[Record]) -> Iterator[str]:
         lost = max(model["loaded"]["within_10"] - model["half"]["within_10"] for model in models)
         moved = max(model["half"]["moved_over_1"] for model in models)
         yield section(
-            "What making it ready changes",
-            "Printed by `python studies/half_precision.py`: the same turned images (as tensors, "
-            "seen leak-free) through a canonicaliser as it is loaded and by `for_inference`. How "
-            "far answers moved, the share that moved by more than 1°, and what that does to the "
-            "share within 10° of the truth.",
+            "Accuracy after `for_inference`",
+            "Printed by `python studies/half_precision.py`: the same rotated images (tensors, "
+            "leak-free views) through a canonicaliser as loaded and after `for_inference`.",
+            "What to look for: how far estimates move, the share that moves by more than 1°, and "
+            "the change in the share within 10° of the true angle.",
             table(
-                ["", "on", "n", "network", "moved, median and p99", "> 1°", "within 10°"],
+                [
+                    "model, data",
+                    "on",
+                    "images",
+                    "network",
+                    "moved: median, P99",
+                    "> 1°",
+                    "within 10°",
+                ],
                 rows,
             ),
             "What it means: "
             + ("as many" if lost <= 0 else f"{percent(lost)} fewer")
-            + " answers are within 10°, and "
+            + " estimates are within 10°, and "
             + (f"{percent(moved)} move" if moved else "none moves")
             + " by more than 1°.",
         )
@@ -165,13 +175,12 @@ def overhead_section(found: Sequence[Record]) -> Iterator[str]:
         ]
         yield section(
             "Cost in front of a classifier",
-            "Printed by `python benchmarks/overhead.py`: canonicaliser and rotation beside "
-            "EfficientNet-Lite0 at 224 px, in turns in one run; milliseconds an image, and the "
-            "share of the classifier's own.",
+            "Printed by `python benchmarks/overhead.py`: estimating and undoing the rotation "
+            "against EfficientNet-Lite0 at 224 px, measured alternately in one run. Milliseconds "
+            "per image, and share of the classifier's time.",
+            "What to look for: the share in the row that matches your runtime and batch size.",
             table(["where", "batch", "classifier, ms", *(f"`{name}`" for name in models)], rows),
-            "What it means: shares differ with the runtime more than with the machine. ONNX "
-            "Runtime makes this classifier faster than torch does by more than it does the "
-            "canonicaliser and its rotation, so the same front is a larger share there. "
-            + _on_a_cpu(record)
-            + _on_a_gpu(record, models),
+            "What it means: the share depends more on the runtime than on the machine. ONNX "
+            "Runtime speeds up this classifier more than the canonicaliser, so the share is "
+            "larger there. " + _on_a_cpu(record) + _on_a_gpu(record, models),
         )

@@ -1,4 +1,4 @@
-"""Sections: how much of the angle a rendering gives away."""
+"""Sections: how much of the angle the views themselves give away."""
 
 from __future__ import annotations
 
@@ -41,7 +41,8 @@ def leak_table(leaks: Sequence[Record]) -> str:
             ),
         )
     ]
-    head = "views are made by|noise|canary|ρ₄ [95 %]|ρ₁ [95 %]|parents|training views|test views|on"
+    head = "views are made by|noise|canary|ρ₄ [95% CI]|ρ₁ [95% CI]"
+    head += "|parents|training views|test views|on"
     return table(head.split("|"), rows, left=3)
 
 
@@ -49,7 +50,10 @@ def leaks_section(leaks: Sequence[Record]) -> Iterator[str]:
     if leaks:
         yield section(
             "Leaks",
-            "Printed by `python studies/leaks.py --out results/leaks`.",
+            "Printed by `python studies/leaks.py --out results/leaks`. A canary is a network that "
+            "is trained to find the angle of rotated noise, which has no content to read it from.",
+            "What to look for: ρ near 0 means that the canary read nothing, ρ near 1 that the "
+            "views give the angle away (ρ₄: modulo 90°; ρ₁: completely).",
             leak_table(leaks),
             f"{leaks_mean(leaks)} [How to read this](leaks.md).",
         )
@@ -65,21 +69,21 @@ def leaks_mean(leaks: Sequence[Record]) -> str:
         of = f"{plural(len(ours), 'canary', 'canaries')}"
         sentences.append(f"{name}: {of}, |ρ| up to {worst:.3f}")
     spread = 1 / math.sqrt(2 * min(leak["test_views"] for leak in leaks))
-    text = f"What it means: {'; '.join(sentences)}. Chance has a standard deviation of {spread:.3f}"
-    text += ", so a canary at that level read nothing."
+    text = f"What it means: {'; '.join(sentences)}. By chance alone, ρ has a standard deviation of "
+    text += f"{spread:.3f}, so a canary at that level read nothing."
     groups = same_answers(leaks)
     if groups:
         listed = "; ".join(", ".join(names) for names in groups)
         text += (
-            f" Rows with equal figures ({listed}) come from canaries that gave one and the same "
-            "answer to every view. A canary that finds nothing does that, but so does one whose "
-            "units have all gone silent, so these rows alone are no evidence of absence."
+            f" Rows with equal figures ({listed}) come from canaries that gave the same answer to "
+            "every view. A canary that finds nothing does that, but so does one whose units are "
+            "all inactive, so these rows alone do not show that there is no leak."
         )
     return text
 
 
 def same_answers(leaks: Sequence[Record]) -> list[list[str]]:
-    """Rows whose figures agree to five digits, which two networks that look do not produce."""
+    """Rows whose figures agree to five digits, which two working canaries do not produce."""
     found: dict[tuple[float, float], list[str]] = {}
     for leak in leaks:
         key = (round(leak["rho4"], 5), round(leak["rho1"], 5))
@@ -89,7 +93,7 @@ def same_answers(leaks: Sequence[Record]) -> list[list[str]]:
 
 
 def with_leak_table(text: str, leaks: Sequence[Record]) -> str:
-    """docs/leaks.md with the table and its meaning written anew between the two marks."""
+    """docs/leaks.md with the table and its meaning replaced between the two marks."""
     before, mark, rest = text.partition(TABLE)
     _, end, after = rest.partition(TABLE_END)
     if not (mark and end):

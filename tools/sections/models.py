@@ -1,4 +1,4 @@
-"""Sections: the shipped models, from their cards."""
+"""Sections: the pretrained models, from their cards."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def models_section(entries: Sequence[Measured]) -> Iterator[str]:
     plain = [entry for entry in entries if entry.jpeg is None]
     if not plain:
         return
-    head = "model|held out|protocol|parameters|views|mean [95 %]|median|P95|paper-equivalent"
+    head = "model|held out|protocol|parameters|views|mean [95% CI]|median|P95|paper-equivalent"
     head += "|within 5°|within 10°|flips"
     rows = [
         [
@@ -72,29 +72,31 @@ def models_section(entries: Sequence[Measured]) -> Iterator[str]:
     ]
     same_objects = any(entry.held_out == HELD_OUT["coil100", "default"] for entry in plain)
     yield section(
-        "The shipped models",
+        "The pretrained models",
         "Printed by `python tools/publish.py RUN NAME`, which measures a finished run and "
         "writes the model's card. `radialbeams evaluate NAME DATA --protocol PROTOCOL --seeds N "
         "--json` measures a row again.",
+        "What to look for: the mean and the median, within rows of the same protocol. If the "
+        "mean is far above the median, a few estimates are very wrong and most are good.",
         table(head.split("|"), rows, left=3),
-        "What it means: rows of different protocols do not compare. A `paper` view gives part of "
-        "the angle away by its border and its interpolation; a `leakfree` view does not, as far as "
-        "we can measure ([leaks](leaks.md)). Only `leakfree` figures say how well a model reads "
-        "the picture."
+        "What it means: rows of different protocols cannot be compared. A `paper` view gives part "
+        "of the angle away through its border and its interpolation; a `leakfree` view does not, "
+        "as far as we can measure ([leaks](leaks.md)). Only `leakfree` figures show how well a "
+        "model reads the image content."
         + (
-            " A random fifth of COIL-100's pictures shows objects that were trained on from other "
-            "sides; only unseen objects say what happens with new ones."
+            " A random fifth of COIL-100's images shows objects that were seen in training from "
+            "other sides; only the row with unseen objects shows the error on new objects."
             if same_objects
             else ""
         ),
-        "The interval is a bootstrap over images. *Paper-equivalent* is "
+        "The confidence interval is a bootstrap over images. *Paper-equivalent* is "
         "arccos(1 − mean(L_circle)/2), the paper's own measure; it is not a mean error. *Flips* "
-        "are answers that are off by 150° or more.",
+        "are errors of 150° or more.",
     )
 
 
 def paper_section(entries: Sequence[Measured]) -> Iterator[str]:
-    """The paper's figures beside ours, for each data set that a shipped model knows."""
+    """The paper's figures beside ours, for each data set with a pretrained model."""
     tables = []
     for data, published in PUBLISHED.items():
         ours = [entry for entry in entries if entry.jpeg is None and entry.data == data]
@@ -113,15 +115,16 @@ def paper_section(entries: Sequence[Measured]) -> Iterator[str]:
         tables.append(table(head.split("|"), rows, left=2))
     if tables:
         yield section(
-            "Beside the paper",
+            "Comparison with the paper",
             "Our rows are those of the table above, printed by the same command. The other rows "
-            "were not measured by this package: the claims are the paper's own, and its authors' "
+            "were not measured with this package: the claims are the paper's own, and its authors' "
             "trained models (560,226 parameters) were run once on the real images.",
+            "What to look for: compare the paper's claim only with the column *paper-equivalent*, "
+            "and only with rows of the protocol `paper`.",
             *tables,
-            "What it means: the claims are paper-equivalent errors, so they stand beside that "
-            "column and no other. The authors' weights were tested on images that include their "
-            "training images, ours on held-out ones. Their rows and our `paper` rows share "
-            "a protocol that leaks; a `leakfree` row solves a harder task.",
+            "What it means: the authors' weights were tested on images that include their training "
+            "images, ours on held-out images. Their rows and our `paper` rows share a protocol "
+            "that leaks; a `leakfree` row solves a harder task.",
         )
 
 
@@ -156,15 +159,16 @@ def jpeg_section(entries: Sequence[Measured]) -> Iterator[str]:
     if rows:
         head = "model|held out|protocol|JPEG|mean|after|median|after|within 10°|after"
         yield section(
-            "After one JPEG save",
-            "Printed by `python tools/publish.py RUN NAME`; again by `radialbeams evaluate "
-            "NAME DATA --protocol PROTOCOL --jpeg 90 --seeds N --json`.",
+            "Robustness to JPEG",
+            "Printed by `python tools/publish.py RUN NAME`. `radialbeams evaluate NAME DATA "
+            "--protocol PROTOCOL --jpeg 90 --seeds N --json` measures a row again. The rotated "
+            "parent is saved once as JPEG (4:2:0) before the view is made; a `paper` view is the "
+            "rotated parent itself.",
+            "What to look for: each figure stands beside the same figure *after* that save.",
             table(head.split("|"), rows, left=4),
-            "The rotated parent is saved once as JPEG (4:2:0) before the view is made; a `paper` "
-            "view is the rotated parent itself. *After* is the figure with that save.",
-            "What it means: a model that reads the angle off interpolation loses it here. The mean "
-            f"error becomes {ranged(ratios, 2)} times what it was. JPEG does not hide a border: "
-            "under `paper` a small change says nothing about that leak.",
+            "What it means: a model that reads the angle from traces of interpolation loses it "
+            f"here. The mean error grows by a factor of {ranged(ratios, 2)}. JPEG does not hide "
+            "the border of a `paper` view, so a small change there says nothing about that leak.",
         )
 
 
@@ -178,8 +182,8 @@ def risk_section(entries: Sequence[Measured]) -> Iterator[str]:
     curves = with_curves(entries)
     if not curves:
         return
-    head = "model|held out|protocol|all: mean|within 10°|surest 80 %: mean|within 10°"
-    head += "|surest 50 %: mean|within 10°|calibration error"
+    head = "model|held out|protocol|all: mean|within 10°|most confident 80%: mean|within 10°"
+    head += "|most confident 50%: mean|within 10°|calibration error"
     rows = []
     for entry in curves:
         cells = [f"`{entry.name}`", entry.held_out, entry.protocol]
@@ -189,16 +193,18 @@ def risk_section(entries: Sequence[Measured]) -> Iterator[str]:
         # Of the half of the held-out keys that the calibration was not fitted on.
         rows.append([*cells, percent(entry.card.get("calibrated", {}).get("expected_error"))])
     yield section(
-        "Risk and coverage",
+        "Confidence: risk and coverage",
         "Printed by `python tools/publish.py RUN NAME`; drawn by `python tools/results_page.py`.",
+        "What to look for: the error should fall from left to right in the table as the least "
+        "confident views are left out, and the calibration error should be small.",
         "![Mean error and share within 10° of the more confident share of views]"
         "(risk-coverage.png)",
         table(head.split("|"), rows, left=3),
-        "What it means: views are ranked by the model's own confidence and the least sure are "
-        "left out. Where the error falls towards the left of the picture, the confidence knows "
-        "which answers to trust. The calibration error is the mean gap between the confidence and "
-        "the share of answers within 10°, over ten bins of equal size, each half of the held-out "
-        "images with the calibration that was fitted on the other.",
+        "What it means: views are ranked by the model's confidence, and the least confident are "
+        "left out. Where the error falls, the confidence shows which estimates to trust. The "
+        "calibration error is the mean gap between the confidence and the share of estimates "
+        "within 10°, over ten bins of equal size. Each half of the held-out images is measured "
+        "with the calibration that was fitted on the other half.",
     )
 
 
@@ -227,31 +233,68 @@ def groups_section(entries: Sequence[Measured]) -> Iterator[str]:
         head = "model|held out|protocol|groups|best|middle|worst"
         yield section(
             "By object or person",
-            "Printed by `python tools/publish.py RUN NAME`; again by `radialbeams evaluate "
-            "NAME DATA --group object --json` (or `person`).",
+            "Printed by `python tools/publish.py RUN NAME`. `radialbeams evaluate NAME DATA "
+            "--group object --json` (or `person`) measures a row again.",
+            "What to look for: the distance between the middle and the worst group.",
             table(head.split("|"), rows, left=3),
             "What it means: these are mean errors of single objects or people. Where the worst "
-            "is far above the middle, a few of them, such as objects with a symmetry, make most "
-            "of the mean error.",
+            "is far above the middle, a few of them, such as symmetric objects, cause most of the "
+            "mean error.",
         )
 
 
-def cost_section(cards: Sequence[Record], key: str, title: str, means: str) -> Iterator[str]:
-    """Whatever figures a card names: `cost` and `end_to_end` differ from model to model."""
-    given = [
-        (card["name"], {n: v for n, v in card[key].items() if not isinstance(v, dict | list)})
-        for card in cards
-        if card.get(key)
-    ]
-    if given:
-        names = list(dict.fromkeys(name for _, values in given for name in values))
-        rows = [[f"`{name}`", *(as_text(values.get(n)) for n in names)] for name, values in given]
+def cost_section(cards: Sequence[Record]) -> Iterator[str]:
+    names = {
+        "milliseconds_a_view_one_cpu_thread": "ms per view, one CPU thread",
+    }
+    given = [card for card in cards if card.get("cost")]
+    keys = list(dict.fromkeys(key for card in given for key in _plain(card["cost"])))
+    if keys:
+        rows = [
+            [f"`{card['name']}`", *(as_text(card["cost"].get(key)) for key in keys)]
+            for card in given
+        ]
         yield section(
-            title,
+            "Cost of an estimate",
             "Printed by `python tools/publish.py RUN NAME`, which writes it to the card.",
-            table(["model", *(name.replace("_", " ") for name in names)], rows),
-            f"What it means: {means}",
+            table(["model", *(names.get(key, key.replace("_", " ")) for key in keys)], rows),
+            "What it means: all figures are from one machine. Compare rows with each other, not "
+            "with other machines.",
         )
+
+
+def files_of_users_section(cards: Sequence[Record]) -> Iterator[str]:
+    """Held-out originals as rotated files: what users get."""
+    given = [(card["name"], card["end_to_end"]) for card in cards if card.get("end_to_end")]
+    if given:
+        head = "model|files|JPEG|mean|median|P95|within 5°|within 10°|flips"
+        rows = [
+            [
+                f"`{name}`",
+                count(found.get("n")),
+                f"q{found['jpeg']}" if found.get("jpeg") else "–",
+                *(degrees(found.get(key)) for key in ("mean", "median", "p95")),
+                *(percent(found.get(key)) for key in ("within_5", "within_10")),
+                percent(found.get("flips"), 2),
+            ]
+            for name, found in given
+        ]
+        yield section(
+            "Rotated files, as users have them",
+            "Printed by `python tools/publish.py RUN NAME`, which writes it to the card. Held-out "
+            "originals are rotated by Pillow with a random fill, saved as JPEG and read by "
+            "`Canonicalizer`.",
+            "What to look for: compare each row with the same model in the first table. A model "
+            "that relied on leaks is much worse here.",
+            table(head.split("|"), rows),
+            "What it means: these are the errors to expect on files of the same kind. The paper's "
+            "network (`bic`) fails on files, because it has learned to read the interpolation and "
+            "the border of its own views.",
+        )
+
+
+def _plain(values: Record) -> list[str]:
+    return [key for key, value in values.items() if not isinstance(value, dict | list)]
 
 
 def least_sure_section(cards: Sequence[Record]) -> Iterator[str]:
@@ -262,9 +305,12 @@ def least_sure_section(cards: Sequence[Record]) -> Iterator[str]:
     ]
     if rows:
         yield section(
-            "Least sure",
-            "Printed by `python tools/publish.py RUN NAME`, which writes it to the card.",
+            "Objects with the lowest confidence",
+            "Printed by `python tools/publish.py RUN NAME`, which writes it to the card. The ten "
+            "objects of COIL-100 on which each model is least confident.",
+            "What to look for: on unseen objects (`ring.coil100-objects`), low confidence should "
+            "come with large errors.",
             table(["model", "object", "mean confidence", "mean error"], rows, left=2),
-            "What it means: the ten objects of COIL-100 of whose angle a model is least sure, with "
-            "how far off it is there.",
+            "What it means: where the mean error is large, the low confidence was justified; where "
+            "it is small, the model was too cautious.",
         )

@@ -1,4 +1,4 @@
-"""Sections: the paper's experiments, from what `radialbeams reproduce` left."""
+"""Sections: the paper's experiments, from the results of `radialbeams reproduce`."""
 
 from __future__ import annotations
 
@@ -9,35 +9,63 @@ from typing import Any
 
 from sections.text import Record, plural, section, table
 
+LONG = 8  # rows from which on a table needs a hint
+LOOK_FOR = {
+    "geometry": "how far the printed formula is off, and how little the corrected one.",
+    "loss": "the rows in which the two columns differ.",
+    "beams": "rows in pairs: the same training on C_B and on SO(2), with angles drawn once per "
+    "image or fresh for every view.",
+    "beam-length": "whether the error falls from A to C, and how it changes if the padding does.",
+    "prior": "for each variant, the error with the prior *off*, *full* and *dynamic*, and the "
+    "share of shifts that the embeddings identify.",
+    "orbit": "*trained* against its three controls: *untrained*, *pixels* and *shuffled*.",
+    "light": "the distance between the best and the worst position of the light.",
+    "saliency": "whether a map that is rotated back correlates with the upright one more than the "
+    "map of another object does.",
+    "translation": "the largest shift up to which the estimate stays within 5°.",
+    "radius": "for each model, the error without the inner half against that without the outer.",
+    "ablation": "the rows that are marked *better* or *worse*; compare within a protocol.",
+    "downstream": "for each data set, *as given* (no canonicaliser), *ring*, and *rotated back by "
+    "the true angle* (the best that can be reached).",
+    "end-to-end": "*trained apart*, the paper's way, against the rows *end to end*.",
+}
 
-def experiments_section(root: Path) -> Iterator[str]:
-    """One part for each NAME.json that `radialbeams reproduce` left, in the registry's order."""
+
+def read_experiments(root: Path) -> list[Record]:
+    """Each NAME.json that `radialbeams reproduce` wrote, in the registry's order."""
     from radialbeams.reproduce import registry
 
     found = [root / "results" / f"{name}.json" for name in registry.SUMMARIES]
-    records = [json.loads(path.read_text(encoding="utf-8")) for path in found if path.is_file()]
+    return [json.loads(path.read_text(encoding="utf-8")) for path in found if path.is_file()]
+
+
+def experiments_section(root: Path) -> Iterator[str]:
+    records = read_experiments(root)
     if records:
-        said = "Printed by `radialbeams reproduce NAME`, which leaves all that was measured in "
-        said += (
-            "`results/NAME.json`; `--redraw` makes the figures from it again. ± is one standard "
-        )
-        said += "deviation over seeds. Welch's test is at 5 % and not corrected for the number of "
-        said += "comparisons: of twenty that do not differ, one seems to."
         parts = [part for record in records for part in _experiment(root, record)]
-        yield section("The paper's experiments", said, *parts)
+        yield section(
+            "The paper's experiments",
+            "Printed by `radialbeams reproduce NAME`, which writes all measurements to "
+            "`results/NAME.json`; `--redraw` draws the figures from it again. ± is one standard "
+            "deviation over seeds. Welch's test is at the 5% level, without a correction for the "
+            "number of comparisons: of twenty equal pairs, one will seem to differ.",
+            *parts,
+        )
 
 
 def _experiment(root: Path, record: Record) -> Iterator[str]:
     yield f"### {record['name']}"
-    yield f"The paper: {record['claim']}."
-    yield table(["", "the paper", "ours"], list(_beside_the_paper(record["paper"], record["ours"])))
+    yield f"**The paper.** {record['claim']}."
     yield f"What it means: {record['why']}"
+    rows = list(_beside_the_paper(record["paper"], record["ours"]))
+    if len(rows) >= LONG:
+        yield f"What to look for: {LOOK_FOR[record['name']]}"
+    yield table(["", "the paper", "ours"], rows)
     seeds = len(record["seeds"])
     effort = plural(record["trainings"], "training") + ", " if record["trainings"] else ""
     yield (
         f"`{record['command']}`, {record['settings']} settings: {effort}"
-        f"{_seeds(seeds)}{record['seconds']:,.0f} s of "
-        f"{record['hardware']}."
+        f"{_seeds(seeds)}{record['seconds']:,.0f} s on {_hardware(record['hardware'])}."
     )
     figures = (root / "results").glob(f"{record['name']}*.png")
     for path in sorted(figures, key=lambda path: path.stem):
@@ -47,8 +75,12 @@ def _experiment(root: Path, record: Record) -> Iterator[str]:
 
 
 def _seeds(count: int) -> str:
-    """Not every kind of training has all of them."""
+    """The largest number of seeds; some trainings have fewer."""
     return "" if not count else "1 seed, " if count == 1 else f"up to {count} seeds, "
+
+
+def _hardware(names: str) -> str:
+    return names.replace("cpu", "CPU").replace("cuda", "GPU")
 
 
 def _owner(stem: str) -> str:

@@ -1,4 +1,4 @@
-"""Sections: the ring beside the LSTM, and what each of its parts is worth."""
+"""Sections: the ring compared with other networks, and its ablations."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def side_by_side_section(runs: Sequence[Record]) -> Iterator[str]:
     if not runs:
         return
     runs = sorted(runs, key=lambda run: (run["mean"], run["name"]))
-    head = "network|parameters|training|mean [95 %]|median|P95|paper-equivalent"
+    head = "network|parameters|training|mean [95% CI]|median|P95|paper-equivalent"
     head += "|within 5°|within 10°|flips"
     rows = [
         [
@@ -50,22 +50,24 @@ def side_by_side_section(runs: Sequence[Record]) -> Iterator[str]:
     means = f"What it means: on these views `{best['name']}` has the smallest mean error"
     if len(runs) > 1:
         factors = [run["mean"] / best["mean"] for run in runs[1:]]
-        means += f"; the others have {ranged(factors)} times as much"
+        means += f"; that of the others is {ranged(factors)} times as large"
     yield section(
-        "Side by side on the same views",
+        "Networks on the same views",
         "Printed by `python studies/ring.py side-by-side --data DIR --out results/ring`.",
         f"Protocol: leakfree, COIL-100, {_split(best)}; {_effort(best)}. Every network saw the "
         "same images, angles, augmentation and number of steps, and was trained once. "
         f"{BEFORE}",
+        "What to look for: the mean error of the networks that were trained on the same views. "
+        "The last two rows used other views and are shown for orientation only.",
         table(head.split("|"), rows),
-        f"{means}. Each network has one learning rate, the one in `studies/ring.py`; none was "
-        "searched for at length, so a small gap is no ranking.",
+        f"{means}. Each network uses the learning rate in `studies/ring.py`, without an extensive "
+        "search, so a small difference is not a ranking.",
     )
 
 
 def _split(run: Record) -> str:
     split = str(run.get("split", "test"))
-    return {"test": "the held-out fifth of the pictures"}.get(split, split)
+    return {"test": "the held-out fifth of the images"}.get(split, split)
 
 
 def _seconds(run: Record) -> str:
@@ -78,7 +80,7 @@ def _effort(run: Record) -> str:
     if "steps" in run and "batch" in run:
         parts.append(f"{run['steps']:,} steps of {run['batch']} views")
     if "seeds" in run:
-        parts.append(f"{plural(run['seeds'], 'angle')} for each test image")
+        parts.append(f"{plural(run['seeds'], 'angle')} per test image")
     if "hardware" in run:
         parts.append(hardware(run))
     return ", ".join(parts)
@@ -93,17 +95,19 @@ def ablation_section(runs: Sequence[Record], which: str = "ablation") -> Iterato
     data, model = ("photos", "ring") if which == "photos" else ("COIL-100", "ring.coil100")
     base = next((run for run in runs if run["name"] == AS_SHIPPED), None)
     changed = sorted((r for r in runs if r is not base), key=lambda r: (r["mean"], r["name"]))
-    head = "change|parameters|steps|training|mean [95 %]|Δ mean|median|within 5°|flips|against it"
+    head = "change|parameters|steps|training|mean [95% CI]|Δ mean|median|within 5°|flips|verdict"
     rows = [_ablated(run, base) for run in ([base] if base else []) + changed]
     first = base or changed[0]
     yield section(
         f"Ablation of `{model}`",
         f"Printed by `python studies/ring.py {which} --data DIR --out results/ring`.",
-        f"Protocol: leakfree, {data}, {_split(first)}; {_effort(first)} unless the row says "
+        f"Protocol: leakfree, {data}, {_split(first)}; {_effort(first)} unless the row states "
         f"otherwise. *{AS_SHIPPED.capitalize()}* is the recipe of `{model}`, here with fewer "
-        "steps and images than the shipped model had. No choice was made on test images. The rows "
-        "were trained several at once, so their times say little. "
-        f"{BEFORE if which == 'ablation' else ''}",
+        "steps and images than for the pretrained model. No choice was made on test images. "
+        "Several rows were trained at the same time, so their training times are only rough."
+        f"{f' {BEFORE}' if which == 'ablation' else ''}",
+        "What to look for: *Δ mean*, the change of the mean error against the first row, and the "
+        "last column, which shows whether the intervals overlap.",
         table(head.split("|"), rows),
         _ablation_means(changed, base),
     )
@@ -126,9 +130,9 @@ def _ablated(run: Record, base: Record | None) -> list[str]:
 
 
 def against(run: Record, base: Record) -> str:
-    """Better or worse only where the two intervals do not touch."""
+    """Better or worse only if the two intervals do not overlap."""
     if not ("mean_low" in run and "mean_low" in base):
-        return "one figure, no interval"
+        return "single run, no interval"
     if run.get("mean_high", run["mean"]) < base.get("mean_low", base["mean"]):
         return "better"
     if run.get("mean_low", run["mean"]) > base.get("mean_high", base["mean"]):
@@ -138,13 +142,14 @@ def against(run: Record, base: Record) -> str:
 
 def _ablation_means(changed: Sequence[Record], base: Record | None) -> str:
     if base is None or not changed:
-        return "What it means: nothing yet; the other rows are missing."
+        return "What it means: nothing yet, because the other rows are missing."
     if not any("mean_low" in run for run in changed):
         return (
-            "What it means: after so few steps, a row tells how soon a variant learns and not how "
-            "far it gets; each is one run, and only its mean and median were kept. Leaving "
-            "branches out slows the start, and a long run with it did not converge, so `ring` is "
-            "trained without. Nothing here speaks for attention."
+            "What it means: after so few steps a row shows how fast a variant starts to learn, not "
+            "its final error. Each row is a single run of which only mean and median were kept. "
+            "*Branches left out* is stochastic depth: it slows down the start, and a long run with "
+            "it did not converge, so `ring` is trained without it. Nothing here is in favour of "
+            "attention."
         )
     kinds: dict[str, list[str]] = {"better": [], "worse": [], "no clear difference": []}
     for run in changed:
@@ -155,7 +160,7 @@ def _ablation_means(changed: Sequence[Record], base: Record | None) -> str:
         for kind, names in kinds.items()
     )
     return (
-        f"{text}. What is not better is a negative result and stays in the table. *Better* and "
-        "*worse* mean that the intervals do not touch. The intervals cover the choice of images, "
-        "not of training seeds: each row is one run."
+        f"{text}. Changes that do not help are negative results and stay in the table. *Better* "
+        "and *worse* mean that the intervals do not overlap. The intervals cover the choice of "
+        "images, not the training seed: each row is one run."
     )

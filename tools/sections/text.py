@@ -1,4 +1,4 @@
-"""What sections are made of: records that are read, and figures as text."""
+"""Building blocks of sections: records read from files, and numbers as text."""
 
 from __future__ import annotations
 
@@ -14,16 +14,17 @@ Record = dict[str, Any]
 Rows = list[list[str]]
 # What is held out, by the data's name and the card's `split_by`.
 HELD_OUT = {
-    ("coil100", "default"): "COIL-100, a random fifth of the pictures",
-    ("coil100", "object"): "COIL-100, objects 81–100, unseen",
-    ("lfw", "default"): "LFW, a fifth of the people, unseen",
+    ("coil100", "default"): "COIL-100, a random fifth of the images",
+    ("coil100", "object"): "COIL-100, unseen objects 81–100",
+    ("lfw", "default"): "LFW, an unseen fifth of the people",
     ("photos", "default"): "everyday photos, one in fifty",
 }
 TITLES = {"coil100": "COIL-100", "lfw": "LFW", "photos": "everyday photos"}
-# Said beside figures that are older than the correction of the blur.
+# Stands beside figures that are older than the correction of the blur.
 BEFORE = (
-    "Measured on views with a plain Gaussian before the bicubic resample; the shipped models, "
-    "measured on both, differ by less than 0.1° ([leaks](leaks.md))."
+    "These views had a plain Gaussian blur before the bicubic resampling, which leaks slightly; "
+    "the pretrained models, measured on both kinds of views, differ by less than 0.1° "
+    "([leaks](leaks.md))."
 )
 
 
@@ -80,7 +81,7 @@ def degrees(value: float | None, digits: int = 2) -> str:
 
 
 def percent(value: float | None, digits: int = 1) -> str:
-    return "–" if value is None else f"{100 * value:.{digits}f} %"
+    return "–" if value is None else f"{100 * value:.{digits}f}%"
 
 
 def count(value: int | None) -> str:

@@ -119,7 +119,7 @@ WHOLE = python2_pickle(noise(1, 3072), [3])
 HEAD = WHOLE.index(b"T\x00\x0c\x00\x00")  # the pixels behind it are inert
 
 
-@settings(max_examples=500, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(st.data())
 def test_damaged_batches_are_read_or_refused(data: st.DataObject) -> None:
     content = bytearray(WHOLE)
@@ -142,7 +142,7 @@ TOKENS = [
 ]
 
 
-@settings(max_examples=1000, deadline=None)
+@settings(max_examples=300, deadline=None)
 @given(st.lists(st.sampled_from(TOKENS) | st.binary(max_size=3), max_size=40))
 def test_any_instructions_are_read_or_refused(tokens: list[bytes]) -> None:
     check(b"\x80\x02" + b"".join(tokens) + b".")

@@ -59,6 +59,8 @@ def test_every_layout_is_drawn_and_has_a_place_in_the_pool(material: Material) -
         assert page.pixels.dtype == np.uint8
         assert page.pixels.ndim == 2
         seen[page.layout] = page
+        if len(seen) == len(LAYOUTS) - 1:
+            break
     assert set(seen) == set(LAYOUTS) - {"photo"}
     assert not seen["blank"].has_up
     assert seen["receipt"].has_up

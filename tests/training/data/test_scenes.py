@@ -164,12 +164,12 @@ def test_a_model_trained_on_rendered_views_is_as_good_on_scenes_never_resampled(
         stem=24, stages=(32,), width=48,
     )  # fmt: skip
     recipe = Recipe(
-        "scenes", config, parent_size=64, protocol="leakfree", batch=64, steps=150,
+        "scenes", config, parent_size=64, protocol="leakfree", batch=48, steps=120,
         learning_rate=5e-3, schedule="one-cycle",
     )  # fmt: skip
-    fit = Fit(recipe, scene_set(600, size=64), tmp_path, device=torch.device("cpu"))
+    fit = Fit(recipe, scene_set(300, size=64), tmp_path, device=torch.device("cpu"))
     fit.run()
-    model, count = fit.averaged(), 400
+    model, count = fit.averaged(), 200
     angles = draw_angles("evaluation", 0, 0, count)
 
     def mean_error(views: Tensor) -> float:

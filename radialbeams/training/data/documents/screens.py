@@ -8,7 +8,7 @@ from radialbeams.training.data.documents import marks
 from radialbeams.training.data.documents.blocks import table
 from radialbeams.training.data.documents.material import Typeface
 from radialbeams.training.data.documents.sheet import Sheet
-from radialbeams.training.data.documents.widgets import button, title_bar, widget_row
+from radialbeams.training.data.documents.widgets import Box, button, title_bar, widget_row
 
 CODE = """\
 def {0}({1}, {2}):
@@ -182,52 +182,10 @@ def web(sheet: Sheet, script: str) -> None:
     rng = sheet.rng
     face = _face(sheet, script)
     size = max(8, sheet.size_unit() * rng.uniform(0.013, 0.024))
-    y = 0.0
-    if rng.random() < 0.5:
-        y = title_bar(sheet, (0, 0, sheet.width, sheet.height), script, face, size)
-        sheet.frame(
-            (size * 4, y + size * 0.3, sheet.width - size * 3, y + size * 1.9),
-            fill=sheet.tone(0.08),
-            radius=5,
-        )
-        sheet.line(
-            size * 5,
-            y + size * 0.5,
-            "https://" + ".".join(_words(sheet)[:2]) + ".org",
-            face,
-            size * 0.9,
-        )
-        y += size * 2.3
-    shade = rng.choice((0.05, 0.3, 0.85))
-    sheet.frame((0, y, sheet.width, y + size * 2.6), fill=sheet.tone(shade))
-    ink = sheet.paper if shade > 0.5 else sheet.ink
-    x = (
-        size
-        + sheet.line(size, y + size * 0.5, sheet.label(script)[:12], face, size * 1.4, ink=ink)
-        + size * 3
-    )
-    while x < sheet.width - size * 6:
-        x += (
-            sheet.line(x, y + size * 0.8, sheet.label(script)[:10], face, size, ink=ink)
-            + size * 1.5
-        )
-    y += size * 3.2
+    y = _address_bar(sheet, script, face, size) if rng.random() < 0.5 else 0.0
+    y = _links(sheet, y, script, face, size)
     if rng.random() < 0.6:
-        bottom = y + size * rng.uniform(7, 14)
-        sheet.frame((0, y, sheet.width, bottom), fill=sheet.tone(rng.uniform(0.05, 0.35)))
-        at = sheet.paragraph(
-            (size * 2, y + size * 1.5, sheet.width * 0.7, bottom),
-            sheet.title(script, 3, 9),
-            face,
-            size * 2,
-        )
-        sheet.paragraph(
-            (size * 2, at, sheet.width * 0.6, bottom),
-            sheet.material.paragraph(rng, script, 120),
-            face,
-            size,
-        )
-        y = bottom + size
+        y = _banner(sheet, y, script, face, size)
     columns = rng.choice((1, 2, 3, 3, 4))
     width = (sheet.width - size) / columns
     while y < sheet.height - size * 5:
@@ -235,21 +193,55 @@ def web(sheet: Sheet, script: str) -> None:
         for column in range(columns):
             left = size + column * width
             box = (left, y, left + width - size, min(y + height, sheet.height))
-            at = y
-            if rng.random() < 0.6:
-                at = y + height * 0.45
-                marks.picture(sheet, (box[0], y, box[2], at))
-            at = sheet.paragraph(
-                (box[0], at + 3, box[2], box[3]), sheet.title(script, 2, 6), face, size * 1.25
-            )
-            sheet.paragraph(
-                (box[0], at, box[2], box[3]),
-                sheet.material.paragraph(rng, script, 220),
-                face,
-                size,
-                ink=sheet.tone(0.75),
-            )
+            _card(sheet, box, height, script, face, size)
         y += height + size
+
+
+def _address_bar(sheet: Sheet, script: str, face: Typeface, size: float) -> float:
+    """The window's title and an address; returns where they end."""
+    y = title_bar(sheet, (0, 0, sheet.width, sheet.height), script, face, size)
+    place = (size * 4, y + size * 0.3, sheet.width - size * 3, y + size * 1.9)
+    sheet.frame(place, fill=sheet.tone(0.08), radius=5)
+    address = "https://" + ".".join(_words(sheet)[:2]) + ".org"
+    sheet.line(size * 5, y + size * 0.5, address, face, size * 0.9)
+    return y + size * 2.3
+
+
+def _links(sheet: Sheet, y: float, script: str, face: Typeface, size: float) -> float:
+    """The site's name and as many links as fit; returns where they end."""
+    shade = sheet.rng.choice((0.05, 0.3, 0.85))
+    sheet.frame((0, y, sheet.width, y + size * 2.6), fill=sheet.tone(shade))
+    ink = sheet.paper if shade > 0.5 else sheet.ink
+    name = sheet.label(script)[:12]
+    x = size + sheet.line(size, y + size * 0.5, name, face, size * 1.4, ink=ink) + size * 3
+    while x < sheet.width - size * 6:
+        link = sheet.label(script)[:10]
+        x += sheet.line(x, y + size * 0.8, link, face, size, ink=ink) + size * 1.5
+    return y + size * 3.2
+
+
+def _banner(sheet: Sheet, y: float, script: str, face: Typeface, size: float) -> float:
+    rng = sheet.rng
+    bottom = y + size * rng.uniform(7, 14)
+    sheet.frame((0, y, sheet.width, bottom), fill=sheet.tone(rng.uniform(0.05, 0.35)))
+    box = (size * 2, y + size * 1.5, sheet.width * 0.7, bottom)
+    at = sheet.paragraph(box, sheet.title(script, 3, 9), face, size * 2)
+    box = (size * 2, at, sheet.width * 0.6, bottom)
+    sheet.paragraph(box, sheet.material.paragraph(rng, script, 120), face, size)
+    return bottom + size
+
+
+def _card(sheet: Sheet, box: Box, height: float, script: str, face: Typeface, size: float) -> None:
+    """A title over text, often with a picture above."""
+    left, top, right, bottom = box
+    at = top
+    if sheet.rng.random() < 0.6:
+        at = top + height * 0.45
+        marks.picture(sheet, (left, top, right, at))
+    title = sheet.title(script, 2, 6)
+    at = sheet.paragraph((left, at + 3, right, bottom), title, face, size * 1.25)
+    text = sheet.material.paragraph(sheet.rng, script, 220)
+    sheet.paragraph((left, at, right, bottom), text, face, size, ink=sheet.tone(0.75))
 
 
 def slide(sheet: Sheet, script: str) -> None:
@@ -307,48 +299,12 @@ def phone(sheet: Sheet, script: str) -> None:
         (sheet.width - size * 2.5, size * 0.5, sheet.width - size, size * 1.2), outline=sheet.ink
     )
     y = size * 2
-    sheet.line(
-        size * 2.5 if rng.random() < 0.5 else size,
-        y + size * 0.4,
-        sheet.title(script, 1, 3)[:18],
-        face,
-        size * 1.4,
-    )
+    x = size * 2.5 if rng.random() < 0.5 else size
+    sheet.line(x, y + size * 0.4, sheet.title(script, 1, 3)[:18], face, size * 1.4)
     y += size * 3
-    chat = rng.random() < 0.4
+    draw = _message if rng.random() < 0.4 else _contact
     while y < sheet.height - size * 7:
-        if chat:
-            mine = rng.random() < 0.5
-            width = sheet.width * rng.uniform(0.35, 0.72)
-            x = sheet.width - width - size if mine else size
-            text = sheet.material.paragraph(rng, script, rng.randint(10, 140))
-            lines = len(sheet.wrap(text, face, size, (width - size) * 0.98))
-            height = size * (1.3 * lines + 0.9)
-            fill = sheet.tone(0.6 if mine else 0.12)
-            sheet.frame((x, y, x + width, y + height), fill=fill, radius=size * 0.6)
-            sheet.paragraph(
-                (x + size / 2, y + size * 0.4, x + width, y + height + size),
-                text,
-                face,
-                size,
-                ink=sheet.paper if mine else sheet.ink,
-            )
-            y += height + size * 0.6
-            continue
-        sheet.draw.ellipse(
-            (size, y, size * 3.4, y + size * 2.4), fill=sheet.tone(rng.uniform(0.15, 0.7))
-        )
-        sheet.line(size * 4, y, sheet.title(script, 1, 3)[:22], face, size * 1.05)
-        sheet.line(
-            size * 4,
-            y + size * 1.3,
-            sheet.title(script, 3, 7)[:34],
-            face,
-            size * 0.85,
-            ink=sheet.tone(0.6),
-        )
-        y += size * 3.4
-        sheet.rule(size * 4, y - size * 0.4, sheet.width, y - size * 0.4, 0.15)
+        y = draw(sheet, y, script, face, size)
     for k in range(4):
         x = sheet.width * (k + 0.5) / 4
         sheet.frame(
@@ -359,6 +315,34 @@ def phone(sheet: Sheet, script: str) -> None:
         sheet.line(
             x, sheet.height - size * 1.8, sheet.label(script)[:9], face, size * 0.7, align="centre"
         )
+
+
+def _message(sheet: Sheet, y: float, script: str, face: Typeface, size: float) -> float:
+    """A bubble of a chat, on the left or on the right; returns where the next one starts."""
+    rng = sheet.rng
+    mine = rng.random() < 0.5
+    width = sheet.width * rng.uniform(0.35, 0.72)
+    x = sheet.width - width - size if mine else size
+    text = sheet.material.paragraph(rng, script, rng.randint(10, 140))
+    lines = len(sheet.wrap(text, face, size, (width - size) * 0.98))
+    height = size * (1.3 * lines + 0.9)
+    fill = sheet.tone(0.6 if mine else 0.12)
+    sheet.frame((x, y, x + width, y + height), fill=fill, radius=size * 0.6)
+    box = (x + size / 2, y + size * 0.4, x + width, y + height + size)
+    sheet.paragraph(box, text, face, size, ink=sheet.paper if mine else sheet.ink)
+    return y + height + size * 0.6
+
+
+def _contact(sheet: Sheet, y: float, script: str, face: Typeface, size: float) -> float:
+    """A line of a list: a disc, a name, a note; returns where the next one starts."""
+    disc = (size, y, size * 3.4, y + size * 2.4)
+    sheet.draw.ellipse(disc, fill=sheet.tone(sheet.rng.uniform(0.15, 0.7)))
+    sheet.line(size * 4, y, sheet.title(script, 1, 3)[:22], face, size * 1.05)
+    note = sheet.title(script, 3, 7)[:34]
+    sheet.line(size * 4, y + size * 1.3, note, face, size * 0.85, ink=sheet.tone(0.6))
+    y += size * 3.4
+    sheet.rule(size * 4, y - size * 0.4, sheet.width, y - size * 0.4, 0.15)
+    return y
 
 
 def plot(sheet: Sheet, script: str) -> None:

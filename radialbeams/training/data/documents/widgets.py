@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+
 from radialbeams.training.data.documents.material import Typeface
 from radialbeams.training.data.documents.sheet import Sheet
 
@@ -71,88 +75,123 @@ def button(sheet: Sheet, x: float, y: float, text: str, face: Typeface, size: fl
     return float(x + width)
 
 
+@dataclass(frozen=True)
+class Row:
+    """What a row of controls is drawn with, and where."""
+
+    sheet: Sheet
+    box: Box
+    script: str
+    face: Typeface
+    size: float
+    field: int  # the shade of entries, boxes and lists
+
+    @property
+    def ink(self) -> int:
+        return 15 if self.field > 128 else 240
+
+
 def widget_row(sheet: Sheet, box: Box, script: str, face: Typeface, size: float) -> float:
     """One row of controls, of any kind; returns where it ends."""
-    rng = sheet.rng
-    x0, y, x1, y1 = box
-    kind = rng.choice(
-        ("entry", "entry", "check", "radio", "slider", "bar", "text", "buttons", "list", "combo")
-    )
-    field = rng.choice((255, sheet.tone(0.08), sheet.tone(0.15)))
-    ink = 15 if field > 128 else 240
-    if kind in ("entry", "combo"):
-        left = x0 + sheet.line(x0, y + size * 0.3, sheet.label(script)[:20], face, size) + size
-        left = max(left, x0 + (x1 - x0) * 0.3)
-        right = min(left + (x1 - x0) * rng.uniform(0.25, 0.7), x1)
-        sheet.frame((left, y, right, y + size * 1.8), fill=field, outline=sheet.tone(0.5))
-        if rng.random() < 0.6:
-            sheet.line(
-                left + 4,
-                y + size * 0.3,
-                sheet.label(script)[: int((right - left) / size)],
-                face,
-                size,
-                ink=ink,
-            )
-        if kind == "combo":
-            x = right - size
-            sheet.draw.polygon(
-                ((x - 4, y + size * 0.7), (x + 4, y + size * 0.7), (x, y + size * 1.2)), fill=ink
-            )
-        return y + size * 2.4
-    if kind in ("check", "radio"):
-        for _ in range(rng.randint(1, 5)):
-            place = (x0, y + 1, x0 + size, y + size + 1)
-            if kind == "check":
-                sheet.frame(place, fill=field, outline=sheet.tone(0.7))
-                if rng.random() < 0.5:
-                    sheet.draw.line(
-                        (x0 + 2, y + size * 0.6, x0 + size * 0.4, y + size, x0 + size, y + 2),
-                        fill=ink,
-                        width=2,
-                    )
-            else:
-                sheet.draw.ellipse(place, fill=field, outline=sheet.tone(0.7))
-            sheet.line(x0 + size * 1.5, y, sheet.title(script, 1, 4)[:30], face, size)
-            y += size * 1.6
-        return y + size * 0.4
-    if kind in ("slider", "bar"):
-        right, at = x0 + (x1 - x0) * rng.uniform(0.4, 1), rng.random()
-        thick = size * (0.25 if kind == "slider" else 0.9)
-        sheet.frame(
-            (x0, y + size * 0.5, right, y + size * 0.5 + thick),
-            fill=sheet.tone(0.2),
-            outline=sheet.tone(0.4),
-        )
-        x = x0 + (right - x0) * at
-        if kind == "bar":
-            sheet.frame((x0, y + size * 0.5, x, y + size * 0.5 + thick), fill=sheet.tone(0.7))
+    draw = sheet.rng.choice(WIDGETS)
+    field = sheet.rng.choice((255, sheet.tone(0.08), sheet.tone(0.15)))
+    return draw(Row(sheet, box, script, face, size, field))
+
+
+def _entry(row: Row, *, combo: bool = False) -> float:
+    """A label and a field to type in, or to choose from."""
+    sheet, size, rng = row.sheet, row.size, row.sheet.rng
+    x0, y, x1, _ = row.box
+    label = sheet.label(row.script)[:20]
+    left = x0 + sheet.line(x0, y + size * 0.3, label, row.face, size) + size
+    left = max(left, x0 + (x1 - x0) * 0.3)
+    right = min(left + (x1 - x0) * rng.uniform(0.25, 0.7), x1)
+    sheet.frame((left, y, right, y + size * 1.8), fill=row.field, outline=sheet.tone(0.5))
+    if rng.random() < 0.6:
+        text = sheet.label(row.script)[: int((right - left) / size)]
+        sheet.line(left + 4, y + size * 0.3, text, row.face, size, ink=row.ink)
+    if combo:
+        x, top = right - size, y + size * 0.7
+        sheet.draw.polygon(((x - 4, top), (x + 4, top), (x, y + size * 1.2)), fill=row.ink)
+    return y + size * 2.4
+
+
+def _choices(row: Row, *, check: bool) -> float:
+    """Check boxes, some of them ticked, or radio buttons."""
+    sheet, size, rng = row.sheet, row.size, row.sheet.rng
+    x0, y, _, _ = row.box
+    for _ in range(rng.randint(1, 5)):
+        place = (x0, y + 1, x0 + size, y + size + 1)
+        if check:
+            sheet.frame(place, fill=row.field, outline=sheet.tone(0.7))
+            if rng.random() < 0.5:
+                tick = (x0 + 2, y + size * 0.6, x0 + size * 0.4, y + size, x0 + size, y + 2)
+                sheet.draw.line(tick, fill=row.ink, width=2)
         else:
-            sheet.frame((x - 4, y, x + 4, y + size * 1.4), fill=sheet.tone(0.6))
-        return y + size * 2.2
-    if kind == "buttons":
-        x = x0
-        for _ in range(rng.randint(1, 4)):
-            if x > x1 - size * 7:
-                break
-            x = button(sheet, x, y, sheet.label(script)[:12], face, size) + size * 0.7
-        return y + size * 2.7
-    if kind == "list":
-        bottom = min(y + size * rng.uniform(4, 14), y1)
-        sheet.frame((x0, y, x1, bottom), fill=field, outline=sheet.tone(0.5))
-        chosen = rng.randrange(12)
-        for row in range(int((bottom - y) / (size * 1.5))):
-            top = y + row * size * 1.5
-            if row == chosen:
-                sheet.frame((x0 + 1, top, x1 - 1, top + size * 1.5), fill=sheet.tone(0.5))
-            sheet.line(
-                x0 + 5,
-                top + 2,
-                sheet.title(script, 1, 5)[: int((x1 - x0) / size * 1.6)],
-                face,
-                size,
-                ink=ink,
-            )
-        return bottom + size
-    text = sheet.material.paragraph(rng, script, rng.randint(15, 200))
-    return sheet.paragraph((x0, y, x1, y1), text, face, size) + size * 0.6
+            sheet.draw.ellipse(place, fill=row.field, outline=sheet.tone(0.7))
+        sheet.line(x0 + size * 1.5, y, sheet.title(row.script, 1, 4)[:30], row.face, size)
+        y += size * 1.6
+    return y + size * 0.4
+
+
+def _gauge(row: Row, *, slider: bool) -> float:
+    """A slider, or a progress bar."""
+    sheet, size, rng = row.sheet, row.size, row.sheet.rng
+    x0, y, x1, _ = row.box
+    right, at = x0 + (x1 - x0) * rng.uniform(0.4, 1), rng.random()
+    top = y + size * 0.5
+    bottom = top + size * (0.25 if slider else 0.9)
+    sheet.frame((x0, top, right, bottom), fill=sheet.tone(0.2), outline=sheet.tone(0.4))
+    x = x0 + (right - x0) * at
+    if slider:
+        sheet.frame((x - 4, y, x + 4, y + size * 1.4), fill=sheet.tone(0.6))
+    else:
+        sheet.frame((x0, top, x, bottom), fill=sheet.tone(0.7))
+    return y + size * 2.2
+
+
+def _buttons(row: Row) -> float:
+    sheet, size = row.sheet, row.size
+    x, y, x1, _ = row.box
+    for _ in range(sheet.rng.randint(1, 4)):
+        if x > x1 - size * 7:
+            break
+        x = button(sheet, x, y, sheet.label(row.script)[:12], row.face, size) + size * 0.7
+    return y + size * 2.7
+
+
+def _list(row: Row) -> float:
+    """A framed list with one selected line."""
+    sheet, size, rng = row.sheet, row.size, row.sheet.rng
+    x0, y, x1, y1 = row.box
+    bottom = min(y + size * rng.uniform(4, 14), y1)
+    sheet.frame((x0, y, x1, bottom), fill=row.field, outline=sheet.tone(0.5))
+    chosen = rng.randrange(12)
+    for number in range(int((bottom - y) / (size * 1.5))):
+        top = y + number * size * 1.5
+        if number == chosen:
+            sheet.frame((x0 + 1, top, x1 - 1, top + size * 1.5), fill=sheet.tone(0.5))
+        text = sheet.title(row.script, 1, 5)[: int((x1 - x0) / size * 1.6)]
+        sheet.line(x0 + 5, top + 2, text, row.face, size, ink=row.ink)
+    return bottom + size
+
+
+def _text(row: Row) -> float:
+    sheet = row.sheet
+    text = sheet.material.paragraph(sheet.rng, row.script, sheet.rng.randint(15, 200))
+    return sheet.paragraph(row.box, text, row.face, row.size) + row.size * 0.6
+
+
+# One is drawn at random; entries are twice as frequent. Reordering them changes every page.
+WIDGETS: tuple[Callable[[Row], float], ...] = (
+    _entry,
+    _entry,
+    partial(_choices, check=True),
+    partial(_choices, check=False),
+    partial(_gauge, slider=True),
+    partial(_gauge, slider=False),
+    _text,
+    _buttons,
+    _list,
+    partial(_entry, combo=True),
+)

@@ -1,0 +1,120 @@
+"""The figures of `beams`, from its JSON alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import product
+from typing import Any
+
+from matplotlib.figure import Figure
+
+from radialbeams.reproduce import figures
+from radialbeams.reproduce.beams import CURVES, ROWS, find
+from radialbeams.reproduce.experiment import Record
+
+
+def draw(record: Record) -> dict[str, Figure]:
+    data = record["data"]
+    return {
+        "": draw_over_beams(data["cells"]),
+        "curves": draw_curves(data["curves"], data["main"]),
+        "answer": draw_answer(data["answer"]["rows"], data["main"]),
+    }
+
+
+PANELS = {
+    "a  as the authors' code draws": ("view", "image"),
+    "b  fresh angles for both": ("view", "view"),
+    "c  one angle per image": ("image", "image"),
+}
+
+
+def _colours() -> dict[str, str]:
+    colours = (figures.BLUE, figures.YELLOW, figures.ORANGE)
+    return dict(zip(CURVES, colours, strict=True))
+
+
+def draw_over_beams(cells: Sequence[Record]) -> Figure:
+    figure = figures.new(figures.PAGE, 2.7)
+    panels = figure.subplots(1, 3, sharey=True)
+    paper = [one for one in cells if one["protocol"] == "paper"]
+    over = sorted({one["beams"] for one in paper})
+    for axes, (title, (cyclic, so2)) in zip(panels, PANELS.items(), strict=True):
+        for name, (trained, tested) in CURVES.items():
+            drawn = cyclic if trained == "cyclic" else so2
+            rows = [find(paper, "paper", beams, trained, drawn) for beams in over]
+            for what, look in ((f"test_{tested}", "o--"), ("train", "-")):
+                if what == "train" and name == "C_B → SO(2)":
+                    continue  # the same trainings as C_B
+                seeds = [row[what] for row in rows]
+                axes.errorbar(
+                    over,
+                    [one["mean"] for one in seeds],
+                    [  # from the least to the most: of a logarithm, a deviation has no lower end
+                        [one["mean"] - min(one["values"]) for one in seeds],
+                        [max(one["values"]) - one["mean"] for one in seeds],
+                    ],
+                    fmt=look,
+                    color=_colours()[name],
+                    capsize=2,
+                    elinewidth=0.7,
+                    mfc="white",
+                )
+        axes.set(xscale="log", yscale="log", xlabel="number of beams |B|")
+        axes.set_xticks(over, [str(beams) for beams in over])
+        axes.minorticks_off()
+        axes.set_title(title.replace(" protocol", ""))
+    panels[0].set_ylabel("circle loss")
+    figures.plain_log(panels[0].yaxis)
+    figures.degrees_axis(panels[-1])
+    figures.legend_above(figure, _colours(), {"training": "-", "test": "--"})
+    return figure
+
+
+def draw_curves(curves: dict[str, Any], beams: int) -> Figure:
+    figure = figures.new(figures.PAGE, 4.6)
+    panels = figure.subplots(2, 2, sharey=True, sharex=True)
+    ways = product((("", "as the paper trains"), ("-fits", "to convergence")), ("fixed", "fresh"))
+    for axes, letter, ((fits, how), drawn) in zip(panels.flat, "abcd", ways, strict=True):
+        for name, (trained, tested) in CURVES.items():
+            found, colour = curves[f"paper-{beams}-{trained}-{drawn}{fits}"], _colours()[name]
+            figures.band(axes, found["test_step"], found[f"test_{tested}"], colour, "--")
+            if name != "C_B → SO(2)":
+                figures.band(axes, found["train_step"], found["train"], colour, "-")
+        axes.set(yscale="log")
+        angles = "one angle per image" if drawn == "fixed" else "fresh angles"
+        axes.set_title(f"{letter}  {how}, {angles}")
+    for axes in panels[1]:
+        axes.set_xlabel(f"training steps, {beams} beams")
+    for axes, last in panels:
+        axes.set_ylabel("circle loss")
+        figures.degrees_axis(last)
+    figures.plain_log(panels[0, 0].yaxis)
+    figures.legend_above(figure, _colours(), {"training": "-", "test": "--"})
+    return figure
+
+
+def draw_answer(rows: Sequence[Record], beams: int) -> Figure:
+    """Tested on SO(2) at 32 beams: every seed a dot, both protocols."""
+    figure = figures.new(figures.PAGE, 2.3)
+    panels = figure.subplots(1, len(ROWS), squeeze=False)[0]
+    colours = _colours()
+    for axes, ((protocol, fits), title) in zip(panels, ROWS.items(), strict=True):
+        wanted = {"protocol": protocol, "fits": fits, "beams": beams}
+        here = [row for row in rows if wanted.items() <= row.items()]
+        for place, row in enumerate(here):
+            for shift, key, name in ((-0.12, "cyclic", "C_B → SO(2)"), (0.12, "so2", "SO(2)")):
+                values = row[key]["values"]
+                axes.plot(values, [place + shift] * len(values), "o", color=colours[name], ms=3)
+                axes.plot([row[key]["mean"]], [place + shift], "|", color=colours[name], ms=11)
+        axes.set_yticks(range(len(here)), [row["comparison"] for row in here])
+        axes.set(xlabel="circle loss on SO(2), test", xscale="log", ylim=(len(here) - 0.5, -0.5))
+        figures.plain_log(axes.xaxis)
+        axes.grid(axis="y", visible=False)
+        axes.set_title(title.replace(" protocol", ""))
+        if axes is not panels[0]:
+            axes.tick_params(labelleft=False)
+    for name, key in (("C_B → SO(2)", "trained on C_B"), ("SO(2)", "trained on SO(2)")):
+        panels[0].plot([], [], "o", color=colours[name], label=key)
+    figure.legend(loc="outside upper center", ncols=2)
+    return figure

@@ -1,0 +1,107 @@
+"""The figures of `orbit`, from its JSON alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from radialbeams.nn.angles import TURN
+from radialbeams.reproduce import figures
+from radialbeams.reproduce.experiment import Record
+from radialbeams.reproduce.orbit import BEAMS, DATA, GRID, KINDS, TITLES, find
+from radialbeams.reproduce.thumbnails import decode
+
+
+def draw(record: Record) -> dict[str, Figure]:
+    data = record["data"]
+    return {"": draw_layouts(data), "circle": draw_table(data["table"])}
+
+
+def draw_layouts(data: Record) -> Figure:
+    columns = max(sum(one["data"] == name for one in data["layouts"]) for name in DATA)
+    figure = figures.new(figures.PAGE, 0.5 + 1.55 * figures.PAGE / max(columns, 3))
+    panels = figure.subplots(2, columns, squeeze=False)
+    for row, name in zip(panels, DATA, strict=True):
+        here = [one for one in data["layouts"] if one["data"] == name]
+        for axes, one in zip(row, here, strict=False):
+            _draw_layout(axes, one, data["beams"])
+            of = f"sample {here.index(one) + 1}" if one["kind"] == "trained" else "sample 1"
+            axes.set_title(f"t-SNE, {TITLES[name]}, {of}", fontsize=7)
+            note = "" if one["kind"] == "trained" else "before training"
+            axes.set_xlabel(note, fontsize=7, color=figures.ORANGE, labelpad=2)
+            if "picture" in one:
+                _draw_picture(axes, one["picture"], data["beams"])
+    return figure
+
+
+def _draw_layout(axes: Axes, one: Record, beams: int) -> None:
+    figures.picture(axes)
+    order = np.random.default_rng(0).permutation(len(one["directions"]))  # none always on top
+    x, y = (np.asarray(column)[order] for column in one["places"])
+    shade = np.asarray(one["directions"])[order] / beams
+    axes.scatter(x, y, 1.2, c=shade, cmap="hsv", vmin=0, vmax=1, lw=0, rasterized=True)
+    # On the right there is room for a picture that covers no point.
+    axes.set(aspect="equal", xlim=(-40, 1.36 * GRID), ylim=(-40, GRID + 40))
+
+
+def _draw_picture(axes: Axes, picture: str, beams: int) -> None:
+    """The upright picture in the corner, surrounded by the colour of each direction."""
+    inset = axes.inset_axes((0.75, 0.73, 0.25, 0.27))
+    inset.imshow(decode(picture), extent=(-1, 1, -1, 1), interpolation="lanczos")
+    # Beam 0 points to the upper left, the others follow counter-clockwise.
+    directions = np.radians(135) + np.arange(4 * beams) * TURN / (4 * beams)
+    shade = np.arange(4 * beams) / (4 * beams)
+    inset.scatter(
+        1.55 * np.cos(directions), 1.55 * np.sin(directions), 3, c=shade, cmap="hsv", lw=0
+    )
+    inset.set(xlim=(-1.7, 1.7), ylim=(-1.7, 1.7), aspect="equal")
+    inset.set_axis_off()
+
+
+PANELS = {
+    "circle": ("a  one circle?", "longest loop less the next, by its death", (-0.03, 1.0)),
+    "coordinate": ("b  a circular coordinate", "error at directions left out", (-3.0, 123.0)),
+    "order": ("c  in order?", "nearest is the next direction", (-0.03, 1.03)),
+}
+
+
+def draw_table(cells: Sequence[Record]) -> Figure:
+    """A dot for every image and kind of points; dotted: an exact circle, or chance."""
+    figure = figures.new(figures.PAGE, 2.3)
+    panels = figure.subplots(1, 3, sharey=True)
+    colours = dict(zip(DATA, (figures.BLUE, figures.ORANGE), strict=True))
+    exact = 1 - 2 * np.sin(np.pi / BEAMS) / np.sqrt(3)
+    marks = {"circle": ("exact", exact), "coordinate": ("chance", 90), "order": ("chance", 2 / 63)}
+    for axes, (name, (title, label, limits)) in zip(panels, PANELS.items(), strict=True):
+        for shift, data in zip((-0.15, 0.15), DATA, strict=True):
+            for place, kind in enumerate(KINDS):
+                found, colour = find(cells, data, kind)[name], colours[data]
+                across = [place + shift] * len(found["values"])
+                axes.plot(found["values"], across, "o", color=colour, ms=3, alpha=0.5, mew=0)
+                axes.plot([found["mean"]], [place + shift], "|", color=colour, ms=10, mew=1.5)
+        word, at = marks[name]
+        axes.axvline(at, color=figures.GREY, lw=0.7, ls=":")
+        axes.text(
+            at,
+            0,
+            f" {word} ",
+            transform=axes.get_xaxis_transform(),
+            fontsize=6.5,
+            color=figures.GREY,
+            va="bottom",
+            ha="right" if at > limits[1] / 2 else "left",
+        )
+        axes.set(xlabel=label, xlim=limits, ylim=(len(KINDS) - 0.4, -0.5))
+        axes.grid(axis="y", visible=False)
+        axes.set_title(title)
+    panels[1].xaxis.set_major_formatter("{x:g}°")
+    panels[2].xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    words = {"pixels": "the beams' pixels", "untrained": "before training"}
+    panels[0].set_yticks(range(len(KINDS)), [words.get(kind, kind) for kind in KINDS])
+    for data, colour in colours.items():
+        panels[0].plot([], [], "o", color=colour, label=TITLES[data])
+    figure.legend(loc="outside upper center", ncols=2)
+    return figure

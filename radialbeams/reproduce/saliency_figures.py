@@ -1,0 +1,98 @@
+"""The figures of `saliency`, from its JSON alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+from radialbeams.reproduce import figures
+from radialbeams.reproduce.experiment import Record
+from radialbeams.reproduce.saliency import REGIONS, SHOWN_TURNS
+from radialbeams.reproduce.thumbnails import decode
+
+
+def draw(record: Record) -> dict[str, Figure]:
+    data = record["data"]
+    return {"": draw_maps(data["pictures"]), "measured": draw_measured(data["rows"])}
+
+
+TITLES: Mapping[str, str] = {
+    "bic": "the shipped bic, zero padding",
+    "ring": "the shipped ring, leak-free views",
+    "short bic, zero padding": "bic, short training, zero padding",
+    "short bic, adaptive padding": "bic, short training, adaptive padding",
+}
+
+
+def draw_maps(pictures: Sequence[Record]) -> Figure:
+    figure = figures.new(figures.PAGE, 4.35)
+    blocks: Any = figure.subfigures(2, 2, wspace=0.04, hspace=0.03)
+    for block, found, letter in zip(blocks.flat, pictures, "abcd", strict=True):
+        panels = block.subplots(2, len(found["turns"]))
+        for column, (turn, degrees) in enumerate(zip(found["turns"], SHOWN_TURNS, strict=True)):
+            for row, kind in enumerate(("input", "map")):
+                axes = panels[row, column]
+                figures.picture(axes)
+                axes.imshow(decode(turn[kind]), cmap="magma", interpolation="none")
+            panels[0, column].set_title(f"{degrees:g}°", loc="center", fontsize=7, pad=2)
+        block.suptitle(f"{letter}  {TITLES[found['name']]}", x=0.02, ha="left", fontsize=8)
+    return figure
+
+
+KINDS = {
+    "back": ("turned back", "o"),
+    "other": ("another object's, turned back", "s"),
+    "unturned": ("not turned back", "^"),
+}
+
+
+def draw_measured(rows: Sequence[Record]) -> Figure:
+    figure = figures.new(figures.PAGE, 2.6)
+    quarters, anywhere, where = figure.subplots(1, 3, width_ratios=(1, 1, 1.05))
+    colours = dict(zip(KINDS, (figures.BLUE, figures.ORANGE, figures.GREY), strict=True))
+    for axes, kind, title in (
+        (quarters, "quarters", "a  quarter turns"),
+        (anywhere, "anywhere", "b  any turn"),
+    ):
+        _draw_correlations(axes, [row[kind] for row in rows], colours)
+        axes.set_title(title)
+    places = range(len(rows))
+    quarters.set_yticks(places, [row["name"].replace(", ", ",\n") for row in rows])
+    for axes in (anywhere, where):
+        axes.set_yticks(places, [""] * len(rows))
+    shades = dict(zip(REGIONS, (figures.GREEN, figures.BLACK, figures.SKY), strict=True))
+    for place, row in enumerate(rows):
+        for shift, region in zip((-0.24, 0, 0.24), REGIONS, strict=True):
+            if region in row["density"]:
+                value = row["density"][region]
+                where.barh(place + shift, value, 0.22, color=shades[region])
+    for region, colour in shades.items():
+        where.barh([0], [0], color=colour, label=region)
+    where.axvline(1, color=figures.GREY, lw=0.7, ls=":")
+    where.set(ylim=(len(rows) - 0.5, -0.5), xlabel="saliency of a pixel; 1 = mean")
+    where.set_title("c  where the maps lie")
+    where.grid(axis="y", visible=False)
+    where.legend(loc="best", fontsize=6.5)
+    handles, labels = quarters.get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=3)
+    return figure
+
+
+def _draw_correlations(axes: Axes, parts: Sequence[Record], colours: Mapping[str, str]) -> None:
+    for kind, (words, marker) in KINDS.items():
+        axes.errorbar(
+            [part[kind]["mean"] for part in parts],
+            range(len(parts)),
+            xerr=[part[kind]["std"] for part in parts],
+            fmt=marker,
+            color=colours[kind],
+            label=words,
+            capsize=2,
+            elinewidth=0.7,
+            ms=4,
+        )
+    axes.set(xlim=(-0.35, 1.05), ylim=(len(parts) - 0.5, -0.5), xlabel="correlation of maps")
+    axes.grid(axis="y", visible=False)

@@ -1,0 +1,199 @@
+"""Saliency maps: how they are made, compared under rotation, and where they lie.
+
+The map is the gradient of the estimated angle with respect to each pixel, the largest of the three
+colours. Up to a factor it is the gradient of the circle loss. For the ring, the estimate is the
+mean of the posterior.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor
+
+from radialbeams.nn.angles import angular_error, to_unit
+from radialbeams.nn.architectures import Network, with_beams
+from radialbeams.nn.posterior import posterior
+from radialbeams.nn.ring_network import RingBIC
+from radialbeams.nn.rotation import Padding, disc, rotate
+from radialbeams.reproduce.seed_statistics import spread
+from radialbeams.training.data import ImageSet
+from radialbeams.training.views import PaperViews, Views
+
+BLUR = 60  # maps are blurred by 1/60 of the view's width
+OBJECT = 24  # levels by which a pixel differs from the corner to be one of the object
+BAND = 2  # pixels to both sides of the border between image and padding
+
+# --- maps ---
+
+
+def direction(model: Network, views: Tensor) -> Tensor:
+    """The estimate as a vector, (N, 2); for the ring, the mean of its posterior."""
+    if not isinstance(model, RingBIC):
+        unit: Tensor = model(views)
+        return unit
+    found = posterior(*model(views))
+    return (found.log_probabilities.exp()[..., None] * to_unit(found.angles)).sum(-2)
+
+
+def saliency(model: Network, views: Tensor) -> Tensor:
+    """(N, C, S, S) → (N, 1, S, S): how much the estimated angle changes with each pixel."""
+    views = views.detach().requires_grad_(True)
+    # cuDNN has no gradient of an LSTM that is not in training.
+    with torch.enable_grad(), torch.backends.cudnn.flags(enabled=False):
+        unit = direction(model, views)
+        angles = torch.atan2(unit[:, 1], unit[:, 0])
+        (gradient,) = torch.autograd.grad(angles.sum(), views)
+    return gradient.abs().amax(1, keepdim=True)
+
+
+def blurred(maps: Tensor) -> Tensor:
+    """Blurred by a Gaussian of 1/60 of the width along both axes."""
+    sigma = maps.shape[-1] / BLUR
+    reach = int(3 * sigma + 1)
+    offsets = torch.arange(-reach, reach + 1, device=maps.device)
+    taps = torch.exp(-0.5 * (offsets / sigma) ** 2)
+    taps = taps / taps.sum()
+    maps = F.conv2d(maps, taps[None, None, :, None], padding=(reach, 0))
+    return F.conv2d(maps, taps[None, None, None, :], padding=(0, reach))
+
+
+def correlation(first: Tensor, second: Tensor, inside: Tensor) -> Tensor:
+    """Pearson correlation of each image, (N,), over the pixels inside the mask (S, S)."""
+    one, other = (maps[:, 0][:, inside > 0].double() for maps in (first, second))
+    one, other = one - one.mean(1, keepdim=True), other - other.mean(1, keepdim=True)
+    scale = (one.square().sum(1) * other.square().sum(1)).sqrt()
+    return (one * other).sum(1) / scale.clamp(min=1e-30)
+
+
+# --- a network and its images ---
+
+
+@dataclass(frozen=True)
+class Looker:
+    name: str
+    model: Network
+    views: Views
+    images: ImageSet
+
+    @property
+    def padding(self) -> Padding | None:
+        """The padding around the image; None if a view never shows it."""
+        return self.views.padding if isinstance(self.views, PaperViews) else None
+
+    def maps(self, angles: Tensor, batch: int = 25) -> Tensor:
+        """(N,) radians → (N, 1, S, S), on the CPU."""
+        device = next(self.model.parameters()).device
+        found = []
+        for start in range(0, len(angles), batch):
+            part = slice(start, start + batch)
+            views = self.views.render(self.images.images[part].to(device), angles[part])
+            found.append(saliency(self.model, views).cpu())
+        return torch.cat(found)
+
+    @torch.inference_mode()
+    def errors(self, angles: Tensor) -> Tensor:
+        """(N,) radians."""
+        device = next(self.model.parameters()).device
+        views = self.views.render(self.images.images.to(device), angles)
+        found: Tensor = self.model.angles(views).cpu()
+        return angular_error(found, angles)
+
+    def read(self) -> Tensor:
+        """A mask (S, S) of the pixels that beams sample."""
+        config = self.model.config
+        size = config.view_size
+        if isinstance(self.model, RingBIC):
+            return disc(size)
+        read = torch.zeros(size * size)
+        read[torch.as_tensor(self.model.beams.index).flatten().cpu()] = 1
+        return read.reshape(size, size)
+
+    def inside(self) -> Tensor:
+        """A mask (S, S) of the circle that beams of every direction reach."""
+        config = self.model.config
+        if isinstance(self.model, RingBIC):
+            return disc(config.view_size)
+        offsets = torch.arange(config.view_size) - (config.view_size - 1) / 2
+        return ((offsets**2 + offsets[:, None] ** 2) <= with_beams(config).beam_length ** 2).float()
+
+
+def equivariance(looker: Looker, turns: Sequence[Tensor], upright: Tensor) -> dict[str, Any]:
+    """Correlations of maps of rotated and upright images; `turns` are radians (N,) each."""
+    inside = looker.inside()
+    other = len(upright) // 2  # in natural order: another object
+    found: dict[str, list[Tensor]] = {"back": [], "other": [], "unturned": []}
+    for angles in turns:
+        turned = looker.maps(angles)
+        back = blurred(rotate(turned, -angles))
+        found["back"].append(correlation(back, upright, inside))
+        found["other"].append(correlation(back.roll(other, 0), upright, inside))
+        found["unturned"].append(correlation(blurred(turned), upright, inside))
+    # Rotations of one image are averaged first: the spread is over images.
+    means = {name: torch.stack(parts).mean(0) for name, parts in found.items()}
+    return {name: _of_images(values) for name, values in means.items()}
+
+
+def _of_images(values: Tensor) -> dict[str, float]:
+    found = spread(values.tolist())
+    return {name: float(f"{found[name]:.4g}") for name in ("mean", "std")}
+
+
+# --- location of the map ---
+
+
+def object_masks(images: Tensor) -> Tensor:
+    """Bytes (N, 3, W, W) → 255 on the object and 0 on the background."""
+    away = (images.int() - images[..., :1, :1].int()).abs().amax(1, keepdim=True)
+    return ((away > OBJECT) * 255).byte().expand_as(images)
+
+
+def border(size: int, angles: Tensor) -> Tensor:
+    """A mask (N, 1, S, S) of the border between image and padding, for images of this size."""
+    white = torch.full((len(angles), 1, size, size), 255, dtype=torch.uint8)
+    image = (PaperViews("zeros").render(white, angles) > 0.5).float()
+    width = 2 * BAND + 1
+    wide = F.max_pool2d(image, width, 1, BAND)
+    narrow = 1 - F.max_pool2d(1 - image, width, 1, BAND)
+    return wide - narrow
+
+
+def contrast(looker: Looker) -> float | None:
+    """The median difference between the image's edge and the padding, grey levels of 255."""
+    if looker.padding is None:
+        return None
+    images = looker.images.images.int()
+    fill = images[..., :1, :1] if looker.padding == "corner" else torch.zeros(1, 1, 1, 1).int()
+    away = (images - fill).abs().amax(1)  # (N, W, W)
+    edges = (away[:, 0], away[:, -1], away[:, :, 0], away[:, :, -1])
+    return float(torch.cat(edges, dim=1).float().median())
+
+
+def densities(looker: Looker, angles: Tensor) -> dict[str, float]:
+    """Saliency of a pixel on the object, at the border and elsewhere, relative to the mean.
+
+    Only pixels that beams read count. Without padding there is no border.
+    """
+    maps, read = looker.maps(angles), looker.read()
+    masks = object_masks(looker.images.images)
+    on_object = (looker.views.render(masks, angles)[:, :1] > 0.5).float()
+    near = torch.zeros_like(on_object)
+    if looker.padding is not None:
+        near = border(looker.images.images.shape[-1], angles)
+    regions = {
+        "object": on_object * (1 - near),
+        "border": near,
+        "rest": (1 - on_object) * (1 - near),  # the ground, and the padding
+    }
+    total, pixels = maps.sum((1, 2, 3)), read.sum()
+    found = {}
+    for name, region in regions.items():
+        share = (maps * region).sum((1, 2, 3)) / total
+        area = (read * region).sum((1, 2, 3)) / pixels
+        if area.sum():
+            found[name] = float(f"{(share.sum() / area.sum()).item():.4g}")
+    return found

@@ -1,0 +1,136 @@
+"""The first screen of the results page: the main figures in plain words, and the contents."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+
+from sections.leaks import RENDERINGS
+from sections.models import PUBLISHED
+from sections.text import TITLES, Measured, Record, count, degrees, percent, section
+
+READING = (
+    "How to read the page: an *error* is the absolute difference between the estimated and the "
+    "true angle, in degrees, on images that were held out from training and rotated by random "
+    "angles of the full circle. *Within 10°* is the share of estimates with a smaller error, and "
+    "*flips* are errors of 150° or more. *Views* are the square inputs of a network; the protocol "
+    "`leakfree` makes them without traces of the rotation, the protocol `paper` does not."
+)
+
+
+def summary(
+    entries: Sequence[Measured],
+    cards: Sequence[Record],
+    side_by_side: Sequence[Record],
+    leaks: Sequence[Record],
+    files: Sequence[Record],
+) -> Iterator[str]:
+    """One bullet for each question that a newcomer has and that the files answer."""
+    bullets = [
+        *_photos(cards),
+        *_specialists(entries),
+        *_against_the_paper(entries, cards),
+        *_same_views(side_by_side),
+        *_leaks(leaks),
+        *_speed(cards, files),
+    ]
+    if bullets:
+        yield section("In short", "\n".join(f"- {bullet}" for bullet in bullets), READING)
+
+
+def contents(sections: Sequence[str]) -> Iterator[str]:
+    """Links to every heading of the page, experiments below their section."""
+    lines = []
+    for title in re.findall(r"^##+ .+$", "\n".join(sections), re.MULTILINE):
+        marks, name = title.split(" ", 1)
+        indent = "  " * (len(marks) - 2)
+        lines.append(f"{indent}- [{name}](#{_anchor(name)})")
+    if lines:
+        yield section("Contents", "\n".join(lines))
+
+
+def _anchor(title: str) -> str:
+    return re.sub(r"\s", "-", re.sub(r"[^\w\s-]", "", title.lower()).strip())
+
+
+def _photos(cards: Sequence[Record]) -> Iterator[str]:
+    card = next((card for card in cards if card["name"] == "ring"), None)
+    files = card.get("end_to_end", {}) if card else {}
+    if card and "turned" in files:
+        acted, upright = files["turned"], files["upright"]
+        yield (
+            f"**Everyday photos.** On {count(files['n'])} rotated files, the default model `ring` "
+            f"({card['parameters'] / 1e6:.1f} M parameters) has a median error of "
+            f"{degrees(files['median'], 1)}; {percent(files['within_10'], 0)} of its estimates are "
+            f"within 10° and {percent(files['flips'], 0)} are flips. Of the more confident half, "
+            f"{percent(files['surer_half_within_10'], 0)} are within 10°. By default, `upright` "
+            f"acts only on the {percent(acted['acted_on'], 0)} for which it is confident: "
+            f"{percent(acted['acted_on_within_5'], 0)} of these end within 5°, and "
+            f"{percent(upright['worse_than_it_came'], 0)} of upright photos come out worse. Much "
+            "larger tools are more accurate."
+        )
+
+
+def _specialists(entries: Sequence[Measured]) -> Iterator[str]:
+    rings = [
+        f"`{entry.name}` {degrees(entry.figures['mean'])} ({entry.held_out})"
+        for entry in entries
+        if entry.name.startswith("ring.") and entry.jpeg is None and entry.protocol == "leakfree"
+    ]
+    if rings:
+        yield f"**Specialised data.** Mean errors of the ring: {'; '.join(rings)}."
+
+
+def _against_the_paper(entries: Sequence[Measured], cards: Sequence[Record]) -> Iterator[str]:
+    parts = []
+    for entry in entries:
+        if entry.name.startswith("bic.") and entry.jpeg is None and entry.data in PUBLISHED:
+            claim, weights = (row["paper_equivalent"] for row in PUBLISHED[entry.data])
+            card = next(card for card in cards if card["name"] == entry.name)
+            files = card.get("end_to_end", {}).get("mean")
+            parts.append(
+                f"{degrees(entry.figures['paper_equivalent'], 1)} on {TITLES[entry.data]}, where "
+                f"the paper claims {degrees(claim, 0)} and its authors' weights measure "
+                f"{degrees(weights, 1)}"
+                + (f" (mean error on files: {degrees(files, 1)})" if files else "")
+            )
+    if parts:
+        yield (
+            f"**The paper's network.** Our implementation reaches a paper-equivalent error of "
+            f"{'; and '.join(parts)}. Its views give part of the angle away, so it fails on files."
+        )
+
+
+def _same_views(runs: Sequence[Record]) -> Iterator[str]:
+    means = {run["name"]: run["mean"] for run in runs}
+    if {"ring", "bic"} <= set(means):
+        yield (
+            "**The ring against the paper's network.** On the same views and after the same number "
+            f"of steps, the mean error is {degrees(means['ring'])} against "
+            f"{degrees(means['bic'])} (one training each, on views that leak slightly)."
+        )
+
+
+def _leaks(leaks: Sequence[Record]) -> Iterator[str]:
+    worst = {
+        name: max((abs(leak["rho4"]) for leak in leaks if leak["rendering"] == name), default=None)
+        for name in RENDERINGS
+    }
+    leakfree, bilinear = worst["leakfree"], worst["bilinear"]
+    if leakfree is not None and bilinear is not None:
+        yield (
+            "**Leaks.** A network that is trained on rotated noise reads the angle modulo 90° from "
+            f"ordinary bilinear views (ρ₄ = {bilinear:.2f}), but not from our views "
+            f"(|ρ₄| ≤ {leakfree:.2f})."
+        )
+
+
+def _speed(cards: Sequence[Record], files: Sequence[Record]) -> Iterator[str]:
+    card = next((card for card in cards if card["name"] == "ring"), None)
+    cost = (card or {}).get("cost", {}).get("milliseconds_a_view_one_cpu_thread")
+    if cost and files:
+        yield (
+            f"**Speed.** `ring` takes {cost:.1f} ms per view on one CPU thread. `radialbeams "
+            f"angle` reads {files[0]['images_a_second']:.0f} small JPEG files per second on two "
+            f"cores with `{files[0]['model']}`."
+        )
