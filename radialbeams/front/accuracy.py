@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from radialbeams.front.module import Canonicalizer
+from radialbeams.front.module import TorchCanonicalizer
 from radialbeams.front.pose import Pose
 from radialbeams.nn.angles import angular_error
 
@@ -37,7 +37,7 @@ Finder = Callable[[Tensor], Found]
 
 
 @dataclass(frozen=True)
-class Task:
+class ClassificationTask:
     """Images to turn, what is behind, and what may stand in front."""
 
     name: str
@@ -47,6 +47,9 @@ class Task:
     classify: Callable[[Tensor], Tensor]  # → scores (n, K)
     finders: Mapping[str, Finder]
     fill: float  # what lies outside of a turned image
+
+
+Task = ClassificationTask  # the name that the documents of earlier versions use
 
 
 @dataclass
@@ -86,7 +89,7 @@ class Tally:
 
 @torch.inference_mode()
 def tally(
-    task: Task,
+    task: ClassificationTask,
     rows: Tensor,
     angles: Tensor,
     *,
@@ -103,7 +106,7 @@ def tally(
     return _joined(parts)
 
 
-def _tally_batch(task: Task, rows: Tensor, angles: Tensor, averaged: bool) -> Tally:
+def _tally_batch(task: ClassificationTask, rows: Tensor, angles: Tensor, averaged: bool) -> Tally:
     images = task.turned(rows, angles)
     seconds = {"classifier": 0.0}
 
@@ -201,7 +204,7 @@ def share_of_the_gap(accuracies: Mapping[str, float], line: str) -> float | None
 # --- what stands in front ---
 
 
-def finder(front: Canonicalizer, device: torch.device, side: int | None = None) -> Finder:
+def finder(front: TorchCanonicalizer, device: torch.device, side: int | None = None) -> Finder:
     """What the module finds; `side` is that of the object's own square in the middle of images."""
     front = front.to(device)
 

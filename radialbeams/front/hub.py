@@ -17,21 +17,21 @@ from huggingface_hub import (  # type: ignore[import-not-found, unused-ignore]
 )
 
 from radialbeams.cards import ViewProtocol
-from radialbeams.front.module import Canonicalizer
+from radialbeams.front.module import TorchCanonicalizer
 from radialbeams.posterior import Calibration, Thresholds
 from radialbeams.training.weights import new_card, save_model
 
 FILES = ["model.json", "model.safetensors"]
 
 
-class HubCanonicalizer(ModelHubMixin, Canonicalizer, library_name="radialbeams"):  # type: ignore[misc, call-arg, unused-ignore]
+class HubCanonicalizer(ModelHubMixin, TorchCanonicalizer, library_name="radialbeams"):  # type: ignore[misc, call-arg, unused-ignore]
     """A `Canonicalizer` with `save_pretrained`, `push_to_hub` and `from_pretrained(hub id)`.
 
     Its options come back with it: the mixin keeps them in a config.json.
     """
 
     @classmethod
-    def around(cls, canonicalizer: Canonicalizer) -> HubCanonicalizer:
+    def around(cls, canonicalizer: TorchCanonicalizer) -> HubCanonicalizer:
         """With the very same network, and the same options.
 
         Its thresholds go onto the card that is saved, unless it knows a card's own.
@@ -91,7 +91,7 @@ class HubCanonicalizer(ModelHubMixin, Canonicalizer, library_name="radialbeams")
         folder = folder.resolve()  # a path, even where a shipped model has the folder's name
         asked = options.get("abstain")
         by_card = isinstance(asked, str)
-        plain = Canonicalizer.from_pretrained(folder, abstain=asked if by_card else None)
+        plain = TorchCanonicalizer.from_pretrained(folder, abstain=asked if by_card else None)
         if by_card:  # not the thresholds that were saved as options
             replaced = {"abstain", *({"still_degrees", "most_upright"} - said)}
             options = {key: value for key, value in options.items() if key not in replaced}
@@ -100,7 +100,7 @@ class HubCanonicalizer(ModelHubMixin, Canonicalizer, library_name="radialbeams")
         return made
 
 
-def _options(canonicalizer: Canonicalizer) -> dict[str, Any]:
+def _options(canonicalizer: TorchCanonicalizer) -> dict[str, Any]:
     return {
         "parent_size": canonicalizer.view_geometry.parent_size,
         "sigma": canonicalizer.view_geometry.sigma,
@@ -116,7 +116,7 @@ def _options(canonicalizer: Canonicalizer) -> dict[str, Any]:
     }
 
 
-def _in_force(canonicalizer: Canonicalizer) -> Thresholds | None:
+def _in_force(canonicalizer: TorchCanonicalizer) -> Thresholds | None:
     """As a card has them; None where every image is turned."""
     if canonicalizer.abstain is None:
         return None

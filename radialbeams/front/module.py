@@ -1,4 +1,4 @@
-"""Canonicalizer: a torch module that turns batches upright, in front of any other module.
+"""TorchCanonicalizer: a module that turns batches upright, in front of any other module.
 
     upright, pose = canonicalizer(images)  # (N, C, H, W) in [0, 1], of any size
     masks = pose.invert_masks(segmenter(upright))  # back to where things are in `images`
@@ -54,7 +54,7 @@ class Reading(NamedTuple):
     upright: Tensor  # (N,) chance that the image is upright as it is; 0 where nobody asks for it
 
 
-class Canonicalizer(nn.Module):
+class TorchCanonicalizer(nn.Module):
     """Images (N, C, H, W) in [0, 1] → the images turned upright, and the pose to come back by.
 
     `hard` turns by the likeliest beam and its offset; otherwise it is the mean direction, through
@@ -107,7 +107,7 @@ class Canonicalizer(nn.Module):
         canvas: Canvas = "same",
         fill: float = 0.0,
         returns: Returns = "both",
-    ) -> Canonicalizer:
+    ) -> TorchCanonicalizer:
         """A shipped model by its name, or your own by the path of its run folder.
 
         `abstain="card"` leaves alone what the commands leave alone: all thresholds are then the
@@ -249,6 +249,10 @@ class Canonicalizer(nn.Module):
         if self.most_upright < 1:
             applied = applied & (found.upright <= self.most_upright)
         return applied
+
+
+# The documented name. `radialbeams.Canonicalizer` is the one that needs no torch.
+Canonicalizer = TorchCanonicalizer
 
 
 def turned_squares(

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from radialbeams.front.module import Canonicalizer
+from radialbeams.front.module import TorchCanonicalizer
 from radialbeams.training.export import write_agreeing, write_onnx
 
 OUTPUTS = ("output", "angle", "confidence", "applied")
@@ -23,7 +23,7 @@ PARITY_TOLERANCE = 1e-3
 class Pipeline(nn.Module):
     """Images (N, C, H, W) → what the classifier says of them upright, and how they were turned."""
 
-    def __init__(self, canonicalizer: Canonicalizer, classifier: nn.Module) -> None:
+    def __init__(self, canonicalizer: TorchCanonicalizer, classifier: nn.Module) -> None:
         super().__init__()
         self.canonicalizer, self.classifier = canonicalizer, classifier
 
@@ -33,7 +33,7 @@ class Pipeline(nn.Module):
 
 
 def export_pipeline(
-    canonicalizer: Canonicalizer,
+    canonicalizer: TorchCanonicalizer,
     classifier: nn.Module,
     path: str | Path,
     example: Tensor,

@@ -11,7 +11,7 @@ from safetensors.torch import load_file
 from radialbeams import cards
 from radialbeams.cards import Card
 from radialbeams.files import sha256
-from radialbeams.nn.architectures import Config, Network, build, parse_config
+from radialbeams.nn.architectures import Config, Network, build, network_card, parse_config
 
 
 class DamagedWeights(ValueError):
@@ -42,6 +42,11 @@ def load_model(stem: Path) -> tuple[Network, Card]:
             "exchanged. Copy the model again, weights and card together."
         )
     config = parse_config(card.config)
+    if network_card(config) != card.network:
+        raise DamagedWeights(
+            f"The card of {weights} describes two networks: its config is not that of its network. "
+            "Copy the model again, weights and card together."
+        )
     _check_shapes(weights, config)
     model, tensors = build(config), load_file(weights)
     if not all(torch.isfinite(tensor).all() for tensor in tensors.values()):

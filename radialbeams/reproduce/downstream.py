@@ -21,7 +21,7 @@ from radialbeams.files import sha256
 from radialbeams.front.accuracy import (
     LINES,
     TURNS,
-    Task,
+    ClassificationTask,
     average_over_the_grid,
     lost_upright,
     rounded,
@@ -76,7 +76,7 @@ TITLES = {
 # --- what is measured ---
 
 
-def measure_grid(task: Task, settings: Settings, part: str) -> dict[str, Any]:
+def measure_grid(task: ClassificationTask, settings: Settings, part: str) -> dict[str, Any]:
     """Some images at each of the 18 angles, and all images at random angles and upright."""
     count = len(task.labels)
     some = torch.arange(count)[:: max(1, count // settings.pick(quick=8, full=300))]
@@ -119,7 +119,9 @@ def measure_grid(task: Task, settings: Settings, part: str) -> dict[str, Any]:
     }
 
 
-def measure_objects(task: Task, angles: Tensor, settings: Settings, part: str) -> dict[str, Any]:
+def measure_objects(
+    task: ClassificationTask, angles: Tensor, settings: Settings, part: str
+) -> dict[str, Any]:
     """Every held-out image at its own angle."""
     count = len(task.labels)
 

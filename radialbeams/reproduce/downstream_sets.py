@@ -14,7 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from radialbeams.front.accuracy import BATCH, Task, finder, fit_head, rounded
+from radialbeams.front.accuracy import BATCH, ClassificationTask, finder, fit_head, rounded
 from radialbeams.front.classifiers import Classifier
 from radialbeams.front.module import Canonicalizer
 from radialbeams.nn.beams import margin
@@ -108,7 +108,7 @@ def _is_there(data: str, settings: Settings) -> bool:
 
 def objects_task(
     settings: Settings, classifier: Classifier, device: torch.device, objects: Objects
-) -> tuple[Task, Tensor]:
+) -> tuple[ClassificationTask, Tensor]:
     """The held-out images and their angles, which are fixed because the images come rotated."""
     training = training_of(objects, settings)
     images = load_images(
@@ -120,7 +120,7 @@ def objects_task(
         limit=training.held_out,
     )
     bic = Canonicalizer(load(training, settings, NAME)).eval()
-    task = Task(
+    task = ClassificationTask(
         objects.data,
         labels_of(images, objects.data, settings),
         lambda rows, angles: as_floats(images.images[rows]),
@@ -144,7 +144,9 @@ def labels_of(images: ImageSet, data: str, settings: Settings) -> Tensor:
     return torch.tensor([classes[group] for group in images.groups])
 
 
-def imagenet_task(settings: Settings, classifier: Classifier, device: torch.device) -> Task:
+def imagenet_task(
+    settings: Settings, classifier: Classifier, device: torch.device
+) -> ClassificationTask:
     images = load_images(
         "imagenet-samples", root=settings.data, limit=settings.pick(quick=24, full=None)
     )
@@ -153,7 +155,7 @@ def imagenet_task(settings: Settings, classifier: Classifier, device: torch.devi
         training = training_of(OBJECTS["si-score"], settings)
         bic = Canonicalizer(load(training, settings, NAME)).eval()
         finders = {"bic": finder(bic, device), **finders}
-    return Task(
+    return ClassificationTask(
         "imagenet",
         torch.tensor([int(group) for group in images.groups]),
         lambda rows, angles: masked(rotate(as_floats(images.images[rows]), angles), GREY),
@@ -169,7 +171,7 @@ def coil_task(
     classifier: Classifier,
     device: torch.device,
     show: Callable[[int, int], object],
-) -> Task:
+) -> ClassificationTask:
     """COIL-100 on the paper's padded canvas, as `bic` was trained.
 
     The classifier is a linear layer on the scores of ImageNet's, fitted to the upright training
@@ -200,7 +202,7 @@ def coil_task(
         scores.append(classifier(shown(upright)))
         show(min(int(rows[-1]) + 1, len(train)), len(train))
     head = fit_head(torch.cat(scores), labels(train))
-    return Task(
+    return ClassificationTask(
         "coil100",
         labels(test),
         turned(test),

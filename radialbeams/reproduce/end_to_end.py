@@ -58,7 +58,7 @@ REACHED = "end to end reaches separate training, Fashion-MNIST"
 
 
 @dataclass(frozen=True)
-class Task:
+class JointTask:
     """A data set, and the size and training length of its networks."""
 
     data: str
@@ -103,7 +103,7 @@ class Task:
         )
 
 
-def tasks(settings: Settings) -> list[Task]:
+def tasks(settings: Settings) -> list[JointTask]:
     full, quick = Design(56, (32, 64, 128)), Design(40, (16, 32, 64))
     design = settings.pick(quick=quick, full=full)
     batch = settings.pick(quick=64, full=256)
@@ -111,8 +111,8 @@ def tasks(settings: Settings) -> list[Task]:
     held_out = settings.pick(quick=300, full=None)
     steps, few = settings.pick(quick=(120, 80), full=(4000, 1500))
     return [
-        Task("fashion-mnist", "Fashion-MNIST", 28, 1, steps, images, held_out, design, batch),
-        Task("coil100", "COIL-100", 128, 3, few, coil, held_out, design, batch),
+        JointTask("fashion-mnist", "Fashion-MNIST", 28, 1, steps, images, held_out, design, batch),
+        JointTask("coil100", "COIL-100", 128, 3, few, coil, held_out, design, batch),
     ]
 
 
@@ -201,7 +201,7 @@ def _measured(record: Record, name: str, otherwise: Any) -> Any:
     return record["measured"].get(name, otherwise)
 
 
-def _of_task(task: Task, records: Records) -> Record:
+def _of_task(task: JointTask, records: Records) -> Record:
     ways = {}
     for name, way in {**WAYS, **VARIANTS}.items():
         mine = {"data": task.data, "way": name}

@@ -17,7 +17,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from radialbeams.front.module import Canonicalizer, Outputs, Reading
+from radialbeams.front.module import Outputs, Reading, TorchCanonicalizer
 from radialbeams.front.pose import Pose
 from radialbeams.nn.angles import circle_loss, to_unit
 from radialbeams.nn.posterior import Posterior, answer, mean_direction, posterior, ring_loss
@@ -45,7 +45,7 @@ class Way:
     answers: Answers = "beam"
 
 
-class Classifier(nn.Module):
+class SmallClassifier(nn.Module):
     """Images (N, C, S, S) → class logits (N, K): two convolutions a stage, then the mean."""
 
     def __init__(self, channels: int, classes: int, widths: Sequence[int]) -> None:
@@ -69,7 +69,7 @@ def _convolution(maps: int, width: int, stride: int) -> list[nn.Module]:
     return [convolution, nn.BatchNorm2d(width), nn.ReLU()]
 
 
-class Localisation(Canonicalizer):
+class Localisation(TorchCanonicalizer):
     """The canonicaliser, with a choice of the outputs that the gradient of its estimate reaches."""
 
     def __init__(self, network: RingBIC, answers: Answers, **options: Any) -> None:
@@ -105,7 +105,9 @@ class Seen:
 class Joint(nn.Module):
     """Images (N, C, S, S) in [0, 1] → class logits, after rotation if there is a canonicaliser."""
 
-    def __init__(self, classifier: Classifier, localisation: Localisation | None = None) -> None:
+    def __init__(
+        self, classifier: SmallClassifier, localisation: Localisation | None = None
+    ) -> None:
         super().__init__()
         self.localisation = localisation
         self.classifier = classifier

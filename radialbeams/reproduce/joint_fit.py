@@ -19,9 +19,9 @@ from radialbeams.nn.losses import Loss, Losses, LossInputs
 from radialbeams.nn.ring_network import RingBIC, RingConfig
 from radialbeams.nn.rotation import REACH, blur, blur_sigma, gaussian_matrix, largest_view, render
 from radialbeams.reproduce.joint import (
-    Classifier,
     Joint,
     Localisation,
+    SmallClassifier,
     Way,
     classifier_parameters,
     losses,
@@ -95,9 +95,9 @@ def joint_network(recipe: Recipe, way: Way, design: Design, classes: int) -> Joi
         raise TypeError(f"Expected a ring to localise with; got {recipe.model.architecture}.")
     localisation = Localisation(RingBIC(recipe.model), way.answers, parent_size=seen)
     if way.localises:
-        return Joint(Classifier(*sizes, design.widths), localisation)
+        return Joint(SmallClassifier(*sizes, design.widths), localisation)
     total = classifier_parameters(*sizes, design.widths) + parameters(localisation)
-    return Joint(Classifier(*sizes, widened(*sizes, design.widths, total)))
+    return Joint(SmallClassifier(*sizes, widened(*sizes, design.widths, total)))
 
 
 def classes_of(images: ImageSet) -> tuple[str, ...]:

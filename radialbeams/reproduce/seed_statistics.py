@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+LEVEL = 0.05  # of the test that two kinds of runs differ
+
 
 def spread(values: Sequence[float]) -> dict[str, Any]:
     """Mean and standard deviation over seeds (0 for a single one), and the values themselves.
@@ -21,40 +23,23 @@ def spread(values: Sequence[float]) -> dict[str, Any]:
     return {"mean": float(found.mean()), "std": float(deviation), "values": found.tolist()}
 
 
-def difference(first: Mapping[str, Any], second: Mapping[str, Any]) -> tuple[float, float]:
-    """The mean of the first minus that of the second, and its standard error."""
-    error = math.sqrt(sum(one["std"] ** 2 / max(len(one["values"]), 1) for one in (first, second)))
-    return first["mean"] - second["mean"], error
-
-
 def compare(first: Mapping[str, Any], second: Mapping[str, Any]) -> int:
     """−1 if the first is lower, 1 if higher, 0 if not significant (5%, Welch's test).
 
     With one seed there is no spread, so nothing is significant. There is no correction for the
     number of comparisons: of twenty equal pairs, one will seem to differ.
     """
-    if min(len(first["values"]), len(second["values"])) < 2:
+    counts = [len(one["values"]) for one in (first, second)]
+    if min(counts) < 2:
         return 0
-    gap, error = difference(first, second)
-    return 0 if abs(gap) <= quantile(_freedom(first, second)) * error else (1 if gap > 0 else -1)
+    gap = first["mean"] - second["mean"]
+    if first["std"] == second["std"] == 0:  # nothing was left to chance
+        return int(np.sign(gap))
+    from scipy.stats import ttest_ind_from_stats  # type: ignore[import-untyped, unused-ignore]
 
-
-# Two-sided 95% quantiles of Student's t, by degrees of freedom.
-STUDENT = {1: 12.71, 2: 4.303, 3: 3.182, 4: 2.776, 5: 2.571, 6: 2.447, 7: 2.365, 8: 2.306}
-STUDENT |= {10: 2.228, 12: 2.179, 15: 2.131, 20: 2.086, 30: 2.042, 60: 2.0, 120: 1.98}
-
-
-def quantile(freedom: float) -> float:
-    """Interpolated linearly in 1/freedom, which is accurate to 1%."""
-    known = np.array([*STUDENT, math.inf])
-    return float(np.interp(-1 / freedom, -1 / known, [*STUDENT.values(), 1.96]))
-
-
-def _freedom(first: Mapping[str, Any], second: Mapping[str, Any]) -> float:
-    """Welch's degrees of freedom of the difference of two means."""
-    parts = [(one["std"] ** 2 / len(one["values"]), len(one["values"])) for one in (first, second)]
-    below = sum(part**2 / (count - 1) for part, count in parts)
-    return sum(part for part, _ in parts) ** 2 / below if below else math.inf
+    samples = [(one["mean"], one["std"], n) for one, n in zip((first, second), counts, strict=True)]
+    likely = ttest_ind_from_stats(*samples[0], *samples[1], equal_var=False).pvalue >= LEVEL
+    return 0 if likely else int(np.sign(gap))
 
 
 def finished(runs: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:

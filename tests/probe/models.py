@@ -84,7 +84,7 @@ def _graph(body: Callable[[Any], list[Any]]) -> bytes:
 
 def card_with_strange_values(folder: Path, rng: random.Random) -> None:
     card = _card()
-    for part in ("config", "protocol"):
+    for part in ("config", "network", "protocol"):
         for name in card[part]:
             if rng.random() < 0.3:
                 card[part][name] = rng.choice(STRANGE)
@@ -94,8 +94,8 @@ def card_with_strange_values(folder: Path, rng: random.Random) -> None:
 def card_with_a_strange_size(folder: Path, rng: random.Random) -> None:
     card = _card()
     size = rng.choice((0, -1, 1, 10**5, 10**9, 1.5, "57", None))
-    part, name = rng.choice((("config", "view_size"), ("protocol", "parent_size"),
-                             ("config", "num_beams"), ("config", "channels")))  # fmt: skip
+    part, name = rng.choice((("network", "view_size"), ("protocol", "parent_size"),
+                             ("network", "num_bins"), ("network", "channels")))  # fmt: skip
     card[part][name] = size
     _write(folder, card)
 
@@ -109,7 +109,7 @@ def card_with_strange_thresholds(folder: Path, rng: random.Random) -> None:
 def card_with_strange_calibration(folder: Path, rng: random.Random) -> None:
     card = _card()
     for name in rng.sample(sorted(card), 4):
-        if name not in ("config", "protocol"):
+        if name not in ("config", "network", "protocol"):
             card[name] = rng.choice(STRANGE)
     _write(folder, card)
 

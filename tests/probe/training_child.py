@@ -160,7 +160,7 @@ def weights_that_are_a_pickle(rng: random.Random) -> Words:
 
 def card_with_strange_values(rng: random.Random) -> Words:
     card = json.loads(Path("run/model.json").read_text())
-    for part in (card, card["config"], card["protocol"]):
+    for part in (card, card["config"], card["network"], card["protocol"]):
         for name in part:
             if rng.random() < 0.15:
                 part[name] = rng.choice(STRANGE)

@@ -17,11 +17,11 @@ from radialbeams.front.module import Canonicalizer
 from radialbeams.nn.posterior import answer, mean_direction, posterior
 from radialbeams.nn.ring_network import RingBIC, RingConfig
 from radialbeams.reproduce import end_to_end, runner, trainings
-from radialbeams.reproduce.end_to_end import VARIANTS, WAYS, Task
+from radialbeams.reproduce.end_to_end import VARIANTS, WAYS, JointTask
 from radialbeams.reproduce.joint import (
-    Classifier,
     Joint,
     Localisation,
+    SmallClassifier,
     Way,
     classifier_parameters,
     losses,
@@ -204,7 +204,7 @@ def test_all_ways_have_as_many_parameters(quick: bool) -> None:
 
 
 def test_the_parameters_of_a_classifier_are_counted_without_it() -> None:
-    assert classifier_parameters(3, 7, (5, 9)) == parameters(Classifier(3, 7, (5, 9)))
+    assert classifier_parameters(3, 7, (5, 9)) == parameters(SmallClassifier(3, 7, (5, 9)))
 
 
 def test_all_ways_meet_the_same_batches() -> None:
@@ -304,11 +304,11 @@ def test_canaries_look_at_the_views_of_the_network_and_at_a_control(
 # --- the whole experiment ---
 
 
-def tiny(settings: Settings) -> list[Task]:
+def tiny(settings: Settings) -> list[JointTask]:
     """Both data sets are drawn, and the networks are those of the experiment."""
     return [
-        Task("fashion-mnist", "Fashion-MNIST", PARENT, 1, 4, 40, 20, DESIGN, 16),
-        Task("coil100", "COIL-100", PARENT, 1, 4, 40, 20, DESIGN, 16),
+        JointTask("fashion-mnist", "Fashion-MNIST", PARENT, 1, 4, 40, 20, DESIGN, 16),
+        JointTask("coil100", "COIL-100", PARENT, 1, 4, 40, 20, DESIGN, 16),
     ]
 
 

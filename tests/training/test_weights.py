@@ -88,6 +88,14 @@ def test_weights_of_another_configuration_are_refused_with_a_sentence(stem: Path
         load_model(stem)
 
 
+def test_a_card_that_describes_two_networks_is_refused(stem: Path) -> None:
+    path = stem.with_name("bic.mine.json")
+    card = read_card(path)
+    write_card(path, replace(card, network=replace(card.network, num_bins=9)))
+    with pytest.raises(DamagedWeights, match="describes two networks"):
+        load_model(stem)
+
+
 def test_weights_are_no_pickle(stem: Path) -> None:
     weights = stem.with_name("bic.mine.safetensors")
     head = weights.read_bytes()[:9]
