@@ -1,11 +1,11 @@
-"""Puts a finished run into the zoo: ONNX with parity, measured on the held-out split, card.
+"""Publishes a finished run: exports ONNX, measures it on the held-out split, writes its card.
 
     python tools/publish.py RUN NAME [--data DIR]
     python tools/publish.py RUN NAME --looks FILE --below 0.8 --squares DIR --photos DIR
 
-The figures on a card are the ones that this command measured. Confidence is calibrated on the
-held-out images; its error is measured on each half of them with the calibration of the other.
-A model that looks again takes both from the outputs that `looks.py` stored.
+The figures on a card are measured by this command. Confidence is calibrated on the held-out images;
+its error is measured on each half of them with the calibration of the other half. For a model that
+uses several views, both come from the outputs that `looks.py` stored.
 """
 
 from __future__ import annotations
@@ -37,12 +37,12 @@ from radialbeams.training.thresholds import abstention, thresholds
 from radialbeams.training.views import Views
 from radialbeams.training.weights import load_model, read_card, save_model, write_card
 
-ALSO_SEEDS = 10  # as many as the specialists were measured with
-# Of a model that looks again, with room to what is promised: 0.5 % of upright photos may come out
-# worse, and 90 % of those acted on should end within 5°.
+ALSO_SEEDS = 10  # as for the specialised models
+# For a model that uses several views, with a margin to what is promised: 0.5% of upright photos may
+# come out worse, and 90% of those acted on should end within 5°.
 SPOILT, RIGHT = 0.002, 0.92
 
-# What no run can know about itself.
+# Statements that cannot be measured.
 ABOUT: dict[str, dict[str, Any]] = {
     "bic.coil100": {
         "summary": "The paper's network for single objects on a dark ground.",
@@ -131,7 +131,7 @@ def publish_one_look(
         card |= calibrated(model, recipe, images, _views(model, card))
     card = exported(shipped, model, card)
     for key, jpeg in ((recipe.protocol, None), (f"{recipe.protocol}_jpeg_90", 90)):
-        # A JPEG of every parent takes its time, and the question is only how much it costs.
+        # Saving every parent as JPEG is slow, and only the difference matters.
         seeds = arguments.seeds if jpeg is None else min(2, arguments.seeds)
         figures = measure_on(shipped, images, seeds=seeds, jpeg=jpeg)
         card["metrics"][key] = _rounded({"split": "test", **figures})
@@ -148,7 +148,7 @@ def publish_one_look(
 def publish_looking_again(
     shipped: Path, model: Network, card: dict[str, Any], arguments: argparse.Namespace
 ) -> dict[str, Any]:
-    """The same from stored outputs: whether to look again was decided on the same images."""
+    """The same from stored outputs; the rule for further views was chosen on the same images."""
     outputs = looks.Outputs.read(arguments.looks)
     images = len(set(outputs.keys))
     card["data"] = {**card["data"], "test_images": images, "split_by": "default"}
@@ -168,7 +168,7 @@ def publish_looking_again(
 
 
 def decided(outputs: looks.Outputs, below: float) -> dict[str, Any]:
-    """Calibration, the rule of looks and thresholds, and what to expect of them."""
+    """Calibration, the rule for further views, thresholds, and their expected effect."""
     calibration = looks.fitted(outputs)
     seen = looks.seen(outputs, calibration, below)
     first = looks.answers_by_rule(outputs, calibration, 0.0)
@@ -186,7 +186,7 @@ def decided(outputs: looks.Outputs, below: float) -> dict[str, Any]:
 def figures_by_rule(
     outputs: looks.Outputs, calibration: dict[str, float], below: float
 ) -> dict[str, Any]:
-    """The evaluation of held-out views, looked at as the commands do."""
+    """The evaluation of held-out views, with further views as in the commands."""
     answers = looks.answers_by_rule(outputs, calibration, below)
     shape = (-1, len(set(outputs.keys)))  # seeds, images
     errors = np.radians(looks.errors(answers, outputs.degrees)).reshape(shape)
@@ -195,7 +195,7 @@ def figures_by_rule(
 
 
 def figures_after_jpeg(name: str, images: ImageSet, views: Views) -> dict[str, Any]:
-    """The same of parents that were saved as JPEG after they were turned."""
+    """The same for parents that were saved as JPEG after rotation."""
     canonicalizer = Canonicalizer(name, threads=1)
 
     def predict(batch: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -219,7 +219,7 @@ def _views(model: Network, card: dict[str, Any]) -> Views:
 
 
 def calibrated(model: Network, recipe: Recipe, images: ImageSet, views: Views) -> dict[str, Any]:
-    """Calibration from the held-out images, its error crosswise, and who is least sure."""
+    """Calibration on the held-out images, its crosswise error, and the least confident objects."""
 
     def crosswise(names: Sequence[str]) -> tuple[dict[str, float], float]:
         return calibrate(model, images, views, in_first=lambda i: _first_half(names[i]), seeds=2)
@@ -227,7 +227,7 @@ def calibrated(model: Network, recipe: Recipe, images: ImageSet, views: Views) -
     calibration, error = crosswise(images.keys)
     measured = {"expected_error": error, "n": 2 * len(images)}
     if recipe.split_by == "object":
-        # Views of one object go wrong together: this is what objects that are new again may bring.
+        # Errors on views of one object are correlated: this bounds the effect of new objects.
         measured["expected_error_by_object"] = crosswise(images.groups)[1]
     found: dict[str, Any] = {"calibration": calibration, "calibrated": _rounded(measured)}
     found["abstain"] = abstention(model, images, views, calibration, seeds=2)
@@ -238,7 +238,7 @@ def calibrated(model: Network, recipe: Recipe, images: ImageSet, views: Views) -
 
 
 def least_confident(predict: Any, images: ImageSet, views: Views) -> list[dict[str, Any]]:
-    """The ten objects of whose angle the model is least sure, with how far off it is."""
+    """The ten objects with the lowest confidence, and the mean error on each."""
     rows = []
     for name in sorted(set(images.groups)):
         members = images.select([i for i, group in enumerate(images.groups) if group == name])
@@ -269,14 +269,14 @@ def milliseconds(name: str) -> float:
     view = np.random.default_rng(0).random((1, 3, size, size), dtype=np.float32)
     times = []
     for _ in range(300):
-        started = time.process_time()  # others may be using the machine
+        started = time.process_time()  # unaffected by other processes
         session.run(None, {"views": view})
         times.append(time.process_time() - started)
     return round(1000 * statistics.median(times), 2)
 
 
 def _first_half(key: str) -> bool:
-    # With a word of its own: the bare hash of a key has already decided that it is held out.
+    # With a prefix of its own: the plain hash of a key already decides that it is held out.
     return bucket(f"half of {key}", 2) == 0
 
 
