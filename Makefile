@@ -8,8 +8,9 @@ PIP = $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c c
 WORKERS ?= 2
 
 # Tests that need neither torch nor pictures from elsewhere, and together take less than minutes.
-LIGHT_TESTS = $(addprefix tests/test_,$(addsuffix .py,\
-	corners demo escaping images plan public_api sheet turning versions))
+LIGHT_TESTS = $(addprefix tests/,$(addsuffix .py,\
+	test_demo test_escaping test_sheet test_versions \
+	batch/test_plan images/test_corners images/test_images images/test_turning))
 
 .PHONY: demo test test-quick test-minimum lint docs build clean
 

@@ -1,15 +1,15 @@
-"""More cut-outs for SI-SCORE's composer, out of photos whose class is known.
+"""Makes more cut-outs for SI-SCORE's composer from photos whose class is known.
 
     python tools/cutouts.py --data DIR --out DIR/imagenet-cutouts [--limit N]
 
-DIR holds the ImageNet samples and SI-SCORE's samples, whose backgrounds are used. The segmenter is
-OpenCV's GrabCut (Apache-2.0), which needs no weights: it is told that the object is not at the
-border. It often fails, so a cut-out is kept only if it is one solid piece of a plausible size, and
-if an ImageNet classifier still names it on all backgrounds but one. So upright they are all easy,
-and what is lost on turned ones is lost by the turn.
+DIR contains the ImageNet samples and SI-SCORE's samples, whose backgrounds are used. The segmenter
+is OpenCV's GrabCut (Apache-2.0), which needs no weights: the border of the photo is marked as
+background. It often fails, so a cut-out is kept only if it is one solid piece of a plausible size,
+and if an ImageNet classifier recognises it on all backgrounds but one. Upright, all cut-outs are
+therefore easy, and errors on rotated ones are caused by the rotation.
 
-Leaves foreground_samples/CLASS/NAME.png, background_samples/, foreground_classes.csv, counts.json,
-and a sheet of all cut-outs to look at.
+Writes foreground_samples/CLASS/NAME.png, background_samples/, foreground_classes.csv, counts.json,
+and a contact sheet of all cut-outs.
 """
 
 from __future__ import annotations
@@ -42,24 +42,24 @@ from radialbeams.training.data.sources import SOURCES
 
 Mask = NDArray[np.uint8]
 
-LONGER_SIDE = 320  # pixels of a photo when it is cut
-BORDER = 0.06  # of a photo, where no object is
+LONGER_SIDE = 320  # pixels of a photo for segmentation
+BORDER = 0.06  # share of a photo that is background
 ITERATIONS = 6
-ONE_PIECE = 0.85  # of the foreground, in its largest piece
+ONE_PIECE = 0.85  # share of the foreground in its largest piece
 HOLE = 0.01  # of the photo: smaller holes are closed
 AREA = (0.08, 0.6)  # of the photo
 SOLID = 0.6  # of the convex hull
-SEEN_AT = 0.5  # area of the scene at which the classifier is asked
-MISSES = 1  # backgrounds on which it may be wrong
+SEEN_AT = 0.5  # share of the scene that the object covers for the classifier
+MISSES = 1  # backgrounds on which the classifier may be wrong
 COLUMNS, CELL = 20, 84  # of the sheet
 
 
 class Unfit(Exception):
-    """This photo gives no cut-out; the text says why."""
+    """The photo gives no usable cut-out; the message is the reason."""
 
 
 def cut_out(photo: Image.Image) -> Image.Image:
-    """The object with an alpha channel, as tightly cropped as it is."""
+    """The object with an alpha channel, tightly cropped."""
     scale = LONGER_SIDE / max(photo.size)
     width, height = (max(1, round(side * scale)) for side in photo.size)
     pixels = np.asarray(photo.resize((width, height), Image.Resampling.LANCZOS))
@@ -75,12 +75,12 @@ def cut_out(photo: Image.Image) -> Image.Image:
 
 
 def foreground(pixels: NDArray[np.uint8]) -> Mask:
-    """1 where GrabCut sees the object, 0 elsewhere."""
+    """GrabCut's mask: 1 on the object, 0 elsewhere."""
     height, width = pixels.shape[:2]
     left, top = round(BORDER * width), round(BORDER * height)
     box = (left, top, width - 2 * left, height - 2 * top)
     mask: Mask = np.zeros((height, width), np.uint8)
-    cv2.setRNGSeed(0)  # its mixtures start at random
+    cv2.setRNGSeed(0)  # its mixtures are initialised at random
     ground, figure = np.zeros((1, 65)), np.zeros((1, 65))
     cv2.grabCut(
         cv2.cvtColor(pixels, cv2.COLOR_RGB2BGR),
@@ -106,7 +106,7 @@ def largest_piece(mask: Mask) -> Mask:
 
 
 def closed(mask: Mask) -> Mask:
-    """Without its small holes."""
+    """The mask with small holes closed."""
     count, labels, figures, _ = cv2.connectedComponentsWithStats(1 - mask)
     small = [k for k in range(1, count) if figures[k, cv2.CC_STAT_AREA] < HOLE * mask.size]
     return np.where(np.isin(labels, small), 1, mask).astype(np.uint8)
@@ -121,7 +121,7 @@ def solidity(mask: Mask) -> float:
 def named(
     cutout: Image.Image, scenes: list[Image.Image], classifier: Classifier, label: int
 ) -> bool:
-    """Whether the classifier tells what it is, upright, on all scenes but MISSES."""
+    """Whether the classifier recognises it, upright, on all scenes but MISSES."""
     size = (classifier.size, classifier.size)
     images = [
         np.array(siscore.compose(cutout, scene, SEEN_AT, 0).resize(size, Image.Resampling.LANCZOS))
@@ -136,7 +136,7 @@ def named(
 
 
 def photos(data: Path, limit: int | None) -> list[tuple[str, int, Callable[[], Image.Image]]]:
-    """Name, ImageNet's index, and what opens it."""
+    """Name, ImageNet index, and a function that opens the photo."""
     place = place_of("imagenet-samples", data)
     names = file_names(place)
     read = SOURCES["imagenet-samples"].read
@@ -152,7 +152,7 @@ def _opened(place: Path, path: str) -> Image.Image:
 
 
 def copy_backgrounds(data: Path, out: Path) -> list[Image.Image]:
-    """SI-SCORE's own, beside the cut-outs; and as scenes."""
+    """Copies SI-SCORE's backgrounds beside the cut-outs, and returns them as scenes."""
     place = place_of("si-score", data)
     names = file_names(place)
     found = matches(rf"background_samples/([^/]+\.{IMAGES})", {**names, **without_top(names)})
@@ -209,9 +209,11 @@ def main() -> None:
     parser.add_argument("--limit", type=int)
     asked = parser.parse_args()
     if asked.data is None:
-        parser.error("give the folder of the data sets by --data or in RADIALBEAMS_DATA")
+        parser.error(
+            "expected the folder of the data sets; give it by --data or in RADIALBEAMS_DATA"
+        )
     if asked.out.exists():
-        parser.error(f"{asked.out} is there already; remove it or name another folder")
+        parser.error(f"{asked.out} already exists; remove it or name another folder")
     unfinished = asked.out.with_name(f".{asked.out.name}.{os.getpid()}")
     try:
         counts = make(Path(asked.data), unfinished, asked.limit)

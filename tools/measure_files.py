@@ -1,10 +1,10 @@
-"""The number that users get: files turned by another library, read as a user's file is read.
+"""Measures a model on files: rotated by another library, and read like a user's file.
 
     python tools/measure_files.py MODEL DATA [--data DIR] [--seeds 3]
 
-Each held-out original is turned at full size by Pillow (bicubic, on its own canvas, the corners
-filled with a random colour), saved as JPEG q90, and put through `Canonicalizer`, without torch in
-the way. The split is the one that the model was not trained on.
+Each held-out original is rotated at full size by Pillow (bicubic, on its own canvas, the corners
+filled with a random colour), saved as JPEG q90, and read by `Canonicalizer` without torch. The
+split is the one that the model was not trained on.
 """
 
 from __future__ import annotations

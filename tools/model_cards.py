@@ -117,18 +117,18 @@ def _confidence(card: Card) -> Iterator[str]:
         yield "- **Confidence:** none; the model answers for every image."
         return
     error = card["calibrated"]["expected_error"]
-    line = f"- **Confidence:** calibrated; expected calibration error {100 * error:.1f} %."
+    line = f"- **Confidence:** calibrated; expected calibration error {100 * error:.1f}%."
     yield line + (_abstention(card["abstain"]) if "abstain" in card else "")
 
 
 def _abstention(rules: Card) -> str:
     reasons = [
-        f"the confidence is below {100 * rules['confidence']:g} %",
+        f"the confidence is below {100 * rules['confidence']:g}%",
         f"the angle is within {rules['angle']:g}° of upright",
     ]
     # A limit of 1 never applies: no probability is larger.
     if rules["upright"] < 1:
-        reasons.append(f"it is upright with a probability above {100 * rules['upright']:g} %")
+        reasons.append(f"it is upright with a probability above {100 * rules['upright']:g}%")
     return f" By default `upright` leaves an image alone if {' or '.join(reasons)}."
 
 
@@ -161,7 +161,7 @@ def _row(where: str, protocol: str, figures: Card) -> str:
     degrees = " | ".join(f"{figures[name]:.2f}°" for name in ("mean", "median", "p95"))
     return (
         f"| {where} | {protocol} | {figures['n']:,} | {degrees} "
-        f"| {100 * figures['within_10']:.1f} % | {100 * figures['flips']:.2f} % |"
+        f"| {100 * figures['within_10']:.1f}% | {100 * figures['flips']:.2f}% |"
     )
 
 

@@ -1,11 +1,11 @@
-"""Puts a finished run into the zoo: ONNX with parity, measured on the held-out split, card.
+"""Publishes a finished run: exports ONNX, measures it on the held-out split, writes its card.
 
     python tools/publish.py RUN NAME [--data DIR]
     python tools/publish.py RUN NAME --looks FILE --below 0.8 --squares DIR --photos DIR
 
-The figures on a card are the ones that this command measured. Confidence is calibrated on the
-held-out images; its error is measured on each half of them with the calibration of the other.
-A model that looks again takes both from the outputs that `looks.py` stored.
+The figures on a card are measured by this command. Confidence is calibrated on the held-out images;
+its error is measured on each half of them with the calibration of the other half. For a model that
+uses several views, both come from the outputs that `looks.py` stored.
 """
 
 from __future__ import annotations
@@ -49,12 +49,12 @@ from radialbeams.training.thresholds import abstention, thresholds
 from radialbeams.training.views import Views
 from radialbeams.training.weights import load_model, new_card, read_card, save_model, write_card
 
-ALSO_SEEDS = 10  # as many as the specialists were measured with
-# Of a model that looks again, with room to what is promised: 0.5 % of upright photos may come out
-# worse, and 90 % of those acted on should end within 5°.
+ALSO_SEEDS = 10  # as for the specialised models
+# For a model that uses several views, with a margin to what is promised: 0.5% of upright photos may
+# come out worse, and 90% of those acted on should end within 5°.
 SPOILT, RIGHT = 0.002, 0.92
 
-# What no run can know about itself.
+# Statements that cannot be measured.
 ABOUT: dict[str, dict[str, str]] = {
     "bic.coil100": {
         "summary": "The paper's network for single objects on a dark ground.",
@@ -161,7 +161,7 @@ def publish_one_look(
     card = exported(shipped, model, card)
     metrics: dict[str, Measurement] = {}
     for key, jpeg in ((recipe.protocol, None), (f"{recipe.protocol}_jpeg_90", 90)):
-        # A JPEG of every parent takes its time, and the question is only how much it costs.
+        # Saving every parent as JPEG is slow, and only the difference matters.
         seeds = arguments.seeds if jpeg is None else min(2, arguments.seeds)
         metrics[key] = rounded(measure_on(shipped, images, seeds=seeds, jpeg=jpeg))
         found = metrics[key].evaluation
@@ -261,7 +261,7 @@ def calibrated(card: Card, model: Network, recipe: Recipe, images: ImageSet) -> 
     calibration, error = crosswise(images.keys)
     measured = {"expected_error": error, "n": 2 * len(images)}
     if recipe.split_by == "object":
-        # Views of one object go wrong together: this is what objects that are new again may bring.
+        # Errors on views of one object are correlated: this bounds the effect of new objects.
         measured["expected_error_by_object"] = crosswise(images.groups)[1]
     card = replace(
         card,
@@ -307,14 +307,14 @@ def milliseconds(name: str) -> float:
     view = np.random.default_rng(0).random((1, 3, size, size), dtype=np.float32)
     times = []
     for _ in range(300):
-        started = time.process_time()  # others may be using the machine
+        started = time.process_time()  # unaffected by other processes
         session.run(None, {"views": view})
         times.append(time.process_time() - started)
     return round(1000 * statistics.median(times), 2)
 
 
 def _first_half(key: str) -> bool:
-    # With a word of its own: the bare hash of a key has already decided that it is held out.
+    # With a prefix of its own: the plain hash of a key already decides that it is held out.
     return bucket(f"half of {key}", 2) == 0
 
 

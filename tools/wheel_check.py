@@ -1,10 +1,10 @@
-"""The wheel, installed as a user would: newest and lowest versions, on each Python that is named.
+"""Installs the wheel as a user would: newest and lowest versions, on each named Python.
 
     python tools/wheel_check.py python3.11 python3.12 python3.13
 
-Builds the wheel once. For each interpreter and each set of versions it makes an environment of its
-own in a temporary folder, installs the wheel there, and runs `demo`, `angle` and `upright` outside
-the clone. Prints one line for each; exits 1 if any of them fails.
+Builds the wheel once. For each interpreter and each set of versions it creates a virtual
+environment in a temporary folder, installs the wheel there, and runs `demo`, `angle` and `upright`
+outside the clone. Prints one line for each; exits 1 if any of them fails.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ PIP = ["-m", "pip", "--quiet", "--disable-pip-version-check"]
 
 
 class Failed(Exception):
-    """A command that did not do what it should, with its last words."""
+    """A command that failed, with the end of its output."""
 
 
 def run(command: list[str], folder: Path) -> str:

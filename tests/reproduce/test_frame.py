@@ -271,7 +271,7 @@ def test_a_training_that_diverges_is_a_result(two: list[Training], tmp_path: Pat
 
 
 def test_two_trainings_of_one_name_are_refused(two: list[Training], tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match="names of their own; twice there: first"):
+    with pytest.raises(ValueError, match="unique names of trainings; got twice: first"):
         complete(NAME, [two[0], two[0]], settings(tmp_path))
 
 
@@ -312,7 +312,7 @@ def test_every_registered_experiment_is_whole() -> None:
 
 def test_an_unknown_name_is_told_the_known_ones() -> None:
     for ask in (registry.find, registry.chosen):
-        with pytest.raises(ValueError, match=r"no experiment 'nonsense'. There are: geometry"):
+        with pytest.raises(ValueError, match=r"Expected one of geometry.*; got 'nonsense'"):
             ask("nonsense")
 
 

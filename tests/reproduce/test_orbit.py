@@ -75,7 +75,7 @@ def test_after_quarter_turns_the_same_direction_has_the_same_embedding(tiny_mode
 
 
 def test_the_ring_has_no_beams_by_themselves() -> None:
-    with pytest.raises(ValueError, match="Only the paper's network"):
+    with pytest.raises(ValueError, match="Expected the paper's network"):
         orbit.orbit(build(TINY_RING), torch.zeros(3, 32, 32, dtype=torch.uint8))
 
 

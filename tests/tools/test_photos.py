@@ -287,8 +287,8 @@ def test_a_photo_that_is_dropped_now_is_removed_and_others_are_not(folders: Path
 def test_refusals_say_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     with pytest.raises(SystemExit):
         prepare.main([str(tmp_path / "out"), "--photos", "folder"])
-    assert "expected NAME=PATH; came 'folder'; name the source" in capsys.readouterr().err
-    with pytest.raises(SystemExit, match="holds none; check the path"):
+    assert "expected NAME=PATH; got 'folder'; name the source" in capsys.readouterr().err
+    with pytest.raises(SystemExit, match="contains none; check the path"):
         prepare.main([str(tmp_path / "out"), "--photos", f"a={tmp_path}"])
     with pytest.raises(SystemExit, match="expected --sizes with --squashed"):
         prepare.main([str(tmp_path / "out"), "--squashed", f"a={tmp_path}"])

@@ -1,8 +1,8 @@
 """`python tools/documents/material.py UNPACKED OUT`: fonts, texts and drawings for the renderer.
 
-UNPACKED holds Debian packages after `dpkg -x` (the list stands in tools/documents/README.md). OUT
-receives fonts/STYLE-SCRIPT/*, cut down to the characters of the texts, texts/SCRIPT.txt with one
-paragraph a line, and drawings/*.png, which leave out every file of the test part.
+UNPACKED contains Debian packages after `dpkg -x` (see the list in tools/documents/README.md). OUT
+receives fonts/STYLE-SCRIPT/*, reduced to the characters of the texts, texts/SCRIPT.txt with one
+paragraph per line, and drawings/*.png without the files of the test part.
 Needs fonttools.
 """
 
@@ -23,7 +23,7 @@ from PIL import Image
 
 TEXT_BYTES = 420_000  # a script
 DRAWING_PIXELS = 160
-MOST_COVERED = 0.9  # share of a text's letters below which a font is left out
+MOST_COVERED = 0.9  # minimum share of a text's letters that a font must have
 
 # script: (first and last letter of its blocks, languages of the handbook and of the translations)
 SCRIPTS: dict[str, tuple[str, tuple[str, ...]]] = {
@@ -99,7 +99,7 @@ FONTS: dict[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
         "NanumGothicCoding.ttf")),
 }  # fmt: skip
 
-# Categories whose files mostly have a clear up.
+# Categories whose files mostly have a clear upright direction.
 DRAWN = ("animals", "buildings", "people", "plants", "transportation/vehicles", "transportation/boating",
     "food", "recreation/toys", "recreation/music", "recreation/sports", "recreation/holiday", "containers", "office",
     "computer/hardware", "education", "electronics", "tools/toys", "unsorted")  # fmt: skip
@@ -107,7 +107,7 @@ WITHOUT_UP = ("geography", "shapes", "people/bodypart", "food/fruit", "animals/b
 
 
 def is_test_drawing(name: str) -> bool:
-    """A fifth of the drawings is for tests alone; the file's name decides."""
+    """A fifth of the drawings, chosen by the file's name, is used for tests only."""
     return int(hashlib.sha256(name.encode()).hexdigest(), 16) % 5 == 0
 
 
@@ -186,7 +186,7 @@ def _translations(unpacked: Path, languages: tuple[str, ...]) -> list[str]:
     random.Random(1).shuffle(names)
     found, at = [], 0
     rng = random.Random(2)
-    while at < len(names):  # running text of a kind: names joined as a list
+    while at < len(names):  # lists of names as running text
         count = rng.choice((1, 2, 3, 5, 8, 14, 20))
         joint = rng.choice((", ", " ", " – ", "; ", ". "))
         found.append(joint.join(names[at : at + count]))
@@ -219,7 +219,7 @@ def write_fonts(unpacked: Path, out: Path) -> None:
                     cutter.populate(unicodes=[ord(c) for c in wanted])
                     cutter.subset(font)
                     font.save(target)
-                except Exception as error:  # a damaged font is left out, and named
+                except Exception as error:  # a damaged font is skipped and reported
                     print("left out:", path.name, error)
                     continue
             share = coverage(target, [out / "texts" / f"{script}.txt" for script in scripts])
@@ -232,7 +232,7 @@ def write_fonts(unpacked: Path, out: Path) -> None:
 
 
 def coverage(font: Path, texts: list[Path]) -> float:
-    """The least share of a text's letters that the font has."""
+    """The smallest share of a text's letters that the font has."""
     from fontTools.ttLib import TTFont
 
     present = set(TTFont(font).getBestCmap() or {})

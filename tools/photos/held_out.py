@@ -1,11 +1,11 @@
-"""The held-out photos of a squashed source as squares, with their JPEG grid averaged away.
+"""Writes the held-out photos of a squashed source as squares, with their JPEG grid removed.
 
     python tools/photos/held_out.py train2017 photos/reasons.jsonl OUT [--size 192]
 
-Squashed photos are small JPEGs whose block grid lies along "up". A model that was trained on such
-photos may read that grid, and photos of other origin do not have it, so a calibration on them as
-they are would promise too much. REASONS is what `prepare.py` wrote: only photos that it kept are
-used.
+Squashed photos are small JPEGs whose block grid is aligned with the upright direction. A model that
+was trained on such photos may read that grid. Other photos do not have it, so a calibration on
+unprocessed photos would be too optimistic. REASONS is written by `prepare.py`: only photos that it
+kept are used.
 """
 
 from __future__ import annotations

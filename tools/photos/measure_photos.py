@@ -1,14 +1,14 @@
-"""What users get from a model on everyday photos: files turned by Pillow, read by the commands.
+"""Measures a model on files of everyday photos: rotated by Pillow, read by the commands.
 
     python tools/photos/measure_photos.py PHOTOS [--model ring] [--out results/photos-files.json]
 
-PHOTOS is a folder of upright photos that the model was not trained on. Each is turned at full size
-(bicubic) by an angle uniform on the circle and saved as JPEG q90. Twice: on its own canvas, where
-no filled corner reaches into the disc that the model sees; and with a third of the files on a
-canvas that grew, their corners filled with a random colour or transparent. `radialbeams angle`
-reads them, and `radialbeams upright` with its defaults decides what to do with them and with the
-photos as they are. To see whether the block grid of stored JPEGs is read, the photos are also
-turned after they were halved, and after a blur that takes the grid away.
+PHOTOS is a folder of upright photos that the model was not trained on. Each is rotated at full size
+(bicubic) by a uniformly random angle and saved as JPEG q90, in two ways: on its own canvas, where
+no filled corner reaches into the disc that the model sees; and with a third of the files on an
+enlarged canvas, with corners of a random colour or transparent. `radialbeams angle` reads the
+files, and `radialbeams upright` processes them and the upright photos with its defaults. To check
+whether the model reads the block grid of stored JPEGs, the photos are also rotated after halving
+their size, and after a blur that removes the grid.
 """
 
 from __future__ import annotations
@@ -31,11 +31,11 @@ from radialbeams.training.views import draws
 
 QUALITY = 90
 ENDINGS = (".jpg", ".jpeg", ".png", ".webp")
-NEAR, WORSE = 5.0, 1.0  # degrees: well turned back; moved further from upright than it was
+NEAR, WORSE = 5.0, 1.0  # degrees: counts as upright; counts as made worse
 FIGURES: tuple[str, ...] = ("n", "mean", "median", "p95", "within_5", "within_10", "flips")
 FIGURES += ("surer_half_within_10", "calibration_error")
 Record = dict[str, Any]
-# What happens to a photo before it is turned.
+# Processing of a photo before rotation.
 BEFORE: dict[str, Callable[[Image.Image], Image.Image]] = {
     "clean": lambda photo: photo,
     "corners": lambda photo: photo,
@@ -45,7 +45,7 @@ BEFORE: dict[str, Callable[[Image.Image], Image.Image]] = {
 
 
 def turned_files(photos: Sequence[Path], folder: Path, seed: int, kind: str) -> np.ndarray:
-    """Writes one turned file for each photo and returns the angles, in the order of the names."""
+    """Writes a rotated file for each photo and returns the angles, in the order of the names."""
     folder.mkdir(parents=True)
     corners = kind == "corners"
     numbers = draws("evaluation", seed, 0, (len(photos), 6))
@@ -88,7 +88,9 @@ def read_angles(folder: Path, angles: np.ndarray, model: str) -> tuple[Record, n
     """The figures of `radialbeams angle` on these files, and the errors file by file."""
     found = command("angle", folder, "--model", model)
     if len(found) != len(angles) or any("error" in record for record in found):
-        raise SystemExit(f"not every file was read: {[r for r in found if 'error' in r][:3]}")
+        raise SystemExit(
+            f"expected an angle for every file; got {[r for r in found if 'error' in r][:3]}"
+        )
     errors = away(np.array([record["angle_ccw"] for record in found]) - angles)
     sure = np.array([record["confidence"] for record in found])
     surer = errors[np.argsort(-sure, kind="stable")[: len(errors) // 2]]
@@ -99,7 +101,7 @@ def read_angles(folder: Path, angles: np.ndarray, model: str) -> tuple[Record, n
 
 
 def acted_on(folder: Path, angles: np.ndarray, model: str, out: Path) -> Record:
-    """What `radialbeams upright` with its defaults does to these files."""
+    """The effect of `radialbeams upright` with its defaults on these files."""
     found = command("upright", folder, "--model", model, "-o", str(out), "--dry-run")
     turned = np.array([record["action"] == "turned" for record in found])
     given = np.array([record.get("angle_ccw", 0.0) for record in found])
@@ -116,7 +118,7 @@ def acted_on(folder: Path, angles: np.ndarray, model: str, out: Path) -> Record:
 
 
 def measure_photos(place: Path, model: str, *, limit: int | None = None, seed: int = 0) -> Record:
-    """Every figure for the photos in a folder; those of `clean` first."""
+    """All figures for the photos in a folder; those of `clean` first."""
     photos = sorted(p for p in place.rglob("*") if p.suffix.lower() in ENDINGS)[:limit]
     report: Record = {"jpeg": QUALITY}
     with tempfile.TemporaryDirectory() as name:

@@ -5,8 +5,8 @@
         --photos flickr8k=Flicker8k_Dataset --exclude flickr8k=Flickr_8k.testImages.txt \
         --away coco-val2017 --report results/photos.json
 
-Three passes: look at every photo, compare their fingerprints, write the ones that stay as
-OUT/train/SOURCE/NAME.webp and OUT/test/SOURCE/NAME.webp. A killed run goes on where it was.
+Three passes: check every photo, compare their fingerprints, and write the ones that are kept as
+OUT/train/SOURCE/NAME.webp and OUT/test/SOURCE/NAME.webp. The same command resumes a killed run.
 """
 
 from __future__ import annotations
@@ -33,8 +33,8 @@ from duplicates import Bits, first_near, near_earlier
 from PIL import Image
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff")
-COPY = 20  # bits of 128: an earlier photo this near makes one of them superfluous
-AWAY = 26  # bits: a photo this near to one that is measured on, mirrored or not, is not trained on
+COPY = 20  # bits of 128: a photo this close to an earlier one is a near copy
+AWAY = 26  # bits: photos this close to a test photo, mirrored or not, are dropped
 
 Size = tuple[int, int]
 Job = TypeVar("Job")
@@ -46,8 +46,8 @@ class Photo:
     source: str
     name: str  # the path inside its folder, joined by hyphens, without the suffix
     path: Path
-    native: Size | None = None  # where the stored file is squashed
-    reason: str = ""  # why it is dropped without a look
+    native: Size | None = None  # if the stored file is squashed
+    reason: str = ""  # why it is dropped unchecked
 
     @property
     def place(self) -> str:
@@ -56,7 +56,7 @@ class Photo:
 
 @dataclass(frozen=True)
 class Look:
-    """What one photo showed: why it is of no use, or nothing, and its fingerprint in hex."""
+    """The result for one photo: the reason to drop it, or an empty string, and its fingerprint."""
 
     source: str
     name: str
@@ -97,9 +97,9 @@ def _parser() -> argparse.ArgumentParser:
     named: dict[str, Any] = {"type": _named, "action": "append", "metavar": "NAME=PATH"}
     named["default"] = []  # not changed by "append", which copies it
     add("--photos", **named, help="a folder of photos as they are")
-    add("--squashed", **named, help="a folder of photos that lost their aspect; see --sizes")
+    add("--squashed", **named, help="folder of photos with a changed aspect ratio; see --sizes")
     add("--sizes", type=Path, help="id,width,height of the squashed photos, csv or csv.gz")
-    add("--exclude", **named, help="names or ids, one a line, that are never used")
+    add("--exclude", **named, help="names or ids, one per line, that are never used")
     add("--away", type=Path, action="append", default=[], help="a folder of photos to measure on")
     add("--size", type=int, default=176)
     add("--quality", type=int, default=82, help="of the WebP files")
@@ -112,7 +112,7 @@ def _parser() -> argparse.ArgumentParser:
 def _named(text: str) -> tuple[str, Path]:
     name, equals, path = text.partition("=")
     if not (name and equals and path):
-        raise argparse.ArgumentTypeError(f"expected NAME=PATH; came {text!r}; name the source")
+        raise argparse.ArgumentTypeError(f"expected NAME=PATH; got {text!r}; name the source")
     return name, Path(path)
 
 
@@ -126,7 +126,9 @@ def find_photos(arguments: argparse.Namespace) -> list[Photo]:
         names = (Path(line.strip()).stem for line in path.read_text().splitlines())
         excluded.setdefault(source, set()).update(_plain(name) for name in names if name)
     if arguments.squashed and not arguments.sizes:
-        raise SystemExit("expected --sizes with --squashed; came none; give id,width,height")
+        raise SystemExit(
+            "expected --sizes with --squashed; got none; give a table of id,width,height"
+        )
     sizes = read_sizes(arguments.sizes) if arguments.sizes else {}
     folders = [(*named, True) for named in arguments.squashed]
     folders += [(*named, False) for named in arguments.photos]
@@ -157,7 +159,7 @@ def _plain(stem: str) -> str:
 def _files(folder: Path) -> list[Path]:
     found = sorted(p for p in folder.rglob("*") if p.suffix.lower() in SUFFIXES)
     if not found:
-        raise SystemExit(f"expected photos; came {folder}, which holds none; check the path")
+        raise SystemExit(f"expected photos; got {folder}, which contains none; check the path")
     return found
 
 
@@ -170,7 +172,7 @@ def held_out(name: str) -> bool:
 
 
 def look_at_all(photos: Sequence[Photo], notes: Path, jobs: int) -> list[Look]:
-    """In the order of `photos`; what an earlier run noted is not looked at again."""
+    """In the order of `photos`; results of an earlier run are reused."""
     notes.parent.mkdir(parents=True, exist_ok=True)
     known = {(look.source, look.name): look for look in _read_notes(notes)}
     todo = [p for p in photos if (p.source, p.name) not in known]
@@ -184,11 +186,11 @@ def look_at_all(photos: Sequence[Photo], notes: Path, jobs: int) -> list[Look]:
 
 
 def look_at(photo: Photo) -> Look:
-    """A photo that is excluded is looked at too: its copies are to stay out as well."""
+    """Excluded photos are checked too, so that their copies can be excluded."""
     try:
         data = photo.path.read_bytes()
         image = open_photo(data)
-    except Exception:  # decoders raise anything on a broken file; each is counted
+    except Exception:  # decoders raise all kinds of errors on a broken file; each is counted
         return Look(photo.source, photo.name, "unreadable", "", "")
     reason = fault(image, photo.native or image.size)
     bits = np.packbits(fingerprint(image)).tobytes().hex()
@@ -196,7 +198,7 @@ def look_at(photo: Photo) -> Look:
 
 
 def compare(photos: Sequence[Photo], looks: Sequence[Look], away: Bits) -> list[str]:
-    """Why each photo is dropped, or nothing."""
+    """The reason to drop each photo, or an empty string."""
     both = list(zip(photos, looks, strict=True))
     reasons = [photo.reason or look.reason for photo, look in both]
     excluded = [_bits(look) for photo, look in both if photo.reason == "excluded" and look.bits]
@@ -221,13 +223,13 @@ def compare(photos: Sequence[Photo], looks: Sequence[Look], away: Bits) -> list[
 
 
 def remove_others(photos: Sequence[Photo], kept: Sequence[Photo], out: Path) -> None:
-    """What an earlier run with other thresholds wrote of photos that are dropped now."""
+    """Removes files that an earlier run wrote of photos that are now dropped."""
     for place in {p.place for p in photos} - {p.place for p in kept}:
         (out / place).unlink(missing_ok=True)
 
 
 def write_all(kept: Sequence[Photo], out: Path, size: int, quality: int, jobs: int) -> None:
-    """Files that are there already stay as they are."""
+    """Writes the photos; existing files are kept."""
     there = {p.relative_to(out).as_posix() for p in out.glob("*/*/*.webp")}
     todo = [photo for photo in kept if photo.place not in there]
     for place in {(out / photo.place).parent for photo in todo}:
@@ -243,7 +245,7 @@ def write_one(photo: Photo, out: Path, size: int, quality: int) -> None:
     path = out / photo.place
     part = path.with_suffix(".part")
     made.save(part, "WEBP", quality=quality, method=4)
-    os.replace(part, path)  # whole or not there, so that a killed run can go on
+    os.replace(part, path)  # atomic, so that a killed run can resume
 
 
 def summary(photos: Sequence[Photo], reasons: Sequence[str], out: Path) -> dict[str, Any]:
@@ -285,7 +287,7 @@ def _bits(look: Look) -> Bits:
 
 
 def _read_notes(notes: Path) -> Iterator[Look]:
-    """A line that a killed run left unfinished is passed over."""
+    """Ignores an incomplete line that a killed run left."""
     for line in notes.read_text().splitlines() if notes.exists() else ():
         try:
             yield Look(**json.loads(line))
@@ -296,23 +298,23 @@ def _read_notes(notes: Path) -> Iterator[Look]:
 def _in_parallel(
     work: Callable[[Job], Result], jobs: Sequence[Job], processes: int, done: str
 ) -> Iterator[Result]:
-    """In order; tells on standard error how far it is and how long it will take."""
+    """In order; prints progress and the remaining time to standard error."""
     if processes == 1 or len(jobs) < 100:
-        yield from _told(map(work, jobs), len(jobs), done)
+        yield from _with_progress(map(work, jobs), len(jobs), done)
         return
     with get_context("spawn").Pool(processes) as pool:
-        yield from _told(pool.imap(work, jobs, chunksize=32), len(jobs), done)
+        yield from _with_progress(pool.imap(work, jobs, chunksize=32), len(jobs), done)
 
 
-def _told(results: Iterable[Result], total: int, done: str) -> Iterator[Result]:
-    started = told = time.monotonic()
+def _with_progress(results: Iterable[Result], total: int, done: str) -> Iterator[Result]:
+    started = shown = time.monotonic()
     for count, result in enumerate(results, start=1):
         yield result
         now = time.monotonic()
-        if now - told > 10 or count == total:
+        if now - shown > 10 or count == total:
             left = (now - started) / count * (total - count) / 60
             print(f"{count:,} of {total:,} {done}, {left:.1f} min left", file=sys.stderr)
-            told = now
+            shown = now
 
 
 if __name__ == "__main__":

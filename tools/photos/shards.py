@@ -1,11 +1,11 @@
-"""Packs the photos that `prepare.py` kept, bytes as they are, into archives of a limited size.
+"""Packs the photos that `prepare.py` kept, byte for byte, into archives of a limited size.
 
     python tools/photos/prepare.py PHOTOS --squashed coco=train2017 --sizes sizes.csv.gz --no-write
     python tools/photos/shards.py PHOTOS/reasons.jsonl train2017 SHARDS [--bytes 56000000]
 
-For a machine that takes only so much at a time. Each shard is a tar of NAME.jpg files with a
+For machines with a limit on the size of an upload. Each shard is a tar of NAME.jpg files with a
 sizes.csv (id,width,height) of the native sizes, as `radialbeams.training.data.cache` reads them.
-The photos are shuffled by a hash, so every shard is a fair sample of all.
+The photos are shuffled by a hash, so every shard is a random sample.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ def kept(reasons: Path) -> list[Photo]:
 
 
 def shards(photos: Sequence[Photo], folder: Path, most: int) -> Iterator[list[Photo]]:
-    """Runs of photos whose archives have at most so many bytes."""
+    """Groups of photos whose archives have at most `most` bytes."""
     shard: list[Photo] = []
     total = free = most - 40 * BLOCK  # the end of an archive, and the header of sizes.csv
     for photo in photos:

@@ -1,4 +1,4 @@
-"""The pictures beside the page."""
+"""The pictures of the results page."""
 
 from __future__ import annotations
 
