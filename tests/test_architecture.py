@@ -19,18 +19,26 @@ ARROWS = {
     "__main__": {"cli"},
     # Here and in batch, the package itself only for its version.
     "cli": {
-        *("__init__", "batch", "canonicalizer", "demo", "escaping", "images", "limits"),
-        *("sheet", "zoo", "training", "reproduce"),
+        *("__init__", "batch", "canonicalizer", "defaults", "demo", "escaping", "images"),
+        *("limits", "posterior", "sheet", "zoo", "training", "reproduce"),
     },
-    "batch": {"__init__", "canonicalizer", "images", "limits", "posterior", "zoo"},
+    "batch": {
+        *("__init__", "canonicalizer", "decisions", "defaults", "images", "limits"),
+        *("posterior", "undoing", "zoo"),
+    },
     "sheet": {"batch", "escaping"},
     "escaping": set(),
     "demo": {"canonicalizer", "images"},
-    "canonicalizer": {"images", "limits", "posterior", "zoo"},
-    "transforms": {"canonicalizer", "images", "posterior", "zoo"},
+    "canonicalizer": {
+        *("decisions", "defaults", "images", "limits", "posterior", "undoing", "zoo"),
+    },
+    "transforms": {"canonicalizer", "decisions", "defaults", "images", "zoo"},
+    "undoing": {"decisions", "images", "limits"},
+    "decisions": {"defaults", "posterior"},
+    "defaults": set(),
     "posterior": set(),
     "files": set(),
-    "images": {"limits"},
+    "images": {"defaults", "limits"},
     "limits": set(),
     "telemetry": set(),
     "zoo": set(),
@@ -38,7 +46,7 @@ ARROWS = {
     # Training on pages makes the very view that the light side shows the network.
     "training": {"images", "limits", "nn", "posterior"},
     # The models that it loads by name, and of training only how a model is saved and exported.
-    "front": {"nn", "training", "zoo"},
+    "front": {"defaults", "nn", "training", "zoo"},
     # The shipped models, and the pictures inside the package to draw on.
     "reproduce": {"nn", "training", "front", "zoo", "demo"},
 }

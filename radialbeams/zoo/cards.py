@@ -75,6 +75,8 @@ OPTIONAL = {
     "abstain.confidence": _number(0, 1),
     "abstain.angle": _number(0, 180),
     "abstain.upright": _number(0, 1),
+    "abstain.quarter": _number(0, 1),
+    "abstain.exact": _number(0, 1),
     "sha256.onnx": SHA256,
     "sha256.safetensors": SHA256,
 }
