@@ -70,7 +70,11 @@ NN_SIDEWAYS = {
 FRONT_SIDEWAYS = {
     "sampling": {"affine"},
     "pose": {"affine", "sampling"},
-    "module": {"affine", "folding", "pose", "sampling", "view_geometry"},
+    "checks": {"sampling"},
+    "deciding": {"affine"},
+    "module": {
+        *("affine", "checks", "deciding", "folding", "pose", "sampling", "view_geometry"),
+    },
     "pipeline": {"module"},
     "hub": {"module"},
     "accuracy": {"module", "pose"},

@@ -15,11 +15,14 @@ from huggingface_hub import (  # type: ignore[import-not-found, unused-ignore]
     snapshot_download,
 )
 
+from radialbeams.defaults import ABSTAIN
 from radialbeams.front.module import Canonicalizer
 from radialbeams.nn.architectures import architecture
 from radialbeams.training.weights import save_model
 
 FILES = ["model.json", "model.safetensors"]
+
+THRESHOLDS = ("still_degrees", "most_upright", "least_quarter", "most_exact")  # beside `abstain`
 
 
 class HubCanonicalizer(ModelHubMixin, Canonicalizer, library_name="radialbeams"):  # type: ignore[misc, call-arg, unused-ignore]
@@ -42,7 +45,8 @@ class HubCanonicalizer(ModelHubMixin, Canonicalizer, library_name="radialbeams")
     def from_pretrained(cls, name: str | Path, **options: Any) -> HubCanonicalizer:  # type: ignore[override, unused-ignore]
         """From a folder or the hub. Options said here go before those that were saved.
 
-        `abstain="card"` takes all thresholds from the card, as `Canonicalizer` does.
+        `abstain="card"` takes all thresholds from the card, as `Canonicalizer` does; a folder
+        without saved options is read so.
         """
         # Below, what is said here can no longer be told from what was saved.
         found: HubCanonicalizer = super().from_pretrained(name, **options, said=frozenset(options))
@@ -89,11 +93,11 @@ class HubCanonicalizer(ModelHubMixin, Canonicalizer, library_name="radialbeams")
             )
             folder = Path(found)
         folder = folder.resolve()  # a path, even where a shipped model has the folder's name
-        asked = options.get("abstain")
+        asked = options.get("abstain", ABSTAIN)
         by_card = isinstance(asked, str)
         plain = Canonicalizer.from_pretrained(folder, abstain=asked if by_card else None)
         if by_card:  # not the thresholds that were saved as options
-            replaced = {"abstain", *({"still_degrees", "most_upright"} - said)}
+            replaced = {"abstain", *(set(THRESHOLDS) - said)}
             options = {key: value for key, value in options.items() if key not in replaced}
         made = cls(plain.network, **{**_options(plain), **options}).eval()
         made.measured = plain.measured
@@ -108,6 +112,9 @@ def _options(canonicalizer: Canonicalizer) -> dict[str, Any]:
         "abstain": canonicalizer.abstain,
         "still_degrees": math.degrees(canonicalizer.still),
         "most_upright": canonicalizer.most_upright,
+        "least_quarter": canonicalizer.least_quarter,
+        "most_exact": canonicalizer.most_exact,
+        "snap": canonicalizer.snap,
         "canvas": canonicalizer.canvas,
         "fill": canonicalizer.fill,
         "returns": canonicalizer.returns,
@@ -124,4 +131,6 @@ def _in_force(canonicalizer: Canonicalizer) -> dict[str, float] | None:
         "confidence": canonicalizer.abstain,
         "angle": round(math.degrees(canonicalizer.still), 9),
         "upright": canonicalizer.most_upright,
+        "quarter": canonicalizer.least_quarter,
+        "exact": canonicalizer.most_exact,
     }

@@ -17,7 +17,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from radialbeams.front.module import Canonicalizer, Outputs, Reading, mean_direction
+from radialbeams.front.deciding import Reading
+from radialbeams.front.module import Canonicalizer, Outputs, mean_direction
 from radialbeams.front.pose import Pose
 from radialbeams.nn.angles import circle_loss, to_unit
 from radialbeams.nn.bic import RingBIC
