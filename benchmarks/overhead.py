@@ -107,7 +107,7 @@ def calls_of(device: torch.device, batch: int, way: Way) -> dict[str, Call]:
 
 
 def front(name: str, device: torch.device, way: Way) -> nn.Module:
-    made = Canonicalizer.from_pretrained(name, returns="image")
+    made = Canonicalizer.from_pretrained(name, abstain=None, snap="none", returns="image")
     if way.ready:
         made = made.for_inference(torch.float16 if device.type == "cuda" else torch.float32)
     return made.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
@@ -183,7 +183,8 @@ def as_onnx(batches: tuple[int, ...]) -> dict[str, Any]:
         sessions = {"classifier": session(alone)}
         for name in MODELS:
             path = Path(folder) / f"{name}.onnx"
-            export_pipeline(Canonicalizer.from_pretrained(name), classifier, path, example)
+            front = Canonicalizer.from_pretrained(name, abstain=None, snap="none")
+            export_pipeline(front, classifier, path, example, any_size=False)
             sessions[name] = session(path)
     found = {}
     for batch in batches:

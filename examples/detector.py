@@ -140,7 +140,7 @@ def run() -> Result:
     image = picture()
     given = as_tensor(image)
     boxes = faces(given)  # 1
-    canonicalizer = Canonicalizer.from_pretrained("ring.lfw")
+    canonicalizer = Canonicalizer.from_pretrained("ring.lfw", abstain=None, snap="none")
     crops, pose = canonicalizer.crops(given, [boxes], margin=MARGIN, size=SIZE)  # 2
     seen = [look(face) for face in crops]  # 3
     alone = Canonicalizer.from_pretrained(

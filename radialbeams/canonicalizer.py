@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,16 +16,29 @@ from PIL import Image
 
 from radialbeams import images, zoo
 from radialbeams.cards import Card
-from radialbeams.images import Corners, ImageError, Source
+from radialbeams.decisions import Decision, Reason, decide
+from radialbeams.defaults import (
+    ABSTAIN,
+    CORNERS,
+    FILL,
+    LOOKS,
+    SNAP,
+    Abstain,
+    Snap,
+    check_snap,
+    thresholds_for,
+)
+from radialbeams.images import Corners, Frame, ImageError, Source
 from radialbeams.limits import DEFAULT, Limits
 from radialbeams.posterior import Answer, read_posterior, read_posteriors, read_unit, rounded
+from radialbeams.undoing import Undo, undone
 
 BATCH = 64
 
 
 @dataclass(frozen=True)
 class Canonicalization:
-    """What was found: the turn that the input has undergone, and the input turned back.
+    """The turn that the input has undergone, and the input turned back, or left alone.
 
     A model without a posterior (the paper's own network) has no confidence and no symmetry.
     """
@@ -37,6 +50,17 @@ class Canonicalization:
     confidence: float | None  # chance that the angle is within 10°
     symmetry: int | None  # 1 = one clear up, k = the same every 360°/k, 0 = no up
     posterior: NDArray[np.float32] | None  # (|B|,): probability of each beam's direction
+    # The turn that was undone: the angle, the nearest quarter turn, or the angle of the picture's
+    # own rectangle. None: it was left alone, and `reason` says why.
+    applied_degrees: float | None = None
+    reason: Reason | None = None
+
+
+class Look(NamedTuple):
+    """What is made of a picture before the model answers."""
+
+    view: NDArray[np.float32]  # (C, S, S), or (k, C, S, S)
+    frame: Frame | None  # of a picture that lies turned on a plain canvas
 
 
 class Canonicalizer:
@@ -52,7 +76,7 @@ class Canonicalizer:
         model: str | Path = zoo.DEFAULT,
         *,
         threads: int = 0,
-        refine: int = 1,
+        refine: int = LOOKS,
         limits: Limits = DEFAULT,
     ) -> None:
         if refine < 1:
@@ -72,9 +96,11 @@ class Canonicalizer:
         self,
         image: Source,
         *,
-        corners: Corners = "expand",
-        fill: str | None = None,
+        corners: Corners = CORNERS,
+        fill: str | None = FILL,
         first_frame: bool = False,
+        abstain: Abstain = ABSTAIN,
+        snap: Snap = SNAP,
     ) -> Canonicalization: ...
 
     @overload
@@ -82,39 +108,61 @@ class Canonicalizer:
         self,
         image: list[Any],
         *,
-        corners: Corners = "expand",
-        fill: str | None = None,
+        corners: Corners = CORNERS,
+        fill: str | None = FILL,
         first_frame: bool = False,
+        abstain: Abstain = ABSTAIN,
+        snap: Snap = SNAP,
     ) -> list[Canonicalization]: ...
 
     def predict(
         self,
         image: Source | list[Any],
         *,
-        corners: Corners = "expand",
-        fill: str | None = None,
+        corners: Corners = CORNERS,
+        fill: str | None = FILL,
         first_frame: bool = False,
+        abstain: Abstain = ABSTAIN,
+        snap: Snap = SNAP,
     ) -> Canonicalization | list[Canonicalization]:
         """The turn of a picture, and the picture turned back; a list of them for a list.
 
-        `corners` and `fill` say what becomes of the corners, as in `images.turn`.
+        Pictures are turned and left alone as the command does it, by the thresholds of the model's
+        card. `abstain` replaces them with a confidence, and None turns every picture. `snap` says
+        what is done near a quarter turn, `corners` and `fill` what becomes of the canvas.
         """
+        check_snap(snap)
+        least = thresholds_for(self.card, abstain)
         sources = list(image) if isinstance(image, list) else [image]
         for number, source in enumerate(sources):
             with _named(sources, number):
                 sources[number] = _kept(source, self.limits)
-        answers = self.answers(sources, first_frame=first_frame)
+        answers, frames = self.judged(sources, first_frame=first_frame)
         found = []
         for number, (source, answer) in enumerate(zip(sources, answers, strict=True)):
-            angle = rounded(answer)
+            frame = frames[number]
+            decision = decide(answer, least, snap, None if frame is None else frame.angle)
+            undo = Undo(decision, frame, corners, fill)
             with _named(sources, number):
-                turned = _turned(source, -angle, corners, fill, first_frame, self.limits)
-            found.append(
-                Canonicalization(
-                    turned, angle, answer.confidence, answer.symmetry, answer.posterior
-                )
-            )
+                made = undone(source, undo, first_frame=first_frame, limits=self.limits)
+            found.append(_canonicalization(made, answer, decision))
         return found if isinstance(image, list) else found[0]
+
+    def judged(
+        self, sources: Sequence[Source], *, first_frame: bool = False
+    ) -> tuple[list[Answer], list[Frame | None]]:
+        """What the model says of each picture, and the frame that it shows."""
+        found: list[Answer] = []
+        frames: list[Frame | None] = []
+        for start in range(0, len(sources), BATCH):
+            views = []
+            for number in range(start, min(start + BATCH, len(sources))):
+                with _named(sources, number):
+                    look = self.look(sources[number], first_frame=first_frame)
+                views.append(look.view)
+                frames.append(look.frame)
+            found += self.answers_from_views(np.stack(views))
+        return found, frames
 
     def answers(self, sources: Sequence[Source], *, first_frame: bool = False) -> list[Answer]:
         """What the model says of each picture, in batches; nothing is turned."""
@@ -129,10 +177,20 @@ class Canonicalizer:
 
     def view(self, source: Source, *, first_frame: bool = False) -> NDArray[np.float32]:
         """What the model sees of a picture: (C, S, S), or (k, C, S, S) with `refine` = k."""
-        network = self.card.network
-        small = images.read_small(
+        return self._view(self._small(source, first_frame))
+
+    def look(self, source: Source, *, first_frame: bool = False) -> Look:
+        """What the model sees of a picture, and the picture's frame."""
+        small = self._small(source, first_frame)
+        return Look(self._view(small), images.frame_of(small))
+
+    def _small(self, source: Source, first_frame: bool) -> Image.Image:
+        return images.read_small(
             source, self.parent_size, first_frame=first_frame, limits=self.limits
         )
+
+    def _view(self, small: Image.Image) -> NDArray[np.float32]:
+        network = self.card.network
         views = images.looks(
             small,
             self.card.protocol,
@@ -223,17 +281,20 @@ def canonicalize(
     image: Source,
     model: str | Path = zoo.DEFAULT,
     *,
-    corners: Corners = "expand",
-    fill: str | None = None,
+    corners: Corners = CORNERS,
+    fill: str | None = FILL,
     first_frame: bool = False,
-    refine: int = 1,
+    refine: int = LOOKS,
+    abstain: Abstain = ABSTAIN,
+    snap: Snap = SNAP,
 ) -> Canonicalization:
     """The turn of one picture, and the picture turned back, of the type that it came in.
 
-    The model is loaded by the first call and kept for the next ones.
+    As `Canonicalizer.predict`. The model is loaded by the first call and kept for the next ones.
     """
-    loaded = _loaded(str(model), refine)
-    return loaded.predict(image, corners=corners, fill=fill, first_frame=first_frame)
+    return _loaded(str(model), refine).predict(
+        image, corners=corners, fill=fill, first_frame=first_frame, abstain=abstain, snap=snap
+    )
 
 
 @lru_cache(maxsize=8)
@@ -313,20 +374,13 @@ def _kept(source: Any, limits: Limits) -> Any:
     return BytesIO(images.content_of(source, limits)) if hasattr(source, "read") else source
 
 
-def _turned(
-    source: Any,
-    degrees: float,
-    corners: Corners,
-    fill: str | None,
-    first_frame: bool,
-    limits: Limits,
-) -> Any:
-    if isinstance(source, np.ndarray):
-        return images.turn(source, degrees, corners=corners, fill=fill)
-    content = source.getvalue() if isinstance(source, BytesIO) else source
-    picture = images.read(content, first_frame=first_frame, limits=limits)
-    turned = images.turn(picture, degrees, corners=corners, fill=fill)
-    if isinstance(source, str | Path | Image.Image):
-        return turned.image
-    data = images.encode(turned)
-    return data if isinstance(source, bytes) else BytesIO(data)
+def _canonicalization(made: Any, answer: Answer, decision: Decision) -> Canonicalization:
+    return Canonicalization(
+        made,
+        rounded(answer),
+        answer.confidence,
+        answer.symmetry,
+        answer.posterior,
+        decision.turn,
+        decision.reason,
+    )

@@ -1,8 +1,8 @@
 """Turning upright as a step of other people's pipelines: a Dataset's transform, a scikit-learn one.
 
-Both leave a picture alone when the model is less sure of it than `abstain`; `abstain="card"`
-leaves alone what the commands leave alone, by the thresholds that were measured for the model.
-Both can be pickled: a process loads the model when it meets its first picture.
+Both turn and leave alone as the command does, by the thresholds of the model's card; `abstain`
+replaces them with a confidence, and None turns every picture. Both can be pickled: a process loads
+the model when it meets its first picture.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,11 +18,21 @@ from PIL import Image
 
 from radialbeams import images, zoo
 from radialbeams.canonicalizer import Canonicalizer
+from radialbeams.decisions import decide
+from radialbeams.defaults import (
+    ABSTAIN,
+    CORNERS,
+    FILL,
+    FIXED_CORNERS,
+    SNAP,
+    Abstain,
+    Snap,
+    check_snap,
+    thresholds_for,
+)
 from radialbeams.images import Corners
-from radialbeams.posterior import decided
 
 Array = NDArray[Any]
-Abstain = float | Literal["card"]
 
 
 @dataclass(frozen=True)
@@ -30,40 +40,43 @@ class Upright:
     """A Pillow image in, the image turned upright out: `Compose([Upright(), ToTensor()])`."""
 
     model: str = zoo.DEFAULT
-    abstain: Abstain = 0.0  # confidence below which a picture is left alone
-    corners: Corners = "same"
-    fill: str | None = None
+    abstain: Abstain = ABSTAIN
+    corners: Corners = CORNERS
+    fill: str | None = FILL
+    snap: Snap = SNAP
 
     def __post_init__(self) -> None:
-        _check(self.model, self.abstain)
+        _check(self.model, self.abstain, self.snap)
 
     def __call__(self, image: Image.Image) -> Image.Image:
-        loaded = _loaded(self.model)
-        (answer,) = loaded.answers([image])
-        picture = images.read(image).image  # as it is meant to be seen
-        if decided(answer, loaded.card.thresholds(self.abstain)) != "turned":
-            return picture
-        degrees = -answer.angle_degrees
-        return images.turn(picture, degrees, corners=self.corners, fill=self.fill)
+        found = _loaded(self.model).predict(
+            image, corners=self.corners, fill=self.fill, abstain=self.abstain, snap=self.snap
+        )
+        upright: Image.Image = found.image
+        return upright
 
 
 class UprightTransformer:
     """Arrays in, the same arrays turned upright out, as a step of a scikit-learn Pipeline.
 
-    `X` is (N, H, W) or (N, H, W, C) of uint8, uint16 or float in [0, 1]; or (N, H·W·C) if
-    `image_shape` says how to read a row. There is nothing to fit: the model is trained already.
+    Every array keeps its size, since they are stacked: unlike elsewhere the canvas stays as it is,
+    and what is turned out of it is lost. `X` is (N, H, W) or (N, H, W, C) of uint8, uint16 or
+    float in [0, 1]; or (N, H·W·C) if `image_shape` says how to read a row. There is nothing to
+    fit: the model is trained already.
     """
 
     def __init__(
         self,
         model: str = zoo.DEFAULT,
-        abstain: Abstain = 0.0,
+        abstain: Abstain = ABSTAIN,
         image_shape: Sequence[int] | None = None,
+        snap: Snap = SNAP,
     ) -> None:
-        _check(model, abstain)
+        _check(model, abstain, snap)
         self.model = model
         self.abstain = abstain
         self.image_shape = image_shape
+        self.snap = snap
 
     def fit(self, X: Any, y: Any = None) -> UprightTransformer:
         return self
@@ -75,14 +88,13 @@ class UprightTransformer:
         if not pictures:
             return given.copy()
         loaded = _loaded(self.model)
-        answers = loaded.answers(pictures)
-        thresholds = loaded.card.thresholds(self.abstain)
-        turned = [
-            _turned_inside(picture, -answer.angle_degrees)
-            if decided(answer, thresholds) == "turned"
-            else picture
-            for picture, answer in zip(pictures, answers, strict=True)
-        ]
+        least = thresholds_for(loaded.card, self.abstain)
+        turned = []
+        for picture, answer, frame in zip(pictures, *loaded.judged(pictures), strict=True):
+            decision = decide(answer, least, self.snap, None if frame is None else frame.angle)
+            turned.append(
+                picture if decision.turn is None else _turned_inside(picture, -decision.turn)
+            )
         return np.stack(turned).reshape(given.shape)
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
@@ -93,6 +105,7 @@ class UprightTransformer:
             "model": self.model,
             "abstain": self.abstain,
             "image_shape": self.image_shape,
+            "snap": self.snap,
         }
 
     def set_params(self, **params: Any) -> UprightTransformer:
@@ -103,7 +116,7 @@ class UprightTransformer:
                 f"It has {', '.join(self.get_params())}."
             )
         wanted = {**self.get_params(), **params}
-        _check(wanted["model"], wanted["abstain"])
+        _check(wanted["model"], wanted["abstain"], wanted["snap"])
         for name, value in params.items():
             setattr(self, name, value)
         return self
@@ -139,13 +152,14 @@ def _loaded(model: str) -> Canonicalizer:
     return Canonicalizer(model, threads=1)
 
 
-def _check(model: str, abstain: Abstain) -> None:
+def _check(model: str, abstain: Abstain, snap: Snap) -> None:
     """What is wrong is said where it is written, and not by a worker at its first picture."""
-    zoo.find(model).card.thresholds(abstain)
+    thresholds_for(zoo.find(model).card, abstain)
+    check_snap(snap)
 
 
 def _turned_inside(picture: Array, degrees: float) -> Array:
     """On the same canvas, also a quarter turn of a picture that is not square."""
     if degrees % 90 == 0 and degrees % 180 and picture.shape[0] != picture.shape[1]:
         degrees += 1e-6  # a multiple of 90° itself would swap the sides
-    return images.turn(picture, degrees, corners="same")
+    return images.turn(picture, degrees, corners=FIXED_CORNERS)

@@ -85,7 +85,7 @@ def measured(front: Canonicalizer, images: ImageSet, shift: int | None) -> dict[
 def main() -> None:
     options = harness.asked(__doc__, Path("results/centring.json"))
     objects = harness.objects(options)
-    front = Canonicalizer.from_pretrained("ring.coil100")
+    front = Canonicalizer.from_pretrained("ring.coil100", abstain=None, snap="none")
     found: dict[str, Any] = {
         "objects": {
             "model": "ring.coil100",
@@ -96,7 +96,7 @@ def main() -> None:
     }
     photos = harness.photos(options)
     if photos is not None:
-        ring = Canonicalizer.from_pretrained("ring")
+        ring = Canonicalizer.from_pretrained("ring", abstain=None, snap="none")
         name = Path(photos.name).stem
         found["photos"] = {"model": "ring", "data": name, **measured(ring, photos, None)}
     harness.keep(found, options.out)

@@ -41,7 +41,7 @@ def poses(front: Canonicalizer, images: ImageSet, angles: Tensor) -> tuple[Tenso
 
 @torch.inference_mode()
 def measured(name: str, images: ImageSet, device: torch.device) -> dict[str, Any]:
-    front = Canonicalizer.from_pretrained(name).to(device)
+    front = Canonicalizer.from_pretrained(name, abstain=None, snap="none").to(device)
     angles = draw_angles("evaluation", 0, 0, len(images))
     loaded, sure = poses(front, images, angles)
     found: dict[str, Any] = {

@@ -19,18 +19,26 @@ ARROWS = {
     "__main__": {"cli"},
     # Here and in batch, the package itself only for its version.
     "cli": {
-        *("__init__", "batch", "cards", "canonicalizer", "demo", "escaping", "images", "limits"),
-        *("sheet", "zoo", "training", "reproduce"),
+        *("__init__", "batch", "cards", "canonicalizer", "defaults", "demo", "escaping", "images"),
+        *("limits", "posterior", "sheet", "zoo", "training", "reproduce"),
     },
-    "batch": {"__init__", "canonicalizer", "cards", "images", "limits", "posterior", "zoo"},
+    "batch": {
+        *("__init__", "canonicalizer", "cards", "decisions", "defaults", "images", "limits"),
+        *("posterior", "undoing", "zoo"),
+    },
     "sheet": {"batch", "escaping"},
     "escaping": set(),
     "demo": {"canonicalizer", "images"},
-    "canonicalizer": {"cards", "images", "limits", "posterior", "zoo"},
-    "transforms": {"canonicalizer", "images", "posterior", "zoo"},
+    "canonicalizer": {
+        *("cards", "decisions", "defaults", "images", "limits", "posterior", "undoing", "zoo"),
+    },
+    "transforms": {"canonicalizer", "decisions", "defaults", "images", "zoo"},
+    "undoing": {"decisions", "images", "limits"},
+    "decisions": {"defaults", "posterior"},
+    "defaults": {"cards", "posterior"},
     "posterior": set(),
     "files": set(),
-    "images": {"cards", "limits"},
+    "images": {"cards", "defaults", "limits"},
     "limits": set(),
     "telemetry": set(),
     "zoo": {"cards"},
@@ -40,7 +48,7 @@ ARROWS = {
     # Training on pages makes the very view that the light side shows the network.
     "training": {"cards", "images", "limits", "nn", "posterior", "stored"},
     # The models that it loads by name, and of training only how a model is saved and exported.
-    "front": {"cards", "nn", "posterior", "training", "zoo"},
+    "front": {"cards", "defaults", "nn", "posterior", "training", "zoo"},
     # The shipped models, and the pictures inside the package to draw on.
     "reproduce": {"cards", "nn", "posterior", "training", "front", "zoo", "demo"},
 }
@@ -74,7 +82,11 @@ NN_SIDEWAYS = {
 FRONT_SIDEWAYS = {
     "sampling": {"affine"},
     "pose": {"affine", "sampling"},
-    "module": {"affine", "folding", "pose", "sampling", "view_geometry"},
+    "checks": {"sampling"},
+    "deciding": {"affine"},
+    "module": {
+        *("affine", "checks", "deciding", "folding", "pose", "sampling", "view_geometry"),
+    },
     "pipeline": {"module"},
     "hub": {"module"},
     "accuracy": {"module", "pose"},

@@ -107,7 +107,7 @@ def test_it_finds_what_torch_finds(canonicalizer: Canonicalizer, turned: list[Im
 def test_the_picture_comes_back_turned_by_the_angle(
     faces: Canonicalizer, turned: list[Image.Image]
 ) -> None:
-    result = faces.predict(turned[2], corners="same")
+    result = faces.predict(turned[2], corners="same", abstain=None, snap="none")
     assert isinstance(result, Canonicalization)
     assert result.angle_degrees == round(angles_of(faces, [turned[2]])[0], 2)
     assert result.confidence is not None and result.confidence > 0.8
@@ -211,7 +211,9 @@ def test_an_image_keeps_its_mode(
 ) -> None:
     result = faces.predict(turned[1].convert(mode))
     assert result.image.mode == mode
-    assert min(result.image.size) > turned[1].width  # all of it is kept
+    assert result.image.size == turned[1].size  # which its filled corners show
+    whole = faces.predict(turned[1].convert(mode), snap="none", abstain=None)
+    assert min(whole.image.size) > turned[1].width  # all of it is kept
 
 
 def test_a_list_gives_a_list(faces: Canonicalizer, turned: list[Image.Image], jpeg: bytes) -> None:
@@ -229,7 +231,7 @@ def test_the_angle_is_the_one_that_the_picture_was_turned_by(
 ) -> None:
     """Rounded to a hundredth first, so that whoever repeats the turn gets the same pixels."""
     for picture in turned:
-        result = faces.predict(picture, corners="crop", fill="white")
+        result = faces.predict(picture, corners="crop", fill="white", abstain=None, snap="none")
         assert result.angle_degrees == round(result.angle_degrees, 2)
         assert 0 <= result.angle_degrees < 360
         expected = turn(picture, -result.angle_degrees, corners="crop", fill="white")

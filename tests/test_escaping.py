@@ -128,7 +128,7 @@ def test_the_page_shows_names_as_plain_text(folder: Path) -> None:
     main(["upright", *IMAGES, "-o", "out", "--report", "page.html"])
     page = (folder / "page.html").read_text(encoding="utf-8")
     check(page)
-    assert "<script>" not in page and "&lt;script&gt;" in page
+    assert page.count("<script>") == 1 and "&lt;script&gt;" in page  # the page's own
 
 
 def test_a_bar_shows_text_without_markup(capsys: pytest.CaptureFixture[str]) -> None:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
+from base64 import b64encode
 from html.parser import HTMLParser
 from pathlib import Path
 
@@ -22,6 +25,8 @@ class Seen(HTMLParser):
         self.kinds: list[str | None] = []
         self.pictures: list[str | None] = []
         self.filters: list[str | None] = []
+        self.data: list[dict[str, str | None]] = []
+        self.scripts = 0
         self.tags: set[str] = set()
         self.text = ""
         self.feed(page)
@@ -31,21 +36,26 @@ class Seen(HTMLParser):
         self.tags.add(tag)
         if tag == "li":
             self.kinds.append(found["class"])
-        if tag == "img":
+            self.data.append(found)
+        if tag == "img" and "src" in found:  # the dialog's have none yet
             self.pictures.append(found["src"])
-        if tag == "input":
+        if tag == "input" and found.get("name") == "show":
             self.filters.append(found["id"])
+        if tag == "script":
+            self.scripts += 1
 
     def handle_data(self, data: str) -> None:
         self.text += data
 
 
+TURNED = {"action": "turned", "applied_ccw": 319.75, "applied_by": "angle", "method": "resampled"}
+LEFT = {"action": "left", "reason": "upright already"}
 OUTCOMES = [
-    Outcome("a.jpg", "o/a.jpg", 40.25, 0.97, 1, "turned", before=PIXEL, after=PIXEL),
+    Outcome("a.jpg", "o/a.jpg", 40.25, 0.97, 1, **TURNED, before=PIXEL, after=PIXEL, dial="0f00"),
     Outcome("<script>alert(1)</script>.jpg", error="It is <b>damaged</b>."),
-    Outcome("c.jpg", "o/c.jpg", 3.0, 0.2, 0, "unsure", before=PIXEL, after=PIXEL),
+    Outcome("c.jpg", "o/c.jpg", 357.0, 0.2, 0, "unsure", reason="no up", before=PIXEL),
     Outcome("d.jpg", "o/d.jpg", action="exists"),
-    Outcome("e\udcff.jpg", "o/e.jpg", 0.3, None, None, "left"),
+    Outcome("e\udcff.jpg", "o/e.jpg", 0.3, None, None, **LEFT),
 ]
 
 
@@ -60,21 +70,54 @@ def page(folder: Path, outcomes: list[Outcome]) -> str:
 
 def test_every_file_has_its_card_in_order(tmp_path: Path) -> None:
     seen = Seen(page(tmp_path, OUTCOMES))
-    assert seen.kinds == ["turned", "failed", "unsure", "exists", "left"]
-    assert seen.pictures == [PIXEL] * 4
+    assert seen.kinds == ["turned", "failed", "no-up", "exists", "upright"]
     assert "40.25° · 97%" in seen.text and "5 files" in seen.text
+    assert "turned by −40.25°" in seen.text  # what was done about it
+    assert "−3.00° · 20%" in seen.text  # and not 357°
+
+
+def test_a_file_in_which_nothing_changed_is_shown_once(tmp_path: Path) -> None:
+    assert Seen(page(tmp_path, OUTCOMES)).pictures == [PIXEL] * 3
 
 
 def test_names_and_errors_are_text_and_nothing_else(tmp_path: Path) -> None:
-    seen = Seen(page(tmp_path, OUTCOMES))
+    made = page(tmp_path, OUTCOMES)
+    seen = Seen(made)
     assert "<script>alert(1)</script>.jpg" in seen.text
     assert "It is <b>damaged</b>." in seen.text
-    assert seen.tags.isdisjoint({"script", "b", "link", "iframe"})
+    assert seen.tags.isdisjoint({"b", "link", "iframe"})
+    assert seen.scripts == 1
+
+
+def test_only_the_script_of_the_package_may_run(tmp_path: Path) -> None:
+    made = page(tmp_path, OUTCOMES)
+    script = made.split("<script>")[1].split("</script>")[0].encode()
+    digest = b64encode(hashlib.sha256(script).digest()).decode()
+    assert f"script-src 'sha256-{digest}'" in made
+    assert "default-src 'none'" in made
+
+
+def test_the_script_gets_what_it_sorts_by_and_the_path_as_it_is(tmp_path: Path) -> None:
+    first, *_, last = Seen(page(tmp_path, OUTCOMES)).data
+    assert (first["data-confidence"], first["data-angle"], first["data-undone"]) == (
+        *("0.97", "40.25", "40.25"),
+    )
+    assert (first["data-start"], first["data-dial"]) == ("0", "0f00")
+    assert json.loads(str(last["data-path"])) == "e\udcff.jpg"
+
+
+def test_in_place_corrections_start_from_what_was_done(tmp_path: Path) -> None:
+    kept = Sheet("Turned upright", in_place=True)
+    kept.add(OUTCOMES[0])
+    kept.write(tmp_path / "sheet.html")
+    made = (tmp_path / "sheet.html").read_text(encoding="utf-8")
+    assert Seen(made).data[0]["data-start"] == "40.25"
+    assert "--corrections corrections.json</code>" in made
 
 
 def test_there_is_a_filter_for_each_kind_that_occurs(tmp_path: Path) -> None:
     filters = Seen(page(tmp_path, OUTCOMES[:3])).filters
-    assert filters == ["show-all", "show-turned", "show-unsure", "show-failed"]
+    assert filters == ["show-all", "show-turned", "show-no-up", "show-failed"]
 
 
 def test_too_many_files_for_pictures_are_told(

@@ -3,15 +3,15 @@
 Whatever depends on the operating system is in `system`.
 """
 
-from radialbeams.batch.job import MAX_UPRIGHT, Job, Outcome, refusal, thresholds_of
+from radialbeams.batch.job import Job, Outcome, refusal
 from radialbeams.batch.landing import OutputError
 from radialbeams.batch.locks import JournalError
 from radialbeams.batch.plan import OUTPUTS, Plan, PlanError, plan_for
 from radialbeams.batch.pool import PoolError
 from radialbeams.batch.run import Run, journaled, piped, unjournaled
+from radialbeams.batch.walk import Wanted
 
 __all__ = [
-    "MAX_UPRIGHT",
     "OUTPUTS",
     "Job",
     "JournalError",
@@ -21,10 +21,10 @@ __all__ = [
     "PlanError",
     "PoolError",
     "Run",
+    "Wanted",
     "journaled",
     "piped",
     "plan_for",
     "refusal",
-    "thresholds_of",
     "unjournaled",
 ]

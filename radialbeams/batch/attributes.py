@@ -10,6 +10,8 @@ from contextlib import suppress
 # The system's own labels, which a new file gets by the system's rules.
 _SYSTEM_LABELS = ("security.selinux", "security.ima", "security.evm", "system.nfs4_acl")
 
+PERMISSIONS = 0o777  # without the bits that let a program run as its owner
+
 
 class AttributesError(ValueError):
     """A replaced file would lose something that is not in its bytes; the sentence says what."""
@@ -23,6 +25,29 @@ def check_links(path: str) -> None:
             f"It has {names} names (hard links), and only this one would get the turned image. "
             "Name an output with -o, or add --force to replace it under this name only."
         )
+
+
+def check_writable(path: str) -> None:
+    """Refuses a file that somebody protected, even where its folder allows to replace it."""
+    if not os.stat(path).st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH):
+        raise AttributesError(
+            "It is read-only. Change its permissions, name an output with -o, or add --force to "
+            "replace it all the same."
+        )
+
+
+def copy_to_output(source: str, target: str | int) -> None:
+    """Gives an output elsewhere the permissions, extended attributes and times of its input.
+
+    As far as the file system allows: the input still has them.
+    """
+    found = os.stat(source)
+    with suppress(OSError):
+        os.chmod(target, stat.S_IMODE(found.st_mode) & PERMISSIONS)
+    with suppress(OSError):
+        _copy_extended(source, target)
+    with suppress(OSError):
+        os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))
 
 
 def copy(source: str, target: str | int, *, force: bool = False) -> None:

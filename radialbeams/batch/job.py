@@ -6,19 +6,26 @@ import os
 import stat
 from base64 import b64encode
 from dataclasses import astuple, dataclass, replace
+from functools import cached_property
 from io import BytesIO
 from typing import Any, Literal
 
-from radialbeams import images
-from radialbeams.cards import Card
+from radialbeams import decisions, images
+from radialbeams.decisions import Decision, decide, nearest_quarter
+from radialbeams.defaults import CORNERS, FILL, LOOKS, SNAP, Corners, Snap
+from radialbeams.images import Frame
 from radialbeams.limits import DEFAULT, Limits
-from radialbeams.posterior import DEFAULT_THRESHOLDS, Answer, Thresholds, decided, rounded
+from radialbeams.posterior import Answer, Thresholds, rounded, signed
+from radialbeams.undoing import Undo, turned
 
 Action = Literal["turned", "left", "unsure", "exists"]
+# How a picture was turned: by the EXIF tag alone, by moving its pixels, or by resampling them.
+Method = Literal["exif", "pixels", "resampled"]
 
-MIN_CONFIDENCE, MIN_ANGLE, MAX_UPRIGHT = DEFAULT_THRESHOLDS
-THUMBNAIL = 160  # pixels
+THUMBNAIL = 240  # pixels
+DIAL = 72  # most directions of the posterior that a report shows
 JPEG = b"\xff\xd8"
+_LEAST = Thresholds()
 
 
 @dataclass(frozen=True)
@@ -26,29 +33,70 @@ class Job:
     """The settings of a run; all but the limits change the outputs."""
 
     model: str
-    refine: int = 1
+    refine: int = LOOKS
     first_frame: bool = False
     turns: bool = False  # else only angles are estimated
     writes: bool = False  # else a dry run
     in_place: bool = False
+    backup: bool = False  # in place, the original stays as NAME.orig
     force: bool = False  # in place, also where something would be lost
     overwrite: bool = False
-    snap: bool = False  # to the nearest quarter turn
+    copies: bool = True  # what is left alone is copied to where its output goes
+    snap: Snap = SNAP
     exif: bool = False  # only by the orientation tag of a JPEG
-    corners: images.Corners = "expand"
-    fill: str | None = None
-    min_confidence: float = MIN_CONFIDENCE
-    min_angle: float = MIN_ANGLE
-    max_upright: float = MAX_UPRIGHT
+    corners: Corners = CORNERS
+    fill: str | None = FILL
+    min_confidence: float = _LEAST.confidence
+    min_angle: float = _LEAST.angle
+    max_upright: float = _LEAST.upright
+    min_quarter: float = _LEAST.quarter
+    max_exact: float = _LEAST.exact
     quality: int | None = None
     format: str | None = None
     thumbnails: int = 0  # how many of the pictures get thumbnails, before and after
+    # Angles by hand, by the paths of their files; None: the file is left alone.
+    corrections: tuple[tuple[str, float | None], ...] = ()
     limits: Limits = DEFAULT  # the only setting that an unfinished run may change
 
     @classmethod
     def from_fields(cls, fields: dict[str, Any]) -> Job:
         """The inverse of `dataclasses.asdict`."""
-        return cls(**{**fields, "limits": Limits(**fields["limits"])})
+        corrections = tuple((path, angle) for path, angle in fields["corrections"])
+        return cls(**{**fields, "corrections": corrections, "limits": Limits(**fields["limits"])})
+
+    @property
+    def thresholds(self) -> Thresholds:
+        return Thresholds(
+            self.min_confidence, self.min_angle, self.max_upright, self.min_quarter, self.max_exact
+        )
+
+    @cached_property
+    def corrected(self) -> dict[str, float | None]:
+        return dict(self.corrections)
+
+    def decision(self, answer: Answer, frame: Frame | None, path: str = "") -> Decision:
+        if path in self.corrected:
+            return decisions.by_hand(self.corrected[path])
+        return decide(answer, self.thresholds, self.snap, None if frame is None else frame.angle)
+
+
+def settings_of_older(noted: dict[str, Any], job: Job, defaults: dict[str, Any]) -> dict[str, Any]:
+    """The settings in the journal of an older version, in the words of this one.
+
+    What the older version did not know has its default, or what follows from the command and the
+    model alone. Its default for the canvas was `expand`, and not to snap.
+    """
+    if "copies" in noted:
+        return noted
+    follows = {name: getattr(job, name) for name in ("copies", "min_quarter", "max_exact")}
+    found = {**defaults, **follows, **noted}
+    if found["snap"] is False:
+        found["snap"] = "auto" if job.snap == "auto" else "none"
+    elif found["snap"] is True:
+        found["snap"] = "90"
+    if found["corners"] == "expand" and job.corners == "restore":
+        found["corners"] = job.corners
+    return found
 
 
 @dataclass(frozen=True)
@@ -62,6 +110,18 @@ class Outcome:
     symmetry: int | None = None
     action: Action | None = None  # None where only angles are estimated
     error: str | None = None
+    reason: str | None = None  # why it was left alone
+    measure: str | None = None  # the name of what decided that, its value, and the limit for it
+    value: float | None = None
+    threshold: float | None = None
+    quarter: int | None = None  # 0, 90, 180 or 270: the likeliest quarter, and its chance
+    quarter_confidence: float | None = None
+    applied_ccw: float | None = None  # degrees by which the picture was turned
+    applied_by: str | None = None  # what that was taken from: angle, quarter, frame or hand
+    method: Method | None = None
+    frame_ccw: float | None = None  # the turn of its rectangle on a plain canvas, up to quarters
+    document: bool = False  # it was read as a page and not as a picture
+    dial: str | None = None  # the posterior for a report, a hexadecimal digit for each direction
     sha256: str | None = None  # of the output that was made
     lost: str | None = None  # what was in the input and is not in the output
     before: str | None = None  # thumbnails, as data URIs
@@ -71,26 +131,59 @@ class Outcome:
 
     @property
     def kind(self) -> str:
-        return "failed" if self.error is not None else self.action or "found"
+        """For counts and filters: what was done, or why nothing was."""
+        if self.error is not None:
+            return "failed"
+        if self.reason is not None:
+            return self.reason
+        # Journals of older versions name no reasons.
+        older = {"left": "upright already", "unsure": "unsure"}
+        return older.get(self.action or "", self.action or "found")
 
-    def record(self, model: str) -> dict[str, Any]:
+    @property
+    def angle_signed(self) -> float | None:
+        return None if self.angle_ccw is None else round(signed(self.angle_ccw), 2)
+
+    @property
+    def applied_signed(self) -> float | None:
+        return None if self.applied_ccw is None else round(signed(self.applied_ccw), 2)
+
+    def record(self, job: Job) -> dict[str, Any]:
         """The object that `--json` prints."""
         if self.error is not None:
-            return {"path": self.path, "error": self.error}
+            reason = {"reason": "failed"} if job.turns else {}
+            return {"path": self.path, **reason, "error": self.error}
         found = {
             "angle_ccw": self.angle_ccw,
+            "angle_signed": self.angle_signed,
             "confidence": self.confidence,
             "symmetry": self.symmetry,
-            "model": model,
+            "quarter": self.quarter,
+            "quarter_confidence": self.quarter_confidence,
+            "kind": "document" if self.document else "picture",
+            "model": job.model,
         }
         if self.action is None:
             return {"path": self.path, **found}
+        done = {"action": self.action, "reason": self.reason, **self._measured()}
         lost = {} if self.lost is None else {"lost": self.lost}
-        return {"path": self.path, "out": self.out, **found, "action": self.action, **lost}
+        return {"path": self.path, "out": self.out, **found, **done, **lost}
 
-
-def thresholds_of(card: Card) -> Thresholds:
-    return card.abstain or DEFAULT_THRESHOLDS
+    def _measured(self) -> dict[str, Any]:
+        applied = None
+        if self.applied_ccw is not None:
+            applied = {
+                "angle_ccw": self.applied_ccw,
+                "from": self.applied_by,
+                "method": self.method,
+            }
+        return {
+            "measure": self.measure,
+            "value": self.value,
+            "threshold": self.threshold,
+            "frame_ccw": self.frame_ccw,
+            "applied": applied,
+        }
 
 
 def refusal(path: str) -> str | None:
@@ -105,19 +198,46 @@ def refusal(path: str) -> str | None:
 
 
 def outcome_of(path: str, out: str | None, answer: Answer) -> Outcome:
-    confidence = None if answer.confidence is None else round(answer.confidence, 4)
-    return Outcome(path, out, rounded(answer), confidence, answer.symmetry)
+    quarter, chance = nearest_quarter(answer)
+    return Outcome(
+        path,
+        out,
+        rounded(answer),
+        _rounded(answer.confidence),
+        answer.symmetry,
+        quarter=90 * quarter,
+        quarter_confidence=_rounded(chance),
+        document=answer.kind == "document",
+    )
 
 
-def action_for(answer: Answer, job: Job) -> Action:
-    found = decided(answer, Thresholds(job.min_confidence, job.min_angle, job.max_upright))
-    return "left" if found == "turned" and _back(rounded(answer), job) == 0 else found
+def decided_outcome(outcome: Outcome, undo: Undo, method: Method | None) -> Outcome:
+    """The outcome with what was done, or why nothing was."""
+    decision = undo.decision
+    return replace(
+        outcome,
+        action=decision.action,
+        reason=decision.reason,
+        measure=decision.measure,
+        value=_rounded(decision.value),
+        threshold=decision.threshold,
+        applied_ccw=None if decision.turn is None else round(undo.back, 2) % 360,
+        applied_by=decision.source,
+        frame_ccw=None if undo.frame is None else round(undo.frame.angle, 2) % 360,
+        method=method,
+    )
 
 
-def upright(data: bytes, angle: float, job: Job) -> bytes:
-    """The file turned back by its angle; quarter turns of a JPEG only change a tag."""
-    if job.snap and data.startswith(JPEG) and job.format in (None, "jpeg"):
-        return images.set_orientation(data, round(_back(angle, job) / 90))
+def undo_for(answer: Answer, frame: Frame | None, job: Job, path: str = "") -> Undo:
+    return Undo(job.decision(answer, frame, path), frame, job.corners, job.fill)
+
+
+def upright(data: bytes, undo: Undo, job: Job) -> tuple[bytes, Method]:
+    """The file turned back, and how; quarter turns of a JPEG only change a tag."""
+    if undo.quarters is not None and job.format in (None, "jpeg"):
+        tagged = images.quarter_turned(data, undo.quarters)
+        if tagged is not None:
+            return tagged, "exif"
     if job.exif:
         raise images.ImageError("Only a JPEG has the tag that --exif sets. Use --snap 90 instead.")
     picture = images.read(data, first_frame=job.first_frame, limits=job.limits)
@@ -126,8 +246,8 @@ def upright(data: bytes, angle: float, job: Job) -> bytes:
             "It holds several pictures, and only the first would be left. Name an output with -o, "
             "or add --force to lose the others."
         )
-    turned = images.turn(picture, _back(angle, job), corners=job.corners, fill=job.fill)
-    return images.encode(turned, job.format, quality=job.quality)
+    made = images.encode(turned(picture, undo), job.format, quality=job.quality)
+    return made, "resampled" if undo.back % 90 else "pixels"
 
 
 def lost(before: bytes, after: bytes, job: Job) -> str | None:
@@ -152,12 +272,28 @@ def unchanged(data: bytes, job: Job) -> bytes:
     return images.encode(picture, job.format, quality=job.quality)
 
 
-def made(data: bytes, answer: Answer, job: Job) -> tuple[Action, bytes]:
-    """The action for a file, and its bytes afterwards."""
-    action = action_for(answer, job)
-    if action == "turned":
-        return action, upright(data, rounded(answer), job)
-    return action, unchanged(data, job)
+def made(data: bytes, undo: Undo, job: Job) -> tuple[bytes, Method | None]:
+    """The bytes of a file afterwards, and how it was turned."""
+    if undo.decision.turn is not None and undo.back:
+        return upright(data, undo, job)
+    return unchanged(data, job), None
+
+
+def is_written(action: str | None, job: Job) -> bool:
+    """Beside their originals, copies of files that were left alone would be of no use."""
+    return action == "turned" or job.copies or job.format is not None
+
+
+def dial_of(answer: Answer) -> str | None:
+    """The posterior in so few directions that a report stays small."""
+    if answer.posterior is None:
+        return None
+    mass = answer.posterior
+    step = -(-len(mass) // DIAL)
+    if len(mass) % step == 0:
+        mass = mass.reshape(-1, step).sum(1)
+    levels = (15 * (mass / mass.max()) ** 0.5).round().astype(int)
+    return "".join(f"{level:x}" for level in levels)
 
 
 def thumbnail(data: bytes, job: Job) -> str:
@@ -171,6 +307,5 @@ def thumbnail(data: bytes, job: Job) -> str:
     return "data:image/webp;base64," + b64encode(stream.getvalue()).decode("ascii")
 
 
-def _back(angle: float, job: Job) -> float:
-    """Degrees counter-clockwise that undo the turn."""
-    return float(-round(angle / 90) % 4 * 90) if job.snap else -angle % 360
+def _rounded(chance: float | None) -> float | None:
+    return None if chance is None else round(chance, 4)

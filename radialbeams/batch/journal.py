@@ -26,13 +26,15 @@ from radialbeams.batch.locks import JOURNAL, PLAN, JournalError
 from radialbeams.batch.plan import Item, batches
 from radialbeams.batch.walk import RUN_FOLDER
 
+Update = Callable[[dict[str, Any]], dict[str, Any]]
+
 
 class Journal:
     """Opened by one run at a time; `lock` is to be handed to its workers, who share it.
 
     `others` are folders besides `home` that the run works in. `names` tells which items the plan
-    of this run could hold at all. `defaults` stand for settings that an older version did not
-    know.
+    of this run could hold at all. `update` puts the settings that an older version noted into the
+    words of this one.
     """
 
     def __init__(
@@ -44,7 +46,7 @@ class Journal:
         others: Sequence[Path] = (),
         rules: Rules | None = None,
         names: Callable[[Item], bool] = lambda item: True,
-        defaults: dict[str, Any] | None = None,
+        update: Update = lambda noted: noted,
     ) -> None:
         self.home, self.folder = home, home / RUN_FOLDER
         self.done_batches = 0
@@ -56,7 +58,7 @@ class Journal:
             self._claims = locks.claim(home, others)
         self._file = self._claims[0].file
         try:
-            self._begin(settings, defaults or {}, fresh)
+            self._begin(settings, update, fresh)
         except BaseException:
             self.close()
             raise
@@ -188,11 +190,11 @@ class Journal:
 
     # --- inside ---
 
-    def _begin(self, settings: dict[str, Any], defaults: dict[str, Any], fresh: bool) -> None:
+    def _begin(self, settings: dict[str, Any], update: Update, fresh: bool) -> None:
         # Without a plan nothing was begun; without a journal all of it was done.
         is_unfinished = (self.folder / PLAN).exists() and not self._claims[0].is_new
         if is_unfinished and not fresh:
-            self._go_on(settings, defaults)
+            self._go_on(settings, update)
             return
         if is_unfinished:
             self._clear_old_parts()
@@ -200,9 +202,9 @@ class Journal:
         self._file.truncate(0)
         self._append({"settings": settings, "token": self._token})
 
-    def _go_on(self, settings: dict[str, Any], defaults: dict[str, Any]) -> None:
+    def _go_on(self, settings: dict[str, Any], update: Update) -> None:
         noted, self._token = self._header()
-        noted = {**defaults, **noted}
+        noted = update(noted)
         if noted != settings:
             raise JournalError(_difference(self.home, noted, settings))
         self.is_resumed = True

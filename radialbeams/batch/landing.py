@@ -24,6 +24,7 @@ from radialbeams.batch.sources import CHANGED, stamp_of
 from radialbeams.batch.walk import reason
 
 PART = "radialbeams-part"
+ORIGINAL = ".orig"  # behind the name of a file whose original is kept
 FULL = (errno.ENOSPC, errno.EDQUOT)
 FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
 LOCK_TRIES, LOCK_PAUSE = 40, 0.05  # times, seconds: how long another run may hold one file
@@ -46,6 +47,7 @@ class Rules:
     in_place: bool = False
     overwrite: bool = False
     holds: Callable[[Item], bool] = lambda item: True
+    backup: bool = False  # in place, the original stays beside the new file
 
 
 # --- making an output ---
@@ -65,9 +67,18 @@ def part_of(out: str, token: str | None) -> str:
 
 
 def stage(
-    data: bytes, out: str, part: str, like: str | None = None, *, force: bool = False
+    data: bytes,
+    out: str,
+    part: str,
+    like: str | None = None,
+    *,
+    in_place: bool = False,
+    force: bool = False,
 ) -> None:
-    """Writes beside the place that the output will take, to the disk and not only to memory."""
+    """Writes beside the place that the output will take, to the disk and not only to memory.
+
+    `like` is the input, whose attributes the output gets: in place all of them, or it is refused.
+    """
     if os.path.isdir(out):
         raise IsADirectoryError(errno.EISDIR, "There is a folder where its output would go", out)
     with writing_in(Path(out).parent):
@@ -75,19 +86,21 @@ def stage(
         with suppress(FileNotFoundError):
             os.unlink(part)  # left by a worker that died
         try:
-            _write_new(data, part, like, force)
+            _write_new(data, part, like, in_place, force)
         except (OSError, attributes.AttributesError):
             discard(part)
             raise
 
 
-def _write_new(data: bytes, part: str, like: str | None, force: bool) -> None:
-    with open(system.open_new(part, private=like is not None), "wb") as file:
+def _write_new(data: bytes, part: str, like: str | None, in_place: bool, force: bool) -> None:
+    with open(system.open_new(part, private=in_place), "wb") as file:
         file.write(data)
         file.flush()
-        if like is not None:
-            target = file.fileno() if attributes.by_descriptor() else part
+        target = file.fileno() if attributes.by_descriptor() else part
+        if like is not None and in_place:
             attributes.copy(like, target, force=force)
+        elif like is not None:
+            attributes.copy_to_output(like, target)
         system.sync(file.fileno())
 
 
@@ -155,7 +168,7 @@ def _land(outcome: Outcome, part: str, rules: Rules) -> str | None:
     if not stat.S_ISREG(info.st_mode):
         return REMOVED
     if rules.in_place:
-        return _replace_unchanged(outcome, part, out, info)
+        return _replace_unchanged(outcome, part, out, info, rules.backup)
     if rules.overwrite:
         os.replace(part, out)
         return None
@@ -170,7 +183,9 @@ def _landed_before(outcome: Outcome, out: str, rules: Rules) -> str | None:
     return REMOVED
 
 
-def _replace_unchanged(outcome: Outcome, part: str, out: str, made: os.stat_result) -> str | None:
+def _replace_unchanged(
+    outcome: Outcome, part: str, out: str, made: os.stat_result, backup: bool
+) -> str | None:
     """Other runs cannot get between the comparison and the move: both hold the file's lock."""
     with _locked(out) as free:
         now = os.lstat(out)
@@ -182,7 +197,25 @@ def _replace_unchanged(outcome: Outcome, part: str, out: str, made: os.stat_resu
             same = outcome.source == stamp_of(now)
         if not same:
             return CHANGED
+        if backup and (problem := _keep_original(out, now)):
+            return problem
         os.replace(part, out)
+    return None
+
+
+def _keep_original(out: str, now: os.stat_result) -> str | None:
+    """Gives the original a second name, which it keeps when the new file takes the first."""
+    name = out + ORIGINAL
+    try:
+        os.link(out, name, follow_symlinks=False)
+    except FileExistsError:
+        if not os.path.samestat(os.lstat(name), now):  # else killed right here
+            return (
+                f"There is a backup {os.path.basename(name)} already. Move it elsewhere, or leave "
+                "out --backup."
+            )
+    except OSError as error:
+        return f"Its backup could not be made ({reason(error)}). Leave out --backup, or use -o."
     return None
 
 

@@ -10,9 +10,10 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, get_args
 
-from radialbeams.batch.job import Action, Outcome
+from radialbeams.batch.job import Action, Method, Outcome
 from radialbeams.batch.locks import JournalError
 from radialbeams.batch.plan import Item
+from radialbeams.decisions import Reason, Source
 
 LONGEST = 1 << 26  # bytes; a batch's line with all its thumbnails takes less than one of them
 
@@ -136,6 +137,18 @@ CHECKS: dict[str, Callable[[Any], bool]] = {
     "symmetry": _or_none(lambda value: type(value) is int and 0 <= value < 1_000_000),
     "action": _or_none(lambda value: isinstance(value, str) and value in get_args(Action)),
     "error": _or_none(_is_text),
+    "reason": _or_none(lambda value: isinstance(value, str) and value in get_args(Reason)),
+    "measure": _or_none(_matches("[a-z]{1,20}")),
+    "value": _or_none(_is_number(360)),
+    "threshold": _or_none(_is_number(360)),
+    "quarter": _or_none(lambda value: type(value) is int and value in (0, 90, 180, 270)),
+    "quarter_confidence": _or_none(_is_number(1)),
+    "applied_ccw": _or_none(_is_number(360)),
+    "applied_by": _or_none(lambda value: isinstance(value, str) and value in get_args(Source)),
+    "method": _or_none(lambda value: isinstance(value, str) and value in get_args(Method)),
+    "frame_ccw": _or_none(_is_number(360)),
+    "document": lambda value: isinstance(value, bool),
+    "dial": _or_none(_matches("[0-9a-f]{1,4096}")),
     "lost": _or_none(_is_text),
     "sha256": _or_none(_matches("[0-9a-f]{64}")),
     "before": _or_none(_matches("data:image/webp;base64,[A-Za-z0-9+/=]*")),

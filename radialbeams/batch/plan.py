@@ -13,11 +13,13 @@ from itertools import chain, islice
 from pathlib import Path
 
 from radialbeams.batch.names import problem_with
-from radialbeams.batch.walk import FORMATS, SUFFIXES, Found, Passed, walk
+from radialbeams.batch.walk import FORMATS, SUFFIXES, Found, Passed, Wanted, walk
 
 # Small enough to share out a few large photos, large enough that a journal line costs nothing.
 BATCH = 16
 UPRIGHT = "-upright"
+NO_ALPHA = ("jpeg", "bmp", "ppm")
+NOT_CORRECTED = "without a correction"  # a kind of files that are left out
 OUTPUTS = "outputs"  # beside the endings, what files can be left out for
 
 
@@ -55,6 +57,11 @@ class Plan:
     in_place: bool = False
     overwrite: bool = False
     format: str | None = None
+    # Of the files in folders: whether those in folders inside are taken, and by which patterns.
+    recursive: bool = True
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+    only: frozenset[str] | None = None  # absolute paths; None: all
     # When the command was given, in nanoseconds since the epoch; None: nobody knows.
     since: int | None = field(default=None, compare=False)
 
@@ -113,6 +120,39 @@ class Plan:
             problem = problem_with(out)
             yield Item(path, None if problem else out, problem)
 
+    def check_output_folder(self) -> None:
+        """Refuses an output folder inside an input that holds images of its own.
+
+        They are inputs by their place, and would be neither read nor mentioned. Outputs of an
+        earlier run of the same command may lie there.
+        """
+        inside = self._output_inside()
+        if inside is None:
+            return
+        outputs = {_key(os.path.abspath(item.out)) for item in self.items() if item.out}
+        for found in walk(inside, None, Passed()):
+            if found.error is None and _key(os.path.abspath(found.path)) not in outputs:
+                raise PlanError(
+                    f"{self.folder}, the folder for outputs, lies inside an input and holds "
+                    f"images that would be left out, such as {os.path.basename(found.path)}. "
+                    "Name a folder elsewhere, or a new one, with -o."
+                )
+
+    def _output_inside(self) -> str | None:
+        """The folder of the outputs, where it exists and lies in one of the inputs."""
+        if self.folder is None or not self.folder.is_dir():
+            return None
+        place = os.path.realpath(self.folder)
+        sources = (os.path.realpath(source) for source in self.sources if os.path.isdir(source))
+        return place if any(place.startswith(os.path.join(one, "")) for one in sources) else None
+
+    def first_without_alpha(self) -> str | None:
+        """An input whose output would have a format that holds no transparency."""
+        if self.format is not None:
+            return str(self.file or self.sources[0]) if self.format in NO_ALPHA else None
+        paths = (found.path for found in self.found())
+        return next((path for path in paths if format_of(path) in NO_ALPHA), None)
+
     def _check_untouched(self, path: str, place: str) -> None:
         """A run that ended while this one started may have turned the files already."""
         with suppress(OSError):
@@ -127,10 +167,13 @@ class Plan:
         passed = Passed() if passed is None else passed
         beside = self.writes and not (self.folder or self.file or self.in_place)
         images = _Stems()
+        wanted = Wanted(self.recursive, self.include, self.exclude)
         for source in self.sources:
             isdir = os.path.isdir(source)
-            for found in walk(source, self.folder, passed) if isdir else (Found(source),):
-                if beside and found.error is None and images.has_original(found.path):
+            for found in walk(source, self.folder, passed, wanted) if isdir else (Found(source),):
+                if self.only is not None and os.path.abspath(found.path) not in self.only:
+                    passed.left_out[NOT_CORRECTED] += 1
+                elif beside and found.error is None and images.has_original(found.path):
                     passed.left_out[OUTPUTS] += 1
                 else:
                     yield found
@@ -165,9 +208,25 @@ def plan_for(
     overwrite: bool = False,
     format: str | None = None,
     since: int | None = None,
+    wanted: Wanted | None = None,
+    only: Iterable[str] | None = None,
 ) -> Plan:
-    """`out` is a file if it has an image's ending and is no folder already."""
-    plan = Plan(tuple(sources), in_place=in_place, overwrite=overwrite, format=format, since=since)
+    """`out` is a file if it has an image's ending and is no folder already.
+
+    `only` are the paths of files to which the plan is limited.
+    """
+    wanted = wanted or Wanted()
+    plan = Plan(
+        tuple(sources),
+        in_place=in_place,
+        overwrite=overwrite,
+        format=format,
+        since=since,
+        recursive=wanted.recursive,
+        include=wanted.include,
+        exclude=wanted.exclude,
+        only=None if only is None else frozenset(map(os.path.abspath, only)),
+    )
     if out is None:
         return plan
     if in_place:

@@ -8,13 +8,23 @@ from collections import Counter
 from collections.abc import Generator, Iterator
 from contextlib import closing, contextmanager
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import radialbeams
 from radialbeams import zoo
 from radialbeams.batch.bounds import Bounds
-from radialbeams.batch.job import Job, Outcome, made, outcome_of
+from radialbeams.batch.job import (
+    Job,
+    Outcome,
+    decided_outcome,
+    is_written,
+    made,
+    outcome_of,
+    settings_of_older,
+    undo_for,
+)
 from radialbeams.batch.journal import Journal
 from radialbeams.batch.landing import Rules, land, new_token, part_of, stage
 from radialbeams.batch.locks import JournalError, wait_for
@@ -44,15 +54,16 @@ def piped(data: bytes, job: Job, path: str, out: Path | None) -> tuple[Outcome, 
         return Outcome(path, str(out), action="exists"), data
     try:
         canonicalizer = Canonicalizer(job.model, refine=job.refine, limits=job.limits)
-        (answer,) = canonicalizer.answers([data], first_frame=job.first_frame)
+        (answer,), (frame,) = canonicalizer.judged([data], first_frame=job.first_frame)
         outcome = outcome_of(path, None if out is None else str(out), answer)
         if not job.turns:
             return outcome, data
-        action, after = made(data, answer, job)
+        undo = undo_for(answer, frame, job, path)
+        after, method = made(data, undo, job)
     except ImageError as error:
         return Outcome(path, error=str(error)), data
-    outcome = replace(outcome, action=action)
-    if out is not None and job.writes:
+    outcome = decided_outcome(outcome, undo, method)
+    if out is not None and job.writes and is_written(outcome.action, job):
         outcome = _written(after, outcome, str(out), Rules(overwrite=job.overwrite))
     return outcome, after
 
@@ -100,9 +111,9 @@ def _journal(job: Job, plan: Plan, fresh: bool) -> Journal:
         _settings(job, plan),
         fresh=fresh,
         others=others,
-        rules=Rules(job.in_place, job.overwrite, bounds.hold),
+        rules=Rules(job.in_place, job.overwrite, bounds.hold, job.backup),
         names=bounds.name,
-        defaults=asdict(Job(job.model)),
+        update=partial(_updated, job),
     )
 
 
@@ -146,6 +157,27 @@ def _carried_out(
         raise
 
 
+def _updated(job: Job, noted: dict[str, Any]) -> dict[str, Any]:
+    """The settings that an older version noted, as this version would note them."""
+    defaults = {**_of_plan(Plan(())), **asdict(Job(job.model))}
+    found = settings_of_older(noted, job, {**defaults, "limits": asdict(Limits())})
+    return {**found, "corrections": _listed(found["corrections"])}
+
+
+def _listed(corrections: Any) -> Any:
+    """As JSON gives them back."""
+    return [list(one) for one in corrections]
+
+
+def _of_plan(plan: Plan) -> dict[str, Any]:
+    """What decides which files are taken."""
+    return {
+        "recursive": plan.recursive,
+        "include": list(plan.include),
+        "exclude": list(plan.exclude),
+    }
+
+
 def _settings(job: Job, plan: Plan) -> dict[str, Any]:
     """All that must be the same for a run to go on."""
     places = [*plan.sources, str(plan.folder or plan.file or "")]
@@ -155,6 +187,8 @@ def _settings(job: Job, plan: Plan) -> dict[str, Any]:
         "inputs": list(plan.sources),
         "output": places[-1] or None,
         "working folder": os.getcwd() if relative else None,
+        **_of_plan(plan),
         **asdict(replace(job, limits=Limits())),  # raised limits may let failed files through
+        "corrections": _listed(job.corrections),
         "weights": zoo.find(job.model).card.sha256.onnx,
     }

@@ -7,6 +7,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from fnmatch import fnmatch
 from pathlib import Path
 
 # The formats that can be asked for, with the endings that files of each may have.
@@ -24,6 +25,7 @@ FORMATS = {
 # What counts as an image inside a folder; a file that is named itself is always tried.
 SUFFIXES = {suffix for suffixes in FORMATS.values() for suffix in suffixes}
 RUN_FOLDER = ".radialbeams-run"
+EXCLUDED = "excluded by patterns"  # a kind of files that are left out
 
 
 @dataclass(frozen=True)
@@ -42,11 +44,44 @@ class Passed:
     runs: list[str] = field(default_factory=list)  # folders in which a run keeps its journal
 
 
-def walk(folder: str, skip: Path | None, passed: Passed) -> Iterator[Found]:
+@dataclass(frozen=True)
+class Wanted:
+    """Which files of a folder are taken, by patterns such as *.jpg or holiday/*."""
+
+    recursive: bool = True
+    include: tuple[str, ...] = ()
+    exclude: tuple[str, ...] = ()
+
+    def takes(self, below: str) -> bool:
+        """`below` is the path below the folder that was named."""
+        names = (below, os.path.basename(below))
+        if self.include and not _matches(names, self.include):
+            return False
+        return not _matches(names, self.exclude)
+
+
+def _matches(names: tuple[str, ...], patterns: tuple[str, ...]) -> bool:
+    return any(fnmatch(name, pattern) for name in names for pattern in patterns)
+
+
+EVERYTHING = Wanted()
+
+
+def walk(
+    folder: str, skip: Path | None, passed: Passed, wanted: Wanted = EVERYTHING
+) -> Iterator[Found]:
     """In natural order; nothing hidden, no linked folders, not the folder of the outputs.
 
     Folders may be nested to any depth: the walk keeps its own stack.
     """
+    for found in _all_below(folder, skip, passed, wanted.recursive):
+        if found.error is not None or wanted.takes(os.path.relpath(found.path, folder)):
+            yield found
+        else:
+            passed.left_out[EXCLUDED] += 1
+
+
+def _all_below(folder: str, skip: Path | None, passed: Passed, recursive: bool) -> Iterator[Found]:
     skipped = None if skip is None else _identity(skip)
     stack = [_entries(folder, passed)]
     while stack:
@@ -55,7 +90,7 @@ def walk(folder: str, skip: Path | None, passed: Passed) -> Iterator[Found]:
             stack.pop()
         elif isinstance(entry, Found):
             yield entry
-        elif skipped is None or _identity(entry) != skipped:
+        elif recursive and (skipped is None or _identity(entry) != skipped):
             stack.append(_entries(entry, passed))
 
 

@@ -22,13 +22,25 @@ from PIL import Image
 
 from radialbeams import images, zoo
 from radialbeams.batch import system
-from radialbeams.batch.attributes import AttributesError, check_links
-from radialbeams.batch.job import Job, Outcome, lost, made, outcome_of, refusal, thumbnail
+from radialbeams.batch.attributes import AttributesError, check_links, check_writable
+from radialbeams.batch.job import (
+    Job,
+    Outcome,
+    decided_outcome,
+    dial_of,
+    is_written,
+    lost,
+    made,
+    outcome_of,
+    refusal,
+    thumbnail,
+    undo_for,
+)
 from radialbeams.batch.landing import OutputError, stage
 from radialbeams.batch.plan import Item
 from radialbeams.batch.sources import read_unchanged, stamp
 from radialbeams.canonicalizer import Canonicalizer
-from radialbeams.images import ImageError
+from radialbeams.images import Frame, ImageError
 from radialbeams.posterior import Answer
 
 # Seconds of computing that one file may take: a second more for so many bytes, up to a minute.
@@ -50,9 +62,11 @@ class Worker:
         )
         self._say = say
         self._stamps: dict[str, str | None] = {}  # of the files that were judged
+        self._frames: dict[str, Frame | None] = {}
 
     def batch(self, items: list[Item], thumbnails: int) -> list[Outcome]:
         self._stamps.clear()
+        self._frames.clear()
         found: list[Outcome | None] = []
         views: list[NDArray[np.float32]] = []
         for number, item in enumerate(items):
@@ -90,7 +104,11 @@ class Worker:
         if self.job.turns:
             self._stamps[item.path] = stamp(item.path)
         try:
-            return None, self.canonicalizer.view(item.path, first_frame=self.job.first_frame)
+            if not self.job.turns:
+                return None, self.canonicalizer.view(item.path, first_frame=self.job.first_frame)
+            look = self.canonicalizer.look(item.path, first_frame=self.job.first_frame)
+            self._frames[item.path] = look.frame
+            return None, look.view
         except (ImageError, MemoryError) as error:
             return Outcome(item.path, error=self._sentence(error)), None
 
@@ -110,22 +128,33 @@ class Worker:
         # What is turned is what was judged, and what the parent will find before it replaces it.
         source = self._stamps.pop(outcome.path)
         before = read_unchanged(outcome.path, source, self.job.limits)
-        action, after = made(before, answer, self.job)
-        outcome = replace(outcome, action=action)
-        if action == "turned":
+        undo = undo_for(answer, self._frames.pop(outcome.path), self.job, outcome.path)
+        after, method = made(before, undo, self.job)
+        outcome = decided_outcome(outcome, undo, method)
+        if outcome.action == "turned":
             outcome = replace(outcome, lost=lost(before, after, self.job))
         if small:
-            shown = thumbnail(before, self.job), thumbnail(after, self.job)
-            outcome = replace(outcome, before=shown[0], after=shown[1])
-        in_place = self.job.in_place
-        if outcome.out is None or part is None or (in_place and after == before):
+            outcome = self._shown(outcome, answer, before, after)
+        if outcome.out is None or part is None or not self._is_staged(outcome, before, after):
             return outcome
+        in_place = self.job.in_place
         if in_place and not self.job.force:
             check_links(outcome.out)
-        like = outcome.path if in_place else None
-        stage(after, outcome.out, part, like=like, force=self.job.force)
+            check_writable(outcome.out)
+        stage(after, outcome.out, part, like=outcome.path, in_place=in_place, force=self.job.force)
         digest = hashlib.sha256(after).hexdigest()
         return replace(outcome, sha256=digest, source=source if in_place else None)
+
+    def _is_staged(self, outcome: Outcome, before: bytes, after: bytes) -> bool:
+        if self.job.in_place:
+            return after != before
+        return is_written(outcome.action, self.job)
+
+    def _shown(self, outcome: Outcome, answer: Answer, before: bytes, after: bytes) -> Outcome:
+        """With pictures for a report: one where nothing changed."""
+        first = thumbnail(before, self.job)
+        second = None if after == before else thumbnail(after, self.job)
+        return replace(outcome, before=first, after=second, dial=dial_of(answer))
 
     def _sentence(self, error: Exception) -> str:
         if isinstance(error, MemoryError):

@@ -7,7 +7,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from numbers import Real
 from typing import Any, Literal, TypeAlias
 
 from radialbeams.posterior import Calibration, Thresholds
@@ -197,15 +196,3 @@ class Card:
     def parent_size(self) -> int:
         """The side in pixels of the square that a view is made from."""
         return self.protocol.parent_size or self.network.view_size
-
-    def thresholds(self, abstain: float | str) -> Thresholds:
-        """Those of the card for `"card"`, or a confidence of the caller's and nothing else."""
-        if abstain == "card" and self.abstain is not None:
-            return self.abstain
-        if not isinstance(abstain, Real) or isinstance(abstain, bool) or not abstain >= 0:
-            raise ValueError(
-                "abstain must be a confidence, or 'card' for a model whose card has thresholds; "
-                f"got {abstain!r} for {self.name or 'a model'}. Give a number from 0, which turns "
-                "every image, to 1."
-            )
-        return Thresholds(float(abstain))

@@ -30,7 +30,7 @@ from radialbeams.cards.card import (
     ViewProtocol,
     WeightsOrigin,
 )
-from radialbeams.posterior import DEFAULT_THRESHOLDS, Calibration, Thresholds
+from radialbeams.posterior import Calibration, Thresholds
 from radialbeams.stored import is_of, kind_in_words, read_object, short
 
 LARGEST_SIDE = 4096  # pixels of a view or its parent
@@ -87,6 +87,8 @@ RULES = {
     "abstain.confidence": _number(0, 1),
     "abstain.angle": _number(0, 180),
     "abstain.upright": _number(0, 1),
+    "abstain.quarter": _number(0, 1),
+    "abstain.exact": _number(0, 1),
     "sha256.onnx": SHA256,
     "sha256.safetensors": SHA256,
 }
@@ -143,12 +145,10 @@ def parse(values: Mapping[str, Any]) -> Card:
         **{name: values.get(name, "") for name in TEXTS},
         data=_optional(DataCard, "data", values),
         training=_training(values),
-        calibration=_closed(Calibration, "calibration", values, Calibration()),
+        calibration=_closed(Calibration, "calibration", values),
         calibrated=_numbers("calibrated", values.get("calibrated", {})),
         looks=_optional(Looks, "looks", values),
-        abstain=_closed(Thresholds, "abstain", values, DEFAULT_THRESHOLDS)
-        if "abstain" in values
-        else None,
+        abstain=_closed(Thresholds, "abstain", values) if "abstain" in values else None,
         least_confident=_rows(UncertainObject, "least_confident", values),
         parameters=values.get("parameters"),
         sha256=_part(Hashes, "sha256", values.get("sha256", {})),
@@ -238,7 +238,7 @@ def _optional(kind: type[T], where: str, values: Mapping[str, Any]) -> T | None:
     return _part(kind, where, values[where]) if where in values else None
 
 
-def _closed(kind: type[T], where: str, values: Mapping[str, Any], default: Any) -> T:
+def _closed(kind: type[T], where: str, values: Mapping[str, Any]) -> T:
     """A part whose fields decide what is done, so that an unknown one is refused."""
     given = _object(where, values.get(where, {}))
     known = list(get_type_hints(kind))
@@ -246,7 +246,7 @@ def _closed(kind: type[T], where: str, values: Mapping[str, Any], default: Any) 
         if name not in known:
             listed = ", ".join(f"{where}.{one}" for one in known)
             raise ValueError(f"{where} knows {listed}; got {short(name)}")
-    return _part(kind, where, {**default._asdict(), **given})
+    return _part(kind, where, given)
 
 
 def _rows(kind: type[T], where: str, values: Mapping[str, Any]) -> tuple[T, ...]:

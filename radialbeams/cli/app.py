@@ -14,7 +14,7 @@ app = typer.Typer(
     help="Finds the turn of rotated images and turns them back.",
     epilog=EXIT_CODES,
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # its boxes are narrow, and importing them takes longer than all else
 )

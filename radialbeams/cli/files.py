@@ -6,41 +6,41 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
 
+from radialbeams.cli import checks, inputs, terminal
 from radialbeams.cli import options as o
-from radialbeams.cli import terminal
 from radialbeams.cli.app import EXIT_CODES, app
+from radialbeams.cli.inputs import STDIN
 from radialbeams.cli.models import free_name
 from radialbeams.cli.progress import follow, leave, stoppable
 from radialbeams.cli.terminal import talk
+from radialbeams.defaults import LOOKS, thresholds_for, thresholds_of
 from radialbeams.escaping import as_json
 
 if TYPE_CHECKING:
     from radialbeams.batch import Job, Plan
-    from radialbeams.images import Corners
     from radialbeams.sheet import Sheet
 
-STDIN = "-"
 PIPE_SECONDS = 300.0  # for one image and the model
 
 
 @app.command(epilog=EXIT_CODES)
 def upright(
     context: typer.Context,
-    paths: o.Paths,
+    paths: o.Paths = None,
     out: o.Out = None,
     in_place: o.InPlace = False,
+    backup: o.Backup = False,
     force: o.Force = False,
     overwrite: o.Overwrite = False,
     dry_run: o.DryRun = False,
-    snap: o.Snap = None,
+    explain: o.Explain = False,
+    snap: o.Snap = o.SNAP_TO,
     exif: o.Exif = False,
     expand: o.Expand = False,
     crop: o.Crop = False,
@@ -51,8 +51,13 @@ def upright(
     quality: o.Quality = None,
     format_: o.Format = None,
     report: o.Report = None,
+    corrections: o.Corrections = None,
+    files_from: o.FilesFrom = None,
+    recursive: o.Recursive = True,
+    include: o.Include = None,
+    exclude: o.Exclude = None,
     model: o.Model = None,
-    refine: o.Refine = 1,
+    refine: o.Refine = LOOKS,
     first_frame: o.FirstFrame = False,
     workers: o.Workers = None,
     max_pixels: o.MaxPixels = o.MAX_PIXELS,
@@ -68,47 +73,69 @@ def upright(
     """
     from radialbeams import batch, sheet, zoo
 
-    _check_colour(fill)
-    _check_report(report)
+    checks.check_colour(fill)
+    checks.check_report(report)
     name = model or zoo.DEFAULT
-    card = batch.thresholds_of(zoo.find(name).card)
-    plan = _plan(
-        paths, out, format_, in_place=in_place, overwrite=overwrite, since=context.find_root().obj
-    )
+    card = checks.card_of(name)
+    least = thresholds_of(card)
+    if min_confidence is not None:
+        least = thresholds_for(card, min_confidence)
+    corrected = inputs.read_corrections(corrections)
+    with checks.usage():
+        plan = batch.plan_for(
+            inputs.sources(paths, files_from, list(corrected)),
+            None if out == STDIN else out,
+            in_place=in_place,
+            overwrite=overwrite,
+            format=None if format_ is None else o.ALIASES.get(format_.value, format_.value),
+            since=context.find_root().obj,
+            wanted=batch.Wanted(recursive, tuple(include or ()), tuple(exclude or ())),
+            only=corrected if corrections else None,
+        )
     job = batch.Job(
         model=name,
         refine=refine,
         first_frame=first_frame,
         turns=True,
-        writes=not dry_run,
+        writes=not (dry_run or explain),
         in_place=in_place,
+        backup=backup,
         force=force,
         overwrite=overwrite,
-        snap=snap is not None or exif,
+        copies=plan.folder is not None or plan.file is not None,
+        snap="90" if exif else snap.value,
         exif=exif,
-        corners=_corners(expand, crop, same_size),
+        corners=checks.corners_of(expand, crop, same_size),
         fill=fill,
-        min_confidence=card.confidence if min_confidence is None else min_confidence,
-        min_angle=card.angle if min_angle is None else min_angle,
-        # A confidence on the command line replaces both thresholds of the card.
-        max_upright=card.upright if min_confidence is None else batch.MAX_UPRIGHT,
+        min_confidence=least.confidence,
+        min_angle=thresholds_of(card).angle if min_angle is None else min_angle,
+        max_upright=least.upright,
+        min_quarter=least.quarter,
+        max_exact=least.exact,
         quality=quality,
         format=plan.format,
         thumbnails=0 if report is None else sheet.PICTURES,
+        corrections=inputs.corrections_for(plan, corrected),
         limits=o.limits_of(max_pixels, max_memory, max_file_size),
     )
-    _check_job(job)
-    if STDIN in (*paths, out):
-        _pipe(job, paths, plan, json_)
-    else:
-        _turn_all(job, plan, workers or _cores(), report, fresh=fresh, json_=json_)
+    checks.check_job(job)
+    if STDIN in (*plan.sources, out):
+        _pipe(job, plan, json_=json_, explain=explain)
+        return
+    checks.check_plan(plan, job)
+    run = _turn_all if not explain else _explain_all
+    run(job, plan, workers or _cores(), report, fresh=fresh, json_=json_)
 
 
 @app.command(epilog=EXIT_CODES)
 def angle(
-    paths: o.Paths,
+    paths: o.Paths = None,
+    files_from: o.FilesFrom = None,
+    recursive: o.Recursive = True,
+    include: o.Include = None,
+    exclude: o.Exclude = None,
     model: o.Model = None,
-    refine: o.Refine = 1,
+    refine: o.Refine = LOOKS,
     first_frame: o.FirstFrame = False,
     workers: o.Workers = None,
     max_pixels: o.MaxPixels = o.MAX_PIXELS,
@@ -116,18 +143,30 @@ def angle(
     max_file_size: o.MaxFileSize = o.MAX_FILE_SIZE,
     json_: o.JsonLines = False,
 ) -> None:
-    """Says how far images have been turned, counter-clockwise in degrees; writes nothing."""
+    """Prints how far images have been turned, counter-clockwise in degrees; writes nothing.
+
+    The table shows angles from −180° to 180°. JSON has both these (angle_signed) and those from 0°
+    to 360° (angle_ccw).
+    """
     from radialbeams import batch, zoo
 
+    name = model or zoo.DEFAULT
+    checks.card_of(name)
     job = batch.Job(
-        model or zoo.DEFAULT,
+        name,
         refine=refine,
         first_frame=first_frame,
         limits=o.limits_of(max_pixels, max_memory, max_file_size),
     )
-    plan = batch.Plan(tuple(paths), writes=False)
-    if STDIN in paths:
-        _pipe(job, paths, plan, json_)
+    plan = batch.Plan(
+        tuple(inputs.sources(paths, files_from, [])),
+        writes=False,
+        recursive=recursive,
+        include=tuple(include or ()),
+        exclude=tuple(exclude or ()),
+    )
+    if STDIN in plan.sources:
+        _pipe(job, plan, json_=json_)
         return
     with stoppable(job), batch.unjournaled(job, plan, workers or _cores()) as run:
         counts = follow(run, job, plan, json_)
@@ -144,10 +183,10 @@ def _turn_all(
 ) -> None:
     from radialbeams import batch, sheet, zoo
 
-    page = None if report is None else sheet.Sheet("Turned upright", snap=job.snap)
+    page = None if report is None else sheet.Sheet("Turned upright", in_place=job.in_place)
     started = time.monotonic()
     begin = partial(batch.journaled, fresh=fresh) if job.writes else batch.unjournaled
-    with _usage(), stoppable(job), begin(job, plan, workers) as run:
+    with checks.usage(), stoppable(job), begin(job, plan, workers) as run:
         counts = follow(run, job, plan, json_, page)
         if page is not None and report is not None:
             # After a kill the page that is there may be this run's own.
@@ -160,26 +199,51 @@ def _turn_all(
     leave(counts)
 
 
+def _explain_all(
+    job: Job, plan: Plan, workers: int, report: Path | None, *, fresh: bool, json_: bool
+) -> None:
+    """Nothing is written, so there is no report and nothing to forget."""
+    from radialbeams import batch
+    from radialbeams.cli.explaining import explanation
+
+    if report is not None or json_:
+        raise typer.BadParameter("--explain prints sentences; leave out --report and --json.")
+    counts: Counter[str] = Counter()
+    with checks.usage(), stoppable(job), batch.unjournaled(job, plan, workers) as run:
+        for outcome in run.outcomes:
+            counts[outcome.kind] += 1
+            for line in explanation(outcome, job):
+                terminal.say(line)
+    leave(counts)
+
+
 # --- one file through a pipe ---
 
 
-def _pipe(job: Job, paths: list[str], plan: Plan, json_: bool) -> None:
+def _pipe(job: Job, plan: Plan, *, json_: bool, explain: bool = False) -> None:
     """From standard input, or to standard output, or both."""
     from radialbeams import batch
     from radialbeams.batch.system import deadline
+    from radialbeams.cli.explaining import explanation
 
-    to_stdout = job.turns and plan.file is None
+    to_stdout = job.turns and plan.file is None and not explain
+    paths = plan.sources
     if len(paths) > 1 or job.in_place or job.thumbnails or plan.folder is not None:
         raise typer.BadParameter("A pipe takes one image, to standard output or to one file.")
     if to_stdout and json_:
         raise typer.BadParameter("The image itself goes to standard output; leave out --json.")
     if to_stdout and sys.stdout.isatty():
-        raise typer.BadParameter("Standard output is a terminal; send it to a file or say -o FILE.")
+        raise typer.BadParameter(
+            "Standard output is a terminal; send it to a file, or use -o FILE."
+        )
     data = _data(paths[0], job)
     with deadline(PIPE_SECONDS, "radialbeams: The image or the model took far too long."):
         outcome, after = batch.piped(data, job, paths[0], plan.file)
     if outcome.error is not None:
         talk(terminal.failure(outcome))
+    elif explain:
+        for line in explanation(outcome, job):
+            terminal.say(line)
     elif to_stdout and job.writes:
         sys.stdout.buffer.write(after)
         sys.stdout.buffer.flush()
@@ -187,7 +251,7 @@ def _pipe(job: Job, paths: list[str], plan: Plan, json_: bool) -> None:
         terminal.say(terminal.HEADER)
         terminal.say(terminal.row(outcome, job))
     if json_:
-        print(as_json(outcome.record(job.model)))
+        print(as_json(outcome.record(job)))
     leave(Counter([outcome.kind]))
 
 
@@ -203,94 +267,10 @@ def _data(path: str, job: Job) -> bytes:
         return content_of(file, job.limits)
 
 
-# --- what was asked for ---
-
-
-@contextmanager
-def _usage() -> Iterator[None]:
-    """Commands that contradict themselves, or an unfinished run, are wrong usage."""
-    from radialbeams.batch import JournalError, PlanError
-
-    try:
-        yield
-    except (JournalError, PlanError) as error:
-        raise typer.BadParameter(str(error)) from error
-
-
-def _plan(
-    paths: list[str],
-    out: str | None,
-    format: o.FileFormat | None,
-    *,
-    in_place: bool,
-    overwrite: bool,
-    since: int | None,
-) -> Plan:
-    from radialbeams import batch
-
-    name = None if format is None else o.ALIASES.get(format.value, format.value)
-    with _usage():
-        return batch.plan_for(
-            paths,
-            None if out == STDIN else out,
-            in_place=in_place,
-            overwrite=overwrite,
-            format=name,
-            since=since,
-        )
-
-
-def _check_job(job: Job) -> None:
-    if job.exif and job.format not in (None, "jpeg"):
-        raise typer.BadParameter(
-            f"--exif sets a JPEG's tag, and the output would be {job.format.upper()}. Leave out "
-            "one of the two, or say --snap 90 instead of --exif."
-        )
-    if job.force and not job.in_place:
-        raise typer.BadParameter("--force needs --in-place. To replace outputs, use --overwrite.")
-    if job.first_frame and job.in_place:
-        raise typer.BadParameter(
-            "--first-frame --in-place would delete all other frames. Name an output with -o."
-        )
-
-
-def _check_report(report: Path | None) -> None:
-    if report is None:
-        return
-    if report.suffix.lower() != ".html":
-        raise typer.BadParameter(f"{report} does not end with .html.", param_hint="--report")
-    if report.is_dir():
-        raise typer.BadParameter(f"{report} is a folder.", param_hint="--report")
-    if not report.parent.is_dir() or not os.access(report.parent, os.W_OK):
-        raise typer.BadParameter(
-            f"{report.parent} is no folder that can be written in. Make it first.",
-            param_hint="--report",
-        )
-
-
 def _write(page: Sheet, place: Path, wanted: Path) -> None:
     if place != wanted:
         talk(f"{wanted} exists; the report is {place}.")
     page.write(place)
-
-
-def _corners(expand: bool, crop: bool, same_size: bool) -> Corners:
-    if expand + crop + same_size > 1:
-        raise typer.BadParameter("Say one of --expand, --crop and --same-size.")
-    return "crop" if crop else "same" if same_size else "expand"
-
-
-def _check_colour(fill: str | None) -> None:
-    from PIL import ImageColor
-
-    if fill in (None, "transparent"):
-        return
-    try:
-        ImageColor.getrgb(str(fill))
-    except ValueError as error:
-        raise typer.BadParameter(
-            f"{fill!r} is no colour; say white, #ff8800 or transparent.", param_hint="--fill"
-        ) from error
 
 
 def _cores() -> int:

@@ -8,9 +8,11 @@ from typing import Annotated
 
 import typer
 
+from radialbeams.defaults import SNAP
 from radialbeams.limits import DEFAULT, GIB, MIB, Limits
 
-QuarterTurn = StrEnum("QuarterTurn", {"quarter": "90"})
+SnapTo = StrEnum("SnapTo", {"auto": "auto", "quarter": "90", "none": "none"})
+SNAP_TO = SnapTo(SNAP)
 FileFormat = StrEnum(
     "FileFormat",
     ["jpeg", "jpg", "png", "webp", "tiff", "tif", "bmp", "gif", "avif", "jpeg2000", "ppm"],
@@ -30,7 +32,31 @@ def limits_of(max_pixels: float, max_memory: float, max_file_size: float) -> Lim
 
 
 Paths = Annotated[
-    list[str], typer.Argument(help="Image files and folders, or - for standard input.")
+    list[str] | None,
+    typer.Argument(help="Image files and folders, or - for an image on standard input."),
+]
+FilesFrom = Annotated[
+    str | None,
+    typer.Option(
+        metavar="LIST",
+        help="Also take the paths in this file, one per line or separated by zero bytes; - reads "
+        "the list from standard input.",
+    ),
+]
+Recursive = Annotated[
+    bool, typer.Option(help="Whether folders inside the named folders are searched too.")
+]
+Include = Annotated[
+    list[str] | None,
+    typer.Option(
+        metavar="PATTERN",
+        help="From folders take only files that match, such as '*.jpg' or 'holiday/*'. Can be "
+        "repeated.",
+    ),
+]
+Exclude = Annotated[
+    list[str] | None,
+    typer.Option(metavar="PATTERN", help="From folders do not take files that match. As above."),
 ]
 Model = Annotated[
     str | None, typer.Option(help="Name of a pretrained model, folder of a run, or ONNX file.")
@@ -42,7 +68,10 @@ FirstFrame = Annotated[
     bool, typer.Option("--first-frame", help="Take the first frame of animated images.")
 ]
 Workers = Annotated[
-    int | None, typer.Option(min=1, help="Number of processes. Default: one per core.")
+    int | None,
+    typer.Option(
+        "--jobs", "-j", "--workers", min=1, help="Number of processes. Default: one per core."
+    ),
 ]
 JsonLines = Annotated[bool, typer.Option("--json", help="Print one JSON object per line and file.")]
 
@@ -51,17 +80,21 @@ Out = Annotated[
     typer.Option(
         "--out",
         "-o",
-        help="Output folder, or output file for one input. Default: NAME-upright beside the input. "
-        "Several inputs keep their paths relative to the folder that they share.",
+        help="Output folder, or output file for one input; files that are left alone are copied "
+        "there. Several inputs keep their paths relative to the folder that they share. Default: "
+        "NAME-upright beside each input that is turned.",
     ),
 ]
 InPlace = Annotated[bool, typer.Option("--in-place", help="Replace the input files.")]
+Backup = Annotated[
+    bool, typer.Option("--backup", help="With --in-place: keep each original as NAME.orig.")
+]
 Force = Annotated[
     bool,
     typer.Option(
         "--force",
-        help="With --in-place: also replace files that would lose something, such as further "
-        "pictures, metadata that cannot be kept, or hard links.",
+        help="With --in-place: also replace read-only files, and files that would lose something, "
+        "such as further pictures, metadata that cannot be kept, or hard links.",
     ),
 ]
 Overwrite = Annotated[
@@ -71,35 +104,56 @@ Overwrite = Annotated[
 DryRun = Annotated[
     bool, typer.Option("--dry-run", help="Write nothing; report what would be done.")
 ]
-Snap = Annotated[
-    QuarterTurn | None,
+Explain = Annotated[
+    bool,
     typer.Option(
-        help="Turn by the nearest quarter turn: JPEG by its EXIF tag, other formats by moving "
-        "pixels. Lossless except in lossy WebP and AVIF."
+        "--explain", help="Say in words what is seen in each file and what follows; write nothing."
+    ),
+]
+Corrections = Annotated[
+    Path | None,
+    typer.Option(
+        help="Turn only the files in this list, by the angles in it. A report writes such lists."
+    ),
+]
+Snap = Annotated[
+    SnapTo,
+    typer.Option(
+        help="auto: near a quarter turn, and without filled corners, turn by exactly the quarter. "
+        "90: always turn by the nearest quarter. none: turn by the estimated angle. Quarter turns "
+        "are lossless: JPEG by its EXIF tag, other formats by moving pixels (except lossy WebP "
+        "and AVIF)."
     ),
 ]
 Exif = Annotated[
-    bool, typer.Option("--exif", help="Quarter turns by the EXIF tag of JPEG files only.")
+    bool, typer.Option("--exif", help="As --snap 90, and only by the EXIF tag of JPEG files.")
 ]
 Expand = Annotated[
-    bool,
-    typer.Option(
-        "--expand", help="Enlarge the canvas so that nothing is cut off. This is the default."
-    ),
+    bool, typer.Option("--expand", help="Enlarge the canvas so that nothing is cut off.")
 ]
 Crop = Annotated[
-    bool, typer.Option("--crop", help="Crop to the largest rectangle without empty corners.")
+    bool,
+    typer.Option(
+        "--crop",
+        help="Crop to the largest upright rectangle without empty corners. Default: the original "
+        "rectangle where the input shows one on a plain canvas, else as --expand.",
+    ),
 ]
 SameSize = Annotated[bool, typer.Option("--same-size", help="Keep the size of the canvas.")]
 Fill = Annotated[
-    str | None, typer.Option(help="Colour of empty corners, or transparent. Default: black.")
+    str | None,
+    typer.Option(
+        help="Colour of empty corners, or transparent. Default: that of the input's own filled "
+        "corners, else black, or transparent where the input has transparency."
+    ),
 ]
 MinConfidence = Annotated[
     float | None,
     typer.Option(
         min=0,
         max=1,
-        help="Leave images below this confidence alone. Default: from the model's card, else 0.5.",
+        help="Leave images below this confidence alone; it replaces all chances on the model's "
+        "card. Default: the thresholds on the card, else 0.5.",
     ),
 ]
 MinAngle = Annotated[
@@ -126,5 +180,10 @@ MaxMemory = Annotated[
     typer.Option(min=0.1, help="Memory for each worker in GiB; images that need more are refused."),
 ]
 MaxFileSize = Annotated[float, typer.Option(min=0.001, help="Refuse larger files, in MiB.")]
-Report = Annotated[Path | None, typer.Option(help="Write an HTML contact sheet, before and after.")]
+Report = Annotated[
+    Path | None,
+    typer.Option(
+        help="Write an HTML page with every image before and after. Angles can be corrected there."
+    ),
+]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Forget an unfinished run.")]

@@ -68,9 +68,9 @@ def _teller(
 ) -> Callable[[Outcome], None]:
     """How outcomes are told: as data on standard output, as rows above a bar, or not at all."""
     if json_ and job.writes:  # the work goes on, whether or not anybody reads about it
-        return lambda outcome: tell(as_json(outcome.record(job.model)))
+        return lambda outcome: tell(as_json(outcome.record(job)))
     if json_:
-        return lambda outcome: print(as_json(outcome.record(job.model)), flush=True)
+        return lambda outcome: print(as_json(outcome.record(job)), flush=True)
     if not job.turns:
         terminal.say(terminal.HEADER)
         return lambda outcome: None if outcome.error else terminal.say(terminal.row(outcome, job))
@@ -84,4 +84,4 @@ def _teller(
 
 def _is_worth_a_row(outcome: Outcome, files: int) -> bool:
     """Errors have been told; of many files that went as they should nobody reads the rows."""
-    return outcome.error is None and (files <= terminal.ROWS or outcome.kind == "unsure")
+    return outcome.error is None and (files <= terminal.ROWS or outcome.action == "unsure")

@@ -17,14 +17,17 @@ if TYPE_CHECKING:  # importing it takes longer than `--help` may
 
 ROWS = 40  # of files that went as they should; beyond that only the others are worth a row
 HEADER = f"{'angle':>8}  {'confidence':>10}  {'symmetry':>8}  file"
-ACTIONS = {
+# What was done, or why nothing was, in the order of the summary.
+KINDS = {
     "turned": "turned",
-    "left": "left, nearly upright",
+    "upright already": "left, upright already",
     "unsure": "left, unsure",
+    "no up": "left, no up",
+    "document without a clear quarter": "left, document without a clear quarter",
     "exists": "skipped, the output exists",
     "failed": "failed",
 }
-SNAPPED = "left, the nearest quarter turn is 0°"
+QUARTERS = "left, the nearest quarter turn is 0°"
 
 
 def say(line: str) -> None:
@@ -37,17 +40,29 @@ def talk(line: str) -> None:
     streams.say(shown(line))
 
 
-def action(kind: str, job: Job) -> str:
-    return SNAPPED if kind == "left" and job.snap else ACTIONS[kind]
+def words(kind: str, job: Job) -> str:
+    return QUARTERS if kind == "upright already" and job.snap == "90" else KINDS[kind]
+
+
+def signed_angle(degrees: float) -> str:
+    """−2.1° and not 357.9°."""
+    return f"{degrees:.2f}°".replace("-", "−")
 
 
 def row(outcome: Outcome, job: Job) -> str:
-    angle = "" if outcome.angle_ccw is None else f"{outcome.angle_ccw:.2f}°"
+    angle = "" if outcome.angle_signed is None else signed_angle(outcome.angle_signed)
     confidence = "" if outcome.confidence is None else f"{outcome.confidence:.0%}"
     symmetry = "" if outcome.symmetry is None else str(outcome.symmetry)
     lost = f", without {outcome.lost}" if outcome.lost else ""
-    note = f"  ({action(outcome.action, job)}{lost})" if outcome.action else ""
+    note = f"  ({_done(outcome, job)}{lost})" if outcome.action else ""
     return f"{angle:>8}  {confidence:>10}  {symmetry:>8}  {outcome.path}{note}"
+
+
+def _done(outcome: Outcome, job: Job) -> str:
+    if outcome.applied_signed is None:
+        return words(outcome.kind, job)
+    method = {"exif": ", EXIF tag", "pixels": ", lossless"}.get(outcome.method or "", "")
+    return f"turned by {signed_angle(outcome.applied_signed)}{method}"
 
 
 def failure(outcome: Outcome) -> str:
@@ -55,20 +70,21 @@ def failure(outcome: Outcome) -> str:
 
 
 def summary(counts: Counter[str], seconds: float, job: Job) -> str:
-    kinds = [kind for kind in ACTIONS if counts[kind]]
-    parts = "; ".join(f"{counts[kind]:,} {action(kind, job)}" for kind in kinds)
+    kinds = [kind for kind in KINDS if counts[kind]]
+    parts = "; ".join(f"{counts[kind]:,} {words(kind, job)}" for kind in kinds)
     note = "" if job.writes else " (dry run, none written)"
     return f"{_files(counts.total())} in {seconds:.1f} s: {parts}{note}"
 
 
 def thresholds(job: Job, card: Card) -> str:
-    """What was left alone, and who judged."""
+    """What was left alone, and by whose thresholds."""
     upright = ""
-    if job.max_upright < 1:
+    if job.snap == "none" and job.max_upright < 1:
         upright = f" or more than {100 * job.max_upright:g} % likely to be upright already,"
+    quarter = "" if job.snap == "none" else f" quarter less than {100 * job.min_quarter:g} % sure,"
     return (
-        f"left alone: confidence below {job.min_confidence:g},{upright} or turned by less than "
-        f"{job.min_angle:g}°; model {job.model}: {card.summary or 'no summary'}"
+        f"left alone: confidence below {job.min_confidence:g},{quarter}{upright} or turned by less "
+        f"than {job.min_angle:g}°; model {job.model}: {card.summary or 'no summary'}"
     )
 
 

@@ -17,11 +17,14 @@ from huggingface_hub import (  # type: ignore[import-not-found, unused-ignore]
 )
 
 from radialbeams.cards import ViewProtocol
+from radialbeams.defaults import ABSTAIN
 from radialbeams.front.module import TorchCanonicalizer
 from radialbeams.posterior import Calibration, Thresholds
 from radialbeams.training.weights import new_card, save_model
 
 FILES = ["model.json", "model.safetensors"]
+
+THRESHOLDS = ("still_degrees", "most_upright", "least_quarter", "most_exact")  # beside `abstain`
 
 
 class HubCanonicalizer(ModelHubMixin, TorchCanonicalizer, library_name="radialbeams"):  # type: ignore[misc, call-arg, unused-ignore]
@@ -44,7 +47,8 @@ class HubCanonicalizer(ModelHubMixin, TorchCanonicalizer, library_name="radialbe
     def from_pretrained(cls, name: str | Path, **options: Any) -> HubCanonicalizer:  # type: ignore[override, unused-ignore]
         """From a folder or the hub. Options said here go before those that were saved.
 
-        `abstain="card"` takes all thresholds from the card, as `Canonicalizer` does.
+        `abstain="card"` takes all thresholds from the card, as `Canonicalizer` does; a folder
+        without saved options is read so.
         """
         # Below, what is said here can no longer be told from what was saved.
         found: HubCanonicalizer = super().from_pretrained(name, **options, said=frozenset(options))
@@ -89,11 +93,11 @@ class HubCanonicalizer(ModelHubMixin, TorchCanonicalizer, library_name="radialbe
             )
             folder = Path(found)
         folder = folder.resolve()  # a path, even where a shipped model has the folder's name
-        asked = options.get("abstain")
+        asked = options.get("abstain", ABSTAIN)
         by_card = isinstance(asked, str)
         plain = TorchCanonicalizer.from_pretrained(folder, abstain=asked if by_card else None)
         if by_card:  # not the thresholds that were saved as options
-            replaced = {"abstain", *({"still_degrees", "most_upright"} - said)}
+            replaced = {"abstain", *(set(THRESHOLDS) - said)}
             options = {key: value for key, value in options.items() if key not in replaced}
         made = cls(plain.network, **{**_options(plain), **options}).eval()
         made.measured = plain.measured
@@ -108,6 +112,9 @@ def _options(canonicalizer: TorchCanonicalizer) -> dict[str, Any]:
         "abstain": canonicalizer.abstain,
         "still_degrees": math.degrees(canonicalizer.still),
         "most_upright": canonicalizer.most_upright,
+        "least_quarter": canonicalizer.least_quarter,
+        "most_exact": canonicalizer.most_exact,
+        "snap": canonicalizer.snap,
         "canvas": canonicalizer.canvas,
         "fill": canonicalizer.fill,
         "returns": canonicalizer.returns,
@@ -120,5 +127,10 @@ def _in_force(canonicalizer: TorchCanonicalizer) -> Thresholds | None:
     """As a card has them; None where every image is turned."""
     if canonicalizer.abstain is None:
         return None
-    still = round(math.degrees(canonicalizer.still), 9)
-    return Thresholds(canonicalizer.abstain, still, canonicalizer.most_upright)
+    return Thresholds(
+        canonicalizer.abstain,
+        round(math.degrees(canonicalizer.still), 9),
+        canonicalizer.most_upright,
+        canonicalizer.least_quarter,
+        canonicalizer.most_exact,
+    )

@@ -13,14 +13,25 @@ import copy
 import math
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Literal, NamedTuple, Self, get_args
+from typing import Literal, Self, get_args
 
 import torch
 from torch import Tensor, nn
 
 from radialbeams import zoo
 from radialbeams.cards import Card
+from radialbeams.defaults import (
+    ABSTAIN,
+    FIXED_CORNERS,
+    SNAP,
+    Abstain,
+    Snap,
+    check_snap,
+    thresholds_for,
+)
 from radialbeams.front.affine import Canvas, canvas_size, inverted, middle, turned_back
+from radialbeams.front.checks import check_boxes, check_dtype, check_images, check_number
+from radialbeams.front.deciding import Reading, decided, plain_corners, quarter_masses
 from radialbeams.front.folding import folded
 from radialbeams.front.pose import Pose
 from radialbeams.front.sampling import blend, can_ask
@@ -40,18 +51,9 @@ from radialbeams.posterior import Thresholds
 
 Outputs = Tensor | tuple[Tensor, Tensor]
 Returns = Literal["both", "image"]
-Abstain = float | Literal["card"] | None
 
 MARGIN = 0.1  # of an object's box, around it
 CROPS_AT_ONCE = 16  # each needs a copy of its whole image for a moment
-
-
-class Reading(NamedTuple):
-    """What a network says of N images."""
-
-    angle: Tensor  # (N,) radians in [0, 2π)
-    confidence: Tensor  # (N,) chance that the angle is within 10°; NaN: none is known
-    upright: Tensor  # (N,) chance that the image is upright as it is; 0 where nobody asks for it
 
 
 class TorchCanonicalizer(nn.Module):
@@ -60,8 +62,13 @@ class TorchCanonicalizer(nn.Module):
     `hard` turns by the likeliest beam and its offset; otherwise it is the mean direction, through
     which every beam gets a gradient. Images with less confidence than `abstain` are left alone,
     and so are those that are within `still_degrees` of upright, or upright as they are with a
-    larger chance than `most_upright`. `returns="image"` gives the images only, for an
-    `nn.Sequential`.
+    larger chance than `most_upright`. `snap="auto"` turns images without plain corners by exact
+    quarter turns where the command does, by the thresholds `least_quarter` and `most_exact`.
+    `returns="image"` gives the images only, for an `nn.Sequential`.
+
+    A batch has one size. So unlike the command, the module keeps the canvas (or enlarges it for all
+    angles alike, `canvas="expand"`), and does not cut filled corners off: docs/in-front-of-your-
+    model.md says what that costs.
     """
 
     measured: Thresholds | None = None  # thresholds of a card, whether they are used or not
@@ -76,7 +83,10 @@ class TorchCanonicalizer(nn.Module):
         abstain: float | None = None,
         still_degrees: float = 0.0,
         most_upright: float = 1.0,
-        canvas: Canvas = "same",
+        least_quarter: float = Thresholds.quarter,
+        most_exact: float = Thresholds.exact,
+        snap: Snap = "none",
+        canvas: Canvas = FIXED_CORNERS,
         fill: float = 0.0,  # what lies outside of an image
         returns: Returns = "both",
         temperature: float = 1.0,  # these two are a card's calibration
@@ -84,15 +94,19 @@ class TorchCanonicalizer(nn.Module):
     ) -> None:
         super().__init__()
         _check_options(network, abstain, canvas, returns)
-        _check_number("still_degrees", still_degrees, 0, 180)
-        _check_number("most_upright", most_upright, 0, 1)
-        _check_number("fill", fill, -math.inf, math.inf)
+        check_number("still_degrees", still_degrees, 0, 180)
+        check_number("most_upright", most_upright, 0, 1)
+        check_number("least_quarter", least_quarter, 0, 1)
+        check_number("most_exact", most_exact, 0, 1)
+        check_snap(snap)
+        check_number("fill", fill, -math.inf, math.inf)
         self.network = network
         config = network.config
         self.view_geometry = ViewGeometry(config.view_size, config.channels, parent_size, sigma)
         self.hard, self.returns = hard, returns
         self.abstain, self.still = abstain, math.radians(still_degrees)
         self.most_upright = most_upright
+        self.snap, self.least_quarter, self.most_exact = snap, least_quarter, most_exact
         self.canvas, self.fill = canvas, fill
         self.temperature, self.spread = temperature, math.radians(spread_degrees)
 
@@ -102,27 +116,32 @@ class TorchCanonicalizer(nn.Module):
         model: str | Path = zoo.DEFAULT,
         *,
         hard: bool = True,
-        abstain: Abstain = None,
+        abstain: Abstain = ABSTAIN,
         still_degrees: float | None = None,
-        canvas: Canvas = "same",
+        snap: Snap = SNAP,
+        canvas: Canvas = FIXED_CORNERS,
         fill: float = 0.0,
         returns: Returns = "both",
     ) -> TorchCanonicalizer:
         """A shipped model by its name, or your own by the path of its run folder.
 
-        `abstain="card"` leaves alone what the commands leave alone: all thresholds are then the
-        ones that were measured for this model.
+        It turns and leaves alone what the commands do: the thresholds are those on the model's
+        card. A confidence as `abstain` replaces them; None turns every image, as training needs.
         """
         network, card = load_model(zoo.find(model).stem)
-        thresholds = _thresholds(card, abstain)
+        least = _thresholds(card, abstain)
+        known = card.network.reading == "posterior"
         made = cls(
             network,
             parent_size=card.protocol.parent_size if card.protocol.name == "leakfree" else None,
             sigma=card.protocol.sigma,
             hard=hard,
-            abstain=None if abstain is None else thresholds.confidence,
-            still_degrees=thresholds.angle if still_degrees is None else still_degrees,
-            most_upright=thresholds.upright,
+            abstain=None if abstain is None or not known else least.confidence,
+            still_degrees=least.angle if still_degrees is None else still_degrees,
+            most_upright=least.upright,
+            least_quarter=least.quarter,
+            most_exact=least.exact,
+            snap=snap,
             canvas=canvas,
             fill=fill,
             returns=returns,
@@ -139,7 +158,7 @@ class TorchCanonicalizer(nn.Module):
         On a GPU give it `torch.float16`. That is for the network alone: how views and beams are
         read and how images are turned stays as it was.
         """
-        _check_dtype(dtype)
+        check_dtype(dtype)
         network = folded(self.network)
         if dtype is not None:
             network = network.to(dtype)
@@ -157,7 +176,7 @@ class TorchCanonicalizer(nn.Module):
         return self._turned(images, sure=True)
 
     def _turned(self, images: Tensor, sure: bool) -> tuple[Tensor, Pose]:
-        _check_images(images)
+        check_images(images)
         views = self.view_geometry(images)  # (N, c, S, S)
         outputs = self.network(views)  # unit vectors (N, 2), or logits and offsets (N, |B|)
         pose = self.pose(outputs, images, sure)  # N angles
@@ -167,17 +186,28 @@ class TorchCanonicalizer(nn.Module):
 
     @property
     def may_leave_alone(self) -> bool:
-        return self.abstain is not None or self.still > 0 or self.most_upright < 1
+        snaps = self.snap != "none"
+        return self.abstain is not None or self.still > 0 or self.most_upright < 1 or snaps
 
     def pose(self, outputs: Outputs, images: Tensor, sure: bool = True) -> Pose:
         """What the network's outputs mean for the images that it saw; see `read`."""
         found = self.read(outputs, sure)
+        size = (images.shape[-2], images.shape[-1])
+        angle, applied = found.angle, None
+        if self.may_leave_alone:
+            angle, applied = self.decided(found, plain_corners(images))
         return Pose.from_angles(
-            found.angle,
-            (images.shape[-2], images.shape[-1]),
-            canvas=self.canvas,
-            confidence=found.confidence,
-            applied=self._applied(found) if self.may_leave_alone else None,
+            angle, size, canvas=self.canvas, confidence=found.confidence, applied=applied
+        )
+
+    def decided(self, found: Reading, plain: Tensor) -> tuple[Tensor, Tensor]:
+        """(N,) each: the angles that are undone where `applied`, as `decisions.decide` has them.
+
+        Where the corners are `plain` the image may lie turned on a canvas: then it is turned by
+        its own angle, and not by a quarter. The angle of an image that is left alone stays.
+        """
+        return decided(
+            found, self._applied(found), plain, self.snap, self.least_quarter, self.most_exact
         )
 
     def read(self, outputs: Outputs, sure: bool = True) -> Reading:
@@ -191,11 +221,18 @@ class TorchCanonicalizer(nn.Module):
         found = posterior(*outputs, self.temperature)
         likeliest = answer(found)
         unknown, nowhere = torch.full_like(likeliest, math.nan), torch.zeros_like(likeliest)
-        return Reading(
+        reading = Reading(
             likeliest if self.hard else mean_direction(found),
             mass_near(found, likeliest, WITHIN, self.spread) if sure else unknown,
             mass_near(found, nowhere, UPRIGHT, self.spread) if self.most_upright < 1 else nowhere,
         )
+        if self.snap == "none":
+            return reading
+        chance, quarter = quarter_masses(found).max(-1)
+        exact = torch.stack(
+            [mass_near(found, nowhere + k * math.pi / 2, UPRIGHT, self.spread) for k in range(4)]
+        ).sum(0)
+        return reading._replace(quarter=quarter, quarter_sure=chance, exact=exact)
 
     def crops(
         self,
@@ -211,12 +248,12 @@ class TorchCanonicalizer(nn.Module):
         front. The square lies around the box's middle; its side is the box's longer one and the
         margin at both ends. `pose.source` tells which image an object is from.
         """
-        _check_images(images)
+        check_images(images)
         source, box = _listed(boxes, images)  # (M,), (M, 4)
         size = self.view_geometry.square_size if size is None else size
         if not isinstance(size, int) or size < 1:
             raise ValueError(f"size is the side of a crop in whole pixels, 1 or more; got {size}.")
-        _check_number("margin", margin, -0.49, math.inf)
+        check_number("margin", margin, -0.49, math.inf)
         centres = (box[:, :2] + box[:, 2:]) / 2  # (M, 2)
         sides = (box[:, 2:] - box[:, :2]).amax(-1).clamp(min=1) * (1 + 2 * margin)  # (M,)
         parts = [
@@ -235,7 +272,7 @@ class TorchCanonicalizer(nn.Module):
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """One object of each image: upright (m, C, size, size); angle, confidence, applied (m,)."""
         found = self.read(self.network(self.view_geometry.around(images, centres, sides)))
-        applied = self._applied(found)
+        applied = self._applied(found)  # an object lies at any angle: there is nothing to snap to
         turn = torch.where(applied, found.angle, torch.zeros_like(found.angle))
         crops = turned_squares(images, centres, sides, turn, size, self.fill)
         return crops, found.angle, found.confidence, applied
@@ -303,53 +340,16 @@ def _listed(boxes: Sequence[Tensor] | Tensor, images: Tensor) -> tuple[Tensor, T
         )
     boxes = boxes.to(images.device, torch.float32)
     if can_ask(boxes):
-        _check_boxes(boxes, images.shape[0])
+        check_boxes(boxes, images.shape[0])
     return boxes[:, 0].long(), boxes[:, 1:]
 
 
-def _check_boxes(boxes: Tensor, count: int) -> None:
-    number, corners = boxes[:, 0], boxes[:, 1:]
-    if not ((number >= 0) & (number < count) & (number == number.round())).all():
-        raise ValueError(f"A box has the number of its image in front, 0 to {count - 1}; see them.")
-    if not (corners.isfinite().all() and (corners[:, 2:] >= corners[:, :2]).all()):
-        raise ValueError("Expected boxes as x₀, y₀, x₁, y₁ in pixels with x₁ ≥ x₀ and y₁ ≥ y₀.")
-
-
 def _thresholds(card: Card, abstain: Abstain) -> Thresholds:
-    """Those of the card, or a confidence; None turns every image."""
-    if isinstance(abstain, str) and card.network.reading == "unit":
+    if card.network.reading == "unit" and abstain not in ("card", None):
         raise ValueError(UNSURE)
-    if abstain is None:
-        return Thresholds(0.0)
-    _check_number("abstain", abstain, 0, 1) if not isinstance(abstain, str) else None
-    return card.thresholds(abstain)
-
-
-def _check_dtype(dtype: torch.dtype | None) -> None:
-    if dtype is not None and not (isinstance(dtype, torch.dtype) and dtype.is_floating_point):
-        raise ValueError(
-            f"dtype is a type of floats, torch.float16 for a GPU; got {dtype!r}. To another device "
-            "it goes by .to(device), before or after."
-        )
-
-
-def _check_images(images: Tensor) -> None:
-    if images.ndim != 4:
-        raise ValueError(
-            f"Expected images of shape (N, C, H, W); got {tuple(images.shape)}. One image alone "
-            "is a batch of one: image[None]."
-        )
-    if not images.is_floating_point():
-        raise ValueError(
-            f"Expected float images in [0, 1]; got {images.dtype}. Convert bytes: x.float() / 255."
-        )
-    if images.numel() and can_ask(images):  # the least and the most that noise or sharpening make
-        low, high = (bound.item() for bound in images.detach().aminmax())
-        if low < -0.5 or high > 1.5:
-            raise ValueError(
-                f"Expected float images in [0, 1]; got values from {low:.3g} to {high:.3g}. Divide "
-                "bytes by 255, and normalise after the canonicalizer, not before it."
-            )
+    if abstain is not None and not isinstance(abstain, str):
+        check_number("abstain", abstain, 0, 1)
+    return thresholds_for(card, abstain)
 
 
 def _check_options(
@@ -361,11 +361,4 @@ def _check_options(
     if abstain is not None and architecture(network.config).reading == "unit":
         raise ValueError(UNSURE)
     if abstain is not None:
-        _check_number("abstain", abstain, 0, 1)
-
-
-def _check_number(name: str, value: float, least: float, most: float) -> None:
-    if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"{name} is a number; got {value!r}.")
-    if not least <= value <= most:
-        raise ValueError(f"{name} must lie between {least:g} and {most:g}; got {value}.")
+        check_number("abstain", abstain, 0, 1)

@@ -35,6 +35,9 @@ def transferred(
             f"{tuple(pixels.shape)}. Objects of crops are found in images[pose.source]."
         )
     rows, columns = pixels.shape[-2:]
+    if size is None and (rows, columns) == here:  # at full resolution, for a graph of any size too
+        planes = pixels[:, None] if pixels.ndim == 3 else pixels.flatten(1, -3)
+        return sampler(planes, origin, there, fill).reshape(*pixels.shape[:-2], *there)
     if size is None:
         size = (_share(there[0], rows, here[0]), _share(there[1], columns, here[1]))
     steps = (there[1] / size[1], there[0] / size[0])

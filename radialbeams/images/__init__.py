@@ -3,25 +3,30 @@
 Convention: angles are degrees, counter-clockwise as displayed.
 """
 
+from radialbeams.defaults import Corners
 from radialbeams.images.budget import out_of_memory
+from radialbeams.images.frames import Frame, frame_of
 from radialbeams.images.inventory import missing
-from radialbeams.images.orientation import set_orientation
+from radialbeams.images.orientation import quarter_turned, set_orientation
 from radialbeams.images.picture import ImageError, Picture, Source
 from radialbeams.images.reading import content_of, read, read_small
-from radialbeams.images.turning import Corners, turn
+from radialbeams.images.turning import turn
 from radialbeams.images.views import looks, view
 from radialbeams.images.writing import encode
 
 __all__ = [
     "Corners",
+    "Frame",
     "ImageError",
     "Picture",
     "Source",
     "content_of",
     "encode",
+    "frame_of",
     "looks",
     "missing",
     "out_of_memory",
+    "quarter_turned",
     "read",
     "read_small",
     "set_orientation",

@@ -65,7 +65,7 @@ def picture_share(picture: Image.Image) -> float | None:
 
 
 def _share_by_colour(picture: Image.Image) -> float | None:
-    if not _plain_corners(picture):
+    if not has_plain_corners(picture):
         return None
     small = _small(picture)
     corners = np.median(small[[0, 0, -1, -1], [0, -1, 0, -1]], axis=0).astype(np.int16)
@@ -148,7 +148,27 @@ def _filling(shape: tuple[int, ...], angle: float) -> tuple[float, float]:
     return (width * cos - height * sin) / scale, (height * cos - width * sin) / scale
 
 
-def _plain_corners(picture: Image.Image) -> bool:
+def smallest_around(plain: Mask) -> tuple[float, tuple[float, float]] | None:
+    """Radians counter-clockwise, and the sides, of the smallest rectangle around the picture.
+
+    `plain` is what has the corners' colour, at any resolution. None where the picture spans too
+    little of the canvas.
+    """
+    step = math.ceil(max(plain.shape) / SIDE)
+    rest = ~_filled(plain[::step, ::step])
+    if not rest.any():
+        return None
+    x, y = _outline(rest)
+    if min(np.ptp(x) / rest.shape[1], np.ptp(y) / rest.shape[0]) < SPANNED:
+        return None
+    found = _smallest_rectangle(x, y)
+    (along, across), angle = found.sides, -found.angle  # rows run downwards
+    if angle <= -math.pi / 4:  # the same rectangle, named by its other side
+        along, across, angle = across, along, angle + math.pi / 2
+    return angle, (along * step, across * step)
+
+
+def has_plain_corners(picture: Image.Image) -> bool:
     """Four pixels settle it for nearly all photographs."""
     right, bottom = picture.width - 1, picture.height - 1
     if min(right, bottom) < 15:

@@ -54,6 +54,20 @@ def reset(exif: bytes) -> bytes | None:
         return None
 
 
+def quarter_turned(data: bytes, quarter_turns: int) -> bytes | None:
+    """A JPEG turned by its tag alone; None for other formats, and where there is no room for it."""
+    if not data.startswith(jpeg.START):
+        return None
+    try:
+        return set_orientation(data, quarter_turns)
+    except NoRoom:
+        return None
+
+
+class NoRoom(ImageError):
+    """The tag cannot be set without damage; the pixels can be turned instead."""
+
+
 def set_orientation(data: bytes, quarter_turns: int) -> bytes:
     """A JPEG that is displayed with so many more quarter turns; its scan data is unchanged."""
     if not data.startswith(jpeg.START):
@@ -73,12 +87,12 @@ def set_orientation(data: bytes, quarter_turns: int) -> bytes:
     except (struct.error, ValueError, IndexError):
         exif = _only(value)
     if len(exif) > LONGEST_EXIF:
-        raise ImageError(
+        raise NoRoom(
             "Its EXIF data are so long that there is no room for the orientation tag. Turn its "
             "pixels instead, or remove what is large in there, such as a preview."
         )
     if len(exif) + 4 != end - start and _has_index_before(data, segments, start):
-        raise ImageError(
+        raise NoRoom(
             "Its index of further pictures (MPF) would point to the wrong bytes. Turn its pixels "
             "instead."
         )

@@ -7,13 +7,15 @@ Convention: degrees, counter-clockwise as displayed, about the middle of the can
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from typing import Any, Literal, TypeVar, get_args
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple, TypeVar, get_args
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image, ImageColor
+from PIL import Image, ImageColor, ImageDraw
 
+from radialbeams.defaults import Corners
+from radialbeams.images.frames import Frame
 from radialbeams.images.metadata import same_space
 from radialbeams.images.picture import (
     LARGE,
@@ -25,8 +27,6 @@ from radialbeams.images.picture import (
 )
 from radialbeams.limits import DEFAULT
 
-# Enlarge the canvas; cut to the largest rectangle without empty corners; keep the canvas.
-Corners = Literal["expand", "crop", "same"]
 Floats = NDArray[np.float32]
 Turnable = TypeVar("Turnable", Picture, Image.Image, Array)
 
@@ -37,38 +37,65 @@ _QUARTERS = {
 }
 _MODES = ("L", "LA", "RGB", "RGBA")  # of 1, 2, 3, 4 channels
 _ALPHA = ("LA", "RGBA")
+STRAIGHT = 0.5  # degrees; a rectangle whose edges are off by less comes to lie straight
 _WITH_ALPHA = {"L": "LA", "RGB": "RGBA", "CMYK": "RGBA", "LA": "LA", "RGBA": "RGBA"}
 
 
 def turn(
-    picture: Turnable, degrees: float, *, corners: Corners = "expand", fill: str | None = None
+    picture: Turnable,
+    degrees: float,
+    *,
+    corners: Corners = "expand",
+    fill: str | None = None,
+    frame: Frame | None = None,
 ) -> Turnable:
     """`picture` turned counter-clockwise, as the same type.
 
-    `fill` is a colour's name or #rrggbb; without it corners are transparent where the picture has
-    alpha and black where it has none. "transparent" gives a picture alpha.
+    `fill` is a colour's name or #rrggbb; without it corners have the colour of the frame's, or are
+    transparent where the picture has alpha and black where it has none. "transparent" gives a
+    picture alpha. What lies outside of `frame` is no picture: it is cut off, or filled anew.
     """
     if corners not in get_args(Corners):
         raise ValueError(f"corners must be {', '.join(get_args(Corners))}; got {corners!r}.")
     if not math.isfinite(degrees):
         raise ValueError(f"degrees must be a finite number; got {degrees}.")
+    degrees = degrees % 360 % 360  # the remainder of a tiny negative number is 360 itself
+    canvas = Canvas(degrees, corners, fill, frame)
     if isinstance(picture, Picture):
-        return replace(picture, **_turned_fields(picture, degrees, corners, fill))
+        return replace(picture, **_turned_fields(picture, canvas))
     if isinstance(picture, Image.Image):
-        return _turn_image(picture, degrees, corners, fill)
-    return _turn_array(checked(picture), degrees, corners, fill)
+        return _turn_image(picture, canvas)
+    return _turn_array(checked(picture), canvas)
 
 
-def _turned_fields(
-    picture: Picture, degrees: float, corners: Corners, fill: str | None
-) -> dict[str, Any]:
+@dataclass(frozen=True)
+class Canvas:
+    """How far a picture is turned, and what becomes of the canvas around it."""
+
+    degrees: float  # in [0, 360)
+    corners: Corners
+    fill: str | None
+    frame: Frame | None
+
+    @property
+    def is_quarter(self) -> bool:
+        """Pixels are only moved."""
+        return self.degrees % 90 == 0
+
+    @property
+    def colour(self) -> str | None:
+        return self.frame.colour if self.fill is None and self.frame is not None else self.fill
+
+
+def _turned_fields(picture: Picture, canvas: Canvas) -> dict[str, Any]:
+    fill = canvas.fill
     deep = picture.sixteen_bit
     if deep is None:
-        image = _turn_image(picture.image, degrees, corners, fill)
+        image = _turn_image(picture.image, canvas)
     else:
         if fill == "transparent" and deep.shape[2] == 3:
             deep = np.concatenate((deep, np.full_like(deep[:, :, :1], 65535)), axis=2)
-        deep = _turn_array(deep, degrees, corners, fill)
+        deep = _turn_array(deep, canvas)
         image = image_of(deep)
     same = same_space(picture.image.mode, image.mode)
     return {
@@ -79,60 +106,60 @@ def _turned_fields(
     }
 
 
-def _turn_image(
-    image: Image.Image, degrees: float, corners: Corners, fill: str | None
-) -> Image.Image:
-    if fill == "transparent":
+def _turn_image(image: Image.Image, canvas: Canvas) -> Image.Image:
+    if canvas.fill == "transparent":
         if image.mode not in _WITH_ALPHA:
             raise ImageError(f"An image of mode {image.mode} has no alpha channel. Name a colour.")
         image = image.convert(_WITH_ALPHA[image.mode])
-    degrees = degrees % 360 % 360  # the remainder of a tiny negative number is 360 itself
-    if degrees % 90 == 0:
-        return image.transpose(_QUARTERS[int(degrees)]) if degrees else image.copy()
+    if canvas.is_quarter:
+        turns = _QUARTERS.get(int(canvas.degrees))
+        return image.copy() if turns is None else image.transpose(turns)
     if image.mode.startswith("I;16"):  # Pillow would not interpolate
-        deep = np.asarray(image).astype(np.uint16)
-        return Image.fromarray(_turn_array(deep, degrees, corners, fill))
+        return Image.fromarray(_turn_array(np.asarray(image).astype(np.uint16), canvas))
     if image.mode in ("1", "P", "PA"):
         image = image.convert("RGBA" if image.has_transparency_data else "RGB")
-    size = _canvas(image.size, degrees, corners)
+    window = _window(image.size, canvas)
+    colour = _colour(canvas.colour, image.mode)
+    if window.outside is not None:
+        below = Image.new(image.mode, image.size, colour if len(colour) > 1 else colour[0])
+        image = Image.composite(image, below, _mask(image.size, window.outside))
     return image.transform(
-        size,
+        window.size,
         Image.Transform.AFFINE,
-        _inverse(image.size, size, degrees),
+        _inverse(window, canvas.degrees),
         Image.Resampling.BICUBIC,
-        fillcolor=_colour(fill, image.mode),
+        fillcolor=colour,
     )
 
 
-def _turn_array(array: Array, degrees: float, corners: Corners, fill: str | None) -> Array:
-    degrees = degrees % 360 % 360
-    if degrees % 90 == 0:
-        return np.ascontiguousarray(np.rot90(array, int(degrees) // 90))
+def _turn_array(array: Array, canvas: Canvas) -> Array:
+    if canvas.is_quarter:
+        return np.ascontiguousarray(np.rot90(array, int(canvas.degrees) // 90))
     channels = math.prod(array.shape[2:])
     mode = _MODES[channels - 1]
-    if fill == "transparent" and mode not in _ALPHA:
+    if canvas.fill == "transparent" and mode not in _ALPHA:
         raise ImageError("An array without alpha cannot be transparent. Add it, or name a colour.")
     whole = array.dtype.kind in "iu"
     largest = np.float32(np.iinfo(array.dtype).max if whole else 1)
     planes = array.reshape(*array.shape[:2], channels).astype(np.float32) / largest
-    turned = _turn_planes(planes, mode, degrees, corners, fill).clip(0, 1) * largest
+    turned = _turn_planes(planes, mode, canvas).clip(0, 1) * largest
     if whole:
         turned = np.rint(turned)
     return turned.astype(array.dtype).reshape(*turned.shape[:2], *array.shape[2:])
 
 
-def _turn_planes(
-    planes: Floats, mode: str, degrees: float, corners: Corners, fill: str | None
-) -> Floats:
+def _turn_planes(planes: Floats, mode: str, canvas: Canvas) -> Floats:
     """(H, W, C) in [0, 1] → (H', W', C), each channel by itself."""
+    size = planes.shape[1], planes.shape[0]
+    window = _window(size, canvas)
+    colour = [value / 255 for value in _colour(canvas.colour, mode)]
+    if window.outside is not None:
+        planes[np.asarray(_mask(size, window.outside)) == 0] = colour
     if mode in _ALPHA:
         planes[:, :, :-1] *= planes[:, :, -1:]  # so that hidden colours do not bleed
-    size = planes.shape[1], planes.shape[0]
-    canvas = _canvas(size, degrees, corners)
-    inverse = _inverse(size, canvas, degrees)
-    colour = [value / 255 for value in _colour(fill, mode)]
+    inverse = _inverse(window, canvas.degrees)
     turned = np.stack(
-        [_resampled(planes[:, :, c], canvas, inverse, colour[c]) for c in range(len(colour))],
+        [_resampled(planes[:, :, c], window.size, inverse, colour[c]) for c in range(len(colour))],
         axis=2,
     )
     if mode in _ALPHA:
@@ -153,24 +180,83 @@ def _resampled(
 # --- geometry ----------------------------------------------------------------------------------
 
 
-def _inverse(
-    before: tuple[int, int], after: tuple[int, int], degrees: float
-) -> tuple[float, float, float, float, float, float]:
+class Window(NamedTuple):
+    """The new canvas: its size, and the point of the old one that comes to its middle."""
+
+    size: tuple[int, int]
+    middle: tuple[float, float]
+    # Corners of what is picture on the old canvas, where the rest has to be filled anew.
+    outside: tuple[tuple[float, float], ...] | None = None
+
+
+def _window(size: tuple[int, int], canvas: Canvas) -> Window:
+    if canvas.frame is None:
+        return Window(_canvas(size, canvas.degrees, canvas.corners), (size[0] / 2, size[1] / 2))
+    return _framed(size, canvas, canvas.frame.on(size))
+
+
+def _framed(size: tuple[int, int], canvas: Canvas, frame: Frame) -> Window:
+    """As large as the rectangle where it comes to lie straight, else as large as it needs."""
+    rest = (frame.angle + canvas.degrees + 45) % 90 - 45  # how far its edges are off the axes then
+    quarters = round((frame.angle + canvas.degrees - rest) / 90)
+    sides = frame.sides[::-1] if quarters % 2 else frame.sides
+    outline = None if frame.cut else _outline(frame)
+    if canvas.corners == "same":
+        return Window(size, (size[0] / 2, size[1] / 2), outline)
+    if canvas.corners == "crop":
+        # A cut picture is what its own canvas and its rectangle share.
+        whole, away = (size, canvas.degrees) if frame.cut else (sides, rest)
+        inside = _floor(_largest_inside(whole[0], whole[1], *_cos_sin(away)))
+        limits = _floor(sides) if frame.cut else inside
+        return Window((min(inside[0], limits[0]), min(inside[1], limits[1])), frame.middle)
+    if abs(rest) <= STRAIGHT:
+        return Window(_floor(sides), frame.middle)
+    if frame.cut:
+        return Window(_canvas(size, canvas.degrees, "expand"), frame.middle, _outline(frame))
+    needed = (math.ceil(sides[0]), math.ceil(sides[1]))
+    return Window(_canvas(needed, rest, "expand"), frame.middle, outline)
+
+
+def _outline(frame: Frame) -> tuple[tuple[float, float], ...]:
+    """The corners of a rectangle, in pixels from the canvas' upper left one."""
+    cos, sin = (f(math.radians(frame.angle)) for f in (math.cos, math.sin))
+    x, y = frame.middle
+    a, b = frame.sides[0] / 2, frame.sides[1] / 2
+    around = ((-a, -b), (a, -b), (a, b), (-a, b))
+    return tuple((x + u * cos + v * sin, y - u * sin + v * cos) for u, v in around)
+
+
+def _mask(size: tuple[int, int], outline: tuple[tuple[float, float], ...]) -> Image.Image:
+    mask = Image.new("L", size, 0)
+    ImageDraw.Draw(mask).polygon(outline, fill=255)
+    return mask
+
+
+def _inverse(window: Window, degrees: float) -> tuple[float, float, float, float, float, float]:
     """The inverse map as Pillow takes it: (x, y) → (ax + by + c, dx + ey + f).
 
     Coordinates run from the canvas' upper left corner, not from the middle of its first pixel.
     """
     cos, sin = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
-    (x, y), (u, v) = ((width / 2, height / 2) for width, height in (before, after))
+    (x, y), (u, v) = window.middle, (window.size[0] / 2, window.size[1] / 2)
     return cos, -sin, x - cos * u + sin * v, sin, cos, y - sin * u - cos * v
+
+
+def _cos_sin(degrees: float) -> tuple[float, float]:
+    """Without their signs."""
+    return abs(math.cos(math.radians(degrees))), abs(math.sin(math.radians(degrees)))
+
+
+def _floor(sides: tuple[float, float]) -> tuple[int, int]:
+    return max(1, math.floor(sides[0])), max(1, math.floor(sides[1]))
 
 
 def _canvas(size: tuple[int, int], degrees: float, corners: Corners) -> tuple[int, int]:
     if corners == "same":
         return size
-    cos, sin = (abs(f(math.radians(degrees))) for f in (math.cos, math.sin))
+    cos, sin = _cos_sin(degrees)
     width, height = size
-    if corners == "expand":
+    if corners in ("restore", "expand"):
         # Up to a thousandth of a pixel is a rounding error.
         across = math.ceil(width * cos + height * sin - 1e-3)
         down = math.ceil(width * sin + height * cos - 1e-3)
@@ -183,11 +269,10 @@ def _canvas(size: tuple[int, int], degrees: float, corners: Corners) -> tuple[in
                 'large. Use --crop or --same-size (corners="crop" or "same").'
             )
         return across, down
-    inside = _largest_inside(width, height, cos, sin)
-    return max(1, math.floor(inside[0])), max(1, math.floor(inside[1]))
+    return _floor(_largest_inside(width, height, cos, sin))
 
 
-def _largest_inside(width: int, height: int, cos: float, sin: float) -> tuple[float, float]:
+def _largest_inside(width: float, height: float, cos: float, sin: float) -> tuple[float, float]:
     """Sides of the largest axis-aligned rectangle inside a turned one."""
     long, short = max(width, height), min(width, height)
     if short <= 2 * sin * cos * long:

@@ -209,7 +209,9 @@ def coil_task(
         shown,
         lambda given: head(classifier(given)),
         {
-            "bic": finder(Canonicalizer.from_pretrained("bic.coil100"), device),
+            "bic": finder(
+                Canonicalizer.from_pretrained("bic.coil100", abstain=None, snap="none"), device
+            ),
             "ring": finder(_ring("ring.coil100"), device, side),
         },
         0.0,
@@ -217,7 +219,11 @@ def coil_task(
 
 
 def _ring(name: str) -> Canonicalizer:
-    return Canonicalizer.from_pretrained(name, abstain="card")
+    return Canonicalizer.from_pretrained(name, abstain="card", snap="none")
+
+
+def _always(name: str) -> Canonicalizer:
+    return Canonicalizer.from_pretrained(name, abstain=None, snap="none")
 
 
 def masked(images: Tensor, fill: float) -> Tensor:

@@ -17,7 +17,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from radialbeams.front.module import Outputs, Reading, TorchCanonicalizer
+from radialbeams.front.deciding import Reading
+from radialbeams.front.module import Outputs, TorchCanonicalizer
 from radialbeams.front.pose import Pose
 from radialbeams.nn.angles import circle_loss, to_unit
 from radialbeams.nn.posterior import Posterior, answer, mean_direction, posterior, ring_loss

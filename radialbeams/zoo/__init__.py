@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from difflib import get_close_matches
 from pathlib import Path
 
 from radialbeams import cards
@@ -48,9 +49,10 @@ def find(model: str | Path) -> Model:
         return _open(path / "model", name)
     if path.suffix in (".onnx", ".safetensors", ".json"):
         return _open(path.with_suffix(""), name)
+    near = get_close_matches(name, names(), 1)
     raise ModelNotFound(
         f"Expected a model's name or the path of a run; got {name!r}. "
-        f"Shipped models: {', '.join(names())}."
+        f"Shipped models: {', '.join(names())}." + "".join(f" Did you mean {one}?" for one in near)
     )
 
 

@@ -16,7 +16,7 @@ from PIL import Image
 
 from radialbeams import batch, images, zoo
 from radialbeams.batch import Job, Outcome, Plan, landing, pool
-from radialbeams.batch.job import action_for, made, unchanged
+from radialbeams.batch.job import made, unchanged, undo_for
 from radialbeams.batch.plan import BATCH
 from radialbeams.batch.walk import RUN_FOLDER
 from radialbeams.batch.worker import seconds_for
@@ -51,66 +51,45 @@ def everything(folder: Path) -> dict[str, bytes]:
 # --- what is done to one picture ---
 
 
-@pytest.mark.parametrize(
-    ("angle", "confidence", "options", "action"),
-    [
-        (40.0, 0.9, {}, "turned"),
-        (40.0, 0.4, {}, "unsure"),
-        (40.0, None, {}, "turned"),  # the paper's network knows no confidence
-        (0.6, 0.9, {}, "left"),
-        (359.4, 0.9, {}, "left"),
-        (359.4, 0.9, {"min_angle": 0.5}, "turned"),
-        (44.0, 0.9, {"snap": True}, "left"),
-        (46.0, 0.9, {"snap": True}, "turned"),
-        (316.0, 0.9, {"snap": True}, "left"),
-    ],
-)
-def test_what_is_done_follows_from_the_answer(
-    angle: float, confidence: float | None, options: dict[str, float], action: str
-) -> None:
-    assert action_for(Answer(angle, confidence), replace(TURNING, **options)) == action
-
-
-def test_what_may_be_upright_already_is_left_alone() -> None:
-    careful = replace(TURNING, max_upright=0.01)
-    assert action_for(Answer(90.0, 0.95, upright=0.02), careful) == "unsure"
-    assert action_for(Answer(90.0, 0.95, upright=0.005), careful) == "turned"
-    assert action_for(Answer(90.0, None, upright=None), careful) == "turned"
-    assert action_for(Answer(90.0, 0.95, upright=0.9), TURNING) == "turned"
-
-
 def test_an_angle_is_rounded_before_anything_is_turned() -> None:
     assert [rounded(Answer(value)) for value in (12.344999, 359.996, 0.0)] == [12.34, 0.0, 0.0]
 
 
+def done(data: bytes, answer: Answer, job: Job) -> tuple[str, bytes]:
+    undo = undo_for(answer, None, job)
+    return undo.decision.action, made(data, undo, job)[0]
+
+
 def test_a_quarter_turn_costs_nothing(tmp_path: Path) -> None:
-    snap = replace(TURNING, snap=True)
     jpeg = face(tmp_path / "a.jpg", 0).read_bytes()
     png = face(tmp_path / "a.png", 0).read_bytes()
     with Image.open(tmp_path / "a.png") as picture:
         picture.save(tmp_path / "a.webp", lossless=True, icc_profile=b"0" * 131)
         picture.save(tmp_path / "a.tif")
         picture.save(tmp_path / "a.bmp")
-    others = [(tmp_path / f"a.{ending}").read_bytes() for ending in ("webp", "tif", "bmp")]
-    for data in (jpeg, png, *others):
-        action, after = made(data, Answer(93.0, 0.9), snap)
-        assert action == "turned"
-        expected = images.turn(images.read(data).image, -90)
-        assert images.read(after).image.tobytes() == expected.tobytes()
+        picture.quantize(256).save(tmp_path / "a.gif")
+    others = [(tmp_path / f"a.{ending}").read_bytes() for ending in ("webp", "tif", "bmp", "gif")]
+    for snap in ("auto", "90"):
+        job = replace(TURNING, snap=snap)
+        for data in (jpeg, png, *others):
+            action, after = done(data, Answer(93.0, 0.9), job)
+            assert action == "turned"
+            expected = images.turn(images.read(data).image, -90)
+            assert images.read(after).image.tobytes() == expected.tobytes()
     # The tag says it all: the compressed pixels are the very same bytes.
     scan = jpeg.index(b"\xff\xda")
-    assert made(jpeg, Answer(93.0, 0.9), snap)[1].endswith(jpeg[scan:])
+    assert done(jpeg, Answer(93.0, 0.9), TURNING)[1].endswith(jpeg[scan:])
     with pytest.raises(images.ImageError, match="--snap 90"):
-        made(png, Answer(93.0, 0.9), replace(snap, exif=True))
+        done(png, Answer(93.0, 0.9), replace(TURNING, snap="90", exif=True))
 
 
 def test_what_is_left_alone_keeps_its_bytes_unless_another_format_is_asked_for(
     tmp_path: Path,
 ) -> None:
     data = face(tmp_path / "a.jpg").read_bytes()
-    assert made(data, Answer(40.0, 0.1), TURNING) == ("unsure", data)
-    assert made(data, Answer(40.0, 0.1), replace(TURNING, format="jpeg")) == ("unsure", data)
-    action, after = made(data, Answer(40.0, 0.1), replace(TURNING, format="png"))
+    assert done(data, Answer(40.0, 0.1), TURNING) == ("unsure", data)
+    assert done(data, Answer(40.0, 0.1), replace(TURNING, format="jpeg")) == ("unsure", data)
+    action, after = done(data, Answer(40.0, 0.1), replace(TURNING, format="png"))
     assert action == "unsure" and after.startswith(b"\x89PNG")
 
 
@@ -156,7 +135,7 @@ import os, signal, time
 from radialbeams.batch import worker
 from radialbeams.canonicalizer import Canonicalizer
 worker.SECONDS = 0.2
-view = Canonicalizer.view
+view = Canonicalizer.look
 
 def breaking(self, path, **options):
     if "crash" in path:
@@ -169,7 +148,7 @@ def breaking(self, path, **options):
         raise ValueError("not meant to happen")
     return view(self, path, **options)
 
-Canonicalizer.view = breaking
+Canonicalizer.look = breaking
 worker.main()
 """
 

@@ -96,6 +96,11 @@ def faces(tmp_path: Path) -> Path:
 
 
 FACES = ("--model", "ring.lfw", "--workers", 1)
+FOUND = (
+    *("angle_ccw", "angle_signed", "confidence", "symmetry", "quarter", "quarter_confidence"),
+    *("kind", "model"),
+)
+DECIDED = ("reason", "measure", "value", "threshold", "frame_ccw", "applied")
 TURNING = (*FACES, "--min-confidence", 0.5)
 
 
@@ -114,7 +119,7 @@ def test_angle_prints_one_object_a_line_in_order(run: Callable[..., Said], faces
     assert found[3].keys() == {"path", "error"}
     assert err == f"radialbeams: {faces / '99.jpg'}: {found[3]['error']}\n"
     for one in found[:3]:
-        assert list(one) == ["path", "angle_ccw", "confidence", "symmetry", "model"]
+        assert list(one) == ["path", *FOUND]
         assert one["model"] == "ring.lfw" and one["symmetry"] == 1
     assert float(str(found[2]["angle_ccw"])) == pytest.approx(40, abs=8)
     assert round(float(str(found[2]["angle_ccw"])), 2) == found[2]["angle_ccw"]
@@ -174,18 +179,23 @@ def test_upright_turns_and_leaves_and_says_which(
     assert code == 0
     summary, thresholds = err.splitlines()
     assert summary.startswith("5 files in ")
-    assert "confidence below 0.5, or turned by less than 10°; model ring.lfw: " in thresholds
+    assert "confidence below 0.5, quarter less than 50 % sure, or turned by less than 10°; " in err
     assert thresholds.endswith(zoo.find("ring.lfw").card.summary)
     for one in found.values():
-        assert list(one) == [
-            "path", "out", "angle_ccw", "confidence", "symmetry", "model", "action"
-        ]  # fmt: skip
+        assert list(one) == ["path", "out", *FOUND, "action", *DECIDED]
     assert {name: one["action"] for name, one in found.items()} == {
         "0.jpg": "left",
         "2.jpg": "left",
         "40.jpg": "turned",
         "140.jpg": "turned",
         "noise.png": "unsure",
+    }
+    assert {name: one["reason"] for name, one in found.items()} == {
+        "0.jpg": "upright already",
+        "2.jpg": "upright already",
+        "40.jpg": None,
+        "140.jpg": None,
+        "noise.png": "no up",
     }
     after = contents(out)
     assert contents(faces) == before
@@ -281,23 +291,22 @@ def test_thresholds_are_the_cards_unless_said(
     shipped = zoo.find("ring.lfw")
     shutil.copy(shipped.onnx, tmp_path / "mine.onnx")
     for said, words in (
-        ({}, "confidence below 0.5, or turned by less than 1°"),
+        ({}, "confidence below 0.5, quarter less than 98 % sure, or turned by less than 1°"),
         (
-            {"abstain": {"confidence": 0.25, "angle": 7}},
-            "confidence below 0.25, or turned by less than 7°",
-        ),
-        (
-            {"abstain": {"confidence": 0.25, "angle": 7, "upright": 0.02}},
-            "confidence below 0.25, or more than 2 % likely to be upright already, or turned by "
-            "less than 7°",
+            {"abstain": {"confidence": 0.25, "angle": 7, "quarter": 0.9}},
+            "confidence below 0.25, quarter less than 90 % sure, or turned by less than 7°",
         ),
     ):
         card = {name: value for name, value in to_json(shipped.card).items() if name != "abstain"}
         (tmp_path / "mine.json").write_text(json.dumps({**card, **said}))
         options = ("--dry-run", "--model", tmp_path / "mine.onnx", "--workers", 1)
-        err = run("upright", faces / "0.jpg", *options)[2]
-        assert words in err
-        assert "likely" not in run("upright", faces / "0.jpg", *options, "--min-confidence", 0)[2]
+        assert words in run("upright", faces / "0.jpg", *options)[2]
+        err = run("upright", faces / "0.jpg", *options, "--min-confidence", 0.3)[2]
+        assert "confidence below 0.3, quarter less than 30 % sure" in err
+    limit = {"abstain": {"confidence": 0.25, "angle": 7, "upright": 0.02}}
+    (tmp_path / "mine.json").write_text(json.dumps({**card, **limit}))
+    err = run("upright", faces / "0.jpg", *options, "--snap", "none")[2]
+    assert "0.25, or more than 2 % likely to be upright already, or turned by less than 7°" in err
 
 
 def test_a_report_is_overwritten_only_if_told_to(

@@ -23,6 +23,8 @@ from torch import Tensor, nn
 
 from radialbeams import zoo
 from radialbeams.canonicalizer import Canonicalizer as LightCanonicalizer
+from radialbeams.decisions import decide
+from radialbeams.defaults import Snap, thresholds_of
 from radialbeams.front.module import CROPS_AT_ONCE, Canonicalizer
 from radialbeams.front.pose import Pose
 from radialbeams.front.view_geometry import ViewGeometry, _convolved, cut, lanczos
@@ -99,7 +101,7 @@ def test_it_sees_and_answers_what_the_commands_see_and_answer(
     image, light = picture(shown, size), LightCanonicalizer(name, threads=1)
     network = light.card.network
     expected = view(image, light.card.protocol, network.view_size, network.channels)
-    module = Canonicalizer.from_pretrained(name)
+    module = Canonicalizer.from_pretrained(name, snap="none")
     with torch.inference_mode():
         seen = module.view_geometry(tensor(image))[0].numpy()
         _, pose = both(module, tensor(image))
@@ -216,11 +218,11 @@ def test_outside_lies_the_fill() -> None:
 
 
 def test_those_that_it_is_unsure_of_are_left_alone(images: Tensor) -> None:
-    eager = Canonicalizer.from_pretrained("ring.coil100-objects")
+    eager = Canonicalizer.from_pretrained("ring.coil100-objects", abstain=None, snap="none")
     with torch.inference_mode():
         _, pose = both(eager, images)
         threshold = pose.confidence.mean().item()
-        shy = Canonicalizer.from_pretrained("ring.coil100-objects", abstain=threshold)
+        shy = Canonicalizer.from_pretrained("ring.coil100-objects", abstain=threshold, snap="none")
         upright, found = both(shy, images)
     assert pose.applied.all()
     assert torch.equal(found.applied, pose.confidence >= threshold)
@@ -240,9 +242,8 @@ def test_the_thresholds_of_the_card_are_those_of_the_commands(images: Tensor) ->
     assert module.most_upright == card.upright
     other = Canonicalizer.from_pretrained("ring.coil100", abstain="card", still_degrees=5)
     assert math.degrees(other.still) == pytest.approx(5)
-    with pytest.raises(ValueError, match="abstain needs a network that says how sure it is"):
-        Canonicalizer.from_pretrained("bic.coil100", abstain="card")
-    with pytest.raises(ValueError, match=r"abstain must be a confidence, .* got 'cards'"):
+    assert Canonicalizer.from_pretrained("bic.coil100").abstain is None  # it knows no chances
+    with pytest.raises(ValueError, match=r"abstain is a confidence, .* got 'cards'"):
         Canonicalizer.from_pretrained("ring.coil100", abstain="cards")  # type: ignore[arg-type]
 
 
@@ -261,7 +262,7 @@ def test_what_is_nearly_upright_is_left_alone(images: Tensor, angle: float, turn
 def test_what_may_be_upright_as_it_is_is_left_alone(images: Tensor) -> None:
     """By the same chance as the commands': the posterior's mass within 5° of no turn."""
     crooked = torch.cat((images, torch.rot90(tensor(picture("horse")), 1, (-2, -1))[..., :64, :80]))
-    shy = Canonicalizer.from_pretrained("ring.coil100")
+    shy = Canonicalizer.from_pretrained("ring.coil100", abstain=None, snap="none")
     shy.most_upright = 0.99
     with torch.inference_mode():
         found = shy.read(shy.network(shy.view_geometry(crooked)))
@@ -597,6 +598,44 @@ def test_a_network_of_another_precision_answers_nearly_the_same(
         crops, _ = module.crops(images.to(dtype), boxes)
     assert (upright.dtype, crops.dtype) == (dtype, dtype)
     assert angular_error(pose.angle, expected.angle).max() < math.radians(3)
+
+
+@pytest.mark.parametrize(
+    ("wrong", "text"),
+    [
+        ([torch.rand(3, 8, 8)], r"one tensor \(N, C, H, W\); got list\. Images of one size"),
+        (torch.rand(2, 64, 80, 3), r"looks like \(N, H, W, C\).*images\.permute\(0, 3, 1, 2\)"),
+        (torch.rand(2, 3, 0, 80), "at least one channel and one pixel"),
+        (torch.full((1, 3, 8, 8), math.nan), "some values are NaN"),
+    ],
+)
+def test_what_is_no_batch_of_images_is_refused_in_words(
+    ring: Canonicalizer, wrong: object, text: str
+) -> None:
+    with pytest.raises(ValueError, match=text):
+        ring(wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("snap", ["auto", "90", "none"])
+def test_the_module_decides_as_the_commands_do(images: Tensor, snap: Snap) -> None:
+    name = "ring.coil100-objects"
+    light, module = LightCanonicalizer(name, threads=1), Canonicalizer.from_pretrained(name)
+    module.snap = snap
+    horse = tensor(picture("horse", (80, 64)))
+    turned = [torch.rot90(horse, k, (-2, -1)) for k in range(4)]
+    turned += [tensor(picture("horse", (80, 64)).rotate(a, fillcolor="white")) for a in (7, 40)]
+    least = thresholds_of(light.card)
+    for one in turned:
+        one[..., 0, 0] = torch.tensor([0.9, 0.1, 0.5])  # so that the corners are not plain
+        array = (one[0].permute(1, 2, 0) * 255).round().byte().numpy()
+        (answer,) = light.answers([array])
+        expected = decide(answer, least, snap)
+        with torch.inference_mode():
+            _, pose = module.canonicalize(one)
+        assert pose.applied.item() == (expected.turn is not None)
+        if expected.turn is not None:
+            apart = angular_error(pose.angle, torch.tensor(math.radians(expected.turn)))
+            assert math.degrees(apart) <= 0.5
 
 
 def test_values_that_are_no_pixels_are_refused(ring: Canonicalizer, images: Tensor) -> None:

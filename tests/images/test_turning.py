@@ -152,7 +152,9 @@ def test_a_fill_that_is_no_colour_is_refused() -> None:
 
 
 def test_other_wrong_arguments_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"corners must be expand, crop, same; got 'keep'\."):
+    with pytest.raises(
+        ValueError, match=r"corners must be restore, expand, crop, same; got 'keep'\."
+    ):
         turn(Image.new("RGB", (4, 4)), 30, corners="keep")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match=r"degrees must be a finite number; got nan\."):
         turn(Image.new("RGB", (4, 4)), math.nan)

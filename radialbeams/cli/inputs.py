@@ -1,0 +1,97 @@
+"""Inputs from elsewhere than the command line: lists of paths, and lists of corrected angles."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from radialbeams.batch import Plan
+
+STDIN = "-"
+LARGEST = 256 * 2**20  # bytes of a list
+CORRECTIONS = "corrections"
+
+
+def paths_in(source: str | None) -> list[str]:
+    """The paths in a list, separated by line ends, or by zero bytes where there are any."""
+    if source is None:
+        return []
+    try:
+        if source == STDIN:
+            data = sys.stdin.buffer.read(LARGEST)
+        else:
+            with open(source, "rb") as file:
+                data = file.read(LARGEST)
+    except OSError as error:
+        raise typer.BadParameter(
+            f"{source} cannot be read ({error.strerror}).", param_hint="--files-from"
+        ) from error
+    separator = b"\0" if b"\0" in data else b"\n"
+    names = (name.rstrip(b"\r") if separator == b"\n" else name for name in data.split(separator))
+    return [os.fsdecode(name) for name in names if name]
+
+
+def sources(paths: list[str] | None, files_from: str | None, corrections: list[str]) -> list[str]:
+    """All that was named; corrections name their own files where nothing else does."""
+    if files_from == STDIN and STDIN in (paths or ()):
+        raise typer.BadParameter("Standard input holds the list or an image, not both.")
+    found = [*(paths or ()), *paths_in(files_from)] or corrections
+    if not found:
+        raise typer.BadParameter("Name image files or folders.", param_hint="PATHS")
+    return found
+
+
+def read_corrections(path: Path | None) -> dict[str, float | None]:
+    """Angles by the paths of their files, as a report's page writes them."""
+    if path is None:
+        return {}
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+        return dict(_correction(one) for one in content[CORRECTIONS])
+    except OSError as error:
+        raise _wrong(path, error.strerror or "unreadable") from error
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise _wrong(path, str(error)) from error
+
+
+def corrections_for(
+    plan: Plan, given: dict[str, float | None]
+) -> tuple[tuple[str, float | None], ...]:
+    """The corrections by the paths that the plan gives the files; all of them must be there."""
+    angles = {os.path.abspath(path): angle for path, angle in given.items()}
+    found = {path.path: os.path.abspath(path.path) for path in plan.found()} if angles else {}
+    missing = set(angles) - set(found.values())
+    if missing:
+        raise typer.BadParameter(
+            f"{len(missing)} of {len(angles)} corrected files are not among the inputs, such as "
+            f"{min(missing)}. Name the same files or folders as in the first run, from the same "
+            "folder.",
+            param_hint="--corrections",
+        )
+    return tuple((path, angles[place]) for path, place in found.items() if place in angles)
+
+
+def _correction(one: Any) -> tuple[str, float | None]:
+    path, angle = one["path"], one["angle_ccw"]
+    if not isinstance(path, str) or not path or "\0" in path:
+        raise ValueError(f"expected a path; got {path!r}")
+    if angle is None:
+        return path, None
+    if isinstance(angle, bool) or not isinstance(angle, int | float) or not math.isfinite(angle):
+        raise ValueError(f"expected an angle in degrees, or null; got {angle!r}")
+    return path, round(float(angle), 2) % 360
+
+
+def _wrong(path: Path, why: str) -> typer.BadParameter:
+    return typer.BadParameter(
+        f'{path} is no list of corrections ({why}). Expected {{"corrections": [{{"path": …, '
+        '"angle_ccw": …}]}, as the page of --report saves it.',
+        param_hint="--corrections",
+    )

@@ -1,0 +1,250 @@
+"""Frames: the rectangle of a picture that lies turned on a plain canvas.
+
+Whoever turns a picture fills the empty corners of the canvas, with one colour or with nothing at
+all. Where that shows, the rectangle tells two things that no model knows as well: the angle, up to
+quarter turns, and what of the canvas is picture. There are two kinds. On an enlarged canvas the
+whole rectangle is there; on the picture's own canvas its corners are cut off.
+
+Convention: angles are degrees, counter-clockwise as displayed; a rectangle's own axes are u to the
+right and v downwards, in pixels from its middle.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from radialbeams.images.corners import TOLERANCES, has_plain_corners, smallest_around
+
+Mask = NDArray[np.bool_]
+Doubles = NDArray[np.float64]
+
+SIDE = 640  # pixels of the copy that is looked at
+HALF_CLEAR = 128  # less alpha than this is no picture
+STEP = 0.5  # degrees between the angles that are tried
+LEAST = 1.0  # degrees; less cannot be told from a thin border
+FEW, STATIONS = 12, 48  # along each edge: to rule candidates out, and to compare the rest
+BESIDE = 2.5  # pixels from an edge at which both sides are looked at
+# The share of stations of each edge, and of all, that have picture inside; and those with plain
+# colour outside. Parts of a picture may be as dark as the corners, but the corners are plain.
+INSIDE, INSIDE_ALL, OUTSIDE = 0.3, 0.7, 0.93
+SHARE_ON_CANVAS = 0.1  # of an edge's stations
+LEAST_STATIONS = 5  # to lay a line through
+REACH, FINE = 6.0, 0.5  # pixels around an edge within which it is found, in such steps
+STRAIGHT = 1.0  # pixels that a station may be off the line through the others
+# Outward normals of the edges, and the tangents along which a turn moves each edge outwards.
+NORMALS = np.array([(1, 0), (0, -1), (-1, 0), (0, 1)], dtype=np.float64)
+TANGENTS = np.array([(0, 1), (1, 0), (0, -1), (-1, 0)], dtype=np.float64)
+
+
+@dataclass(frozen=True)
+class Frame:
+    """A turned rectangle on a canvas of plain colour, in pixels of that canvas."""
+
+    angle: float  # in (−45, 45]; the picture may have been turned by quarters besides
+    sides: tuple[float, float]  # along its own axes
+    middle: tuple[float, float]  # (x, y), from the canvas' upper left corner
+    canvas: tuple[int, int]  # width, height
+    colour: str | None  # #rrggbb of the corners; None: they are clear
+    cut: bool  # the canvas is the picture's own and cuts its corners off
+
+    def on(self, size: tuple[int, int]) -> Frame:
+        """The same on a canvas of another resolution."""
+        x, y = size[0] / self.canvas[0], size[1] / self.canvas[1]
+        scale = math.sqrt(x * y)
+        sides = (self.sides[0] * scale, self.sides[1] * scale)
+        middle = (self.middle[0] * x, self.middle[1] * y)
+        return replace(self, sides=sides, middle=middle, canvas=size)
+
+
+def frame_of(picture: Image.Image) -> Frame | None:
+    """The frame that an RGB or RGBA picture shows; for most pictures four pixels rule it out."""
+    if picture.mode == "RGBA":
+        small = _small(picture)
+        clear = np.asarray(small.getchannel("A")) < HALF_CLEAR
+        if clear.any():
+            return _frame(clear, picture.size, None)
+        picture = picture.convert("RGB")
+    if not has_plain_corners(picture):
+        return None
+    pixels = np.asarray(_small(picture)).astype(np.int16)
+    colour = np.median(pixels[[0, 0, -1, -1], [0, -1, 0, -1]], axis=0).astype(np.int16)
+    away = np.abs(pixels - colour).max(2)
+    name = "#" + "".join(f"{value:02x}" for value in colour.tolist())
+    frames = (_frame(away <= tolerance, picture.size, name) for tolerance in TOLERANCES)
+    return next((frame for frame in frames if frame is not None), None)
+
+
+def _small(picture: Image.Image) -> Image.Image:
+    return picture.reduce(math.ceil(max(picture.size) / SIDE))
+
+
+class _Rectangles(NamedTuple):
+    """K candidates about the middle of the canvas."""
+
+    angles: Doubles  # (K,) radians
+    sides: Doubles  # (K, 2)
+    cut: Mask  # (K,)
+
+    def taken(self, which: NDArray[np.int64]) -> _Rectangles:
+        return _Rectangles(self.angles[which], self.sides[which], self.cut[which])
+
+
+def _frame(plain: Mask, size: tuple[int, int], colour: str | None) -> Frame | None:
+    """`plain` is (H, W), what may be corner and not picture; `size` that of the whole picture."""
+    height, width = plain.shape
+    if not plain[[0, 0, -1, -1], [0, -1, 0, -1]].all() or plain.all():
+        return None
+    candidates = _candidates(plain)
+    possible = np.flatnonzero(_scores(plain, candidates, FEW) > 0)
+    if not len(possible):
+        return None
+    candidates = candidates.taken(possible)
+    scores = _scores(plain, candidates, STATIONS)
+    best = int(scores.argmax())
+    if not scores[best] > 0:
+        return None
+    refined = _refined(plain, candidates.taken(np.array([best])))
+    if not abs(math.degrees(refined.angles[0])) >= LEAST:
+        return None
+    # The outermost pixels of a rectangle are mixed with the corners.
+    sides = refined.sides[0] - (0 if refined.cut[0] else 1)
+    found = Frame(
+        math.degrees(refined.angles[0]),
+        (float(sides[0]), float(sides[1])),
+        (width / 2, height / 2),
+        (width, height),
+        colour,
+        bool(refined.cut[0]),
+    )
+    return found.on(size)
+
+
+def _candidates(plain: Mask) -> _Rectangles:
+    """Rectangles of the canvas' own size, those that touch all its sides, and the smallest."""
+    height, width = plain.shape
+    angles = np.radians(np.arange(-45 + STEP, 45 + STEP, STEP))
+    angles = angles[np.abs(angles) >= np.radians(LEAST)]
+    own = np.array([(width, height), (height, width)], dtype=np.float64)  # and turned by a quarter
+    inner, is_possible = _touching(width, height, angles)
+    inner = inner[is_possible]
+    guess = smallest_around(plain)
+    smallest = np.empty((0, 2)) if guess is None else np.array([guess[1]])
+    at = np.empty(0) if guess is None else np.array([guess[0]])
+    return _Rectangles(
+        np.concatenate((angles, angles, angles[is_possible], at)),
+        np.concatenate((np.repeat(own, len(angles), axis=0), inner, smallest)),
+        np.arange(2 * len(angles) + len(inner) + len(at)) < 2 * len(angles),
+    )
+
+
+def _touching(width: int, height: int, angles: Doubles) -> tuple[Doubles, Mask]:
+    """(K, 2): sides of the rectangles at these angles that touch all sides of the canvas."""
+    cos, sin = np.cos(angles), np.abs(np.sin(angles))
+    scale = cos * cos - sin * sin
+    if abs(width - height) <= 2:  # a square, as far as one can tell in a copy this small
+        side = width / (cos + sin)
+        return np.stack((side, side), axis=1), np.ones(len(angles), dtype=bool)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        sides = np.stack(
+            ((width * cos - height * sin) / scale, (height * cos - width * sin) / scale), axis=1
+        )
+    # Near 45° every rectangle of the same circumference does; the smallest one is tried there.
+    return sides, (sides > 8).all(1) & (np.abs(scale) > 0.1)
+
+
+def _scores(plain: Mask, rectangles: _Rectangles, stations: int) -> Doubles:
+    """(K,): how clearly the edges separate picture from plain corners; −1 where they do not."""
+    places = np.linspace(-0.48, 0.48, stations)
+    outside, on_canvas = _looked_up(plain, rectangles, places, np.array([BESIDE]))
+    inside, in_canvas = _looked_up(plain, rectangles, places, np.array([-BESIDE]))
+    counts, seen = on_canvas.sum((2, 3)), in_canvas.sum((2, 3))  # (K, 4)
+    out = (outside & on_canvas).sum((2, 3)) / np.maximum(counts, 1)
+    within = (~inside & in_canvas).sum((2, 3)) / np.maximum(seen, 1)
+    slack = 1 / stations  # few stations rule out only what is clearly wrong
+    clear = (out >= OUTSIDE - slack) & (within >= INSIDE - slack)  # (K, 4)
+    visible = np.minimum(counts, seen) >= SHARE_ON_CANVAS * stations
+    # Its own canvas may cut off two whole edges of a picture.
+    enough = visible.all(1) | (rectangles.cut & (visible.sum(1) >= 2))
+    shown = np.maximum(visible.sum(1), 1)
+    mean = np.where(visible, within, 0).sum(1) / shown
+    good = enough & (clear | ~visible).all(1) & (mean >= INSIDE_ALL - slack)
+    return np.where(good, mean + np.where(visible, out, 0).sum(1) / shown, -1.0)
+
+
+def _looked_up(
+    plain: Mask, rectangles: _Rectangles, places: Doubles, depths: Doubles
+) -> tuple[Mask, Mask]:
+    """Two of (K, 4, S, D): whether it is plain, and whether it is on the canvas at all.
+
+    `places` (S,) run along the edges, as shares of their lengths; `depths` (D,) outwards, in
+    pixels.
+    """
+    x, y = _points(rectangles, places, depths)
+    height, width = plain.shape
+    column, row = np.floor(x + width / 2), np.floor(y + height / 2)
+    on_canvas = (column >= 0) & (column < width) & (row >= 0) & (row < height)
+    column = column.clip(0, width - 1).astype(np.intp)
+    row = row.clip(0, height - 1).astype(np.intp)
+    return plain[row, column], on_canvas
+
+
+def _points(rectangles: _Rectangles, places: Doubles, depths: Doubles) -> tuple[Doubles, Doubles]:
+    """x and y from the middle of the canvas, (K, 4, S, D) each."""
+    half = rectangles.sides[:, None] / 2  # (K, 1, 2)
+    away = (half * np.abs(NORMALS)).sum(2)[..., None, None] + depths  # (K, 4, 1, D)
+    along = 2 * (half * np.abs(TANGENTS)).sum(2)[..., None, None] * places[:, None]
+    u, v = (
+        NORMALS[:, axis, None, None] * away + TANGENTS[:, axis, None, None] * along
+        for axis in (0, 1)
+    )
+    cos, sin = (f(rectangles.angles)[:, None, None, None] for f in (np.cos, np.sin))
+    return u * cos + v * sin, v * cos - u * sin
+
+
+def _refined(plain: Mask, one: _Rectangles) -> _Rectangles:
+    """One rectangle whose edges are moved to where the corners end."""
+    for _ in range(2):
+        turns, shifts = _corrections(plain, one)
+        if turns is None:
+            return one
+        sides = one.sides if one.cut[0] else one.sides + shifts
+        one = _Rectangles(one.angles + turns, sides, one.cut)
+    return one
+
+
+def _corrections(plain: Mask, one: _Rectangles) -> tuple[float | None, Doubles]:
+    """How far the edges are turned (radians) and how much longer the sides are (2,)."""
+    places = np.linspace(-0.48, 0.48, 2 * STATIONS)
+    depths = np.arange(REACH, -REACH - FINE, -FINE)  # from the outside inwards
+    is_plain, on_canvas = _looked_up(plain, one, places, depths)
+    picture = ~is_plain[0] & on_canvas[0]  # (4, S, D)
+    found = picture.any(2) & on_canvas[0, :, :, 0] & ~picture[:, :, 0]
+    ends = depths[picture.argmax(2)]  # (4, S): where the picture begins
+    turns, shifts = [], np.zeros(2)
+    for edge in range(4):
+        length = float((one.sides[0] * np.abs(TANGENTS[edge])).sum())
+        line = _line(places[found[edge]] * length, ends[edge][found[edge]])
+        if line is not None:
+            turns.append(line[0])
+            shifts += np.abs(NORMALS[edge]) * line[1]
+    return (float(np.mean(turns)) if turns else None), shifts
+
+
+def _line(along: Doubles, away: Doubles) -> tuple[float, float] | None:
+    """Slope and height at 0 of the line that most stations lie on."""
+    for _ in range(4):
+        if len(along) < LEAST_STATIONS:
+            return None
+        slope, height = np.polyfit(along, away, 1)
+        off = np.abs(away - slope * along - height)
+        near = off <= max(STRAIGHT, float(np.median(off)))
+        if near.all():
+            break
+        along, away = along[near], away[near]
+    return float(slope), float(height)

@@ -1,0 +1,151 @@
+"use strict";
+// Sorting, a closer look, and angles corrected by hand. Without this script the page shows all
+// files, and the filters work.
+const list = document.getElementById("files");
+const cards = [...list.children];
+const byId = (id) => document.getElementById(id);
+const corrections = new Map(); // card → angle that the picture had been turned by; null: leave it
+let open = null; // the card in the dialog
+
+// --- sorting and filters ---
+
+const number = (card, name, without) =>
+  name in card.dataset ? Number(card.dataset[name]) : without;
+const name = (card) => JSON.parse(card.dataset.path);
+const orders = {
+  order: (a, b) => cards.indexOf(a) - cards.indexOf(b),
+  least: (a, b) => number(a, "confidence", 2) - number(b, "confidence", 2),
+  most: (a, b) => number(b, "confidence", -1) - number(a, "confidence", -1),
+  angle: (a, b) => Math.abs(number(b, "angle", -1)) - Math.abs(number(a, "angle", -1)),
+  name: (a, b) => name(a).localeCompare(name(b), undefined, { numeric: true }),
+};
+const sort = byId("sort");
+sort.addEventListener("change", () => list.append(...[...cards].sort(orders[sort.value])));
+
+function showWhetherEmpty() {
+  byId("empty").hidden = cards.some((card) => getComputedStyle(card).display !== "none");
+}
+for (const pill of document.getElementsByName("show"))
+  pill.addEventListener("change", showWhetherEmpty);
+
+// --- the dialog ---
+
+const dialog = byId("detail");
+const angle = byId("angle");
+const slider = byId("slider");
+const signed = (degrees) => -((((180 - degrees) % 360) + 360) % 360 - 180);
+
+function svg(tag, attributes, text) {
+  const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [key, value] of Object.entries(attributes)) node.setAttribute(key, value);
+  if (text) node.textContent = text;
+  return node;
+}
+
+// Where up is after a turn: 0° points upwards, and angles run counter-clockwise.
+function at(degrees, radius) {
+  const turn = (degrees * Math.PI) / 180;
+  return [60 - radius * Math.sin(turn), 60 - radius * Math.cos(turn)];
+}
+
+function dial(card) {
+  const drawing = svg("svg", { viewBox: "0 0 120 120", role: "img", "aria-label": "posterior" });
+  drawing.append(svg("circle", { class: "ring", cx: 60, cy: 60, r: 46 }));
+  for (const [degrees, x, y] of [[0, 60, 10], [90, 6, 63], [180, 60, 117], [270, 114, 63]])
+    drawing.append(svg("text", { x, y }, `${degrees}°`));
+  const digits = [...(card.dataset.dial ?? "")];
+  const half = 180 / Math.max(digits.length, 1);
+  digits.forEach((digit, place) => {
+    const level = parseInt(digit, 16);
+    if (!level) return;
+    const middle = (place * 360) / digits.length;
+    const points = [at(0, 0), at(middle - half, 3 * level), at(middle + half, 3 * level)];
+    drawing.append(svg("polygon", { class: "rays", points: points.join(" ") }));
+  });
+  if ("angle" in card.dataset) {
+    const [x, y] = at(number(card, "angle"), 46);
+    drawing.append(svg("line", { class: "up", x1: 60, y1: 60, x2: x, y2: y }));
+  }
+  return drawing;
+}
+
+function preview(degrees) {
+  angle.value = String(Math.round(degrees * 100) / 100);
+  slider.value = String(degrees);
+  byId("detail-before").style.transform = `rotate(${degrees}deg)`;
+}
+
+function current() {
+  const value = Number(angle.value);
+  return Number.isFinite(value) ? signed(value) : 0;
+}
+
+function enlarge(card) {
+  const [before, after] = card.querySelectorAll("img");
+  open = card;
+  byId("detail-name").textContent = card.querySelector(".name").textContent;
+  byId("detail-before").src = before.src;
+  byId("detail-after-box").hidden = !after;
+  if (after) byId("detail-after").src = after.src;
+  byId("detail-dial").replaceChildren(dial(card));
+  const note = [...card.querySelectorAll(".note span")].map((part) => part.textContent);
+  if (card.dataset.why) note.push(card.dataset.why);
+  byId("detail-note").textContent = note.filter(Boolean).join(" · ");
+  byId("forget").hidden = !corrections.has(card);
+  const corrected = corrections.get(card) ?? 0; // null: to be left alone
+  preview(signed(corrections.has(card) ? corrected : number(card, "undone", 0)));
+  dialog.showModal();
+}
+
+list.addEventListener("click", (event) => {
+  const button = event.target.closest("button.pair");
+  if (button) enlarge(button.closest("li"));
+});
+angle.addEventListener("input", () => preview(current()));
+slider.addEventListener("input", () => preview(Number(slider.value)));
+for (const button of dialog.querySelectorAll("[data-turn]"))
+  button.addEventListener("click", () => preview(signed(current() + Number(button.dataset.turn))));
+dialog.addEventListener("click", (event) => {
+  if (event.target === dialog) dialog.close(); // beside it
+});
+
+// --- corrections ---
+
+function correct(degrees) {
+  if (degrees === undefined) corrections.delete(open);
+  else corrections.set(open, degrees);
+  open.classList.toggle("corrected", corrections.has(open));
+  showCorrections();
+  dialog.close();
+}
+
+function showCorrections() {
+  const count = corrections.size;
+  byId("corrections").hidden = !count;
+  byId("count").textContent = `${count} correction${count === 1 ? "" : "s"}`;
+}
+
+// What the command reads: how far the file, as it is now, has been turned.
+function correction([card, degrees]) {
+  const left = degrees === null ? 0 : degrees;
+  const rest = signed(left - number(card, "start", 0));
+  const turned = ((Math.round(rest * 100) / 100) % 360 + 360) % 360;
+  return { path: name(card), angle_ccw: turned === 0 ? null : turned };
+}
+
+byId("apply").addEventListener("click", () => correct(current()));
+byId("leave").addEventListener("click", () => correct(null));
+byId("forget").addEventListener("click", () => correct(undefined));
+byId("discard").addEventListener("click", () => {
+  for (const card of corrections.keys()) card.classList.remove("corrected");
+  corrections.clear();
+  showCorrections();
+});
+byId("save").addEventListener("click", () => {
+  const content = { corrections: [...corrections].map(correction) };
+  const link = document.createElement("a");
+  const text = JSON.stringify(content, null, 1);
+  link.href = `data:application/json;charset=utf-8,${encodeURIComponent(text)}`;
+  link.download = "corrections.json";
+  link.click();
+});

@@ -1,0 +1,153 @@
+"""What becomes of a picture: turned by which angle, or left alone for which reason."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from radialbeams.decisions import Decision, by_hand, decide, nearest_quarter
+from radialbeams.defaults import ALWAYS, Snap
+from radialbeams.posterior import Answer, Thresholds, quarter_masses, signed
+
+LEAST = Thresholds(confidence=0.9, angle=1.0, upright=0.02, quarter=0.98, exact=0.002)
+
+
+def answer(angle: float, sharp: float = 1.0, **fields: object) -> Answer:
+    """All mass in the direction nearest to the angle, or only a share, the rest on the circle."""
+    posterior = np.full(72, (1 - sharp) / 72, dtype=np.float32)
+    posterior[round(angle / 5) % 72] += sharp
+    off = abs((angle + 45) % 90 - 45)
+    chances = {
+        "confidence": sharp,
+        "symmetry": 1,
+        "upright": sharp * (abs(signed(angle)) <= 5),
+        "exact": sharp * (off <= 5),
+    }
+    return replace(Answer(angle, posterior=posterior), **{**chances, **fields})
+
+
+def outcome(found: Decision) -> tuple[float | None, str | None]:
+    return found.turn, found.source or found.reason
+
+
+@pytest.mark.parametrize(
+    ("angle", "expected"),
+    [
+        (91.4, (90.0, "quarter")),
+        (177.0, (180.0, "quarter")),
+        (274.9, (270.0, "quarter")),
+        (3.0, (None, "upright already")),
+        (358.0, (None, "upright already")),
+        (40.0, (40.0, "angle")),
+        (100.0, (100.0, "angle")),
+    ],
+)
+def test_without_filled_corners_the_quarter_is_the_answer(
+    angle: float, expected: tuple[float | None, str]
+) -> None:
+    assert outcome(decide(answer(angle), LEAST)) == expected
+
+
+def test_a_sure_quarter_is_enough_where_the_angle_is_not_sure() -> None:
+    posterior = np.zeros(72, dtype=np.float32)
+    posterior[[14, 16, 18, 20, 22]] = 0.2  # 70° to 110°
+    unsure = Answer(100.0, 0.4, 1, posterior, 0.0, 0.2)
+    assert outcome(decide(unsure, LEAST)) == (90.0, "quarter")
+    assert outcome(decide(unsure, LEAST, "none")) == (None, "unsure")
+    found = decide(unsure, LEAST)
+    assert (found.measure, found.value, found.threshold) == ("quarter", pytest.approx(1.0), 0.98)
+
+
+def test_an_exact_quarter_that_is_possible_rules_other_angles_out() -> None:
+    likely = answer(100.0, exact=0.01)
+    assert outcome(decide(likely, LEAST)) == (90.0, "quarter")
+    assert outcome(decide(replace(likely, exact=0.001), LEAST)) == (100.0, "angle")
+
+
+@pytest.mark.parametrize(("frame", "turn"), [(38.5, 38.5), (-41.0, 49.0), (44.0, 44.0)])
+def test_the_rectangle_gives_the_angle_and_the_model_the_quarter(frame: float, turn: float) -> None:
+    found = answer(turn + 4)
+    assert outcome(decide(found, LEAST, frame=frame)) == (turn, "frame")
+    assert outcome(decide(answer(turn + 184), LEAST, frame=frame)) == (turn + 180, "frame")
+    assert outcome(decide(found, LEAST, "none", frame)) == (turn + 4, "angle")
+
+
+def test_a_picture_that_is_tilted_inside_its_rectangle_is_turned_by_its_own_angle() -> None:
+    assert outcome(decide(answer(60.0), LEAST, frame=38.0)) == (60.0, "angle")
+    shy = answer(60.0, 0.5)
+    assert outcome(decide(shy, replace(LEAST, confidence=0.55), frame=38.0)) == (38.0, "frame")
+
+
+@pytest.mark.parametrize("snap", ["auto", "90", "none"])
+def test_reasons_are_told_apart(snap: Snap) -> None:
+    assert decide(answer(40.0, 0.3), LEAST, snap).reason == "unsure"
+    assert decide(answer(40.0, 0.3, symmetry=0), LEAST, snap).reason == "no up"
+    assert decide(answer(0.4), LEAST, snap).reason == "upright already"
+    page = answer(90.0, 0.3, kind="document")
+    assert decide(page, LEAST, snap).reason == "document without a clear quarter"
+    assert decide(page, LEAST, snap).action == "unsure"
+    assert decide(answer(0.4), LEAST, snap).action == "left"
+
+
+def test_each_reason_has_its_number_and_its_threshold() -> None:
+    for found in (
+        decide(answer(40.0, 0.3), LEAST),
+        decide(answer(0.4), LEAST, "none"),
+        decide(answer(40.0, 0.3, kind="document"), LEAST),
+        decide(answer(40.0, 0.3), LEAST, frame=38.0),
+    ):
+        assert found.value is not None and found.threshold > 0
+
+
+def test_a_page_is_levelled_by_its_angle_and_snaps_only_when_straight() -> None:
+    assert outcome(decide(answer(92.3, kind="document"), LEAST)) == (92.3, "angle")
+    assert outcome(decide(answer(90.3, kind="document"), LEAST)) == (90.0, "quarter")
+    assert outcome(decide(answer(0.3, kind="document"), LEAST)) == (None, "upright already")
+
+
+def test_without_thresholds_every_picture_is_turned() -> None:
+    assert outcome(decide(answer(40.0, 0.05, symmetry=0), ALWAYS)) == (40.0, "angle")
+    assert outcome(decide(answer(3.0, 0.05), ALWAYS)) == (3.0, "angle")
+
+
+@pytest.mark.parametrize(
+    ("angle", "confidence", "snap", "expected"),
+    [
+        (40.0, None, "auto", (40.0, "angle")),  # the paper's network knows no confidence
+        (92.0, None, "auto", (90.0, "quarter")),
+        (40.0, 0.8, "auto", (None, "unsure")),
+        (44.0, 0.99, "90", (None, "upright already")),
+        (46.0, 0.99, "90", (90.0, "quarter")),
+        (0.6, 0.95, "none", (None, "upright already")),
+    ],
+)
+def test_a_model_without_a_posterior_counts_as_sure_of_its_quarter(
+    angle: float, confidence: float | None, snap: Snap, expected: tuple[float | None, str]
+) -> None:
+    assert outcome(decide(Answer(angle, confidence), LEAST, snap)) == expected
+
+
+def test_what_may_be_upright_already_is_left_alone() -> None:
+    assert decide(Answer(90.0, 0.95, upright=0.03), LEAST, "none").action == "unsure"
+    assert decide(Answer(90.0, 0.95, upright=0.005), LEAST, "none").action == "turned"
+
+
+def test_an_angle_by_hand_is_applied_as_it_is() -> None:
+    assert outcome(by_hand(12.5)) == (12.5, "hand")
+    assert outcome(by_hand(270.0)) == (270.0, "quarter")
+    assert outcome(by_hand(None)) == (None, "upright already")
+
+
+def test_the_mass_of_the_four_quarters() -> None:
+    posterior = np.zeros(8, dtype=np.float32)
+    posterior[[0, 1, 2]] = (0.5, 0.2, 0.3)  # 0°, 45° on the border, 90°
+    assert quarter_masses(posterior).tolist() == pytest.approx([0.6, 0.4, 0, 0])
+    assert quarter_masses(posterior, 45.0).tolist() == pytest.approx([0.6, 0.15, 0, 0.25])
+    assert nearest_quarter(Answer(0.0, posterior=posterior)) == (0, pytest.approx(0.6))
+
+
+@pytest.mark.parametrize(("angle", "expected"), [(0, 0), (180, 180), (181, -179), (357.9, -2.1)])
+def test_signed_angles(angle: float, expected: float) -> None:
+    assert signed(angle) == pytest.approx(expected)
