@@ -23,7 +23,7 @@ from radialbeams.cards import Card
 from radialbeams.front.affine import Canvas, canvas_size, inverted, middle, turned_back
 from radialbeams.front.folding import folded
 from radialbeams.front.pose import Pose
-from radialbeams.front.sampling import blend, can_ask
+from radialbeams.front.sampling import blend, can_ask, check_batch
 from radialbeams.front.view_geometry import ViewGeometry, cut
 from radialbeams.nn.angles import from_unit, wrap
 from radialbeams.nn.architectures import Network, architecture
@@ -334,15 +334,7 @@ def _check_dtype(dtype: torch.dtype | None) -> None:
 
 
 def _check_images(images: Tensor) -> None:
-    if images.ndim != 4:
-        raise ValueError(
-            f"Expected images of shape (N, C, H, W); got {tuple(images.shape)}. One image alone "
-            "is a batch of one: image[None]."
-        )
-    if not images.is_floating_point():
-        raise ValueError(
-            f"Expected float images in [0, 1]; got {images.dtype}. Convert bytes: x.float() / 255."
-        )
+    check_batch(images)
     if images.numel() and can_ask(images):  # the least and the most that noise or sharpening make
         low, high = (bound.item() for bound in images.detach().aminmax())
         if low < -0.5 or high > 1.5:
