@@ -81,6 +81,7 @@ NN_SIDEWAYS = {
 # In front of a model: maps of points, then pixels moved by them, then poses, and the module last.
 FRONT_SIDEWAYS = {
     "sampling": {"affine"},
+    "centring": {"sampling"},  # what a batch is
     "pose": {"affine", "sampling"},
     "checks": {"sampling"},
     "deciding": {"affine"},

@@ -17,6 +17,8 @@ from typing import Literal, get_args
 import torch
 from torch import Tensor
 
+from radialbeams.front.sampling import check_batch
+
 By = Literal["foreground", "saliency"]
 
 STANDS_OUT = 0.1  # of the range of colours: pixels as far from the ground count more than half
@@ -29,7 +31,7 @@ def centred_boxes(images: Tensor, *, side: float | None = None, by: By = "foregr
     The square lies around the centre of mass, and may reach beyond the image. Its side is the
     image's shorter one unless `side`, in pixels, says another.
     """
-    _check_images(images)
+    check_batch(images)
     if side is not None and not 0 < side < math.inf:  # also refuses NaN
         raise ValueError(
             f"side is the length of a square in pixels, more than 0; got {side!r}. Leave it out "
@@ -71,16 +73,3 @@ def centre_of_mass(mass: Tensor) -> Tensor:
     whole = mass.sum((-2, -1))
     offset = torch.stack(((mass.sum(-2) * x).sum(-1), (mass.sum(-1) * y).sum(-1)), dim=-1)
     return offset / whole[:, None] + mass.new_tensor(((width - 1) / 2, (height - 1) / 2))
-
-
-def _check_images(images: Tensor) -> None:
-    """In the words of the module that takes the boxes."""
-    if images.ndim != 4:
-        raise ValueError(
-            f"Expected images of shape (N, C, H, W); got {tuple(images.shape)}. One image alone "
-            "is a batch of one: image[None]."
-        )
-    if not images.is_floating_point():
-        raise ValueError(
-            f"Expected float images in [0, 1]; got {images.dtype}. Convert bytes: x.float() / 255."
-        )

@@ -16,6 +16,19 @@ from radialbeams.front.affine import TIE, Size, is_square, moved_xy, with_gradie
 Sampler = Callable[[Tensor, Tensor, Size, float], Tensor]
 
 
+def check_batch(images: Tensor) -> None:
+    """ValueError unless it is a batch of float images."""
+    if images.ndim != 4:
+        raise ValueError(
+            f"Expected images of shape (N, C, H, W); got {tuple(images.shape)}. One image alone "
+            "is a batch of one: image[None]."
+        )
+    if not images.is_floating_point():
+        raise ValueError(
+            f"Expected float images in [0, 1]; got {images.dtype}. Convert bytes: x.float() / 255."
+        )
+
+
 def transferred(
     pixels: Tensor,
     origin: Tensor,
