@@ -23,8 +23,7 @@ from PIL import Image
 from radialbeams.images.page import page_view
 from radialbeams.training.data.documents.material import SCRIPT_WEIGHTS, Material
 from radialbeams.training.data.documents.papers import PAPERS
-from radialbeams.training.data.documents.render import KINDS, Page, render
-from radialbeams.training.data.documents.screens import SCREENS
+from radialbeams.training.data.documents.render import KINDS, SCREENS, Page, render
 from radialbeams.training.data.documents.wear import softened
 from radialbeams.training.data.documents.without_up import WITHOUT_UP
 
@@ -37,6 +36,7 @@ LAYOUTS = (
 )
 POOL_SCRIPTS = ("none", *SCRIPT_WEIGHTS)
 PHOTO_EVERY = 10  # pages, where photos are given
+CLOSE = 0.35  # of the pages are parts of one, as the network sees them in a close view
 MARKS = 4
 
 
@@ -126,9 +126,11 @@ def make_entry(
     if photos and number % PHOTO_EVERY == PHOTO_EVERY - 1:
         with Image.open(rng.choice(photos)) as opened:
             page = Page(np.asarray(softened(opened.convert("L"), rng)), "photo", "photo", "none")
+        trim = rng.random() < 0.7
     else:
-        page = render(material, seed, number)
-    trim = rng.random() < 0.7
+        close = rng.random() < CLOSE
+        page = render(material, seed, number, close=close)
+        trim = rng.random() < 0.75 and not close
     pixels = page_view(Image.fromarray(page.pixels), side, trim=trim)
     flags = READY | (HAS_UP if page.has_up else 0)
     flags |= 0 if page.kind in ("drawing", "photo") else DOCUMENT
