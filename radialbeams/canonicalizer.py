@@ -8,16 +8,18 @@ from dataclasses import dataclass
 from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
-from typing import Any, overload
+from typing import Any, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
 from radialbeams import images, zoo
+from radialbeams.documents import READ_AT, DocumentReader
 from radialbeams.images import Corners, ImageError, Source
 from radialbeams.limits import DEFAULT, Limits
 from radialbeams.posterior import Answer, read_posterior, read_posteriors, read_unit, rounded
+from radialbeams.runtime import open_session
 
 BATCH = 64
 
@@ -36,6 +38,14 @@ class Canonicalization:
     confidence: float | None  # chance that the angle is within 10°
     symmetry: int | None  # 1 = one clear up, k = the same every 360°/k, 0 = no up
     posterior: NDArray[np.float32] | None  # (|B|,): probability of each beam's direction
+    kind: str = "picture"  # or "document": a page or a screen, levelled by its lines
+
+
+class Look(NamedTuple):
+    """What is made of a picture before the model answers."""
+
+    view: NDArray[np.float32]  # (C, S, S), or (k, C, S, S)
+    document: Answer | None  # the answer already, where the picture is a document
 
 
 class Canonicalizer:
@@ -44,6 +54,9 @@ class Canonicalizer:
     `refine` looks at each picture so many times, turned by fractions of the angle between two
     beams, and averages the answers. There is no time limit: an ONNX file is a program that may
     loop forever, so in a process of your own load only models that you trust.
+
+    Pages and screens are judged by a network of their own where the model's card names it under
+    `documents`; `documents=False` puts them through the model like any other picture.
     """
 
     def __init__(
@@ -53,6 +66,7 @@ class Canonicalizer:
         threads: int = 0,
         refine: int = 1,
         limits: Limits = DEFAULT,
+        documents: bool = True,
     ) -> None:
         if refine < 1:
             raise ValueError(f"refine counts views and is at least 1; got {refine}.")
@@ -60,6 +74,8 @@ class Canonicalizer:
         self.name, self.card, self.refine = found.name, found.card, refine
         self.limits = limits
         self._session = _session(found, threads)
+        wanted = documents and bool(self.card.get("documents"))
+        self._documents = DocumentReader(threads) if wanted else None
 
     @property
     def parent_size(self) -> int:
@@ -111,7 +127,12 @@ class Canonicalizer:
                 turned = _turned(source, -angle, corners, fill, first_frame, self.limits)
             found.append(
                 Canonicalization(
-                    turned, angle, answer.confidence, answer.symmetry, answer.posterior
+                    turned,
+                    angle,
+                    answer.confidence,
+                    answer.symmetry,
+                    answer.posterior,
+                    answer.kind,
                 )
             )
         return found if isinstance(image, list) else found[0]
@@ -120,19 +141,43 @@ class Canonicalizer:
         """What the model says of each picture, in batches; nothing is turned."""
         found: list[Answer] = []
         for start in range(0, len(sources), BATCH):
-            views = []
+            looks = []
             for number in range(start, min(start + BATCH, len(sources))):
                 with _named(sources, number):
-                    views.append(self.view(sources[number], first_frame=first_frame))
-            found += self.answers_from_views(np.stack(views))
+                    looks.append(self.look(sources[number], first_frame=first_frame))
+            found += self.answers_from_looks(looks)
         return found
+
+    def look(self, source: Source, *, first_frame: bool = False) -> Look:
+        """The view for the model, and the answer already where the picture is a document."""
+        source = _kept(source, self.limits)
+        small = self._small(source, self.parent_size, first_frame)
+        document = None
+        if self._documents is not None:
+
+            def larger() -> Image.Image:
+                if min(small.size) >= 2 * READ_AT:
+                    return small
+                return self._small(source, READ_AT, first_frame)
+
+            document = self._documents.answer(small, larger, zoo.bins(self.card))
+        return Look(self._view(small), document)
+
+    def answers_from_looks(self, looks: Sequence[Look]) -> list[Answer]:
+        """One answer for each look; the model runs only on those that have none yet."""
+        views = [look.view for look in looks if look.document is None]
+        others = iter(self.answers_from_views(np.stack(views)) if views else ())
+        return [look.document or next(others) for look in looks]
 
     def view(self, source: Source, *, first_frame: bool = False) -> NDArray[np.float32]:
         """What the model sees of a picture: (C, S, S), or (k, C, S, S) with `refine` = k."""
+        return self._view(self._small(source, self.parent_size, first_frame))
+
+    def _small(self, source: Source, side: int, first_frame: bool) -> Image.Image:
+        return images.read_small(source, side, first_frame=first_frame, limits=self.limits)
+
+    def _view(self, small: Image.Image) -> NDArray[np.float32]:
         config = self.card["config"]
-        small = images.read_small(
-            source, self.parent_size, first_frame=first_frame, limits=self.limits
-        )
         views = images.looks(
             small,
             self.card["protocol"],
@@ -244,17 +289,9 @@ def _loaded(model: str, refine: int) -> Canonicalizer:
 
 
 def _session(model: zoo.Model, threads: int) -> Any:
-    # Only here: it is most of the import time, and `--help` needs none of it.
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads  # 0 lets the runtime choose
-    # Its threads sleep while there is nothing to do: awake, they take the cores from other callers.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    options.log_severity_level = 4  # what fails is said once, below
     content = zoo.verified_onnx(model)
     try:
-        session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+        session = open_session(content, threads)
     except Exception as error:  # the runtime's own errors have no common class
         raise zoo.DamagedModel(
             f"{model.onnx} has the bytes that its card names, but they are no ONNX model that "

@@ -29,6 +29,8 @@ class Answer:
     symmetry: int | None = None
     posterior: Floats | None = None
     upright: float | None = None  # chance that the picture is within 5° of upright as it is
+    # What looked: the model for pictures, or the one for pages, which are levelled by their lines.
+    kind: Literal["picture", "document"] = "picture"
 
 
 class Thresholds(NamedTuple):
@@ -157,6 +159,22 @@ def _near(away: Doubles, spread: float, within: float) -> Doubles:
 def _in_circle(degrees: float) -> float:
     """In [0, 360): the remainder of a tiny negative number rounds up to 360 itself."""
     return float(degrees) % 360 % 360
+
+
+def read_quarters(mass: Doubles, skew_degrees: float, bins: int) -> Answer:
+    """(4,) chances that a page, whose lines are `skew_degrees` from level, needs k quarter turns.
+
+    Its posterior has `bins` directions, like those of pictures.
+    """
+    angles = (skew_degrees - 90.0 * np.arange(4)) % 360
+    best = int(mass.argmax())
+    places = np.rint(angles * bins / 360).astype(int) % bins
+    posterior = np.bincount(places, mass, bins).astype(np.float32)
+    upright = float(mass[np.abs(_shortest(angles)) <= UPRIGHT].sum())
+    symmetry = int(_symmetry(mass[None], angles[None])[0])
+    return Answer(
+        _in_circle(angles[best]), float(mass[best]), symmetry, posterior, upright, kind="document"
+    )
 
 
 def _symmetry(mass: Doubles, angles: Doubles) -> NDArray[np.int64]:

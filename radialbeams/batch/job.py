@@ -42,6 +42,8 @@ class Job:
     min_confidence: float = MIN_CONFIDENCE
     min_angle: float = MIN_ANGLE
     max_upright: float = MAX_UPRIGHT
+    document_confidence: float = MIN_CONFIDENCE  # for documents, in place of the three above
+    document_angle: float = MIN_ANGLE
     quality: int | None = None
     format: str | None = None
     thumbnails: int = 0  # how many of the pictures get thumbnails, before and after
@@ -62,6 +64,7 @@ class Outcome:
     angle_ccw: float | None = None  # degrees in [0, 360), two decimals
     confidence: float | None = None
     symmetry: int | None = None
+    judged_as: str | None = None  # a picture or a document
     action: Action | None = None  # None where only angles are estimated
     error: str | None = None
     sha256: str | None = None  # of the output that was made
@@ -83,6 +86,7 @@ class Outcome:
             "angle_ccw": self.angle_ccw,
             "confidence": self.confidence,
             "symmetry": self.symmetry,
+            "kind": self.judged_as,
             "model": model,
         }
         if self.action is None:
@@ -110,11 +114,14 @@ def refusal(path: str) -> str | None:
 
 def outcome_of(path: str, out: str | None, answer: Answer) -> Outcome:
     confidence = None if answer.confidence is None else round(answer.confidence, 4)
-    return Outcome(path, out, rounded(answer), confidence, answer.symmetry)
+    return Outcome(path, out, rounded(answer), confidence, answer.symmetry, answer.kind)
 
 
 def action_for(answer: Answer, job: Job) -> Action:
-    found = decided(answer, Thresholds(job.min_confidence, job.min_angle, job.max_upright))
+    least = Thresholds(job.min_confidence, job.min_angle, job.max_upright)
+    if answer.kind == "document":
+        least = Thresholds(job.document_confidence, job.document_angle)
+    found = decided(answer, least)
     return "left" if found == "turned" and _back(rounded(answer), job) == 0 else found
 
 

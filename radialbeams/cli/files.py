@@ -67,11 +67,13 @@ def upright(
     what had failed is tried again.
     """
     from radialbeams import batch, sheet, zoo
+    from radialbeams.documents import document_card
 
     _check_colour(fill)
     _check_report(report)
     name = model or zoo.DEFAULT
     card = batch.thresholds_of(zoo.find(name).card)
+    pages = document_card().abstain
     plan = _plan(
         paths, out, format_, in_place=in_place, overwrite=overwrite, since=context.find_root().obj
     )
@@ -92,6 +94,8 @@ def upright(
         min_angle=card.angle if min_angle is None else min_angle,
         # A confidence on the command line replaces both thresholds of the card.
         max_upright=card.upright if min_confidence is None else batch.MAX_UPRIGHT,
+        document_confidence=pages.confidence if min_confidence is None else min_confidence,
+        document_angle=pages.angle if min_angle is None else min_angle,
         quality=quality,
         format=plan.format,
         thumbnails=0 if report is None else sheet.PICTURES,

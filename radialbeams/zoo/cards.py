@@ -69,6 +69,7 @@ OPTIONAL = {
     "config.architecture": _one_of(*READINGS),
     "protocol.sigma": _number(0, 100, above=True),
     "looks.below": _number(0, 1),
+    "documents": _one_of("quarter"),
     "protocol.parent_size": SIDE,
     "calibration.temperature": _number(0, 1000, above=True),
     "calibration.spread": _number(0, 180),
