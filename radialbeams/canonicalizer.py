@@ -44,8 +44,8 @@ class Canonicalization:
 class Look(NamedTuple):
     """What is made of a picture before the model answers."""
 
-    view: NDArray[np.float32]  # (C, S, S), or (k, C, S, S)
-    document: Answer | None  # the answer already, where the picture is a document
+    view: NDArray[np.float32] | None  # (C, S, S), or (k, C, S, S)
+    document: Answer | None = None  # the answer already, in place of a view
 
 
 class Canonicalizer:
@@ -149,23 +149,24 @@ class Canonicalizer:
         return found
 
     def look(self, source: Source, *, first_frame: bool = False) -> Look:
-        """The view for the model, and the answer already where the picture is a document."""
+        """The view for the model, or the answer already where the picture is a document."""
         source = _kept(source, self.limits)
         small = self._small(source, self.parent_size, first_frame)
-        document = None
         if self._documents is not None:
 
             def larger() -> Image.Image:
-                if min(small.size) >= 2 * READ_AT:
-                    return small
+                if min(small.size) >= 2 * READ_AT or isinstance(source, Image.Image | np.ndarray):
+                    return small  # as large as it gets
                 return self._small(source, READ_AT, first_frame)
 
             document = self._documents.answer(small, larger, zoo.bins(self.card))
-        return Look(self._view(small), document)
+            if document is not None:
+                return Look(None, document)
+        return Look(self._view(small))
 
     def answers_from_looks(self, looks: Sequence[Look]) -> list[Answer]:
         """One answer for each look; the model runs only on those that have none yet."""
-        views = [look.view for look in looks if look.document is None]
+        views = [look.view for look in looks if look.view is not None]
         others = iter(self.answers_from_views(np.stack(views)) if views else ())
         return [look.document or next(others) for look in looks]
 

@@ -166,7 +166,7 @@ def read_quarters(mass: Doubles, skew_degrees: float, bins: int) -> Answer:
 
     Its posterior has `bins` directions, like those of pictures.
     """
-    angles = (skew_degrees - 90.0 * np.arange(4)) % 360
+    angles: Doubles = (skew_degrees - 90.0 * np.arange(4, dtype=np.float64)) % 360
     best = int(mass.argmax())
     places = np.rint(angles * bins / 360).astype(int) % bins
     posterior = np.bincount(places, mass, bins).astype(np.float32)

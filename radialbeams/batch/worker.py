@@ -73,7 +73,7 @@ class Worker:
     def _answers(self, looks: list[Look]) -> list[Answer]:
         if not looks:
             return []
-        count = len(looks) * self.job.refine
+        count = sum(look.view is not None for look in looks) * self.job.refine
         system.limit_cpu(MODEL_SECONDS + VIEW_SECONDS * count)
         self._say({"model": count})
         return self.canonicalizer.answers_from_looks(looks)

@@ -7,6 +7,8 @@ the places with the most detail. All of it commutes with quarter turns of the pa
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
@@ -25,25 +27,30 @@ Gray = NDArray[np.uint8]
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 
 
-def page_view(page: Image.Image, size: int, *, trim: bool = True) -> Gray:
-    """(size, size) gray pixels of a levelled page in any of its four quarter turns."""
+def page_view(page: Image.Image, size: int, box: Box | None = None, *, trim: bool = True) -> Gray:
+    """(size, size) gray pixels of a levelled page in any of its four quarter turns.
+
+    `box` is the page's content box, where it is known already.
+    """
     page = page if page.mode == "L" else page.convert("L")
-    left, top, right, bottom = content_box(page) if trim else _all_of(page)
+    left, top, right, bottom = (box or content_box(page)) if trim else _all_of(page)
     width, height = right - left, bottom - top
     side = min(max(width, height), LONGEST * min(width, height))
     return _square(page, (left + right) / 2, (top + bottom) / 2, side, size)
 
 
-def close_views(page: Image.Image, size: int, count: int) -> list[Gray]:
+def close_views(page: Image.Image, size: int, count: int, box: Box | None = None) -> Iterator[Gray]:
     """At most `count` views of (size, size), of the places with the most detail, best first."""
     page = page if page.mode == "L" else page.convert("L")
-    side, centres = close_places(page, count)
-    return [_square(page, x, y, side, size) for x, y in centres]
+    side, centres = close_places(page, count, box)
+    return (_square(page, x, y, side, size) for x, y in centres)
 
 
-def close_places(page: Image.Image, count: int) -> tuple[float, list[tuple[float, float]]]:
+def close_places(
+    page: Image.Image, count: int, box: Box | None = None
+) -> tuple[float, list[tuple[float, float]]]:
     """The side of the squares that close views show, and their centres (x, y)."""
-    box = content_box(page)
+    box = box or content_box(page)
     short, long = sorted((box[2] - box[0], box[3] - box[1]))
     side = CLOSE * long if long <= LONGEST * short else short
     return side, _densest(page, box, side, count)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import sys
@@ -35,9 +36,9 @@ def load_quarter_network(stem: Path) -> QuarterNetwork:
 def export_quarter_network(model: QuarterNetwork, path: Path) -> float:
     """Input `views` (N, 1, S, S) in [0, 1]; returns the largest difference from torch.
 
-    Kernels are rounded to 16 bits, in the file and in the model.
+    Kernels are rounded to 16 bits in the file; the model stays as it is.
     """
-    model = model.cpu().eval()
+    model = copy.deepcopy(model).cpu().eval()
     with torch.no_grad():
         for value in model.parameters():
             if value.ndim > 1:

@@ -125,11 +125,11 @@ def test_close_views_show_the_places_with_the_most_detail_and_turn_with_the_page
     page = Image.new("L", (600, 800), 255)
     page.paste(text_page((300, 300)), (300, 500))
     page.paste(Image.new("L", (40, 10), 0), (20, 20))
-    view = close_views(page, 96, 1)[0]
+    (view,) = close_views(page, 96, 1)
     assert (view[30:66, 30:66] < 250).mean() > 0.6
-    turned = close_views(page.transpose(Image.Transpose.ROTATE_90), 96, 1)[0]
+    (turned,) = close_views(page.transpose(Image.Transpose.ROTATE_90), 96, 1)
     assert np.abs(np.rot90(view).astype(int) - turned).mean() < 12
-    assert close_views(Image.new("L", (50, 40), 9), 32, 2)[0].shape == (32, 32)
+    assert next(close_views(Image.new("L", (50, 40), 9), 32, 2)).shape == (32, 32)
 
 
 @pytest.mark.parametrize("size", [(1, 1), (3, 500), (900, 40), (64, 64)])

@@ -18,11 +18,21 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from radialbeams.documents import FOLDER, DocumentReader, four_turns, gray_page, levelled, softmax
+from radialbeams.documents import (
+    FOLDER,
+    DocumentCard,
+    DocumentReader,
+    four_turns,
+    gray_page,
+    levelled,
+    looked_closely,
+    softmax,
+)
 from radialbeams.files import sha256
 from radialbeams.images.levelling import measure_skew
 from radialbeams.images.likeness import may_be_document
 from radialbeams.images.page import close_views, page_view
+from radialbeams.posterior import Thresholds
 from radialbeams.training.data.documents import Material, render
 from radialbeams.training.quarter_export import export_quarter_network, load_quarter_network
 from radialbeams.training.quarters import calibration_error
@@ -132,7 +142,7 @@ def row_of(reader: DocumentReader, image: Image.Image, rng: Random, layout: str)
         "passes": may_be_document(page) and level.has_evidence,
         "document": float(document[0]),
         "whole": whole,
-        "sum": whole + sum(closer),
+        "closer": closer,
         "errors": np.abs((angles - truth + 180) % 360 - 180),  # (4,)
     }
 
@@ -157,11 +167,10 @@ def chosen(rows: list[dict[str, Any]], photos: tuple[float, np.ndarray]) -> dict
     temperature = best_temperature([row["whole"] for row in rows], rows)
     first = [softmax(row["whole"] / temperature) for row in rows]
     unsure = [k for k, mass in enumerate(first) if mass.max() < CLOSE_BELOW]
-    closely = [rows[k] for k in unsure]
-    close = best_temperature([row["sum"] for row in closely], closely)
+    close, closely = best_close([rows[k] for k in unsure], [first[k] for k in unsure])
     masses = list(first)
-    for k in unsure:
-        masses[k] = softmax(rows[k]["sum"] / close)
+    for k, mass in zip(unsure, closely, strict=True):
+        masses[k] = mass
     document = document_threshold(*photos)
     seen = [k for k, row in enumerate(rows) if row["passes"] and row["document"] >= document]
     chances = np.array([masses[k].max() for k in seen])
@@ -205,6 +214,28 @@ def best_temperature(scores: list[np.ndarray], rows: list[dict[str, Any]]) -> fl
     candidates = np.logspace(-0.7, 1, 69)
     losses = [-np.mean([np.log(softmax(s / t)[k] + 1e-9) for s, k in right]) for t in candidates]
     return float(candidates[int(np.argmin(losses))])
+
+
+def best_close(
+    rows: list[dict[str, Any]], masses: list[np.ndarray]
+) -> tuple[float, list[np.ndarray]]:
+    """The same for close views, and the chances with it."""
+
+    def looked(temperature: float) -> list[np.ndarray]:
+        card = DocumentCard(0, 1.0, temperature, CLOSE_VIEWS, CLOSE_BELOW, 0.0, Thresholds(0.0))
+        found = []
+        for row, mass in zip(rows, masses, strict=True):
+            pair = [int(turns) for turns in np.argsort(-row["whole"])[:2]]
+            closer = (scores[pair] for scores in row["closer"])
+            found.append(looked_closely(mass, row["whole"], pair, closer, card))
+        return found
+
+    def loss(found: list[np.ndarray]) -> float:
+        right = [row["errors"].argmin() for row in rows]
+        return -sum(float(np.log(mass[k] + 1e-9)) for mass, k in zip(found, right, strict=True))
+
+    best = min(np.logspace(-0.7, 1, 69), key=lambda t: loss(looked(float(t))))
+    return float(best), looked(float(best))
 
 
 def threshold(chances: np.ndarray, right: np.ndarray) -> float:

@@ -18,8 +18,11 @@ from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
-from measure import Estimate, Estimator, measure, test_sets, write
 from PIL import Image
+
+sys.path.insert(0, str(Path(__file__).parents[2]))
+
+from tools.documents.measure import Estimate, Estimator, measure, test_sets, write
 
 
 def main(argv: list[str]) -> int:
