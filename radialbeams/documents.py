@@ -20,6 +20,7 @@ from PIL import Image
 
 from radialbeams import zoo
 from radialbeams.files import sha256
+from radialbeams.images.corners import without_corners
 from radialbeams.images.levelling import measure_skew
 from radialbeams.images.likeness import may_be_document
 from radialbeams.images.page import close_views, content_box, ground, page_view
@@ -104,7 +105,7 @@ class DocumentReader:
 
         `small` is enough to tell most photos; `larger` reads the picture with more pixels.
         """
-        if min(small.size) < SMALLEST or not may_be_document(small):
+        if min(small.size) < SMALLEST or not may_be_document(without_corners(small)):
             return None
         page = gray_page(larger())
         level = measure_skew(page)
