@@ -29,6 +29,7 @@ from radialbeams.documents import (
     softmax,
 )
 from radialbeams.files import sha256
+from radialbeams.images.corners import without_corners
 from radialbeams.images.levelling import measure_skew
 from radialbeams.images.likeness import may_be_document
 from radialbeams.images.page import close_views, page_view
@@ -139,7 +140,7 @@ def row_of(reader: DocumentReader, image: Image.Image, rng: Random, layout: str)
     angles = level.skew_degrees - 90 * np.arange(4)
     return {
         "layout": layout,
-        "passes": may_be_document(page) and level.has_evidence,
+        "passes": may_be_document(without_corners(image.convert("RGB"))) and level.has_evidence,
         "document": float(document[0]),
         "whole": whole,
         "closer": closer,
@@ -148,12 +149,15 @@ def row_of(reader: DocumentReader, image: Image.Image, rng: Random, layout: str)
 
 
 def photo_scores(out: Path, files: list[Path]) -> tuple[float, np.ndarray]:
-    """The share of photos that reach the network, and their scores."""
+    """The share of photos, half of them turned, that reach the network, and their scores."""
     reader, scores = DocumentReader(1, out), []
-    for path in files:
+    for number, path in enumerate(files):
         with Image.open(path) as file:
-            page = gray_page(file)
-        level = measure_skew(page) if may_be_document(page) else None
+            photo = file.convert("RGB")
+        if number % 2:
+            photo = photo.rotate(Random(number).uniform(0, 360), expand=True)
+        page = gray_page(photo)
+        level = measure_skew(page) if may_be_document(without_corners(photo)) else None
         if level is not None and level.has_evidence:
             view = page_view(levelled(page, level.skew_degrees), reader.card.size)
             scores.append(float(reader.scores(view[None])[1][0]))
