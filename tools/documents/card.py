@@ -57,6 +57,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("photos", type=Path, help="a folder of *.jpg, none of them a test photo")
     parser.add_argument("--out", type=Path, default=FOLDER)
     parser.add_argument("--pages", type=int, default=1000)
+    parser.add_argument("--photo-count", type=int, default=1000)
     parser.add_argument("--workers", type=int, default=2)
     asked = parser.parse_args(argv)
     asked.out.mkdir(parents=True, exist_ok=True)
@@ -69,7 +70,7 @@ def main(argv: list[str]) -> int:
     ]
     with multiprocessing.get_context("spawn").Pool(asked.workers) as crew:
         rows = [row for part in crew.map(rendered_rows, jobs) for row in part]
-    photos = Random(SEED).sample(sorted(asked.photos.glob("*.jpg")), asked.pages)
+    photos = Random(SEED).sample(sorted(asked.photos.glob("*.jpg")), asked.photo_count)
     card |= chosen(rows, photo_scores(asked.out, photos))
     write(card, asked.out)
     print(json.dumps({key: card[key] for key in ("reading", "abstain", "calibrated")}, indent=1))
