@@ -29,6 +29,7 @@ from radialbeams.runtime import open_session
 
 FOLDER = zoo.FOLDER / "documents"  # quarter.onnx and quarter.json
 LONGEST = 1000  # pixels of a page's longer side; twice as much shows the network nothing more
+DOUBTFUL = 4.0  # how far one turn's score of a document may lie below the least average
 SMALLEST = 24  # pixels; less is no page
 LEVEL = 0.2  # degrees; a page that is this level is not turned for the network
 READ_AT = 400  # pixels; half of the short side of a JPEG as it is read, so that text can be seen
@@ -46,7 +47,7 @@ class DocumentCard:
     close_temperature: float  # divides the sum over the whole page and its close views
     close_views: int  # at most
     close_below: float  # confidence in the whole page under which close views are worth it
-    document: float  # the least score of a document
+    document: float  # the least score of a document, on average over its four turns
     abstain: Thresholds
 
     @classmethod
@@ -120,10 +121,13 @@ class DocumentReader:
         card = self.card
         box = content_box(page)
         view = page_view(page, card.size, box)
-        first, document = self.scores(view[None])
-        if document[0] < card.document:
+        first, likely = self.scores(view[None])
+        if likely[0] < card.document - DOUBTFUL:
             return None
-        scores = np.concatenate((first, self.scores(four_turns(view)[1:])[0]))
+        others, document = self.scores(four_turns(view)[1:])
+        if (likely[0] + document.sum()) / 4 < card.document:
+            return None
+        scores = np.concatenate((first, others))
         mass = softmax(scores / card.temperature)
         if mass.max() >= card.close_below:
             return mass

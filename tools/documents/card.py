@@ -142,7 +142,7 @@ def row_of(reader: DocumentReader, image: Image.Image, rng: Random, layout: str)
     return {
         "layout": layout,
         "passes": may_be_document(without_corners(image.convert("RGB"))) and level.has_evidence,
-        "document": float(document[0]),
+        "document": float(document.mean()),
         "whole": whole,
         "closer": closer,
         "errors": np.abs((angles - truth + 180) % 360 - 180),  # (4,)
@@ -161,7 +161,7 @@ def photo_scores(out: Path, files: list[Path]) -> tuple[float, np.ndarray]:
         level = measure_skew(page) if may_be_document(without_corners(photo)) else None
         if level is not None and level.has_evidence:
             view = page_view(levelled(page, level.skew_degrees), reader.card.size)
-            scores.append(float(reader.scores(view[None])[1][0]))
+            scores.append(float(reader.scores(four_turns(view))[1].mean()))
     return len(scores) / len(files), np.array(scores)
 
 

@@ -39,7 +39,7 @@ class Estimate(NamedTuple):
     kind: str | None = None
 
 
-Estimator = Callable[[Image.Image], Estimate]
+Estimator = Callable[[bytes], Estimate]  # of a JPEG file
 QUARTERS = (0, 90, 180, 270)
 
 
@@ -87,11 +87,11 @@ def opened(path: Path) -> Image.Image:
     return Image.alpha_composite(white, image).convert("RGB")
 
 
-def saved(image: Image.Image) -> Image.Image:
-    """As JPEG of quality 90 and read again, as a file would be."""
+def saved(image: Image.Image) -> bytes:
+    """A JPEG of quality 90."""
     file = io.BytesIO()
     image.save(file, "JPEG", quality=90)
-    return Image.open(file).convert("RGB")
+    return file.getvalue()
 
 
 def apart(found: float, truth: float) -> float:
@@ -139,7 +139,7 @@ def _of_the_confident(found: list[Estimate], right: np.ndarray) -> dict[str, Any
     }
 
 
-def _rotated(image: Image.Image, degrees: float) -> Image.Image:
+def _rotated(image: Image.Image, degrees: float) -> bytes:
     return saved(image.rotate(degrees, Image.Resampling.BICUBIC, expand=True))
 
 
@@ -191,8 +191,8 @@ def library(name: str) -> Estimator:
         document_angle=pages.angle,
     )
 
-    def estimate(image: Image.Image) -> Estimate:
-        (answer,) = model.answers([image])
+    def estimate(data: bytes) -> Estimate:
+        (answer,) = model.answers([data])
         acts = action_for(answer, job) == "turned"
         return Estimate(answer.angle_degrees, answer.confidence, acts, answer.kind)
 

