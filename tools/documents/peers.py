@@ -98,7 +98,8 @@ def occular() -> Estimator:
     import occular_deskew  # type: ignore[import-not-found]
 
     def estimate(data: bytes) -> Estimate:
-        return Estimate(-float(occular_deskew.detect_angle(pixels(data))))
+        # Its answer is the counter-clockwise turn that makes the page upright.
+        return Estimate(-float(occular_deskew.detect_angle(Image.open(io.BytesIO(data)))))
 
     return estimate
 
