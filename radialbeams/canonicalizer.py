@@ -28,9 +28,11 @@ from radialbeams.defaults import (
     check_snap,
     thresholds_for,
 )
+from radialbeams.documents import READ_AT, DocumentReader, document_thresholds
 from radialbeams.images import Corners, Frame, ImageError, Source
 from radialbeams.limits import DEFAULT, Limits
 from radialbeams.posterior import Answer, read_posterior, read_posteriors, read_unit, rounded
+from radialbeams.runtime import open_session
 from radialbeams.undoing import Undo, undone
 
 BATCH = 64
@@ -54,13 +56,15 @@ class Canonicalization:
     # own rectangle. None: it was left alone, and `reason` says why.
     applied_degrees: float | None = None
     reason: Reason | None = None
+    kind: str = "picture"  # or "document": a page or a screen, levelled by its lines
 
 
 class Look(NamedTuple):
     """What is made of a picture before the model answers."""
 
-    view: NDArray[np.float32]  # (C, S, S), or (k, C, S, S)
-    frame: Frame | None  # of a picture that lies turned on a plain canvas
+    view: NDArray[np.float32] | None  # (C, S, S), or (k, C, S, S)
+    document: Answer | None = None  # the answer already, in place of a view
+    frame: Frame | None = None  # of a picture that lies turned on a plain canvas
 
 
 class Canonicalizer:
@@ -69,6 +73,9 @@ class Canonicalizer:
     `refine` looks at each picture so many times, turned by fractions of the angle between two
     beams, and averages the answers. There is no time limit: an ONNX file is a program that may
     loop forever, so in a process of your own load only models that you trust.
+
+    Pages and screens are judged by a network of their own where the model's card names it under
+    `documents`; `documents=False` puts them through the model like any other picture.
     """
 
     def __init__(
@@ -78,6 +85,7 @@ class Canonicalizer:
         threads: int = 0,
         refine: int = LOOKS,
         limits: Limits = DEFAULT,
+        documents: bool = True,
     ) -> None:
         if refine < 1:
             raise ValueError(f"refine counts views and is at least 1; got {refine}.")
@@ -85,6 +93,8 @@ class Canonicalizer:
         self.name, self.card, self.refine = found.name, found.card, refine
         self.limits = limits
         self._session = _session(found, threads)
+        wanted = documents and self.card.documents is not None
+        self._documents = DocumentReader(threads) if wanted else None
 
     @property
     def parent_size(self) -> int:
@@ -133,6 +143,7 @@ class Canonicalizer:
         """
         check_snap(snap)
         least = thresholds_for(self.card, abstain)
+        pages = document_thresholds(abstain)
         sources = list(image) if isinstance(image, list) else [image]
         for number, source in enumerate(sources):
             with _named(sources, number):
@@ -141,7 +152,8 @@ class Canonicalizer:
         found = []
         for number, (source, answer) in enumerate(zip(sources, answers, strict=True)):
             frame = frames[number]
-            decision = decide(answer, least, snap, None if frame is None else frame.angle)
+            limits = pages if answer.kind == "document" else least
+            decision = decide(answer, limits, snap, None if frame is None else frame.angle)
             undo = Undo(decision, frame, corners, fill)
             with _named(sources, number):
                 made = undone(source, undo, first_frame=first_frame, limits=self.limits)
@@ -155,39 +167,57 @@ class Canonicalizer:
         found: list[Answer] = []
         frames: list[Frame | None] = []
         for start in range(0, len(sources), BATCH):
-            views = []
+            looks = []
             for number in range(start, min(start + BATCH, len(sources))):
                 with _named(sources, number):
-                    look = self.look(sources[number], first_frame=first_frame)
-                views.append(look.view)
-                frames.append(look.frame)
-            found += self.answers_from_views(np.stack(views))
+                    looks.append(self.look(sources[number], first_frame=first_frame))
+            frames += [look.frame for look in looks]
+            found += self.answers_from_looks(looks)
         return found, frames
 
     def answers(self, sources: Sequence[Source], *, first_frame: bool = False) -> list[Answer]:
         """What the model says of each picture, in batches; nothing is turned."""
         found: list[Answer] = []
         for start in range(0, len(sources), BATCH):
-            views = []
+            looks = []
             for number in range(start, min(start + BATCH, len(sources))):
                 with _named(sources, number):
-                    views.append(self.view(sources[number], first_frame=first_frame))
-            found += self.answers_from_views(np.stack(views))
+                    looks.append(self.look(sources[number], first_frame=first_frame, framed=False))
+            found += self.answers_from_looks(looks)
         return found
+
+    def look(self, source: Source, *, first_frame: bool = False, framed: bool = True) -> Look:
+        """The view for the model, or the answer already where the picture is a document.
+
+        `framed` also finds the picture's frame, which only who turns it needs.
+        """
+        source = _kept(source, self.limits)
+        small = self._small(source, self.parent_size, first_frame)
+        frame = images.frame_of(small) if framed else None
+        if self._documents is not None:
+
+            def larger() -> Image.Image:
+                if min(small.size) >= 2 * READ_AT or isinstance(source, Image.Image | np.ndarray):
+                    return small  # as large as it gets
+                return self._small(source, READ_AT, first_frame)
+
+            document = self._documents.answer(small, larger, self.card.network.num_bins)
+            if document is not None:
+                return Look(None, document, frame)
+        return Look(self._view(small), None, frame)
+
+    def answers_from_looks(self, looks: Sequence[Look]) -> list[Answer]:
+        """One answer for each look; the model runs only on those that have none yet."""
+        views = [look.view for look in looks if look.view is not None]
+        others = iter(self.answers_from_views(np.stack(views)) if views else ())
+        return [look.document or next(others) for look in looks]
 
     def view(self, source: Source, *, first_frame: bool = False) -> NDArray[np.float32]:
         """What the model sees of a picture: (C, S, S), or (k, C, S, S) with `refine` = k."""
-        return self._view(self._small(source, first_frame))
+        return self._view(self._small(source, self.parent_size, first_frame))
 
-    def look(self, source: Source, *, first_frame: bool = False) -> Look:
-        """What the model sees of a picture, and the picture's frame."""
-        small = self._small(source, first_frame)
-        return Look(self._view(small), images.frame_of(small))
-
-    def _small(self, source: Source, first_frame: bool) -> Image.Image:
-        return images.read_small(
-            source, self.parent_size, first_frame=first_frame, limits=self.limits
-        )
+    def _small(self, source: Source, side: int, first_frame: bool) -> Image.Image:
+        return images.read_small(source, side, first_frame=first_frame, limits=self.limits)
 
     def _view(self, small: Image.Image) -> NDArray[np.float32]:
         network = self.card.network
@@ -303,17 +333,9 @@ def _loaded(model: str, refine: int) -> Canonicalizer:
 
 
 def _session(model: zoo.Model, threads: int) -> Any:
-    # Only here: it is most of the import time, and `--help` needs none of it.
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = threads  # 0 lets the runtime choose
-    # Its threads sleep while there is nothing to do: awake, they take the cores from other callers.
-    options.add_session_config_entry("session.intra_op.allow_spinning", "0")
-    options.log_severity_level = 4  # what fails is said once, below
     content = zoo.verified_onnx(model)
     try:
-        session = onnxruntime.InferenceSession(content, options, providers=["CPUExecutionProvider"])
+        session = open_session(content, threads)
     except Exception as error:  # the runtime's own errors have no common class
         raise zoo.DamagedModel(
             f"{model.onnx} has the bytes that its card names, but they are no ONNX model that "
@@ -383,4 +405,5 @@ def _canonicalization(made: Any, answer: Answer, decision: Decision) -> Canonica
         answer.posterior,
         decision.turn,
         decision.reason,
+        answer.kind,
     )

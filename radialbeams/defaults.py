@@ -47,14 +47,19 @@ def thresholds_for(card: Card, abstain: Abstain) -> Thresholds:
 
     A number is a confidence and replaces all of the card's chances.
     """
+    return chosen(thresholds_of(card), abstain, card.name or "a model")
+
+
+def chosen(measured: Thresholds, abstain: Abstain, name: str) -> Thresholds:
+    """The thresholds that were measured, those of a confidence, or none."""
     if abstain is None:
         return ALWAYS
     if isinstance(abstain, str) and abstain == "card":
-        return thresholds_of(card)
+        return measured
     if isinstance(abstain, bool) or not isinstance(abstain, Real) or not abstain >= 0:
         raise ValueError(
             "abstain is a confidence, 'card' for the thresholds of the model, or None to turn "
-            f"every picture; got {abstain!r} for {card.name or 'a model'}. Give a number "
+            f"every picture; got {abstain!r} for {name}. Give a number "
             "from 0, which turns every picture, to 1; a larger one turns none."
         )
     return Thresholds(float(abstain), 0.0, 1.0, float(abstain), 1.0)

@@ -189,6 +189,22 @@ def _in_circle(degrees: float) -> float:
     return float(degrees) % 360 % 360
 
 
+def read_quarters(mass: Doubles, skew_degrees: float, bins: int) -> Answer:
+    """(4,) chances that a page, whose lines are `skew_degrees` from level, needs k quarter turns.
+
+    Its posterior has `bins` directions, like those of pictures.
+    """
+    angles: Doubles = (skew_degrees - 90.0 * np.arange(4, dtype=np.float64)) % 360
+    best = int(mass.argmax())
+    places = np.rint(angles * bins / 360).astype(int) % bins
+    posterior = np.bincount(places, mass, bins).astype(np.float32)
+    upright = float(mass[np.abs(_shortest(angles)) <= UPRIGHT].sum())
+    symmetry = int(_symmetry(mass[None], angles[None])[0])
+    return Answer(
+        _in_circle(angles[best]), float(mass[best]), symmetry, posterior, upright, kind="document"
+    )
+
+
 def _symmetry(mass: Doubles, angles: Doubles) -> NDArray[np.int64]:
     """The smallest k whose circular moment is strong; 0 where none is."""
     orders = np.arange(1, MOMENTS + 1)[:, None, None]

@@ -30,6 +30,7 @@ from radialbeams.defaults import (
     check_snap,
     thresholds_for,
 )
+from radialbeams.documents import document_thresholds
 from radialbeams.images import Corners
 
 Array = NDArray[Any]
@@ -89,9 +90,11 @@ class UprightTransformer:
             return given.copy()
         loaded = _loaded(self.model)
         least = thresholds_for(loaded.card, self.abstain)
+        pages = document_thresholds(self.abstain)
         turned = []
         for picture, answer, frame in zip(pictures, *loaded.judged(pictures), strict=True):
-            decision = decide(answer, least, self.snap, None if frame is None else frame.angle)
+            limits = pages if answer.kind == "document" else least
+            decision = decide(answer, limits, self.snap, None if frame is None else frame.angle)
             turned.append(
                 picture if decision.turn is None else _turned_inside(picture, -decision.turn)
             )

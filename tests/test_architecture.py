@@ -19,8 +19,8 @@ ARROWS = {
     "__main__": {"cli"},
     # Here and in batch, the package itself only for its version.
     "cli": {
-        *("__init__", "batch", "cards", "canonicalizer", "defaults", "demo", "escaping", "images"),
-        *("limits", "posterior", "sheet", "zoo", "training", "reproduce"),
+        *("__init__", "batch", "cards", "canonicalizer", "defaults", "demo", "documents"),
+        *("escaping", "images", "limits", "posterior", "sheet", "zoo", "training", "reproduce"),
     },
     "batch": {
         *("__init__", "canonicalizer", "cards", "decisions", "defaults", "images", "limits"),
@@ -30,9 +30,12 @@ ARROWS = {
     "escaping": set(),
     "demo": {"canonicalizer", "images"},
     "canonicalizer": {
-        *("cards", "decisions", "defaults", "images", "limits", "posterior", "undoing", "zoo"),
+        *("cards", "decisions", "defaults", "documents", "images", "limits", "posterior"),
+        *("runtime", "undoing", "zoo"),
     },
-    "transforms": {"canonicalizer", "decisions", "defaults", "images", "zoo"},
+    "documents": {"defaults", "images", "posterior", "runtime", "zoo"},
+    "runtime": set(),
+    "transforms": {"canonicalizer", "decisions", "defaults", "documents", "images", "zoo"},
     "undoing": {"decisions", "images", "limits"},
     "decisions": {"defaults", "posterior"},
     "defaults": {"cards", "posterior"},

@@ -51,6 +51,8 @@ class Job:
     max_upright: float = _LEAST.upright
     min_quarter: float = _LEAST.quarter
     max_exact: float = _LEAST.exact
+    document_confidence: float = _LEAST.confidence  # for documents, in place of all of the above
+    document_angle: float = _LEAST.angle
     quality: int | None = None
     format: str | None = None
     thumbnails: int = 0  # how many of the pictures get thumbnails, before and after
@@ -70,6 +72,10 @@ class Job:
             self.min_confidence, self.min_angle, self.max_upright, self.min_quarter, self.max_exact
         )
 
+    @property
+    def document_thresholds(self) -> Thresholds:
+        return Thresholds(self.document_confidence, self.document_angle)
+
     @cached_property
     def corrected(self) -> dict[str, float | None]:
         return dict(self.corrections)
@@ -77,7 +83,12 @@ class Job:
     def decision(self, answer: Answer, frame: Frame | None, path: str = "") -> Decision:
         if path in self.corrected:
             return decisions.by_hand(self.corrected[path])
-        return decide(answer, self.thresholds, self.snap, None if frame is None else frame.angle)
+        least = self.document_thresholds if answer.kind == "document" else self.thresholds
+        return decide(answer, least, self.snap, None if frame is None else frame.angle)
+
+
+# Settings that follow from the command and the model, which version 0.1.0 did not note.
+NEW_SETTINGS = ("copies", "min_quarter", "max_exact", "document_confidence", "document_angle")
 
 
 def settings_of_older(noted: dict[str, Any], job: Job, defaults: dict[str, Any]) -> dict[str, Any]:
@@ -88,7 +99,7 @@ def settings_of_older(noted: dict[str, Any], job: Job, defaults: dict[str, Any])
     """
     if "copies" in noted:
         return noted
-    follows = {name: getattr(job, name) for name in ("copies", "min_quarter", "max_exact")}
+    follows = {name: getattr(job, name) for name in NEW_SETTINGS}
     found = {**defaults, **follows, **noted}
     if found["snap"] is False:
         found["snap"] = "auto" if job.snap == "auto" else "none"

@@ -16,8 +16,6 @@ from collections.abc import Callable
 from dataclasses import asdict, replace
 from typing import Any
 
-import numpy as np
-from numpy.typing import NDArray
 from PIL import Image
 
 from radialbeams import images, zoo
@@ -39,7 +37,7 @@ from radialbeams.batch.job import (
 from radialbeams.batch.landing import OutputError, stage
 from radialbeams.batch.plan import Item
 from radialbeams.batch.sources import read_unchanged, stamp
-from radialbeams.canonicalizer import Canonicalizer
+from radialbeams.canonicalizer import Canonicalizer, Look
 from radialbeams.images import Frame, ImageError
 from radialbeams.posterior import Answer
 
@@ -68,14 +66,14 @@ class Worker:
         self._stamps.clear()
         self._frames.clear()
         found: list[Outcome | None] = []
-        views: list[NDArray[np.float32]] = []
+        looks: list[Look] = []
         for number, item in enumerate(items):
             self._at(number, item)
-            outcome, view = self._view(item)
+            outcome, look = self._look(item)
             found.append(outcome)
-            if view is not None:
-                views.append(view)
-        answers = iter(self._answers(views))
+            if look is not None:
+                looks.append(look)
+        answers = iter(self._answers(looks))
         outcomes = []
         for number, (item, outcome) in enumerate(zip(items, found, strict=True)):
             if self.job.turns:
@@ -86,16 +84,16 @@ class Worker:
         system.limit_cpu(0)
         return outcomes
 
-    def _answers(self, views: list[NDArray[np.float32]]) -> list[Answer]:
-        if not views:
+    def _answers(self, looks: list[Look]) -> list[Answer]:
+        if not looks:
             return []
-        count = len(views) * self.job.refine
+        count = sum(look.view is not None for look in looks) * self.job.refine
         system.limit_cpu(MODEL_SECONDS + VIEW_SECONDS * count)
         self._say({"model": count})
-        return self.canonicalizer.answers_from_views(np.stack(views))
+        return self.canonicalizer.answers_from_looks(looks)
 
-    def _view(self, item: Item) -> tuple[Outcome | None, NDArray[np.float32] | None]:
-        """An outcome if there is nothing to estimate, else the view for the model."""
+    def _look(self, item: Item) -> tuple[Outcome | None, Look | None]:
+        """An outcome if there is nothing to estimate, else the look at the picture."""
         kept = not (self.job.in_place or self.job.overwrite)
         if kept and item.out is not None and os.path.lexists(item.out):
             return Outcome(item.path, item.out, action="exists"), None
@@ -104,11 +102,11 @@ class Worker:
         if self.job.turns:
             self._stamps[item.path] = stamp(item.path)
         try:
-            if not self.job.turns:
-                return None, self.canonicalizer.view(item.path, first_frame=self.job.first_frame)
-            look = self.canonicalizer.look(item.path, first_frame=self.job.first_frame)
+            look = self.canonicalizer.look(
+                item.path, first_frame=self.job.first_frame, framed=self.job.turns
+            )
             self._frames[item.path] = look.frame
-            return None, look.view
+            return None, look
         except (ImageError, MemoryError) as error:
             return Outcome(item.path, error=self._sentence(error)), None
 

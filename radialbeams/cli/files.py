@@ -72,6 +72,7 @@ def upright(
     what had failed is tried again.
     """
     from radialbeams import batch, sheet, zoo
+    from radialbeams.documents import document_thresholds
 
     checks.check_colour(fill)
     checks.check_report(report)
@@ -80,6 +81,7 @@ def upright(
     least = thresholds_of(card)
     if min_confidence is not None:
         least = thresholds_for(card, min_confidence)
+    pages = document_thresholds("card" if min_confidence is None else min_confidence)
     corrected = inputs.read_corrections(corrections)
     with checks.usage():
         plan = batch.plan_for(
@@ -112,6 +114,8 @@ def upright(
         max_upright=least.upright,
         min_quarter=least.quarter,
         max_exact=least.exact,
+        document_confidence=pages.confidence,
+        document_angle=document_thresholds("card").angle if min_angle is None else min_angle,
         quality=quality,
         format=plan.format,
         thumbnails=0 if report is None else sheet.PICTURES,

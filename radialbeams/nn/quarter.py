@@ -118,6 +118,23 @@ class QuarterNetwork(nn.Module):
         return scores[..., 0] / self.temperature, scores[..., 1].mean(1)
 
 
+class ViewScores(nn.Module):
+    """The part that is exported: views (N, 1, S, S) in [0, 1] → "upright" (N,), "document" (N,).
+
+    Who runs it turns the page, and decides after the first view whether it is worth the others.
+    """
+
+    outputs = ("upright", "document")
+
+    def __init__(self, network: QuarterNetwork) -> None:
+        super().__init__()
+        self.config, self.scorer = network.config, network.scorer
+
+    def forward(self, views: Tensor) -> tuple[Tensor, Tensor]:
+        scores = self.scorer(standardized(views))  # (N, 2)
+        return scores[:, 0], scores[:, 1]
+
+
 def standardized(pages: Tensor) -> Tensor:
     """Each page with mean 0 and deviation 1, whatever its brightness and contrast."""
     mean = pages.mean((1, 2, 3), keepdim=True)

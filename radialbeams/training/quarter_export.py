@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import json
 import math
 import sys
@@ -12,7 +13,7 @@ import numpy as np
 import torch
 from safetensors.torch import load_file
 
-from radialbeams.nn.quarter import QuarterConfig, QuarterNetwork
+from radialbeams.nn.quarter import QuarterConfig, QuarterNetwork, ViewScores
 from radialbeams.training.export import write_agreeing, write_onnx
 from radialbeams.training.weights import DamagedWeights, sha256
 
@@ -33,29 +34,37 @@ def load_quarter_network(stem: Path) -> QuarterNetwork:
 
 
 def export_quarter_network(model: QuarterNetwork, path: Path) -> float:
-    """Input `pages` (N, 1, S, S) in [0, 1]; returns the largest difference from torch."""
-    model = model.cpu().eval()
+    """Input `views` (N, 1, S, S) in [0, 1]; returns the largest difference from torch.
+
+    Kernels are rounded to 16 bits in the file; the model stays as it is.
+    """
+    model = copy.deepcopy(model).cpu().eval()
+    with torch.no_grad():
+        for value in model.parameters():
+            if value.ndim > 1:
+                value.copy_(value.half().float())
+    scores = ViewScores(model)
     example = torch.zeros(1, 1, model.config.size, model.config.size)
     return write_agreeing(
         path,
-        lambda part: write_onnx(model, example, part, "pages", model.outputs),
-        partial(_difference, model),
+        lambda part: write_onnx(scores, example, part, "views", scores.outputs),
+        partial(_difference, scores),
         TOLERANCE,
         "Check the weights for NaN",
     )
 
 
-def _difference(model: QuarterNetwork, path: Path) -> float:
+def _difference(model: ViewScores, path: Path) -> float:
     import onnxruntime
 
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     generator = torch.Generator().manual_seed(0)
     worst = 0.0
     for batch in (1, 3):
-        pages = torch.rand(batch, 1, model.config.size, model.config.size, generator=generator)
+        views = torch.rand(batch, 1, model.config.size, model.config.size, generator=generator)
         with torch.inference_mode():
-            expected = model(pages)
-        for want, found in zip(expected, session.run(None, {"pages": pages.numpy()}), strict=True):
+            expected = model(views)
+        for want, found in zip(expected, session.run(None, {"views": views.numpy()}), strict=True):
             difference = float(np.abs(found - want.numpy()).max())
             if math.isnan(difference):
                 return difference

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from safetensors.torch import load_file
 from torch import Tensor
 
 from radialbeams.nn.quarter import QuarterConfig, QuarterNetwork, quarter_loss
@@ -70,6 +71,7 @@ class QuarterFit:
         log_every: int = 100,
         least_pages: int = 6_000,
         save_seconds: float = 30.0,
+        start: Path | None = None,
         on_line: Callable[[str], None] | None = None,
     ) -> None:
         self.on_line = on_line
@@ -79,6 +81,7 @@ class QuarterFit:
         self.least_pages = max(least_pages, recipe.held_out + recipe.batch)
         torch.manual_seed(recipe.seed)
         self.model = QuarterNetwork(recipe.model).to(device)
+        self.started_from = None if start is None else load_weights(self.model, start)
         if device.type == "cuda":
             self.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
         self.average = {name: value.clone() for name, value in self.model.state_dict().items()}
@@ -202,6 +205,7 @@ class QuarterFit:
             "training": {
                 **asdict(self.recipe),
                 "minutes": self.minutes,
+                "start_sha256": self.started_from,
                 "steps_done": self.at.step,
                 "seconds": round(self.at.seconds, 1),
                 "hardware": self.device.type,
@@ -242,6 +246,20 @@ class QuarterFit:
             self.on_line(text)
         with (self.folder / "metrics.jsonl").open("a", encoding="utf-8") as file:
             file.write(text + "\n")
+
+
+def load_weights(model: QuarterNetwork, path: Path) -> str:
+    """Puts the weights of a finished run into the model; returns their sha256."""
+    weights = load_file(path)
+    weights["temperature"] = torch.ones_like(weights["temperature"])  # fitted anew at the end
+    try:
+        model.load_state_dict(weights)
+    except RuntimeError as error:
+        raise ValueError(
+            f"Expected weights of a quarter network of the same shape in {path}; {error} "
+            "Give the --size, --widths and --blocks that it was trained with."
+        ) from error
+    return sha256(path)
 
 
 def wait_for_pool(folder: Path, seconds: float = 120) -> Path:
@@ -336,6 +354,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--held-out", type=int, default=QuarterRecipe.held_out)
     parser.add_argument("--least-pages", type=int, default=6_000, help="to begin with")
     parser.add_argument("--log-every", type=int, default=100)
+    parser.add_argument("--start", type=Path, help="weights of an earlier run to go on from")
     parser.add_argument("--devices", default="auto")
     asked = parser.parse_args(argv)
     recipe = QuarterRecipe(
@@ -355,6 +374,7 @@ def main(argv: list[str]) -> int:
         minutes=asked.minutes,
         log_every=asked.log_every,
         least_pages=asked.least_pages,
+        start=asked.start,
         on_line=_say,
     )
     fit.run()

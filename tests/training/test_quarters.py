@@ -10,7 +10,7 @@ import pytest
 import torch
 from PIL import Image
 
-from radialbeams.images.page import content_box, page_view
+from radialbeams.images.page import close_views, content_box, page_view
 from radialbeams.nn.quarter import (
     QuarterConfig,
     QuarterNetwork,
@@ -104,6 +104,34 @@ def test_margins_are_cut_and_an_empty_page_is_kept() -> None:
     assert content_box(Image.new("L", (300, 200), 7)) == (0, 0, 300, 200)
 
 
+def text_page(size: tuple[int, int]) -> Image.Image:
+    """Dark strokes on white in the middle of a page."""
+    pixels = np.full((size[1], size[0]), 255, np.uint8)
+    noise = np.random.default_rng(0).integers(0, 2, pixels.shape, np.uint8) * 255
+    part = slice(size[1] // 8, size[1] * 7 // 8, 4), slice(size[0] // 8, size[0] * 7 // 8)
+    pixels[part] = noise[part]
+    return Image.fromarray(pixels)
+
+
+def test_the_frame_of_a_page_that_was_turned_and_levelled_is_cut_away() -> None:
+    page = text_page((300, 400))
+    framed = Image.new("L", (900, 800), 0)
+    framed.paste(page, (250, 150))
+    alone, within = content_box(page), content_box(framed)
+    assert np.abs(np.subtract(within, alone) - (250, 150, 250, 150)).max() < 12
+
+
+def test_close_views_show_the_places_with_the_most_detail_and_turn_with_the_page() -> None:
+    page = Image.new("L", (600, 800), 255)
+    page.paste(text_page((300, 300)), (300, 500))
+    page.paste(Image.new("L", (40, 10), 0), (20, 20))
+    (view,) = close_views(page, 96, 1)
+    assert (view[30:66, 30:66] < 250).mean() > 0.6
+    (turned,) = close_views(page.transpose(Image.Transpose.ROTATE_90), 96, 1)
+    assert np.abs(np.rot90(view).astype(int) - turned).mean() < 12
+    assert next(close_views(Image.new("L", (50, 40), 9), 32, 2)).shape == (32, 32)
+
+
 @pytest.mark.parametrize("size", [(1, 1), (3, 500), (900, 40), (64, 64)])
 def test_pages_of_any_shape_have_a_view(size: tuple[int, int]) -> None:
     assert page_view(Image.effect_noise(size, 60), 64).shape == (64, 64)
@@ -154,6 +182,15 @@ def test_training_learns_resumes_and_its_export_agrees(tmp_path: Path) -> None:
     model = load_quarter_network(run / "model")
     assert float(model.temperature) == pytest.approx(card["temperature"])
     assert export_quarter_network(model, tmp_path / "quarter.onnx") < 1e-3
+    start = run / "model.safetensors"
+    later = QuarterFit(recipe, tmp_path / "pool", tmp_path / "later", device=cpu, start=start)
+    assert float(later.model.temperature) == 1.0  # fitted anew at its end
+    assert later.started_from == card["sha256"]["safetensors"]
+    expected, got = model.scorer.state_dict(), later.model.scorer.state_dict()
+    assert all(torch.equal(got[name], value) for name, value in expected.items())
+    other = QuarterRecipe(model=QuarterConfig(size=32, stem=4, widths=(8, 12), blocks=(1, 0)))
+    with pytest.raises(ValueError, match="same shape"):
+        QuarterFit(other, tmp_path / "pool", tmp_path / "other", device=cpu, start=start)
 
 
 def test_a_size_that_the_stages_cannot_halve_is_refused() -> None:

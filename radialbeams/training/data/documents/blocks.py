@@ -52,6 +52,7 @@ def flow(sheet: Sheet, box: Box, script: str, body: Typeface, head: Typeface, si
     leading = rng.uniform(1.15, 1.75)
     indent = rng.choice((0, 0, size * 1.5))
     gap = rng.choice((0, size * 0.5, size))
+    formulas = rng.random() < 0.3
     while y < y1 - size * 2:
         kind = rng.random()
         if kind < 0.13 and y < y1 - size * 6:
@@ -72,6 +73,8 @@ def flow(sheet: Sheet, box: Box, script: str, body: Typeface, head: Typeface, si
                 sheet.paragraph((x0, part[3] + size * 0.4, x1, y1), caption, body, size * 0.85)
                 + size
             )
+        elif formulas and kind < 0.5 and y < y1 - size * 5:
+            y = equation(sheet, (x0, y + size * 0.5, x1, y1), body, size) + size * 0.5
         elif kind < 0.29 and y < y1 - size * 10:
             y = (
                 table(
@@ -157,3 +160,50 @@ def table(
         for edge in edges:
             sheet.rule(edge, y0, edge, bottom, 0.7)
     return bottom
+
+
+SYMBOLS = "αβγδεζθλμνξπρστφχψωΓΔΘΛΣΦΨΩ"
+
+
+def equation(sheet: Sheet, box: Box, face: Typeface, size: float) -> float:
+    """A displayed formula: symbols with indices, fractions, a number at the right."""
+    rng = sheet.rng
+    x0, y, x1, _ = box
+    middle = y + size * 1.4
+    letters = "abcdfghijkmnpqrstuvwxyzABCDEFGHKLMNPQRSTXZ" + (
+        SYMBOLS if face.script in ("latin", "greek") else ""
+    )
+    serif = sheet.material.face(rng, "latin", "serif")
+    x = x0 + (x1 - x0) * rng.uniform(0.05, 0.3)
+    ends = x + (x1 - x) * rng.uniform(0.3, 0.85)
+    while x < ends:
+        kind = rng.random()
+        if kind < 0.2:
+            x = _fraction(sheet, x, middle, letters, serif, size)
+        else:
+            x += sheet.line(x, middle - size * 0.6, rng.choice(letters), serif, size)
+            if kind < 0.6:
+                raised = rng.choice((-0.8, 0.0))
+                place = middle + size * raised
+                x += sheet.line(x, place, rng.choice(letters + "0123"), serif, size * 0.65)
+        if rng.random() < 0.5:
+            x += size * 0.25 + sheet.line(
+                x + size * 0.25, middle - size * 0.6, rng.choice("=+-()<,|"), serif, size
+            )
+        x += size * 0.2
+    if rng.random() < 0.7:
+        number = f"({sheet.number(2)})" if rng.random() < 0.6 else f"({sheet.number(1)}.1)"
+        sheet.line(x1, middle - size * 0.6, number, serif, size, align="right")
+    return middle + size * 1.6
+
+
+def _fraction(
+    sheet: Sheet, x: float, middle: float, letters: str, face: Typeface, size: float
+) -> float:
+    """Returns its right end."""
+    over, under = ("".join(sheet.rng.choices(letters, k=sheet.rng.randint(1, 5))) for _ in range(2))
+    width = max(face.at(size * 0.9).getlength(part) for part in (over, under)) + size * 0.3
+    sheet.line(x + width / 2, middle - size * 1.2, over, face, size * 0.9, align="centre")
+    sheet.line(x + width / 2, middle + size * 0.1, under, face, size * 0.9, align="centre")
+    sheet.rule(x, middle, x + width, middle)
+    return float(x + width)

@@ -139,6 +139,8 @@ def chart(sheet: Sheet, box: Box, face: Typeface, size: float) -> None:
         _pie(sheet, (x0, y0, x1, y1), face, size)
         return
     left, bottom = x0 + size * 3, y1 - size * 2.2
+    if bottom - y0 < size or x1 - left < size:  # no room between title and labels
+        return
     draw.line((left, y0, left, bottom, x1, bottom), fill=sheet.ink)
     for tick in range(rng.randint(3, 6)):
         y = bottom - tick * (bottom - y0) / 6
@@ -170,6 +172,8 @@ def _pie(sheet: Sheet, box: Box, face: Typeface, size: float) -> None:
     rng = sheet.rng
     x0, y0, x1, y1 = box
     radius = min((x1 - x0) / 4, (y1 - y0) / 2)
+    if radius < 1:
+        return
     place = (x0, y0, x0 + 2 * radius, y0 + 2 * radius)
     angle, x = 0.0, x0 + 2 * radius + size
     for part in range(rng.randint(3, 6)):

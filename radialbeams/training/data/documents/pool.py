@@ -20,11 +20,11 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from radialbeams.images.levelling import measure_skew
 from radialbeams.images.page import page_view
 from radialbeams.training.data.documents.material import SCRIPT_WEIGHTS, Material
 from radialbeams.training.data.documents.papers import PAPERS
-from radialbeams.training.data.documents.render import KINDS, Page, render
-from radialbeams.training.data.documents.screens import SCREENS
+from radialbeams.training.data.documents.render import KINDS, SCREENS, Page, render
 from radialbeams.training.data.documents.wear import softened
 from radialbeams.training.data.documents.without_up import WITHOUT_UP
 
@@ -36,7 +36,8 @@ LAYOUTS = (
     *(layout.__name__ for table in (PAPERS, SCREENS, WITHOUT_UP) for layout in table),
 )
 POOL_SCRIPTS = ("none", *SCRIPT_WEIGHTS)
-PHOTO_EVERY = 10  # pages, where photos are given
+PHOTO_EVERY = 6  # pages, where photos are given
+CLOSE = 0.35  # of the pages are parts of one, as the network sees them in a close view
 MARKS = 4
 
 
@@ -125,10 +126,13 @@ def make_entry(
     rng = Random(f"entry {seed} {number}")
     if photos and number % PHOTO_EVERY == PHOTO_EVERY - 1:
         with Image.open(rng.choice(photos)) as opened:
-            page = Page(np.asarray(softened(opened.convert("L"), rng)), "photo", "photo", "none")
+            photo = softened(_as_it_comes(opened.convert("L"), rng), rng)
+        page = Page(np.asarray(photo), "photo", "photo", "none")
+        trim = rng.random() < 0.7
     else:
-        page = render(material, seed, number)
-    trim = rng.random() < 0.7
+        close = rng.random() < CLOSE
+        page = render(material, seed, number, close=close)
+        trim = rng.random() < 0.75 and not close
     pixels = page_view(Image.fromarray(page.pixels), side, trim=trim)
     flags = READY | (HAS_UP if page.has_up else 0)
     flags |= 0 if page.kind in ("drawing", "photo") else DOCUMENT
@@ -139,6 +143,18 @@ def make_entry(
         POOL_SCRIPTS.index(page.script),
     )
     return pixels, np.array((flags, *places), np.uint8)
+
+
+def _as_it_comes(photo: Image.Image, rng: Random) -> Image.Image:
+    """Half of the photos were turned, and levelled by whatever lines they show."""
+    if rng.random() < 0.5:
+        return photo
+    fill = rng.choice((0, 0, 255))
+    turned = photo.rotate(
+        rng.uniform(0, 360), Image.Resampling.BILINEAR, expand=True, fillcolor=fill
+    )
+    skew = measure_skew(turned).skew_degrees
+    return turned.rotate(-skew, Image.Resampling.BILINEAR, expand=True, fillcolor=fill)
 
 
 def worker_count() -> int:

@@ -10,15 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from radialbeams.images.page import close_places
 from radialbeams.training.data.documents.material import VERTICAL, Material
+from radialbeams.training.data.documents.panels import LENGTHS, PANELS
 from radialbeams.training.data.documents.papers import PAPERS, upright_columns
-from radialbeams.training.data.documents.screens import SCREENS, editor
+from radialbeams.training.data.documents.screens import SCREENS as WINDOWS
+from radialbeams.training.data.documents.screens import editor
 from radialbeams.training.data.documents.sheet import Sheet
 from radialbeams.training.data.documents.slips import receipt
 from radialbeams.training.data.documents.wear import softened, wear_paper, wear_screen
 from radialbeams.training.data.documents.without_up import WITHOUT_UP
 
 Layout = Callable[[Sheet, str], None]
+SCREENS = {**WINDOWS, **PANELS}
 KINDS = ("paper", "screen", "drawing", "without up")
 SHARES = (58, 30, 8, 4)
 
@@ -41,23 +45,44 @@ class Page:
         return self.kind in ("paper", "screen")
 
 
-def render(material: Material, seed: int, number: int, *, flat: bool = False) -> Page:
-    """The page of that number; a flat one is scanned or captured, never photographed."""
+def render(
+    material: Material, seed: int, number: int, *, flat: bool = False, close: bool = False
+) -> Page:
+    """The page of that number; a flat one is scanned or captured, never photographed.
+
+    A close one is drawn with about twice as many pixels, and only a part of it is kept.
+    """
     rng = Random(f"{seed} {number}")
     kind = rng.choices(KINDS, SHARES)[0]
     if kind == "drawing" and material.drawings:
         return Page(np.asarray(_drawing(material, rng)), kind, "drawing", "none")
-    if kind == "screen":
-        layout, image, script = _laid_out(material, rng, SCREENS, screen=True)
-        image = wear_screen(image, rng, flat=flat)
-    elif kind == "without up":
+    if kind == "without up":
         layout, image, script = _laid_out(material, rng, WITHOUT_UP, screen=rng.random() < 0.3)
         image = softened(image, rng)  # nothing that would give it a side: no shadow, no edge
-    else:
-        kind = "paper"
-        layout, image, script = _laid_out(material, rng, PAPERS, screen=False)
-        image = wear_paper(image, rng, flat=flat)
-    return Page(np.asarray(image), kind, layout, script)
+        return Page(np.asarray(image), kind, layout, script)
+    screen = kind == "screen"
+    zoom = rng.uniform(1.5, 2.3) if close else rng.choice((1.0, 1.0, 1.0, 1.6))
+    layout, image, script = _laid_out(
+        material, rng, SCREENS if screen else PAPERS, screen=screen, zoom=zoom
+    )
+    if close:
+        image = _close_part(image, rng)
+    wear = wear_screen if screen else wear_paper
+    image = wear(image, rng, flat=flat or close)
+    return Page(np.asarray(image), "screen" if screen else "paper", layout, script)
+
+
+def _close_part(image: Image.Image, rng: Random) -> Image.Image:
+    """A square part with much detail, of about the size that the network is shown."""
+    side, centres = close_places(image, 3)
+    x, y = rng.choice(centres) if centres else (image.width / 2, image.height / 2)
+    side *= rng.uniform(0.7, 1.25)
+    x, y = (v + side * rng.uniform(-0.2, 0.2) for v in (x, y))
+    left, top = max(0, round(x - side / 2)), max(0, round(y - side / 2))
+    right, bottom = min(image.width, round(x + side / 2)), min(image.height, round(y + side / 2))
+    if min(right - left, bottom - top) < 32:
+        return image
+    return image.crop((left, top, right, bottom))
 
 
 def _laid_out(
@@ -66,6 +91,7 @@ def _laid_out(
     layouts: dict[Layout, tuple[float, tuple[float, ...]]],
     *,
     screen: bool,
+    zoom: float = 1.0,
 ) -> tuple[str, Image.Image, str]:
     """Name of the layout, image, script."""
     layout = rng.choices(list(layouts), [weight for weight, _ in layouts.values()])[0]
@@ -80,6 +106,9 @@ def _laid_out(
         long = rng.randint(360, 960)
     if layout is receipt:
         long = rng.randint(760, 1000)
+    if layout in LENGTHS:
+        long = rng.randint(*LENGTHS[layout])
+    long = round(long * zoom)
     size = (round(long / shape), long) if shape > 1 else (long, round(long * shape))
     paper, ink = _palette(rng, screen=screen)
     sheet = Sheet(material, rng, size, paper, ink)

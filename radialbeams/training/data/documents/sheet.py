@@ -190,7 +190,8 @@ class Sheet:
         x0, y0, x1, y1 = box
         if x1 <= x0 or y1 <= y0:
             return
-        if radius:
+        radius = min(radius, (x1 - x0) / 2 - 1, (y1 - y0) / 2 - 1)
+        if radius >= 1:
             self.draw.rounded_rectangle(box, radius, fill=fill, outline=outline, width=width)
         else:
             self.draw.rectangle(box, fill=fill, outline=outline, width=width)

@@ -1,0 +1,183 @@
+"""Pages and screens through the library and the command: levelled, turned, and told from photos."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image, ImageDraw, ImageFont
+
+from radialbeams import Canonicalizer, documents, zoo
+from radialbeams.batch import Job
+from radialbeams.demo import PICTURES
+from radialbeams.documents import DocumentCard, DocumentReader, gray_page, looked_closely
+from radialbeams.images.likeness import likeness, may_be_document
+from radialbeams.posterior import Answer, Thresholds, read_quarters
+
+TEXT = (
+    "The quick brown fox jumps over the lazy dog while seven wizards, tired of their quest, "
+    "gather by the fire to judge a box of pickled liquor jugs. Every letter has its place. "
+)
+
+
+def printed_page(
+    size: tuple[int, int] = (850, 1100), paper: int = 255, ink: int = 0
+) -> Image.Image:
+    """A heading and paragraphs with ragged ends, upright."""
+    page = Image.new("RGB", size, (paper,) * 3)
+    draw = ImageDraw.Draw(page)
+    draw.text((90, 70), "On foxes and dogs", fill=(ink,) * 3, font=ImageFont.load_default(36))
+    font, words, y = ImageFont.load_default(19), (TEXT * 12).split(), 140
+    while y < size[1] - 120:
+        line = ""
+        while words and font.getlength(line + words[0]) < size[0] - 200:
+            line += words.pop(0) + " "
+        if not line:
+            break
+        draw.text((90, y), line, fill=(ink,) * 3, font=font)
+        y += 26 if y % 5 else 44
+    return page
+
+
+@pytest.fixture(scope="module")
+def model() -> Canonicalizer:
+    return Canonicalizer("ring", threads=1)
+
+
+@pytest.fixture(scope="module")
+def page() -> Image.Image:
+    return printed_page()
+
+
+def as_jpeg(image: Image.Image) -> bytes:
+    file = io.BytesIO()
+    image.save(file, "JPEG", quality=90)
+    return file.getvalue()
+
+
+def apart(first: float, second: float) -> float:
+    return abs((first - second + 180) % 360 - 180)
+
+
+@pytest.mark.parametrize("fill", ["black", "white"])
+@pytest.mark.parametrize("degrees", [0, 90, 180, 270, 33.0, 187.5, 356.0])
+def test_a_printed_page_is_found_at_any_angle(
+    model: Canonicalizer, page: Image.Image, degrees: float, fill: str
+) -> None:
+    turned = page.rotate(degrees, Image.Resampling.BICUBIC, expand=True, fillcolor=fill)
+    (answer,) = model.answers([as_jpeg(turned)])
+    assert answer.kind == "document"
+    assert apart(answer.angle_degrees, degrees) < 0.5
+    assert answer.confidence is not None and answer.confidence > 0.8
+    assert answer.posterior is not None and len(answer.posterior) == zoo.bins(model.card)
+
+
+def test_light_text_on_dark_and_text_on_nothing_are_documents(model: Canonicalizer) -> None:
+    dark = printed_page(paper=25, ink=235).rotate(180)
+    clear = Image.new("RGBA", dark.size, (0, 0, 0, 0))
+    strokes = printed_page().convert("L").point(lambda v: 255 - v)
+    clear.paste((0, 0, 0, 255), mask=strokes)
+    first, second = model.answers([dark, clear])
+    assert first.kind == second.kind == "document"
+    assert apart(first.angle_degrees, 180) < 1 and apart(second.angle_degrees, 0) < 1
+
+
+def test_a_photo_is_no_document_and_its_answer_stays_as_it_was(model: Canonicalizer) -> None:
+    plain = Canonicalizer("ring", threads=1, documents=False)
+    for degrees in (0, 40):
+        with Image.open(PICTURES / "astronaut.webp") as opened:
+            photo = opened.convert("RGB").rotate(degrees, expand=True)
+        (found,), (before,) = model.answers([photo]), plain.answers([photo])
+        assert found.kind == before.kind == "picture"
+        assert found.angle_degrees == before.angle_degrees
+
+
+def test_a_model_whose_card_does_not_name_documents_judges_them_itself(page: Image.Image) -> None:
+    (answer,) = Canonicalizer("ring.lfw", threads=1).answers([page])
+    assert answer.kind == "picture"
+
+
+@pytest.mark.parametrize("size", [(1, 1), (3, 900), (24, 24), (2000, 30)])
+def test_pictures_of_any_shape_have_an_answer(model: Canonicalizer, size: tuple[int, int]) -> None:
+    blank, noise = Image.new("RGB", size, "white"), Image.effect_noise(size, 80).convert("RGB")
+    assert len(model.answers([blank, noise])) == 2
+
+
+def test_a_page_is_reduced_before_it_is_turned() -> None:
+    assert max(gray_page(Image.new("RGB", (9000, 4000))).size) < 2 * documents.LONGEST
+    assert gray_page(Image.new("RGB", (900, 400))).size == (900, 400)
+
+
+def test_the_rule_tells_a_page_from_a_photo(page: Image.Image) -> None:
+    with Image.open(PICTURES / "astronaut.webp") as photo:
+        assert not may_be_document(photo)
+    assert may_be_document(page)
+    assert likeness(Image.new("L", (1, 1))).shape == (6,)
+
+
+def test_convention_turns_and_skew_add_up_to_the_angle() -> None:
+    """Turned by 93° counter-clockwise: its lines are 3° off, and three more quarters undo 90°."""
+    mass = np.array([0.02, 0.02, 0.01, 0.95])
+    answer = read_quarters(mass, 3.0, 72)
+    assert answer.angle_degrees == pytest.approx(93)
+    assert answer.confidence == pytest.approx(0.95)
+    assert answer.upright == pytest.approx(0.02)  # of no turns, which 3° is near enough to
+    assert answer.posterior is not None and answer.posterior.sum() == pytest.approx(1)
+    assert (answer.symmetry, answer.kind) == (1, "document")
+    assert read_quarters(np.array([0.5, 0, 0.5, 0]), 0.0, 72).symmetry == 2
+
+
+def test_close_views_move_chances_between_the_two_best_turns_alone() -> None:
+    card = DocumentCard(384, 1, 2.0, 2, 0.97, 0, Thresholds(0.9))
+    mass, scores = np.array([0.5, 0.04, 0.4, 0.06]), np.array([2.0, 0, 1.8, 0], np.float32)
+    views = iter([np.array([-6.0, 6.0], np.float32), np.array([-3.0, 3.0], np.float32)])
+    found = looked_closely(mass, scores, [0, 2], views, card)
+    assert found.argmax() == 2 and found.sum() == pytest.approx(1)
+    np.testing.assert_allclose(found[[1, 3]], mass[[1, 3]])
+
+
+def test_documents_have_thresholds_of_their_own() -> None:
+    job = Job("ring", min_confidence=0.9, document_confidence=0.5, document_angle=1.0)
+    answer = Answer(90.0, 0.7, kind="document")
+    assert job.decision(answer, None).action == "turned"
+    assert job.decision(replace(answer, kind="picture"), None).action == "unsure"
+    assert job.decision(replace(answer, confidence=0.4), None).action == "unsure"
+    assert job.decision(replace(answer, angle_degrees=0.6), None).action == "left"
+
+
+def test_a_model_for_documents_that_was_exchanged_is_refused(
+    tmp_path: Path, page: Image.Image
+) -> None:
+    folder = tmp_path / "documents"
+    shutil.copytree(documents.FOLDER, folder)
+    (folder / "quarter.onnx").write_bytes(b"something else")
+    with pytest.raises(zoo.DamagedModel, match="damaged or was exchanged"):
+        DocumentReader(1, folder).answer(page, lambda: page, 72)
+    card = json.loads((folder / "quarter.json").read_text(encoding="utf-8"))
+    del card["reading"]["temperature"]
+    (folder / "quarter.json").write_text(json.dumps(card), encoding="utf-8")
+    with pytest.raises(zoo.DamagedModel, match="temperature"):
+        documents.document_card(folder)
+
+
+def test_the_command_turns_a_page_and_says_that_it_is_one(
+    tmp_path: Path, page: Image.Image
+) -> None:
+    page.rotate(180).save(tmp_path / "scan.png")
+    shutil.copy(PICTURES / "astronaut.webp", tmp_path)
+    command = [sys.executable, "-m", "radialbeams", "upright", str(tmp_path), "--json"]
+    done = subprocess.run(
+        [*command, "-o", str(tmp_path / "out")], capture_output=True, text=True, check=True
+    )
+    lines = {Path(line["path"]).name: line for line in map(json.loads, done.stdout.splitlines())}
+    assert lines["scan.png"]["kind"] == "document" and lines["scan.png"]["action"] == "turned"
+    assert lines["astronaut.webp"]["kind"] == "picture"
+    with Image.open(tmp_path / "out" / "scan.png") as upright:
+        assert np.abs(np.asarray(upright, np.int16) - np.asarray(page, np.int16)).mean() < 1

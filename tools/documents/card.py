@@ -1,0 +1,259 @@
+"""`python tools/documents/card.py RUN MATERIAL PHOTOS`: the shipped model for documents.
+
+Exports the quarter network of RUN into the zoo, calibrates it on held-out renderings, chooses
+its thresholds there, and writes its card. No real document is looked at.
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import multiprocessing
+import sys
+from pathlib import Path
+from random import Random
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from radialbeams.documents import (
+    FOLDER,
+    DocumentCard,
+    DocumentReader,
+    four_turns,
+    gray_page,
+    levelled,
+    looked_closely,
+    softmax,
+)
+from radialbeams.files import sha256
+from radialbeams.images.corners import without_corners
+from radialbeams.images.levelling import measure_skew
+from radialbeams.images.likeness import may_be_document
+from radialbeams.images.page import close_views, page_view
+from radialbeams.posterior import Thresholds
+from radialbeams.training.data.documents import Material, render
+from radialbeams.training.quarter_export import export_quarter_network, load_quarter_network
+from radialbeams.training.quarters import calibration_error
+
+SEED = 901  # of the renderings; training uses others
+CLOSE_VIEWS, CLOSE_BELOW = 2, 0.97
+WRONG = 0.004  # of the documents that are acted on
+PHOTOS = 0.003  # of the photos may be taken for documents
+LICENCE = (
+    "Apache-2.0. Trained from scratch on own renderings and, for the answer that a picture is no "
+    "document, on photos of COCO's training part. Fonts: Noto, Liberation, URW base 35, DejaVu, "
+    "Lohit, TLWG, IPA, Nanum, Culmus, Kacst, Amiri and others from Debian, all free. Texts: "
+    "Debian's fortunes and handbook. Drawings: Open Clip Art (public domain)."
+)
+
+
+def main(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(prog="card.py")
+    parser.add_argument("run", type=Path)
+    parser.add_argument("material", type=Path)
+    parser.add_argument("photos", type=Path, help="a folder of *.jpg, none of them a test photo")
+    parser.add_argument("--out", type=Path, default=FOLDER)
+    parser.add_argument("--pages", type=int, default=1000)
+    parser.add_argument("--photo-count", type=int, default=1000)
+    parser.add_argument("--workers", type=int, default=2)
+    asked = parser.parse_args(argv)
+    asked.out.mkdir(parents=True, exist_ok=True)
+    network = load_quarter_network(asked.run / "model")
+    parity = export_quarter_network(network, asked.out / "quarter.onnx")
+    card = first_card(asked.run, asked.out, parity)
+    write(card, asked.out)
+    jobs = [
+        (asked.out, asked.material, k, asked.workers, asked.pages) for k in range(asked.workers)
+    ]
+    with multiprocessing.get_context("spawn").Pool(asked.workers) as crew:
+        rows = [row for part in crew.map(rendered_rows, jobs) for row in part]
+    photos = Random(SEED).sample(sorted(asked.photos.glob("*.jpg")), asked.photo_count)
+    card |= chosen(rows, photo_scores(asked.out, photos))
+    write(card, asked.out)
+    print(json.dumps({key: card[key] for key in ("reading", "abstain", "calibrated")}, indent=1))
+    return 0
+
+
+def first_card(run: Path, out: Path, parity: float) -> dict[str, Any]:
+    trained = json.loads((run / "model.json").read_text(encoding="utf-8"))
+    return {
+        "name": "quarter",
+        "summary": "Pages and screens: which of four quarter turns makes a levelled page upright.",
+        "licence": LICENCE,
+        "works_on": "Printed pages, forms, receipts, screens, slides, notes, in many scripts.",
+        "fails_on": "Screens with hardly any text, drawings, pages without an up.",
+        "data": trained["data"],
+        "config": trained["config"],
+        "parameters": trained["parameters"],
+        "training": trained["training"],
+        "held_out": trained["held_out"],
+        "reading": {
+            "temperature": trained["temperature"],
+            "close_temperature": 1.0,
+            "close_views": CLOSE_VIEWS,
+            "close_below": CLOSE_BELOW,
+            "document": 0.0,
+        },
+        "abstain": {"confidence": 0.9, "angle": 1.0},
+        "parity": parity,
+        "sha256": {"onnx": sha256((out / "quarter.onnx").read_bytes())},
+    }
+
+
+def write(card: dict[str, Any], out: Path) -> None:
+    text = json.dumps(card, indent=1, ensure_ascii=False)
+    (out / "quarter.json").write_text(text + "\n", encoding="utf-8")
+
+
+# --- what the network says of renderings and photos ---
+
+
+def rendered_rows(job: tuple[Path, Path, int, int, int]) -> list[dict[str, Any]]:
+    """Scores of every `workers`-th page, turned by any angle or by a few degrees, as a JPEG."""
+    out, folder, worker, workers, count = job
+    material, reader = Material(folder), DocumentReader(1, out)
+    rows = []
+    for number in range(worker, count, workers):
+        page = render(material, SEED, number)
+        if page.has_text:
+            rows.append(row_of(reader, Image.fromarray(page.pixels), Random(number), page.layout))
+    return rows
+
+
+def row_of(reader: DocumentReader, image: Image.Image, rng: Random, layout: str) -> dict[str, Any]:
+    truth = rng.choice((0.0, 90.0, 180.0, 270.0, rng.uniform(0, 360), rng.uniform(-10, 10)))
+    fill = rng.choice((0, 0, 255))
+    image = image.rotate(truth, Image.Resampling.BICUBIC, expand=True, fillcolor=fill)
+    file = io.BytesIO()
+    image.save(file, "JPEG", quality=90)
+    page = gray_page(Image.open(file))
+    level = measure_skew(page)
+    flat = levelled(page, level.skew_degrees)
+    view = page_view(flat, reader.card.size)
+    whole, document = reader.scores(four_turns(view))
+    closer = [
+        reader.scores(four_turns(close))[0]
+        for close in close_views(flat, reader.card.size, CLOSE_VIEWS)
+    ]
+    angles = level.skew_degrees - 90 * np.arange(4)
+    return {
+        "layout": layout,
+        "passes": may_be_document(without_corners(image.convert("RGB"))) and level.has_evidence,
+        "document": float(document.mean()),
+        "whole": whole,
+        "closer": closer,
+        "errors": np.abs((angles - truth + 180) % 360 - 180),  # (4,)
+    }
+
+
+def photo_scores(out: Path, files: list[Path]) -> tuple[float, np.ndarray]:
+    """The share of photos, half of them turned, that reach the network, and their scores."""
+    reader, scores = DocumentReader(1, out), []
+    for number, path in enumerate(files):
+        with Image.open(path) as file:
+            photo = file.convert("RGB")
+        if number % 2:
+            photo = photo.rotate(Random(number).uniform(0, 360), expand=True)
+        page = gray_page(photo)
+        level = measure_skew(page) if may_be_document(without_corners(photo)) else None
+        if level is not None and level.has_evidence:
+            view = page_view(levelled(page, level.skew_degrees), reader.card.size)
+            scores.append(float(reader.scores(four_turns(view))[1].mean()))
+    return len(scores) / len(files), np.array(scores)
+
+
+# --- what follows for the card ---
+
+
+def chosen(rows: list[dict[str, Any]], photos: tuple[float, np.ndarray]) -> dict[str, Any]:
+    temperature = best_temperature([row["whole"] for row in rows], rows)
+    first = [softmax(row["whole"] / temperature) for row in rows]
+    unsure = [k for k, mass in enumerate(first) if mass.max() < CLOSE_BELOW]
+    close, closely = best_close([rows[k] for k in unsure], [first[k] for k in unsure])
+    masses = list(first)
+    for k, mass in zip(unsure, closely, strict=True):
+        masses[k] = mass
+    document = document_threshold(*photos)
+    seen = [k for k, row in enumerate(rows) if row["passes"] and row["document"] >= document]
+    chances = np.array([masses[k].max() for k in seen])
+    errors = np.array([rows[k]["errors"][masses[k].argmax()] for k in seen])
+    least = threshold(chances, errors < 10)
+    return {
+        "reading": {
+            "temperature": round(temperature, 3),
+            "close_temperature": round(close, 3),
+            "close_views": CLOSE_VIEWS,
+            "close_below": CLOSE_BELOW,
+            "document": document,
+        },
+        "abstain": {"confidence": round(least, 3), "angle": 1.0},
+        "calibrated": {
+            "pages": len(rows),
+            "documents": round(len(seen) / len(rows), 4),
+            "within_10": _share(errors < 10),
+            "within_2": _share(errors < 2),
+            "expected_error": calibration_error(chances, errors < 10),
+            "acted_on": _share(chances >= least),
+            "acted_rightly": _share(errors[chances >= least] < 10),
+            "looked_closely": round(len(unsure) / len(rows), 4),
+            "photos_that_reach_the_network": round(photos[0], 4),
+            "photos_called_documents": round(photos[0] * _share(photos[1] >= document), 4),
+        },
+    }
+
+
+def document_threshold(reaching: float, scores: np.ndarray) -> float:
+    """The least score that few enough of all photos reach."""
+    if not len(scores):
+        return 0.0
+    return round(max(0.0, float(np.quantile(scores, 1 - min(1, PHOTOS / reaching)))), 2)
+
+
+def best_temperature(scores: list[np.ndarray], rows: list[dict[str, Any]]) -> float:
+    """The divisor of the scores with the least cross-entropy, where the axis is right."""
+    right = [(s, row["errors"].argmin()) for s, row in zip(scores, rows, strict=True)
+             if row["errors"].min() < 10]  # fmt: skip
+    candidates = np.logspace(-0.7, 1, 69)
+    losses = [-np.mean([np.log(softmax(s / t)[k] + 1e-9) for s, k in right]) for t in candidates]
+    return float(candidates[int(np.argmin(losses))])
+
+
+def best_close(
+    rows: list[dict[str, Any]], masses: list[np.ndarray]
+) -> tuple[float, list[np.ndarray]]:
+    """The same for close views, and the chances with it."""
+
+    def looked(temperature: float) -> list[np.ndarray]:
+        card = DocumentCard(0, 1.0, temperature, CLOSE_VIEWS, CLOSE_BELOW, 0.0, Thresholds(0.0))
+        found = []
+        for row, mass in zip(rows, masses, strict=True):
+            pair = [int(turns) for turns in np.argsort(-row["whole"])[:2]]
+            closer = (scores[pair] for scores in row["closer"])
+            found.append(looked_closely(mass, row["whole"], pair, closer, card))
+        return found
+
+    def loss(found: list[np.ndarray]) -> float:
+        right = [row["errors"].argmin() for row in rows]
+        return -sum(float(np.log(mass[k] + 1e-9)) for mass, k in zip(found, right, strict=True))
+
+    best = min(np.logspace(-0.7, 1, 69), key=lambda t: loss(looked(float(t))))
+    return float(best), looked(float(best))
+
+
+def threshold(chances: np.ndarray, right: np.ndarray) -> float:
+    """The least confidence above which so few are wrong, and at least 0.8."""
+    order = np.argsort(-chances)
+    wrong = np.cumsum(~right[order]) / np.arange(1, len(order) + 1)
+    good = np.flatnonzero(wrong <= WRONG)
+    return max(0.8, float(chances[order[good[-1]]])) if good.size else 1.0
+
+
+def _share(values: Any) -> float:
+    return round(float(np.mean(values)), 4) if len(values) else 0.0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
