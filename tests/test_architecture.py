@@ -20,9 +20,12 @@ ARROWS = {
     # Here and in batch, the package itself only for its version.
     "cli": {
         *("__init__", "batch", "canonicalizer", "demo", "escaping", "images", "limits"),
-        *("sheet", "zoo", "training", "reproduce"),
+        *("serving", "sheet", "zoo", "training", "reproduce"),
     },
     "batch": {"__init__", "canonicalizer", "images", "limits", "posterior", "zoo"},
+    "serving": {
+        *("__init__", "batch", "canonicalizer", "images", "limits", "posterior", "zoo"),
+    },
     "sheet": {"batch", "escaping"},
     "escaping": set(),
     "demo": {"canonicalizer", "images"},
