@@ -11,7 +11,7 @@ from radialbeams import zoo
 from radialbeams.serving.settings import Settings
 
 if TYPE_CHECKING:
-    from radialbeams.serving.app import Service
+    pass
 
 # Seconds in which a service that is to stop still takes requests, and asks each client to close
 # its connection: whoever was about to send one on an open connection is not cut off.
