@@ -4,6 +4,10 @@ VENV ?= .venv
 MINIMUM ?= .venv-minimum
 PIP = $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
+# What runs models in a browser, from npm.
+RUNTIME ?= .runtime/onnxruntime-web
+RUNTIME_VERSION = 1.30.0
+
 # Processes that run tests side by side.
 WORKERS ?= 2
 
@@ -11,7 +15,7 @@ WORKERS ?= 2
 LIGHT_TESTS = $(addprefix tests/test_,$(addsuffix .py,\
 	corners demo escaping images plan public_api sheet turning versions))
 
-.PHONY: demo test test-quick test-minimum lint docs build clean
+.PHONY: demo test test-quick test-minimum lint docs page build clean
 
 demo: $(VENV)/.light
 	$(VENV)/bin/radialbeams demo
@@ -37,6 +41,19 @@ lint: $(VENV)/.dev
 # The site goes to site/. A dead link is a warning, and --strict turns it into an error.
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict
+
+# The page that runs its models in the browser goes to page/, for any web server. Its WebAssembly
+# runtime is a package of npm, which checks what it downloads, and is no part of the wheel.
+page: $(VENV)/.light $(RUNTIME)/package.json
+	$(VENV)/bin/radialbeams page page --runtime $(RUNTIME)/dist
+
+$(RUNTIME)/package.json:
+	rm -rf $(RUNTIME) && mkdir -p $(RUNTIME)
+	npm pack --silent --pack-destination $(RUNTIME) onnxruntime-web@$(RUNTIME_VERSION)
+	tar -xzf $(RUNTIME)/*.tgz -C $(RUNTIME) --strip-components=1 package/package.json \
+		$(addprefix package/dist/,ort.wasm.min.mjs ort-wasm-simd-threaded.mjs ort-wasm-simd-threaded.wasm) \
+		|| (rm -rf $(RUNTIME); false)
+	rm $(RUNTIME)/*.tgz
 
 # Wheel and source archive go to dist/.
 build: $(VENV)/.build
@@ -67,4 +84,4 @@ $(MINIMUM)/.light: pyproject.toml constraints-minimum.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(MINIMUM) site dist
+	rm -rf $(VENV) $(MINIMUM) $(RUNTIME) site dist page

@@ -11,6 +11,7 @@ import { Service } from "./service.js";
 import { inWords, percent } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
+const FIRST_TURN = 40; // degrees by which the first sample is turned
 const HEAT_AFTER = 180; // milliseconds without a turn until the heat is computed
 
 class Page {
@@ -115,17 +116,17 @@ class Page {
 
   // --- pictures come in ---
 
-  async sample(sample) {
+  async sample(sample, turn = 0) {
     const response = await fetch(sample.path);
     const file = new File([await response.blob()], `${sample.name}.webp`, { type: "image/webp" });
     if (sample.model !== $("model").value && this.config.models.some((m) => m.name === sample.model)) {
       $("model").value = sample.model;
       this.describe();
     }
-    await this.add([file]);
+    await this.add([file], { sample: true, turn });
   }
 
-  async add(files) {
+  async add(files, { sample = false, turn = 0 } = {}) {
     if (!files.length) return;
     this.complain("");
     if (files.length > this.config.limits.files) {
@@ -134,12 +135,18 @@ class Page {
     }
     const decode = (file, name) => this.backend.decode(file, name);
     const items = files.map((file) => ({
-      name: file.name || "pasted image", turn: 0, hand: null, answers: {}, error: null, picture: null,
+      name: file.name || "pasted image",
+      sample,
+      turn,
+      hand: null, // an angle that replaces the model's
+      answers: {}, // by the name of the model
+      error: null,
+      picture: null,
       load: () => Picture.from(file, file.name || "The pasted image", this.config.limits, decode),
     }));
     const one = items.length === 1 && !this.files.shown;
     if (one) await this.addOne(items[0]);
-    else await this.files.add(items, this.item);
+    else await this.files.add(items);
   }
 
   async addOne(item) {
@@ -343,7 +350,7 @@ class Page {
 function skeleton() {
   const title = document.createElement("h2");
   const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  svg.setAttribute("viewBox", "-118 -112 236 224");
+  svg.setAttribute("viewBox", "-128 -120 256 240");
   svg.setAttribute("role", "img");
   const verdict = document.createElement("p");
   verdict.className = "verdict";
@@ -379,10 +386,16 @@ async function start() {
   const config = await (await fetch("page.json")).json();
   if (config.backend === "browser") {
     $("where").textContent = "Everything runs in this browser: no picture leaves it.";
-    return new Page(config, new Browser(config));
+    return begun(new Page(config, new Browser(config)));
   }
   const token = config.needs_token ? await askToken() : null;
-  return new Page(config, new Service(config, token));
+  return begun(new Page(config, new Service(config, token)));
+}
+
+// With something to turn at once.
+async function begun(page) {
+  const [first] = page.config.samples;
+  if (first) await page.sample(first, FIRST_TURN);
 }
 
 start().then(

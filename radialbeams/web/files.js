@@ -34,6 +34,7 @@ export class Files {
 
   async add(items) {
     this.root.hidden = false;
+    this.items = this.items.filter((item) => !item.sample);
     for (const item of this.items) if (!this.rows.has(item)) this.addRow(item);
     for (const item of items) this.addRow(item);
     this.items = [...new Set([...this.items, ...items])];

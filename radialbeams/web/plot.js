@@ -1,7 +1,7 @@
 // The posterior on a circle, with the answer and the truth. Up is 0°, angles grow to the left.
 
 const SVG = "http://www.w3.org/2000/svg";
-const [INNER, OUTER, REACH] = [44, 92, 104];
+const [INNER, OUTER, REACH] = [44, 92, 110];
 
 export function drawPosterior(svg, answer, truth) {
   const parts = [
