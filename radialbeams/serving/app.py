@@ -60,9 +60,15 @@ class Service:
 
     def _routes(self) -> list[BaseRoute]:
         routes: list[BaseRoute] = [
-            Route("/v1/angle", self.angle, methods=["POST"]),
-            Route("/v1/upright", self.upright, methods=["POST"]),
-            Route("/v1/models", self.models),
+            # Mounted, so that a wrong method is answered here and not by the files of the page.
+            Mount(
+                "/v1",
+                routes=[
+                    Route("/angle", self.angle, methods=["POST"]),
+                    Route("/upright", self.upright, methods=["POST"]),
+                    Route("/models", self.models),
+                ],
+            ),
             Route("/healthz", self.healthz),
             Route("/readyz", self.readyz),
             Route("/metrics", self.show_metrics),

@@ -107,6 +107,7 @@ class Pool:
                 results = await worker.work(batch)
             except WorkerDied as died:
                 self._log.event("worker died", reason=str(died), files=len(batch))
+                worker.kill()
                 self._bury(batch, died)
                 return
             except asyncio.CancelledError:
@@ -198,14 +199,17 @@ class _Worker:
             "save it again."
         )
 
+    def kill(self) -> None:
+        with suppress(ProcessLookupError):
+            self._process.kill()
+
     async def close(self) -> None:
         """Closing its input ends a worker that waits; one that works is killed."""
         with suppress(OSError):
             self._orders.close()
         try:
-            async with asyncio.timeout(STOPPING if self._process.returncode is None else 0.1):
+            async with asyncio.timeout(STOPPING):
                 await self._process.wait()
         except TimeoutError:
-            with suppress(ProcessLookupError):
-                self._process.kill()
+            self.kill()
             await self._process.wait()
