@@ -56,7 +56,6 @@ class Server:
         found = [own, *children(own)]
         return sum(resident(pid) for pid in found) / 2**20
 
-
     def computed(self) -> tuple[float, float]:
         """Seconds of computing of the service itself, and of its workers."""
         own = self.process.pid

@@ -191,7 +191,9 @@ def test_health_models_and_metrics(service: Running, rocket: bytes) -> None:
     text = service.ask("GET", "/metrics").data.decode()
     line = r'^radialbeams_requests_total\{route="/v1/angle",status="200"\} [1-9]\d*$'
     assert re.search(line, text, re.MULTILINE)
-    assert all(re.fullmatch(r'#.*|\w+(\{[\w="/.,+]*\})? [\d.e+-]+', row) for row in text.splitlines())
+    assert all(
+        re.fullmatch(r'#.*|\w+(\{[\w="/.,+]*\})? [\d.e+-]+', row) for row in text.splitlines()
+    )
 
 
 def test_the_log_names_no_file_and_no_path_of_a_request(service: Running) -> None:
