@@ -251,7 +251,7 @@ async def slow_clients(clients: int, seconds: float) -> dict[str, Any]:
 
 
 async def _dawdle(port: int, seconds: float) -> None:
-    reader, writer = await asyncio.open_connection(HOST, port)
+    _, writer = await asyncio.open_connection(HOST, port)
     message = request(jpeg(), "/v1/angle")
     for start in range(0, len(message), 7):
         writer.write(message[start : start + 7])

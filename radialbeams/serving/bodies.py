@@ -6,6 +6,7 @@ import asyncio
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from python_multipart.exceptions import MultipartParseError
 from python_multipart.multipart import MultipartParser, parse_options_header
@@ -14,6 +15,9 @@ from starlette.requests import ClientDisconnect, Request
 from radialbeams.limits import MIB
 from radialbeams.serving.errors import Problem
 from radialbeams.serving.settings import Settings
+
+if TYPE_CHECKING:
+    from python_multipart.multipart import MultipartCallbacks
 
 FORM = b"multipart/form-data"
 LONGEST_NAME = 255  # characters
@@ -139,7 +143,7 @@ class _Parts:
     _size: int = 0
     _headers: int = 0
 
-    def callbacks(self) -> dict[str, object]:
+    def callbacks(self) -> MultipartCallbacks:
         return {
             "on_part_begin": self._begin,
             "on_header_field": self._header_field,

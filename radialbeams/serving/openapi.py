@@ -55,6 +55,8 @@ RECORD = {
             "description": "How much the answer loses without each of 24 wedges of the image, "
             "from the upper left on, counter-clockwise.",
         },
+        "type": {"type": "string", "description": "Of the image: image/jpeg and so on."},
+        "image": {"type": "string", "contentEncoding": "base64"},
     },
 }
 ERROR = {
@@ -71,7 +73,12 @@ ERROR = {
         }
     },
 }
-NAMED = {"type": "object", "required": ["name"], "properties": {"name": {"type": "string"}}}
+# A file that came as the body has no name.
+NAMED = {
+    "type": "object",
+    "required": ["name"],
+    "properties": {"name": {"type": ["string", "null"]}},
+}
 
 
 def document(

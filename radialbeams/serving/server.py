@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 import signal
 import socket
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from radialbeams import zoo
+from radialbeams.serving.logs import Library
 from radialbeams.serving.settings import Settings
 
 if TYPE_CHECKING:
@@ -43,6 +45,7 @@ def serve(settings: Settings, listening: Any = None) -> None:
         http=Connection,
         ws="none",
         lifespan="on",
+        log_config=None,
         log_level="error",
         access_log=False,
         server_header=False,
@@ -63,6 +66,7 @@ def serve(settings: Settings, listening: Any = None) -> None:
             await asyncio.sleep(DRAIN)
             await super().shutdown(sockets)
 
+    logging.getLogger().addHandler(Library(service.log))
     bound = _bound(settings.host, settings.port)
     # uvicorn raises the signal again when it has stopped; a stop that was asked for is no error.
     for number in (signal.SIGTERM, signal.SIGINT):

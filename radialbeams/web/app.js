@@ -81,9 +81,11 @@ class Page {
     $("any").addEventListener("click", () => this.turnDial.change(360 * Math.random()));
     $("reset").addEventListener("click", () => this.correct(null));
     $("download").addEventListener("click", () => this.download());
-    for (const id of ["came-upright", "anyway"]) {
-      $(id).addEventListener("change", () => this.render());
-    }
+    $("came-upright").addEventListener("change", () => this.render());
+    $("anyway").addEventListener("change", () => {
+      this.render();
+      for (const item of this.files.items) this.files.update(item);
+    });
     for (const id of ["show-beams", "show-heat"]) {
       $(id).addEventListener("change", () => this.refresh());
     }
@@ -284,7 +286,7 @@ class Page {
     if (item.hand !== null) return item.hand;
     const answer = item.answers[this.model.name];
     if (!answer) return 0;
-    return answer.action === "turned" || ($("anyway").checked && item === this.item) ? answer.angle : 0;
+    return answer.action === "turned" || $("anyway").checked ? answer.angle : 0;
   }
 
   // --- what is seen ---
@@ -299,6 +301,8 @@ class Page {
     this.showAnswer($("answer"), this.model);
     $("other-answer").hidden = this.other === null;
     if (this.other) this.showAnswer($("other-answer"), this.other, true);
+    const answer = this.item.answers[this.model.name];
+    $("brief").value = answer ? `${degrees(answer.angle)} · ${inWords(answer, this.model.thresholds)}` : "…";
     $("beams-shown").value = $("beams").value;
     $("length-shown").value = $("length").value;
   }

@@ -66,12 +66,8 @@ class Running:
 
 
 def form(*files: tuple[str, bytes]) -> tuple[bytes, str]:
-    parts = [
-        f'--limit\r\nContent-Disposition: form-data; name="file"; filename="{name}"\r\n\r\n'.encode()
-        + data
-        + b"\r\n"
-        for name, data in files
-    ]
+    head = '--limit\r\nContent-Disposition: form-data; name="file"; filename="{}"\r\n\r\n'
+    parts = [head.format(name).encode() + data + b"\r\n" for name, data in files]
     return b"".join(parts) + b"--limit--\r\n", "multipart/form-data; boundary=limit"
 
 

@@ -36,8 +36,10 @@ def ask(service: Service, path: str, headers: dict[str, str] | None = None) -> i
 
 
 def made(**settings: Any) -> Service:
-    return Service(Settings(models=("ring.coil100",), default_model="ring.coil100", **settings),
-                   Log(stream=io.StringIO()))  # fmt: skip
+    return Service(
+        Settings(models=("ring.coil100",), default_model="ring.coil100", **settings),
+        Log(stream=io.StringIO()),
+    )
 
 
 def test_a_token_guards_the_api_and_the_metrics() -> None:

@@ -90,9 +90,9 @@ def watched(browser: Any, url: str, **options: Any) -> Iterator[Any]:
     context = browser.new_context(**{"viewport": {"width": 1180, "height": 1000}, **options})
     page = context.new_page()
     page.set_default_timeout(WAIT)
-    page.on("console", lambda m: m.type in ("error", "warning") and troubles.append(m.text))
+    page.on("console", lambda m: troubles.extend([m.text] * (m.type in ("error", "warning"))))
     page.on("pageerror", lambda error: troubles.append(str(error)))
-    page.on("request", lambda r: _is_local(r.url) or troubles.append(f"request to {r.url}"))
+    page.on("request", lambda r: troubles.extend([r.url] * (not _is_local(r.url))))
     page.goto(url)
     page.wait_for_selector("body.ready")
     yield page
@@ -230,8 +230,13 @@ def test_the_upright_image_can_be_downloaded(page: Any, face: Face) -> None:
 def test_many_files_one_corrected_by_hand_and_a_zip(page: Any, face: Face, tmp_path: Path) -> None:
     page.click("#samples button:nth-child(2)")  # a sample makes room for files
     page.wait_for_selector('#answer h2:text-is("ring.lfw")')
-    contents = {"a.png": face(0), "b.png": face(90), "c/b.png": face(180),
-                "broken.png": face(0)[:500], "large.png": bytes(33 << 20)}  # fmt: skip
+    contents = {
+        "a.png": face(0),
+        "b.png": face(90),
+        "c/b.png": face(180),
+        "broken.png": face(0)[:500],
+        "large.png": bytes(33 << 20),
+    }
     (tmp_path / "c").mkdir()
     for name, content in contents.items():
         (tmp_path / name).write_bytes(content)
@@ -309,7 +314,8 @@ def test_the_keyboard_is_enough(opened: Any, service: Running) -> None:
 
 def test_everything_that_can_be_used_has_a_name(opened: Any, service: Running) -> None:
     page = opened(service.url)
-    nameless = """() => [...document.querySelectorAll("button, input, select, [role=slider], svg[role=img]")]
+    nameless = """() => [...document.querySelectorAll("button, input, select, [role]")]
+        .filter((node) => !["group", "alert", "status"].includes(node.role))
         .filter((node) => !(node.labels?.[0]?.textContent.trim() || node.textContent.trim()
             || node.getAttribute("aria-label") || node.querySelector("img[alt]")?.alt))
         .map((node) => node.outerHTML)"""
@@ -330,8 +336,16 @@ def test_it_fits_a_phone_in_both_schemes(opened: Any, service: Running, scheme: 
 
 
 STYLE = (ROOT / "radialbeams" / "web" / "style.css").read_text(encoding="utf-8")
-PAIRS = [("ink", "card"), ("ink", "ground"), ("soft", "card"), ("soft", "ground"),
-         ("wrong", "card"), ("answer", "card"), ("truth", "card"), ("on-accent", "accent")]  # fmt: skip
+PAIRS = [
+    ("ink", "card"),
+    ("ink", "ground"),
+    ("soft", "card"),
+    ("soft", "ground"),
+    ("wrong", "card"),
+    ("answer", "card"),
+    ("truth", "card"),
+    ("on-accent", "accent"),
+]
 
 
 def luminance(colour: str) -> float:
@@ -367,8 +381,13 @@ ESTIMATE = """async ([text, name]) => {
 def canvases(face: Face) -> list[bytes]:
     """Upright, turned on its canvas, on an enlarged one, with transparency, and large."""
     picture = Image.open(io.BytesIO(face(0)))
-    made = [picture, picture.rotate(33), picture.rotate(71, expand=True, fillcolor="white"),
-            picture.convert("RGBA").rotate(120, expand=True), picture.resize((1601, 1207))]  # fmt: skip
+    made = [
+        picture,
+        picture.rotate(33),
+        picture.rotate(71, expand=True, fillcolor="white"),
+        picture.convert("RGBA").rotate(120, expand=True),
+        picture.resize((1601, 1207)),
+    ]
     found = []
     for image in made:
         stream = io.BytesIO()
