@@ -15,15 +15,19 @@ WORKERS ?= 2
 LIGHT_TESTS = $(addprefix tests/test_,$(addsuffix .py,\
 	corners demo escaping images plan public_api sheet turning versions))
 
-.PHONY: demo test test-quick test-minimum lint docs page build clean
+.PHONY: browser demo test test-quick test-minimum lint docs page build clean
 
 demo: $(VENV)/.light
 	$(VENV)/bin/radialbeams demo
 
 # Tests that measure time run alone, after the others.
-test: lint
+test: lint browser
 	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist worksteal -m "not serial"
 	$(VENV)/bin/python -m pytest -m serial
+
+# What the tests of the page need and not every machine has. Without it they skip, and say so.
+browser:
+	-@command -v npm > /dev/null && timeout 60 $(MAKE) --silent $(RUNTIME)/package.json
 
 # For work in progress: the tests that take seconds.
 test-quick: $(VENV)/.dev

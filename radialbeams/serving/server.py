@@ -12,9 +12,6 @@ from radialbeams import zoo
 from radialbeams.serving.logs import Library
 from radialbeams.serving.settings import Settings
 
-if TYPE_CHECKING:
-    pass
-
 # Seconds in which a service that is to stop still takes requests, and asks each client to close
 # its connection: whoever was about to send one on an open connection is not cut off.
 DRAIN = 0.5
