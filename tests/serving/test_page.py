@@ -21,6 +21,7 @@ from PIL import Image
 
 from radialbeams import Canonicalizer
 from radialbeams.serving import write_page
+from radialbeams.serving.heat import heat
 
 from .conftest import Running
 
@@ -366,7 +367,7 @@ def test_texts_stand_out(scheme: int) -> None:
 # --- without a service ---
 
 
-ESTIMATE = """async ([text, name]) => {
+ESTIMATE = """async ([text, name, beams]) => {
     const { Picture } = await import("./picture.js");
     const { Browser } = await import("./browser.js");
     const config = await (await fetch("page.json")).json();
@@ -374,7 +375,7 @@ ESTIMATE = """async ([text, name]) => {
     const file = new File([bytes], "a.png", { type: "image/png" });
     const picture = await Picture.from(file, "a.png", config.limits, () => null);
     const model = config.models.find((model) => model.name === name);
-    return new Browser(config).estimate(picture.look(0), model);
+    return new Browser(config).estimate(picture.look(0), model, { beams });
 }"""
 
 
@@ -401,11 +402,20 @@ def test_the_browsers_answers_are_pythons(opened: Any, static: str, face: Face) 
     files = canvases(face)
     for model in ("ring", "ring.lfw"):
         for data, expected in zip(files, Canonicalizer(model).answers(files), strict=True):
-            found = page.evaluate(ESTIMATE, [base64.b64encode(data).decode(), model])
+            found = page.evaluate(ESTIMATE, [base64.b64encode(data).decode(), model, False])
             assert abs((found["angle"] - expected.angle_degrees + 180) % 360 - 180) < 0.1
             assert found["confidence"] == pytest.approx(expected.confidence, abs=5e-3)
             assert found["symmetry"] == expected.symmetry
             assert found["posterior"] == pytest.approx(expected.posterior.tolist(), abs=5e-3)
+
+
+def test_the_browsers_heat_is_pythons(opened: Any, static: str, face: Face) -> None:
+    model = Canonicalizer("ring.lfw")
+    view = model.view(face(33))
+    (answer,) = model.answers_from_views(view[None])
+    text = base64.b64encode(face(33)).decode()
+    found = opened(static).evaluate(ESTIMATE, [text, "ring.lfw", True])
+    assert found["beams"] == pytest.approx(heat(model, view, answer), abs=0.02)
 
 
 def test_the_page_goes_into_an_empty_folder_only(tmp_path: Path) -> None:
