@@ -26,8 +26,11 @@ test: lint browser
 	$(VENV)/bin/python -m pytest -m serial
 
 # What the tests of the page need and not every machine has. Without it they skip, and say so.
+# With INSTALL_CHROMIUM, and as root on Debian, Chromium is installed if there is none.
 browser:
 	-@command -v npm > /dev/null && timeout 60 $(MAKE) --silent $(RUNTIME)/package.json
+	-@test -z "$(INSTALL_CHROMIUM)" || test "$$(id -u)" != 0 || command -v chromium > /dev/null \
+		|| timeout 90 sh -c 'apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium' > /dev/null
 
 # For work in progress: the tests that take seconds.
 test-quick: $(VENV)/.dev

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from typing import Any
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
@@ -14,7 +13,7 @@ from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
 
 from radialbeams.serving import answers, openapi, options
-from radialbeams.serving.bodies import Body, Held, read_body
+from radialbeams.serving.bodies import Body, Held, Share, read_body
 from radialbeams.serving.errors import Problem
 from radialbeams.serving.guard import Guard
 from radialbeams.serving.logs import Log
@@ -116,7 +115,7 @@ class Service:
     def _default(self, *, turns: bool = False) -> Task:
         return Task(self.settings.default_model, turns=turns)
 
-    async def _body(self, request: Request, share: Any) -> Body:
+    async def _body(self, request: Request, share: Share) -> Body:
         self.pool.backlog.check_room(1)  # before anything is received in vain
         body = await read_body(request, self.settings, share)
         request.scope["radialbeams.files"] = len(body.uploads)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-import time
 from collections import deque
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any
 
 from radialbeams.serving.errors import Problem
@@ -25,7 +24,6 @@ class Entry:
     data: bytes
     result: asyncio.Future[tuple[dict[str, Any], bytes]]
     alone: bool = False  # a worker died of a batch with it
-    since: float = field(default_factory=time.monotonic)
 
 
 class Backlog:

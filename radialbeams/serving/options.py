@@ -136,11 +136,15 @@ def of_angle(settings: Settings) -> list[Option]:
         Option("first_frame", "Take the first frame of animated images.", *_flag()),
         Option("posterior", "Add the probability of each direction.", *_flag()),
         Option("beams", "Add how much each direction decided; many times slower.", *_flag()),
-        Option("min_confidence", "Least confidence for `turned`. Default: the card's.",
-               *_number(0, 1)),
-        Option("min_angle", "Least angle in degrees for `turned`. Default: the card's.",
-               *_number(0, 180)),
-    ]  # fmt: skip
+        Option(
+            "min_confidence", "Least confidence for `turned`. Default: the card's.", *_number(0, 1)
+        ),
+        Option(
+            "min_angle",
+            "Least angle in degrees for `turned`. Default: the card's.",
+            *_number(0, 180),
+        ),
+    ]
 
 
 def of_upright(settings: Settings) -> list[Option]:
@@ -152,15 +156,19 @@ def of_upright(settings: Settings) -> list[Option]:
             "base64 (default for several). `zip`: an archive.",
             *_choice(*OUTPUTS),
         ),
-        Option("angle", "Degrees that the image was turned, if you know better.",
-               *_number(-360, 360)),
-        Option("corners", "Enlarge the canvas, cut the corners off, or keep the size.",
-               *_choice(*get_args(Corners))),
+        Option(
+            "angle", "Degrees that the image was turned, if you know better.", *_number(-360, 360)
+        ),
+        Option(
+            "corners",
+            "Enlarge the canvas, cut the corners off, or keep the size.",
+            *_choice(*get_args(Corners)),
+        ),
         Option("fill", "Colour of the corners.", *_colour()),
         Option("snap", "Turn by the nearest multiple of 90°, without loss for a JPEG.", *_flag()),
         Option("format", "Format of the result. Default: that of the file.", *_choice(*FORMATS)),
         Option("quality", "Quality of JPEG, WebP and AVIF.", *_whole(1, 100)),
-    ]  # fmt: skip
+    ]
 
 
 def task_of(query: Iterable[tuple[str, str]], options: list[Option], default: Task) -> Task:

@@ -6,7 +6,7 @@ import asyncio
 import logging
 import signal
 import socket
-from typing import Any
+from collections.abc import Callable
 
 from radialbeams import zoo
 from radialbeams.serving.logs import Library
@@ -22,8 +22,8 @@ class MissingExtra(ValueError):
     """The packages of the extra `serve` are not installed."""
 
 
-def serve(settings: Settings, listening: Any = None) -> None:
-    """Returns when the service has stopped; `listening` is called with its address."""
+def serve(settings: Settings, listening: Callable[[int], object] | None = None) -> None:
+    """Returns when the service has stopped; `listening` is called with its port."""
     for name in settings.offered:
         zoo.verified_onnx(zoo.find(name))  # better now than in a worker
     try:
