@@ -6,12 +6,14 @@ import io
 import json
 import zipfile
 from base64 import b64encode
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
+from starlette.requests import Request
 from starlette.responses import Response
 
+from radialbeams.files import sha256
 from radialbeams.serving.bodies import Upload
 from radialbeams.serving.errors import CODES, Problem
 
@@ -37,6 +39,14 @@ ENDINGS = {
     "image/bmp": "bmp",
     "image/x-portable-anymap": "ppm",
     "image/tiff": "tif",
+}
+# Of the page.
+TYPES = {
+    "html": "text/html; charset=utf-8",
+    "css": "text/css; charset=utf-8",
+    "js": "text/javascript; charset=utf-8",
+    "svg": "image/svg+xml",
+    "webp": "image/webp",
 }
 HEADERS = {
     "angle_ccw": "radialbeams-angle-ccw",
@@ -130,3 +140,17 @@ def _free(name: str, taken: set[str]) -> str:
         free = f"{path.stem}-{number}{path.suffix}"
     taken.add(free.lower())
     return free
+
+
+def file_of_the_page(name: str, content: bytes) -> Callable[[Request], Response]:
+    """Answers with a file that is in memory: no path from a request touches the disk."""
+    tag = f'"{sha256(content)[:32]}"'
+    kind = TYPES[name.rpartition(".")[2]]
+
+    def answer(request: Request) -> Response:
+        headers = {"etag": tag}
+        if request.headers.get("if-none-match") == tag:
+            return Response(status_code=304, headers=headers)
+        return Response(content, headers=headers, media_type=kind)
+
+    return answer

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from starlette.applications import Starlette
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
-from starlette.routing import BaseRoute, Mount, Route
-from starlette.staticfiles import StaticFiles
+from starlette.routing import BaseRoute, Route
 
 from radialbeams.serving import answers, openapi, options
 from radialbeams.serving.bodies import Body, Held, Share, read_body
@@ -20,7 +19,7 @@ from radialbeams.serving.logs import Log
 from radialbeams.serving.metrics import Metrics
 from radialbeams.serving.models import described
 from radialbeams.serving.options import Task, task_of
-from radialbeams.serving.page import SAMPLES, WEB, page_settings
+from radialbeams.serving.page import page_files, page_settings
 from radialbeams.serving.pool import Pool
 from radialbeams.serving.settings import Settings
 
@@ -59,27 +58,20 @@ class Service:
 
     def _routes(self) -> list[BaseRoute]:
         routes: list[BaseRoute] = [
-            # Mounted, so that a wrong method is answered here and not by the files of the page.
-            Mount(
-                "/v1",
-                routes=[
-                    Route("/angle", self.angle, methods=["POST"]),
-                    Route("/upright", self.upright, methods=["POST"]),
-                    Route("/models", self.models),
-                ],
-            ),
+            Route("/v1/angle", self.angle, methods=["POST"]),
+            Route("/v1/upright", self.upright, methods=["POST"]),
+            Route("/v1/models", self.models),
             Route("/healthz", self.healthz),
             Route("/readyz", self.readyz),
             Route("/metrics", self.show_metrics),
             Route("/openapi.json", self.openapi),
         ]
-        if self.settings.page:
-            routes += [
-                Route("/page.json", self.page_json),
-                Mount("/samples", StaticFiles(directory=SAMPLES)),
-                Mount("/", StaticFiles(directory=WEB, html=True)),
-            ]
-        return routes
+        if not self.settings.page:
+            return routes
+        for name, content in page_files().items():
+            path = "/" if name == "index.html" else f"/{name}"
+            routes.append(Route(path, _answering(answers.file_of_the_page(name, content))))
+        return [*routes, Route("/page.json", self.page_json)]
 
     # --- images ---
 
@@ -162,6 +154,17 @@ class Service:
 
     async def page_json(self, request: Request) -> Response:
         return answers.as_json(page_settings("service", self.settings))
+
+
+def _answering(
+    answer: Callable[[Request], Response],
+) -> Callable[[Request], Awaitable[Response]]:
+    """As a coroutine; the framework runs plain functions in threads."""
+
+    async def call(request: Request) -> Response:
+        return answer(request)
+
+    return call
 
 
 async def _problem(_: Request, error: Exception) -> Response:

@@ -45,6 +45,13 @@ def page_settings(backend: str, settings: Settings) -> dict[str, Any]:
     }
 
 
+def page_files() -> dict[str, bytes]:
+    """The files of the page and its samples, by their places on it."""
+    found = {path.relative_to(WEB).as_posix(): path for path in sorted(WEB.rglob("*.*"))}
+    found |= {f"samples/{name}.webp": SAMPLES / f"{name}.webp" for name in SHOWN}
+    return {name: path.read_bytes() for name, path in found.items()}
+
+
 def write_page(folder: Path, runtime: Path, models: Sequence[str] = ()) -> list[Path]:
     """Writes the page into a new or empty folder; `runtime` holds onnxruntime-web's files."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
@@ -57,18 +64,12 @@ def write_page(folder: Path, runtime: Path, models: Sequence[str] = ()) -> list[
         )
     default = zoo.DEFAULT if not models or zoo.DEFAULT in models else models[0]
     settings = Settings(models=tuple(models), default_model=default)
-    sources = {f"{name}": WEB / name for name in _files(WEB)}
-    sources |= {f"samples/{name}.webp": SAMPLES / f"{name}.webp" for name in SHOWN}
-    sources |= {f"runtime/{name}": runtime / name for name in RUNTIME}
-    contents = {name: path.read_bytes() for name, path in sources.items()}
+    contents = page_files()
+    contents |= {f"runtime/{name}": (runtime / name).read_bytes() for name in RUNTIME}
     for name in settings.offered:
         contents[f"models/{name}.onnx"] = zoo.verified_onnx(zoo.find(name))
     contents["page.json"] = json.dumps(page_settings("browser", settings)).encode()
     return [_written(folder / name, content) for name, content in contents.items()]
-
-
-def _files(folder: Path) -> list[str]:
-    return sorted(path.relative_to(folder).as_posix() for path in folder.rglob("*.*"))
 
 
 def _written(path: Path, content: bytes) -> Path:
