@@ -12,6 +12,7 @@ from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from radialbeams.files import sha256
 from radialbeams.serving.bodies import Upload
@@ -56,13 +57,29 @@ HEADERS = {
     "model": "radialbeams-model",
 }
 Result = tuple[dict[str, Any], bytes]
+PIECE = 256 * 1024  # bytes that are sent at once
+
+
+class Large(Response):
+    """Sent in pieces, each when the one before has left: a slow client costs no more memory."""
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send(
+            {"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers}
+        )
+        data = memoryview(self.body)
+        for start in range(0, len(data), PIECE):
+            body = bytes(data[start : start + PIECE])
+            await send({"type": "http.response.body", "body": body, "more_body": True})
+        await send({"type": "http.response.body", "body": b""})
 
 
 def as_json(content: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
     # A name from a form may hold half a character.
     data = text.encode("utf-8", "replace")
-    return Response(data, status, headers, media_type="application/json")
+    kind = Response if len(data) <= PIECE else Large
+    return kind(data, status, headers, media_type="application/json")
 
 
 def problem(error: Problem) -> Response:
@@ -88,7 +105,7 @@ def image(result: Result) -> Response:
         for field, header in HEADERS.items()
         if record.get(field) is not None
     }
-    return Response(data, 200, headers, media_type=kind_of(data))
+    return Large(data, 200, headers, media_type=kind_of(data))
 
 
 def records(uploads: Sequence[Upload], results: Sequence[Result], *, images: bool) -> Response:
@@ -113,7 +130,7 @@ def archive(uploads: Sequence[Upload], results: Sequence[Result]) -> Response:
                 pack.writestr(entry["file"], data)
             listed.append(entry)
         pack.writestr("results.json", json.dumps(listed, indent=1))
-    return Response(stream.getvalue(), media_type="application/zip")
+    return Large(stream.getvalue(), media_type="application/zip")
 
 
 def kind_of(data: bytes) -> str:

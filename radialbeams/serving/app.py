@@ -6,15 +6,17 @@ from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 
 from starlette.applications import Starlette
+from starlette.concurrency import run_in_threadpool
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import PlainTextResponse, Response
 from starlette.routing import BaseRoute, Route
 
 from radialbeams.serving import answers, openapi, options
-from radialbeams.serving.bodies import Body, Held, Share, read_body
+from radialbeams.serving.bodies import Body, read_body
 from radialbeams.serving.errors import Problem
-from radialbeams.serving.guard import Guard
+from radialbeams.serving.guard import BYTES, FILES, SHARE, Guard
+from radialbeams.serving.held import Held, Share
 from radialbeams.serving.logs import Log
 from radialbeams.serving.metrics import Metrics
 from radialbeams.serving.models import described
@@ -77,9 +79,8 @@ class Service:
 
     async def angle(self, request: Request) -> Response:
         task = task_of(request.query_params.multi_items(), self._of_angle, self._default())
-        with self.held.share() as share:
-            body = await self._body(request, share)
-            results = await self._work(task, body)
+        body, share = await self._body(request)
+        results = await self._work(task, body, share)
         if body.is_form:
             return answers.records(body.uploads, results, images=False)
         return answers.one(results[0])
@@ -88,35 +89,35 @@ class Service:
         task = task_of(
             request.query_params.multi_items(), self._of_upright, self._default(turns=True)
         )
-        with self.held.share() as share:
-            body = await self._body(request, share)
-            output = task.output or ("image" if len(body.uploads) == 1 else "json")
-            if output == "image" and len(body.uploads) > 1:
-                raise Problem(
-                    "bad_option",
-                    f"Expected one file for output=image; got {len(body.uploads)}. Use "
-                    "output=json or output=zip.",
-                )
-            results = await self._work(task, body)
+        body, share = await self._body(request)
+        output = task.output or ("image" if len(body.uploads) == 1 else "json")
+        if output == "image" and len(body.uploads) > 1:
+            raise Problem(
+                "bad_option",
+                f"Expected one file for output=image; got {len(body.uploads)}. Use output=json "
+                "or output=zip.",
+            )
+        results = await self._work(task, body, share)
         if output == "image":
             return answers.image(results[0])
+        # In a thread: packing many images takes so long that other requests would wait.
         if output == "zip":
-            return answers.archive(body.uploads, results)
-        return answers.records(body.uploads, results, images=True)
+            return await run_in_threadpool(answers.archive, body.uploads, results)
+        return await run_in_threadpool(answers.records, body.uploads, results, images=True)
 
     def _default(self, *, turns: bool = False) -> Task:
         return Task(self.settings.default_model, turns=turns)
 
-    async def _body(self, request: Request, share: Share) -> Body:
+    async def _body(self, request: Request) -> tuple[Body, Share]:
         self.pool.backlog.check_room(1)  # before anything is received in vain
+        share = Share(self.held)
+        request.scope[SHARE] = share  # the guard releases it when the answer is sent
         body = await read_body(request, self.settings, share)
-        request.scope["radialbeams.files"] = len(body.uploads)
-        request.scope["radialbeams.bytes"] = share.size
-        return body
+        request.scope[FILES], request.scope[BYTES] = len(body.uploads), share.size
+        return body, share
 
-    async def _work(self, task: Task, body: Body) -> list[answers.Result]:
-        files = [upload.data for upload in body.uploads]
-        results = await self.pool.work([task] * len(files), files)
+    async def _work(self, task: Task, body: Body, share: Share) -> list[answers.Result]:
+        results = await self.pool.work(task, [upload.data for upload in body.uploads], share)
         for record, _ in results:
             error = record.get("error")
             self.metrics.file(error["code"] if error else record["action"])

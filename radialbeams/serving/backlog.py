@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from radialbeams.serving.errors import Problem
+from radialbeams.serving.held import Share
 from radialbeams.serving.options import Task
 
 # Larger batches make a model hardly faster on a CPU, and each file waits for the whole batch.
@@ -23,7 +24,17 @@ class Entry:
     task: Task
     data: bytes
     result: asyncio.Future[tuple[dict[str, Any], bytes]]
+    share: Share  # what its request holds
     alone: bool = False  # a worker died of a batch with it
+
+    def finish(self, record: dict[str, Any], data: bytes) -> None:
+        if self.result.done():  # nobody waits for it any more
+            return
+        try:
+            self.share.add(len(data))
+        except Problem as problem:
+            record, data = problem.content, b""
+        self.result.set_result((record, data))
 
 
 class Backlog:

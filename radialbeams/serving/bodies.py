@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -14,6 +13,7 @@ from starlette.requests import ClientDisconnect, Request
 
 from radialbeams.limits import MIB
 from radialbeams.serving.errors import Problem
+from radialbeams.serving.held import Share
 from radialbeams.serving.settings import Settings
 
 if TYPE_CHECKING:
@@ -34,37 +34,6 @@ class Upload:
 class Body:
     uploads: list[Upload]
     is_form: bool
-
-
-class Held:
-    """Bytes of all the bodies that are in memory now."""
-
-    def __init__(self, most: int) -> None:
-        self.most, self.now = most, 0
-
-    @contextmanager
-    def share(self) -> Iterator[Share]:
-        share = Share(self)
-        try:
-            yield share
-        finally:
-            self.now -= share.size
-
-
-@dataclass
-class Share:
-    """What one request holds."""
-
-    held: Held
-    size: int = 0
-
-    def add(self, size: int) -> None:
-        self.size += size
-        self.held.now += size
-        if self.held.now > self.held.most:
-            raise Problem(
-                "overloaded", "The service holds too many bytes already. Try again in a second."
-            )
 
 
 async def read_body(request: Request, settings: Settings, share: Share) -> Body:

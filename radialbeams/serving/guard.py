@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import time
 from typing import TYPE_CHECKING
@@ -39,6 +40,9 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), microphone=(), geolocation=()",
 }
+# What the routes leave in the scope of a request.
+SHARE, FILES, BYTES = "radialbeams.share", "radialbeams.files", "radialbeams.bytes"
+SEND_SECONDS = 30.0  # for each piece of an answer; a client that takes longer is cut off
 ROUTES = ("/v1/angle", "/v1/upright", "/v1/models", "/healthz", "/readyz", "/metrics")
 
 
@@ -62,7 +66,8 @@ class Guard:
             if message["type"] == "http.response.start":
                 status = message["status"]
                 self._add_headers(path, MutableHeaders(scope=message))
-            await send(message)
+            async with asyncio.timeout(SEND_SECONDS):
+                await send(message)
 
         try:
             if self._may(scope):
@@ -73,6 +78,8 @@ class Guard:
                 )
                 await answers.problem(refused)(scope, receive, send_with_headers)
         finally:
+            if SHARE in scope:
+                scope[SHARE].release()
             self._note(scope, path, status, time.perf_counter() - started)
 
     def _may(self, scope: Scope) -> bool:
@@ -98,6 +105,6 @@ class Guard:
             route=route,
             status=status,
             ms=round(seconds * 1000, 1),
-            files=scope.get("radialbeams.files", 0),
-            bytes=scope.get("radialbeams.bytes", 0),
+            files=scope.get(FILES, 0),
+            bytes=scope.get(BYTES, 0),
         )

@@ -16,6 +16,7 @@ from radialbeams.batch.pool import environment
 from radialbeams.serving import frames
 from radialbeams.serving.backlog import Backlog, Entry
 from radialbeams.serving.errors import Problem
+from radialbeams.serving.held import Share
 from radialbeams.serving.logs import Log
 from radialbeams.serving.metrics import Metrics
 from radialbeams.serving.options import Task
@@ -67,13 +68,11 @@ class Pool:
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
     async def work(
-        self, tasks: Sequence[Task], files: Sequence[bytes]
+        self, task: Task, files: Sequence[bytes], share: Share
     ) -> list[tuple[dict[str, Any], bytes]]:
-        """A record for each file, and the bytes that go with it."""
+        """A record for each file, and the bytes that go with it; they count as the share's."""
         loop = asyncio.get_running_loop()
-        entries = [
-            Entry(task, data, loop.create_future()) for task, data in zip(tasks, files, strict=True)
-        ]
+        entries = [Entry(task, data, loop.create_future(), share) for data in files]
         self.backlog.add(entries)
         return list(await asyncio.gather(*(entry.result for entry in entries)))
 
@@ -113,9 +112,8 @@ class Pool:
             except asyncio.CancelledError:
                 self._fail(batch, Problem("stopping", "The service stopped. Send it again."))
                 raise
-            for entry, result in zip(batch, results, strict=True):
-                if not entry.result.done():
-                    entry.result.set_result(result)
+            for entry, (record, data) in zip(batch, results, strict=True):
+                entry.finish(record, data)
 
     def _bury(self, batch: list[Entry], died: WorkerDied) -> None:
         """Nobody knows which file a worker died of, until it does so of one alone."""
@@ -126,8 +124,7 @@ class Pool:
 
     def _fail(self, batch: list[Entry], problem: Problem) -> None:
         for entry in batch:
-            if not entry.result.done():
-                entry.result.set_result((problem.content, b""))
+            entry.finish(problem.content, b"")
 
 
 class _Worker:

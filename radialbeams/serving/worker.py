@@ -21,12 +21,14 @@ from radialbeams.batch import system
 from radialbeams.batch.job import action_for, made
 from radialbeams.canonicalizer import Canonicalizer
 from radialbeams.images import ImageError
+from radialbeams.limits import MIB
 from radialbeams.posterior import Answer, rounded
 from radialbeams.serving import frames
 from radialbeams.serving.heat import heat
 from radialbeams.serving.options import Task
 from radialbeams.serving.settings import Settings
 
+LARGEST = 4  # a result may be so many times as large as a file may be
 Floats = NDArray[np.float32]
 Result = tuple[dict[str, Any], bytes]  # a record, and the file that goes with it
 
@@ -87,7 +89,7 @@ class Worker:
             if not task.turns:
                 return record, b""
             action, after = made(data, answer, task.job(self.settings))
-            return {**record, "action": action}, after
+            return self._sent({**record, "action": action}, after)
         except (ImageError, MemoryError) as error:
             return self._refused(error), b""
 
@@ -112,7 +114,18 @@ class Worker:
         record = {"angle_ccw": angle, "confidence": None, "symmetry": None, "upright": None}
         job = replace(task.job(self.settings), min_angle=0.0)
         action, after = made(data, Answer(angle), job)
-        return {**record, "model": None, "action": action}, after
+        return self._sent({**record, "model": None, "action": action}, after)
+
+    def _sent(self, record: dict[str, Any], data: bytes) -> Result:
+        """Uncompressed formats make huge files of small ones, which the service would hold."""
+        most = LARGEST * self.settings.max_file_size
+        if len(data) <= most:
+            return record, data
+        message = (
+            f"The result would have {len(data) / MIB:,.0f} MiB; at most {most / MIB:,.0f} MiB are "
+            "sent. Ask for a compressed format, or send a smaller image."
+        )
+        return {"error": {"code": "too_large", "message": message}}, b""
 
     def _refused(self, error: Exception) -> dict[str, Any]:
         if isinstance(error, MemoryError):

@@ -12,6 +12,7 @@ import pytest
 from radialbeams.serving import backlog, pool
 from radialbeams.serving.backlog import Backlog, Entry
 from radialbeams.serving.errors import Problem
+from radialbeams.serving.held import Held, Share
 from radialbeams.serving.logs import Log
 from radialbeams.serving.metrics import Metrics
 from radialbeams.serving.options import Task
@@ -32,6 +33,7 @@ while frame := frames.read(orders):
     frames.write(out, {"records": [{"batch": len(files)} for _ in files]}, files)
 """
 TASK = Task("ring")
+HELD = 30  # bytes of results
 
 
 @pytest.fixture
@@ -55,7 +57,7 @@ def small_pool(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
 
 
 def work(running: Pool, *files: bytes) -> Coroutine[Any, Any, list[Any]]:
-    return running.work([TASK] * len(files), files)
+    return running.work(TASK, files, Share(Held(HELD)))
 
 
 def test_waiting_files_become_one_batch_and_keep_their_order(small_pool: Any) -> None:
@@ -93,9 +95,19 @@ def test_a_full_backlog_refuses_all_of_a_request_and_recovers(small_pool: Any) -
     assert [data for _, data in after] == [b"y", b"z"]
 
 
+def test_results_that_exceed_what_may_be_held_are_dropped(small_pool: Any) -> None:
+    async def use(running: Pool) -> Any:
+        return await work(running, b"x" * 20, b"y" * 20, b"z")
+
+    first, second, third = small_pool(use)
+    assert (first[1], third[1]) == (b"x" * 20, b"z")
+    assert (second[0]["error"]["code"], second[1]) == ("overloaded", b"")
+
+
 def entries(*sizes: int) -> list[Entry]:
     loop = asyncio.get_running_loop()
-    return [Entry(TASK, bytes(size), loop.create_future()) for size in sizes]
+    share = Share(Held(HELD))
+    return [Entry(TASK, bytes(size), loop.create_future(), share) for size in sizes]
 
 
 def batches(given: Callable[[], list[Entry]]) -> list[list[int]]:

@@ -139,6 +139,14 @@ def test_forms_that_are_no_forms_are_refused(service: Running, rocket: bytes) ->
     assert "?model=ring" in found.json["error"]["message"]
 
 
+def test_a_result_that_is_far_larger_than_a_file_may_be_is_refused(service: Running) -> None:
+    stream = io.BytesIO()
+    Image.new("RGB", (1300, 1300)).save(stream, "PNG")
+    found = service.ask("POST", "/v1/upright?angle=0&format=bmp", stream.getvalue())
+    assert (found.status, found.json["error"]["code"]) == (413, "too_large")
+    assert "compressed format" in found.json["error"]["message"]
+
+
 def test_too_many_files_and_several_for_one_image_are_refused(service: Running) -> None:
     many = service.post("/v1/angle", *[("a", b"x")] * 9)
     assert (many.status, many.json["error"]["code"]) == (413, "too_many_files")
@@ -194,6 +202,14 @@ def test_health_models_and_metrics(service: Running, rocket: bytes) -> None:
     assert all(
         re.fullmatch(r'#.*|\w+(\{[\w="/.,+]*\})? [\d.e+-]+', row) for row in text.splitlines()
     )
+
+
+def test_nothing_is_held_when_all_is_answered(service: Running, face: Face) -> None:
+    service.post("/v1/upright?output=zip&angle=5", ("a", face(0)), ("b", face(0)))
+    service.ask("POST", "/v1/upright?angle=5", face(0))
+    text = service.ask("GET", "/metrics").data.decode()
+    assert "\nradialbeams_held_bytes 0\n" in text
+    assert f'"files": 1, "bytes": {len(face(0))}' in service.log.read_text()
 
 
 def test_the_log_names_no_file_and_no_path_of_a_request(service: Running) -> None:
