@@ -4,6 +4,10 @@ VENV ?= .venv
 MINIMUM ?= .venv-minimum
 PIP = $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
+# What runs models in a browser, from npm.
+RUNTIME ?= .runtime/onnxruntime-web
+RUNTIME_VERSION = 1.30.0
+
 # Processes that run tests side by side.
 WORKERS ?= 2
 
@@ -12,19 +16,26 @@ LIGHT_TESTS = $(addprefix tests/,$(addsuffix .py,\
 	test_demo test_escaping test_sheet test_versions \
 	batch/test_plan images/test_corners images/test_images images/test_turning))
 
-.PHONY: demo test test-quick test-minimum lint docs build clean
+.PHONY: browser demo test test-quick test-minimum lint docs page build clean
 
 demo: $(VENV)/.light
 	$(VENV)/bin/radialbeams demo
 
 # mypy uses one core, so it runs beside the tests. Tests that measure time run alone, at the end.
-test: $(VENV)/.dev
+test: $(VENV)/.dev browser
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy & types=$$!; \
 	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist worksteal -m "not serial"; tests=$$?; \
 	wait $$types && exit $$tests
 	$(VENV)/bin/python -m pytest -m serial
+
+# What the tests of the page need and not every machine has. Without it they skip, and say so.
+# With INSTALL_CHROMIUM, and as root on Debian, Chromium is installed if there is none.
+browser:
+	-@command -v npm > /dev/null && timeout 60 $(MAKE) --silent $(RUNTIME)/package.json
+	-@test -z "$(INSTALL_CHROMIUM)" || test "$$(id -u)" != 0 || command -v chromium > /dev/null \
+		|| timeout 90 sh -c 'apt-get update -qq && apt-get install -y -qq --no-install-recommends chromium' > /dev/null
 
 # For work in progress: the tests that take seconds.
 test-quick: $(VENV)/.dev
@@ -42,6 +53,19 @@ lint: $(VENV)/.dev
 # The site goes to site/. A dead link is a warning, and --strict turns it into an error.
 docs: $(VENV)/.docs
 	NO_MKDOCS_2_WARNING=1 $(VENV)/bin/mkdocs build --strict
+
+# The page that runs its models in the browser goes to page/, for any web server. Its WebAssembly
+# runtime is a package of npm, which checks what it downloads, and is no part of the wheel.
+page: $(VENV)/.light $(RUNTIME)/package.json
+	$(VENV)/bin/radialbeams page page --runtime $(RUNTIME)/dist
+
+$(RUNTIME)/package.json:
+	rm -rf $(RUNTIME) && mkdir -p $(RUNTIME)
+	npm pack --silent --pack-destination $(RUNTIME) onnxruntime-web@$(RUNTIME_VERSION)
+	tar -xzf $(RUNTIME)/*.tgz -C $(RUNTIME) --strip-components=1 package/package.json \
+		$(addprefix package/dist/,ort.wasm.min.mjs ort-wasm-simd-threaded.mjs ort-wasm-simd-threaded.wasm) \
+		|| (rm -rf $(RUNTIME); false)
+	rm $(RUNTIME)/*.tgz
 
 # Wheel and source archive go to dist/.
 build: $(VENV)/.build
@@ -74,4 +98,4 @@ $(MINIMUM)/.light: pyproject.toml constraints-minimum.txt
 	touch $@
 
 clean:
-	rm -rf $(VENV) $(MINIMUM) site dist
+	rm -rf $(VENV) $(MINIMUM) $(RUNTIME) site dist page

@@ -20,11 +20,16 @@ ARROWS = {
     # Here and in batch, the package itself only for its version.
     "cli": {
         *("__init__", "batch", "cards", "canonicalizer", "defaults", "demo", "documents"),
-        *("escaping", "images", "limits", "posterior", "sheet", "zoo", "training", "reproduce"),
+        *("escaping", "images", "limits", "posterior", "serving", "sheet", "zoo", "training"),
+        "reproduce",
     },
     "batch": {
         *("__init__", "canonicalizer", "cards", "decisions", "defaults", "images", "limits"),
         *("posterior", "undoing", "zoo"),
+    },
+    "serving": {
+        *("__init__", "batch", "canonicalizer", "cards", "decisions", "defaults", "documents"),
+        *("images", "limits", "posterior", "undoing", "zoo"),
     },
     "sheet": {"batch", "escaping"},
     "escaping": set(),

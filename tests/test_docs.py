@@ -80,8 +80,8 @@ def test_the_fragments_of_the_detectors_page_run() -> None:
     assert names["masks"].shape == (2, 48, 64)
 
 
-# README.md is run by test_readme.py, the tutorial by test_tutorial.py.
-RUN = {"README.md", "docs/in-front-of-your-model.md"}
+# README.md is run by test_readme.py, the tutorial by test_tutorial.py, serving by test_clients.py.
+RUN = {"README.md", "docs/in-front-of-your-model.md", "docs/serving.md"}
 RUN |= {"docs/index.md", "docs/leaks.md", "docs/detector.md"}
 
 

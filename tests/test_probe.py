@@ -61,6 +61,7 @@ SMALL: dict[str, Sequence[int]] = {
     "models": [0, 9, 12],
     "training": [],  # torch makes it slow; the full probe has it
     "scale": [],
+    "uploads": [],  # tests/serving has a small version
 }
 
 

@@ -144,7 +144,7 @@ def _threads_in_words() -> Iterator[None]:
         ) from error
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """This process's own, with one thread, and with the package found where it was found here."""
     found = os.pathsep.join(filter(None, (PACKAGES, os.environ.get("PYTHONPATH"))))
     return {**os.environ, **dict.fromkeys(THREADS, "1"), "PYTHONPATH": found}
@@ -156,7 +156,7 @@ class _Process:
     def __init__(self, job: Job, lock: int | None, watchdog: system.Watchdog) -> None:
         self._process = system.start(
             COMMAND,
-            _environment(),
+            environment(),
             # Decoders print warnings there; what matters comes as a message.
             quiet=not os.environ.get("RADIALBEAMS_TRACEBACK"),
             handles=() if lock is None else (lock,),

@@ -14,12 +14,12 @@ from typing import Any, NoReturn
 import typer
 
 # Importing the verbs is what adds them to the command, in this order.
-from radialbeams.cli import files, models, reproduce, streams, training
+from radialbeams.cli import files, models, reproduce, serving, streams, training
 from radialbeams.cli.app import app
 from radialbeams.cli.terminal import talk
 from radialbeams.escaping import shown
 
-__all__ = ["app", "files", "main", "models", "reproduce", "run", "streams", "training"]
+__all__ = ["app", "files", "main", "models", "reproduce", "run", "serving", "streams", "training"]
 
 # Some versions of typer have the classes of click inside them: this is the one in use.
 WrongUsage: Any = typer.BadParameter.__mro__[1]

@@ -17,6 +17,7 @@ from . import (
     scale,
     signals,
     training,
+    uploads,
 )
 
 ALL = (
@@ -34,4 +35,5 @@ ALL = (
     models.FAMILY,
     training.FAMILY,
     scale.FAMILY,
+    uploads.FAMILY,
 )

@@ -1,0 +1,70 @@
+"""Which directions decided: the answer with one wedge of the view hidden after the other.
+
+Convention: wedge 0 is centred on the direction of beam 0, the upper left (135°); the others
+follow counter-clockwise.
+"""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from radialbeams.canonicalizer import Canonicalizer
+from radialbeams.posterior import WITHIN, Answer
+
+WEDGES = 24
+LEAST = 1e-4  # of a confidence, whose log-odds would otherwise be endless
+Floats = NDArray[np.float32]
+
+
+def heat(canonicalizer: Canonicalizer, view: Floats, answer: Answer) -> list[float]:
+    """(WEDGES,) from (C, S, S): how much the answer loses without each wedge; at least 0.
+
+    For a posterior, log-odds of the mass near the answer; for a unit vector, degrees.
+    """
+    hidden = _hidden(view)
+    found = canonicalizer.answers_from_views(hidden)
+    if answer.confidence is None:
+        return [round(_apart(answer, other), 3) for other in found]
+    masses = [_mass_near(answer, other) for other in found]
+    before = _log_odds(_mass_near(answer, answer))
+    return [round(max(0.0, before - _log_odds(mass)), 3) for mass in masses]
+
+
+def _hidden(view: Floats) -> Floats:
+    """(WEDGES, C, S, S): each with one wedge in the mean colour of the view's disc."""
+    wedges, disc = _wedges(view.shape[-1])
+    mean = view[:, disc].mean(1)[None, :, None, None]
+    return np.where(wedges[:, None], mean, view[None]).astype(np.float32)
+
+
+@lru_cache(maxsize=8)
+def _wedges(side: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
+    """(WEDGES, S, S) and the disc (S, S) that they divide."""
+    offset = np.arange(side) - (side - 1) / 2
+    x, y = offset[None, :], -offset[:, None]  # y up
+    direction = np.degrees(np.arctan2(y, x)) - 135
+    number = np.rint(direction * WEDGES / 360).astype(int) % WEDGES
+    disc = x**2 + y**2 <= (side / 2) ** 2
+    return (number == np.arange(WEDGES)[:, None, None]) & disc, disc
+
+
+def _mass_near(answer: Answer, other: Answer) -> float:
+    """How much of the other posterior lies within 10° of the first answer, or half a bin more."""
+    if other.posterior is None:
+        return 0.0
+    bins = len(other.posterior)
+    step = 360 / bins
+    away = np.abs((np.arange(bins) * step - answer.angle_degrees + 180) % 360 - 180)
+    return float(other.posterior[away <= WITHIN + step / 2].sum())
+
+
+def _apart(answer: Answer, other: Answer) -> float:
+    return abs((other.angle_degrees - answer.angle_degrees + 180) % 360 - 180)
+
+
+def _log_odds(chance: float) -> float:
+    chance = min(max(chance, LEAST), 1 - LEAST)
+    return float(np.log(chance / (1 - chance)))

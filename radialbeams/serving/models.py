@@ -1,0 +1,68 @@
+"""The models on offer, as the API and the page describe them. Cards are read only here."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, replace
+from functools import cache
+from typing import Any
+
+from radialbeams import zoo
+from radialbeams.batch import Job
+from radialbeams.cards import Card
+from radialbeams.defaults import Abstain, thresholds_for, thresholds_of
+from radialbeams.documents import document_thresholds
+from radialbeams.posterior import UPRIGHT, WITHIN
+
+SHOWN = ("summary", "licence", "works_on", "fails_on")
+
+
+def with_thresholds(job: Job, confidence: float | None, angle: float | None) -> Job:
+    """The job with a request's thresholds, or those of the card, as the command has them."""
+    card = _card(job.model)
+    # A confidence in the request replaces all chances of the card.
+    abstain: Abstain = "card" if confidence is None else confidence
+    least, pages = thresholds_for(card, abstain), document_thresholds(abstain)
+    return replace(
+        job,
+        min_confidence=least.confidence,
+        min_angle=thresholds_of(card).angle if angle is None else angle,
+        max_upright=least.upright,
+        min_quarter=least.quarter,
+        max_exact=least.exact,
+        document_confidence=pages.confidence,
+        document_angle=document_thresholds("card").angle if angle is None else angle,
+    )
+
+
+@cache
+def _card(model: str) -> Card:
+    return zoo.find(model).card
+
+
+def described(name: str) -> dict[str, Any]:
+    """What a client needs to choose a model, and a browser to run it by itself."""
+    card = zoo.find(name).card
+    network, config = card.network, card.config
+    return {
+        "name": name,
+        **{key: getattr(card, key) for key in SHOWN if getattr(card, key)},
+        "reading": network.reading,
+        "bins": network.num_bins,
+        "view": {
+            "protocol": card.protocol.name,
+            "parent_size": card.parent_size,
+            "view_size": network.view_size,
+            "channels": network.channels,
+            "sigma": card.protocol.sigma,
+        },
+        "beams": {
+            "num_beams": config.get("num_beams"),
+            "beam_length": config.get("beam_length"),
+            "epsilon": config.get("epsilon", 0),
+        },
+        "calibration": card.calibration._asdict(),
+        "looks_below": 0.0 if card.looks is None else card.looks.below,
+        "thresholds": asdict(thresholds_of(card)),
+        "within": WITHIN,
+        "upright_within": UPRIGHT,
+    }

@@ -1,0 +1,221 @@
+"""The description of the API for machines and people, at /openapi.json."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import radialbeams
+from radialbeams.serving.errors import CODES
+from radialbeams.serving.options import Option
+from radialbeams.serving.settings import Settings
+
+# What the service answers to the picture of a rocket inside the package; a test sends it.
+EXAMPLE = {
+    "angle_ccw": 359.74,
+    "confidence": 0.9619,
+    "symmetry": 1,
+    "upright": 0.8528,
+    "model": "ring",
+    "action": "left",
+}
+EXAMPLE_ERROR = {
+    "error": {
+        "code": "not_an_image",
+        "message": "It is no image, or of a kind that is not read here. Known are JPEG, PNG, "
+        "WebP, TIFF, GIF, BMP, AVIF, JPEG 2000, PPM.",
+    }
+}
+CHANCE = {"type": ["number", "null"], "minimum": 0, "maximum": 1}
+RECORD = {
+    "type": "object",
+    "required": ["angle_ccw", "confidence", "symmetry", "upright", "model", "action"],
+    "properties": {
+        "angle_ccw": {
+            "type": "number",
+            "minimum": 0,
+            "exclusiveMaximum": 360,
+            "description": "Degrees that the image was turned, counter-clockwise.",
+        },
+        "confidence": {**CHANCE, "description": "Chance that the angle is within 10°."},
+        "symmetry": {
+            "type": ["integer", "null"],
+            "description": "1: one clear up; k: looks the same every 360°/k; 0: no up.",
+        },
+        "upright": {**CHANCE, "description": "Chance that the image is within 5° of upright."},
+        "model": {"type": ["string", "null"]},
+        "action": {"type": "string", "enum": ["turned", "left", "unsure"]},
+        "posterior": {
+            "type": ["array", "null"],
+            "items": {"type": "number"},
+            "description": "Probability of each direction, from 0° on, counter-clockwise.",
+        },
+        "beams": {
+            "type": "array",
+            "items": {"type": "number"},
+            "description": "How much the answer loses without each of 24 wedges of the image, "
+            "from the upper left on, counter-clockwise.",
+        },
+        "type": {"type": "string", "description": "Of the image: image/jpeg and so on."},
+        "image": {"type": "string", "contentEncoding": "base64"},
+    },
+}
+ERROR = {
+    "type": "object",
+    "required": ["error"],
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["code", "message"],
+            "properties": {
+                "code": {"type": "string", "enum": sorted(CODES)},
+                "message": {"type": "string"},
+            },
+        }
+    },
+}
+# A file that came as the body has no name.
+NAMED = {
+    "type": "object",
+    "required": ["name"],
+    "properties": {"name": {"type": ["string", "null"]}},
+}
+
+
+def document(
+    settings: Settings, of_angle: list[Option], of_upright: list[Option]
+) -> dict[str, Any]:
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "radialbeams",
+            "version": radialbeams.__version__,
+            "description": "Estimates how far images were rotated, and turns them upright.",
+        },
+        "paths": {
+            "/v1/angle": {"post": _post("angle", "How far images were turned", of_angle)},
+            "/v1/upright": {"post": _post("upright", "Images turned upright", of_upright)},
+            "/v1/models": {"get": _get("models", "The models on offer", secured=True)},
+            "/healthz": {"get": _get("healthz", "Whether the service runs")},
+            "/readyz": {"get": _get("readyz", "Whether a worker can take files", busy=True)},
+            "/metrics": {"get": _metrics()},
+        },
+        "components": {
+            "schemas": {"Record": RECORD, "Error": ERROR, "Results": _results()},
+            "securitySchemes": {"token": {"type": "http", "scheme": "bearer"}},
+        },
+        "security": [{"token": []}] if settings.token else [],
+    }
+
+
+def _post(name: str, summary: str, options: list[Option]) -> dict[str, Any]:
+    found = _angle_response() if name == "angle" else _upright_response()
+    return {
+        "operationId": name,
+        "summary": summary,
+        "parameters": [
+            {
+                "name": option.name,
+                "in": "query",
+                "required": False,
+                "description": option.meaning,
+                "schema": option.schema,
+            }
+            for option in options
+        ],
+        "requestBody": {
+            "required": True,
+            "description": "An image as it is, or a form of one or more files.",
+            "content": {
+                "image/*": {"schema": {"type": "string", "format": "binary"}},
+                "multipart/form-data": {
+                    "schema": {
+                        "type": "object",
+                        "required": ["file"],
+                        "properties": {
+                            "file": {
+                                "type": "array",
+                                "minItems": 1,
+                                "items": {"type": "string", "format": "binary"},
+                            }
+                        },
+                    }
+                },
+            },
+        },
+        "responses": {"200": found, **_errors(400, 401, 408, 413, 422, 503)},
+    }
+
+
+def _angle_response() -> dict[str, Any]:
+    either = [{"$ref": "#/components/schemas/Record"}, {"$ref": "#/components/schemas/Results"}]
+    examples = {
+        "image": {"summary": "For an image as the body", "value": EXAMPLE},
+        "form": {
+            "summary": "For a form of two files, one of which is none",
+            "value": {
+                "results": [{"name": "rocket.webp", **EXAMPLE}, {"name": "a.txt", **EXAMPLE_ERROR}]
+            },
+        },
+    }
+    return {
+        "description": "One record for an image as the body; a list of records for a form.",
+        "content": {"application/json": {"schema": {"anyOf": either}, "examples": examples}},
+    }
+
+
+def _upright_response() -> dict[str, Any]:
+    binary = {"schema": {"type": "string", "format": "binary"}}
+    results = {"schema": {"$ref": "#/components/schemas/Results"}}
+    return {
+        "description": "The image, with its record in headers; or records with images in base64; "
+        "or a zip.",
+        "headers": {
+            "radialbeams-angle-ccw": {"schema": {"type": "number"}},
+            "radialbeams-action": {"schema": {"type": "string"}},
+        },
+        "content": {"image/*": binary, "application/json": results, "application/zip": binary},
+    }
+
+
+def _results() -> dict[str, Any]:
+    either = [{"$ref": "#/components/schemas/Record"}, {"$ref": "#/components/schemas/Error"}]
+    item = {"allOf": [NAMED, {"anyOf": either}]}
+    return {
+        "type": "object",
+        "required": ["results"],
+        "properties": {"results": {"type": "array", "items": item}},
+    }
+
+
+def _get(name: str, summary: str, *, secured: bool = False, busy: bool = False) -> dict[str, Any]:
+    content = {"application/json": {"schema": {"type": "object"}}}
+    statuses = [401] * secured + [503] * busy
+    operation: dict[str, Any] = {
+        "operationId": name,
+        "summary": summary,
+        "responses": {"200": {"description": summary, "content": content}, **_errors(*statuses)},
+    }
+    return operation if secured else {**operation, "security": []}
+
+
+def _metrics() -> dict[str, Any]:
+    text = {"description": "Prometheus text", "content": {"text/plain": {}}}
+    return {
+        "operationId": "metrics",
+        "summary": "Counts and durations in the format of Prometheus",
+        "responses": {"200": text, **_errors(401)},
+    }
+
+
+def _errors(*statuses: int) -> dict[str, Any]:
+    schema = {"schema": {"$ref": "#/components/schemas/Error"}}
+    found = {}
+    for status in statuses:
+        codes = ", ".join(code for code, number in CODES.items() if number == status)
+        content = {"application/json": {**schema}}
+        if status == 422:
+            content["application/json"]["example"] = EXAMPLE_ERROR  # type: ignore[assignment]
+        found[str(status)] = {"description": f"Codes: {codes}.", "content": content}
+        if status == 503:
+            found["503"]["headers"] = {"retry-after": {"schema": {"type": "integer"}}}
+    return found

@@ -1,0 +1,197 @@
+"""What a request asks for: the options in its URL, checked, and described once for the OpenAPI."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from typing import Any, get_args
+
+from PIL import ImageColor
+
+from radialbeams.batch import Job
+from radialbeams.defaults import CORNERS, FILL, SNAP, Corners, Snap
+from radialbeams.serving.errors import Problem
+from radialbeams.serving.models import with_thresholds
+from radialbeams.serving.settings import Settings
+
+FORMATS = ("jpeg", "png", "webp", "tiff", "bmp", "gif", "avif", "jpeg2000", "ppm")
+OUTPUTS = ("image", "json", "zip")
+LONGEST = 200  # characters of a value that an error repeats at most
+
+
+@dataclass(frozen=True)
+class Task:
+    """What a worker does with one file; sent to it as JSON."""
+
+    model: str
+    turns: bool = False  # else only the angle is estimated
+    first_frame: bool = False
+    posterior: bool = False
+    beams: bool = False
+    angle: float | None = None  # to turn by, instead of the model's answer
+    corners: Corners = CORNERS
+    fill: str | None = FILL
+    snap: Snap = SNAP
+    format: str | None = None
+    quality: int | None = None
+    min_confidence: float | None = None
+    min_angle: float | None = None
+    output: str | None = None  # "image", "json" or "zip"
+
+    def job(self, settings: Settings) -> Job:
+        """The same settings as the batch has them, with the thresholds of the model's card."""
+        job = Job(
+            model=self.model,
+            first_frame=self.first_frame,
+            turns=self.turns,
+            snap=self.snap,
+            corners=self.corners,
+            fill=self.fill,
+            quality=self.quality,
+            format=self.format,
+            limits=settings.limits,
+        )
+        return with_thresholds(job, self.min_confidence, self.min_angle)
+
+
+@dataclass(frozen=True)
+class Option:
+    """One parameter of the URL: what it means, its schema, and how its text is read."""
+
+    name: str
+    meaning: str
+    schema: dict[str, Any]
+    read: Callable[[str], Any]
+
+
+# --- how values are read ---
+
+
+def _choice(*values: str) -> tuple[dict[str, Any], Callable[[str], str]]:
+    def read(text: str) -> str:
+        if text not in values:
+            raise ValueError(f"one of {', '.join(values)}")
+        return text
+
+    return {"type": "string", "enum": list(values)}, read
+
+
+def _number(least: float, most: float) -> tuple[dict[str, Any], Callable[[str], float]]:
+    def read(text: str) -> float:
+        try:
+            value = float(text)
+        except ValueError:
+            value = math.nan
+        if not least <= value <= most:
+            raise ValueError(f"a number from {least:g} to {most:g}")
+        return value
+
+    return {"type": "number", "minimum": least, "maximum": most}, read
+
+
+def _whole(least: int, most: int) -> tuple[dict[str, Any], Callable[[str], int]]:
+    def read(text: str) -> int:
+        if not (text.isascii() and text.isdigit() and least <= int(text[:9]) <= most):
+            raise ValueError(f"a whole number from {least} to {most}")
+        return int(text[:9])
+
+    return {"type": "integer", "minimum": least, "maximum": most}, read
+
+
+def _flag() -> tuple[dict[str, Any], Callable[[str], bool]]:
+    def read(text: str) -> bool:
+        if text not in ("true", "false"):
+            raise ValueError("true or false")
+        return text == "true"
+
+    return {"type": "boolean"}, read
+
+
+def _colour() -> tuple[dict[str, Any], Callable[[str], str]]:
+    def read(text: str) -> str:
+        if text != "transparent":
+            try:
+                ImageColor.getrgb(text)
+            except ValueError as error:
+                raise ValueError("transparent, a colour's name or #rrggbb") from error
+        return text
+
+    return {"type": "string", "examples": ["white", "#ff8800", "transparent"]}, read
+
+
+# --- the options ---
+
+
+def of_angle(settings: Settings) -> list[Option]:
+    """The options of /v1/angle, which /v1/upright has too."""
+    model, read_model = _choice(*settings.offered)
+    return [
+        Option(
+            "model",
+            "Name of the model.",
+            {**model, "default": settings.default_model},
+            read_model,
+        ),
+        Option("first_frame", "Take the first frame of animated images.", *_flag()),
+        Option("posterior", "Add the probability of each direction.", *_flag()),
+        Option("beams", "Add how much each direction decided; many times slower.", *_flag()),
+        Option(
+            "min_confidence", "Least confidence for `turned`. Default: the card's.", *_number(0, 1)
+        ),
+        Option(
+            "min_angle",
+            "Least angle in degrees for `turned`. Default: the card's.",
+            *_number(0, 180),
+        ),
+    ]
+
+
+def of_upright(settings: Settings) -> list[Option]:
+    return [
+        *of_angle(settings),
+        Option(
+            "output",
+            "`image`: the file itself (default for one file). `json`: records with the file in "
+            "base64 (default for several). `zip`: an archive.",
+            *_choice(*OUTPUTS),
+        ),
+        Option(
+            "angle", "Degrees that the image was turned, if you know better.", *_number(-360, 360)
+        ),
+        Option(
+            "corners",
+            "Give back the original rectangle where the image shows one, enlarge the canvas, cut "
+            "the corners off, or keep the size.",
+            *_choice(*get_args(Corners)),
+        ),
+        Option("fill", "Colour of the corners.", *_colour()),
+        Option(
+            "snap",
+            "How a turn near a multiple of 90° is undone: exactly where the image has no filled "
+            "corners (`auto`), always (`90`), or by the estimated angle (`none`).",
+            *_choice(*get_args(Snap)),
+        ),
+        Option("format", "Format of the result. Default: that of the file.", *_choice(*FORMATS)),
+        Option("quality", "Quality of JPEG, WebP and AVIF.", *_whole(1, 100)),
+    ]
+
+
+def task_of(query: Iterable[tuple[str, str]], options: list[Option], default: Task) -> Task:
+    """The task that a URL's query describes; an unknown or repeated option is refused."""
+    known = {option.name: option for option in options}
+    given: dict[str, Any] = {}
+    for name, text in query:
+        if name not in known:
+            raise Problem("bad_option", f"Expected one of {', '.join(known)}; got {_short(name)}.")
+        if name in given:
+            raise Problem("bad_option", f"Expected {name} once; got it twice.")
+        try:
+            given[name] = known[name].read(text)
+        except ValueError as error:
+            raise Problem("bad_option", f"{name} must be {error}; got {_short(text)}.") from error
+    return replace(default, **given)
+
+
+def _short(text: str) -> str:
+    return repr(text if len(text) <= LONGEST else text[:LONGEST] + "…")

@@ -1,0 +1,212 @@
+"""The worker processes of the service: fed from the backlog, and replaced when they die."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from asyncio.subprocess import DEVNULL, PIPE, Process
+from collections.abc import Sequence
+from contextlib import suppress
+from dataclasses import asdict
+from typing import Any, cast
+
+from radialbeams.batch import system
+from radialbeams.batch.pool import environment
+from radialbeams.serving import frames
+from radialbeams.serving.backlog import Backlog, Entry
+from radialbeams.serving.errors import Problem
+from radialbeams.serving.held import Share
+from radialbeams.serving.logs import Log
+from radialbeams.serving.metrics import Metrics
+from radialbeams.serving.options import Task
+from radialbeams.serving.settings import Settings
+
+# -P: the folder in which the service is started may hold a file random.py.
+COMMAND = [sys.executable, "-P", "-m", "radialbeams.serving.worker"]
+STARTING = 180.0  # seconds by the clock
+# By the clock, as a multiple of the seconds of computing: for what waits without computing.
+PATIENCE = 3.0
+AGAIN = 1.0  # seconds between two attempts to start a worker
+STOPPING = 5.0  # seconds until a worker that has nothing to do any more is killed
+
+TOO_LONG = "It took far longer than an image may. Save it again, or leave it out."
+
+
+class WorkerDied(Exception):
+    """The process ended, or was ended because it took too long."""
+
+
+class Pool:
+    """As many tasks as processes; each waits for files, and has one process work on them."""
+
+    def __init__(self, settings: Settings, metrics: Metrics, log: Log) -> None:
+        self.settings, self.metrics = settings, metrics
+        self.backlog = Backlog(settings.queue)
+        self.broken: str | None = None  # why no worker can be started
+        self._log = log
+        self._ready: set[int] = set()
+        self._tasks: list[asyncio.Task[None]] = []
+
+    @property
+    def ready(self) -> bool:
+        return bool(self._ready)
+
+    @property
+    def ready_workers(self) -> int:
+        return len(self._ready)
+
+    def start(self) -> None:
+        self._tasks = [
+            asyncio.create_task(self._keep_working(number))
+            for number in range(self.settings.processes)
+        ]
+
+    async def stop(self) -> None:
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    async def work(
+        self, task: Task, files: Sequence[bytes], share: Share
+    ) -> list[tuple[dict[str, Any], bytes]]:
+        """A record for each file, and the bytes that go with it; they count as the share's."""
+        loop = asyncio.get_running_loop()
+        entries = [Entry(task, data, loop.create_future(), share) for data in files]
+        self.backlog.add(entries)
+        return list(await asyncio.gather(*(entry.result for entry in entries)))
+
+    async def _keep_working(self, number: int) -> None:
+        while True:
+            worker = await self._started(number)
+            self._ready.add(number)
+            try:
+                await self._work_until_death(worker)
+            finally:
+                self._ready.discard(number)
+                await worker.close()
+            self.metrics.restarts += 1
+
+    async def _started(self, number: int) -> _Worker:
+        while True:
+            worker = await _Worker.start(self.settings)
+            self.broken = await worker.greeting()
+            if self.broken is None:
+                self._log.event("worker ready", worker=number, pid=worker.pid)
+                return worker
+            self._log.event("worker does not start", worker=number, reason=self.broken)
+            await worker.close()
+            await asyncio.sleep(AGAIN)
+
+    async def _work_until_death(self, worker: _Worker) -> None:
+        while True:
+            batch = await self.backlog.take()
+            self.metrics.batch(len(batch))
+            try:
+                results = await worker.work(batch)
+            except WorkerDied as died:
+                self._log.event("worker died", reason=str(died), files=len(batch))
+                worker.kill()
+                self._bury(batch, died)
+                return
+            except asyncio.CancelledError:
+                self._fail(batch, Problem("stopping", "The service stopped. Send it again."))
+                raise
+            for entry, (record, data) in zip(batch, results, strict=True):
+                entry.finish(record, data)
+
+    def _bury(self, batch: list[Entry], died: WorkerDied) -> None:
+        """Nobody knows which file a worker died of, until it does so of one alone."""
+        if len(batch) > 1:
+            self.backlog.put_back(batch)
+        else:
+            self._fail(batch, Problem("took_too_long", str(died)))
+
+    def _fail(self, batch: list[Entry], problem: Problem) -> None:
+        for entry in batch:
+            entry.finish(problem.content, b"")
+
+
+class _Worker:
+    """One process, seen from the service."""
+
+    def __init__(self, process: Process, settings: Settings) -> None:
+        self._process, self._settings = process, settings
+        self._orders = cast(asyncio.StreamWriter, process.stdin)
+        self._answers = cast(asyncio.StreamReader, process.stdout)
+        self.pid = process.pid
+
+    @classmethod
+    async def start(cls, settings: Settings) -> _Worker:
+        # Decoders print warnings; what matters comes as a frame.
+        quiet = not os.environ.get("RADIALBEAMS_TRACEBACK")
+        process = await asyncio.create_subprocess_exec(
+            *COMMAND,
+            stdin=PIPE,
+            stdout=PIPE,
+            stderr=DEVNULL if quiet else None,
+            env=environment(),
+        )
+        return cls(process, settings)
+
+    async def greeting(self) -> str | None:
+        """Why the worker cannot work; None if it can."""
+        try:
+            # The token is nobody's business who decodes files.
+            fields = {**asdict(self._settings), "token": None}
+            header, _ = await self._exchange({"settings": fields}, [], STARTING)
+        except WorkerDied as died:
+            return str(died)
+        reason: str | None = header.get("broken")
+        return reason
+
+    async def work(self, batch: list[Entry]) -> list[tuple[dict[str, Any], bytes]]:
+        header = {"tasks": [asdict(entry.task) for entry in batch]}
+        seconds = PATIENCE * self._settings.seconds
+        answer, contents = await self._exchange(header, [entry.data for entry in batch], seconds)
+        return list(zip(answer["records"], contents, strict=True))
+
+    async def _exchange(
+        self, header: dict[str, Any], contents: list[bytes], seconds: float
+    ) -> tuple[dict[str, Any], list[bytes]]:
+        try:
+            async with asyncio.timeout(seconds):
+                self._orders.writelines(frames.packed(header, contents))
+                await self._orders.drain()
+                return await self._frame()
+        except TimeoutError as error:
+            raise WorkerDied(TOO_LONG) from error
+        except (asyncio.IncompleteReadError, ConnectionError) as error:
+            raise WorkerDied(await self._epitaph()) from error
+
+    async def _frame(self) -> tuple[dict[str, Any], list[bytes]]:
+        length = int.from_bytes(await self._answers.readexactly(frames.PREFIX), "big")
+        header = frames.parsed(await self._answers.readexactly(length))
+        contents = [
+            await self._answers.readexactly(size) if size else b"" for size in header["sizes"]
+        ]
+        return header, contents
+
+    async def _epitaph(self) -> str:
+        code = await self._process.wait()
+        if system.ran_out_of_cpu_time(code):
+            return TOO_LONG
+        return (
+            f"The program that read it broke down ({system.exit_reason(code)}). Leave it out, or "
+            "save it again."
+        )
+
+    def kill(self) -> None:
+        with suppress(ProcessLookupError):
+            self._process.kill()
+
+    async def close(self) -> None:
+        """Closing its input ends a worker that waits; one that works is killed."""
+        with suppress(OSError):
+            self._orders.close()
+        try:
+            async with asyncio.timeout(STOPPING):
+                await self._process.wait()
+        except TimeoutError:
+            self.kill()
+            await self._process.wait()

@@ -1,0 +1,186 @@
+"""A worker process of the service: files come in through a pipe, answers go out through another.
+
+Everything that can crash, hang or exhaust the memory happens here. A file that ends this process
+does not end the service, which starts another one.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from typing import Any, BinaryIO
+
+import numpy as np
+from numpy.typing import NDArray
+from PIL import Image
+
+from radialbeams import images
+from radialbeams.batch import system
+from radialbeams.batch.job import made, undo_for
+from radialbeams.canonicalizer import Canonicalizer, Look
+from radialbeams.decisions import by_hand
+from radialbeams.images import ImageError
+from radialbeams.limits import MIB
+from radialbeams.posterior import Answer, rounded
+from radialbeams.serving import frames
+from radialbeams.serving.heat import heat
+from radialbeams.serving.options import Task
+from radialbeams.serving.settings import Settings
+from radialbeams.undoing import Undo
+
+LARGEST = 4  # a result may be so many times as large as a file may be
+Floats = NDArray[np.float32]
+Result = tuple[dict[str, Any], bytes]  # a record, and the file that goes with it
+
+
+class Worker:
+    """All views of a batch, then one call of each model, then the turned files."""
+
+    def __init__(self, settings: Settings) -> None:
+        self.settings = settings
+        self._models = {
+            name: Canonicalizer(name, threads=1, limits=settings.limits)
+            for name in settings.offered
+        }
+        for model in self._models.values():
+            _warm(model)
+
+    def batch(self, tasks: list[Task], files: list[bytes]) -> list[Result]:
+        looks = [self._look(task, data) for task, data in zip(tasks, files, strict=True)]
+        answers = self._answers(tasks, looks)
+        results: list[Result] = []
+        for task, data, look, answer in zip(tasks, files, looks, answers, strict=True):
+            results.append(
+                (look, b"") if isinstance(look, dict) else self._result(task, data, look, answer)
+            )
+        return results
+
+    def _look(self, task: Task, data: bytes) -> Look | dict[str, Any] | None:
+        """What the model sees; a record of what is wrong; None where no model is needed."""
+        if task.turns and task.angle is not None:
+            return None
+        try:
+            return self._models[task.model].look(data, first_frame=task.first_frame)
+        except (ImageError, MemoryError) as error:
+            return self._refused(error)
+
+    def _answers(self, tasks: list[Task], looks: list[Any]) -> list[Answer | None]:
+        """One call for each model that the batch needs."""
+        found: list[Answer | None] = [None] * len(tasks)
+        for name, model in self._models.items():
+            places = [
+                n
+                for n, task in enumerate(tasks)
+                if task.model == name and isinstance(looks[n], Look)
+            ]
+            if places:
+                answers = model.answers_from_looks([looks[n] for n in places])
+                for n, answer in zip(places, answers, strict=True):
+                    found[n] = answer
+        return found
+
+    def _result(self, task: Task, data: bytes, look: Look | None, answer: Answer | None) -> Result:
+        try:
+            if answer is None or look is None:
+                return self._turned_by_hand(task, data)
+            record = self._record(task, look, answer)
+            if not task.turns:
+                return record, b""
+            job = task.job(self.settings)
+            after, _ = made(data, undo_for(answer, look.frame, job), job)
+            return self._sent(record, after)
+        except (ImageError, MemoryError) as error:
+            return self._refused(error), b""
+
+    def _record(self, task: Task, look: Look, answer: Answer) -> dict[str, Any]:
+        decision = task.job(self.settings).decision(answer, look.frame)
+        record: dict[str, Any] = {
+            "angle_ccw": rounded(answer),
+            "confidence": _rounded(answer.confidence),
+            "symmetry": answer.symmetry,
+            "upright": _rounded(answer.upright),
+            "kind": answer.kind,
+            "model": task.model,
+            "action": decision.action,
+            "reason": decision.reason,
+        }
+        if task.posterior:
+            mass = answer.posterior
+            record["posterior"] = None if mass is None else [round(float(m), 5) for m in mass]
+        if task.beams and look.view is not None:
+            record["beams"] = heat(self._models[task.model], look.view, answer)
+        return record
+
+    def _turned_by_hand(self, task: Task, data: bytes) -> Result:
+        angle = round(float(task.angle or 0.0), 2) % 360
+        record = {"angle_ccw": angle, "confidence": None, "symmetry": None, "upright": None}
+        job = task.job(self.settings)
+        decision = by_hand(angle)
+        after, _ = made(data, Undo(decision, None, job.corners, job.fill), job)
+        return self._sent({**record, "model": None, "action": decision.action}, after)
+
+    def _sent(self, record: dict[str, Any], data: bytes) -> Result:
+        """Uncompressed formats make huge files of small ones, which the service would hold."""
+        most = LARGEST * self.settings.max_file_size
+        if len(data) <= most:
+            return record, data
+        message = (
+            f"The result would have {len(data) / MIB:,.0f} MiB; at most {most / MIB:,.0f} MiB are "
+            "sent. Ask for a compressed format, or send a smaller image."
+        )
+        return {"error": {"code": "too_large", "message": message}}, b""
+
+    def _refused(self, error: Exception) -> dict[str, Any]:
+        if isinstance(error, MemoryError):
+            error = images.out_of_memory(self.settings.limits)
+        return {"error": {"code": "not_an_image", "message": str(error)}}
+
+
+def _rounded(chance: float | None) -> float | None:
+    return None if chance is None else round(chance, 4)
+
+
+def _warm(model: Canonicalizer) -> None:
+    """The first call allocates what later ones use; no request should wait for that."""
+    model.answers([np.zeros((64, 64, 3), np.uint8)])
+
+
+def main() -> None:
+    # The service decides when to stop: it closes the pipe after the last batch.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)
+    # What a library prints must not get between the frames.
+    out = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    try:
+        run(sys.stdin.buffer, out)
+    except BrokenPipeError:
+        os._exit(1)  # the service is gone
+
+
+def run(orders: BinaryIO, out: BinaryIO) -> None:
+    first = frames.read(orders)
+    if first is None:
+        return
+    fields = first[0]["settings"]
+    settings = Settings(**{**fields, "models": tuple(fields["models"])})
+    Image.MAX_IMAGE_PIXELS = None  # here, the settings decide
+    try:
+        worker = Worker(settings)
+    except (ValueError, MemoryError) as error:
+        frames.write(out, {"broken": str(error) or "The models need more memory than there is."})
+        return
+    system.limit_memory(settings.max_memory)
+    frames.write(out, {"ready": True})
+    while (frame := frames.read(orders)) is not None:
+        header, files = frame
+        # For the whole batch: if one of its files needs all of it, each is tried again alone.
+        system.limit_cpu(settings.seconds)
+        results = worker.batch([Task(**fields) for fields in header["tasks"]], files)
+        system.limit_cpu(0)
+        frames.write(out, {"records": [r for r, _ in results]}, [data for _, data in results])
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,411 @@
+// The page: wires pictures, dials, plots and files to whatever runs the model.
+
+import { drawBeams, drawHeat } from "./beams.js";
+import { Browser } from "./browser.js";
+import { Dial } from "./dial.js";
+import { Files } from "./files.js";
+import { inCircle, shortest } from "./model/posterior.js";
+import { Picture } from "./picture.js";
+import { drawPosterior } from "./plot.js";
+import { Service } from "./service.js";
+import { inWords, percent } from "./words.js";
+
+const $ = (id) => document.getElementById(id);
+const FIRST_TURN = 40; // degrees by which the first sample is turned
+const HEAT_AFTER = 180; // milliseconds without a turn until the heat is computed
+
+class Page {
+  constructor(config, backend) {
+    this.config = config;
+    this.backend = backend;
+    this.item = null; // the file in the stage
+    this.request = 0; // the newest one; older answers are not shown
+    this.busy = false;
+    this.turnDial = new Dial($("turn"), (angle) => this.turn(angle));
+    this.undoDial = new Dial($("result"), (angle) => this.correct(angle));
+    this.files = new Files($("files"), {
+      open: (item) => this.open(item),
+      estimate: (item) => this.first(item),
+      applied: (item) => this.applied(item),
+      upright: (item) => this.backend.upright(item.picture, this.applied(item) - item.turn),
+      parallel: backend.parallel,
+    });
+    this.fillModels();
+    this.fillSamples();
+    this.listen();
+  }
+
+  // --- set up ---
+
+  fillModels() {
+    for (const model of this.config.models) {
+      for (const id of ["model", "other"]) $(id).append(new Option(model.name, model.name));
+    }
+    $("model").value = this.config.default;
+    this.describe();
+  }
+
+  fillSamples() {
+    for (const sample of this.config.samples) {
+      const button = document.createElement("button");
+      button.type = "button";
+      const image = new Image();
+      image.src = sample.path;
+      image.alt = `Sample: ${sample.name}`;
+      button.append(image);
+      button.addEventListener("click", () => this.sample(sample));
+      $("samples").append(button);
+    }
+  }
+
+  listen() {
+    $("picker").addEventListener("change", () => {
+      this.add([...$("picker").files]);
+      $("picker").value = "";
+    });
+    document.addEventListener("paste", (event) => this.add([...event.clipboardData.files]));
+    document.addEventListener("dragover", (event) => {
+      event.preventDefault();
+      document.body.classList.add("dragging");
+    });
+    document.addEventListener("dragleave", (event) => {
+      if (!event.relatedTarget) document.body.classList.remove("dragging");
+    });
+    document.addEventListener("drop", (event) => {
+      event.preventDefault();
+      document.body.classList.remove("dragging");
+      this.add([...event.dataTransfer.files]);
+    });
+    $("model").addEventListener("change", () => this.changeModel());
+    $("other").addEventListener("change", () => this.changeOther());
+    $("any").addEventListener("click", () => this.turnDial.change(360 * Math.random()));
+    $("reset").addEventListener("click", () => this.correct(null));
+    $("download").addEventListener("click", () => this.download());
+    $("came-upright").addEventListener("change", () => this.render());
+    $("anyway").addEventListener("change", () => {
+      this.render();
+      for (const item of this.files.items) this.files.update(item);
+    });
+    for (const id of ["show-beams", "show-heat"]) {
+      $(id).addEventListener("change", () => this.refresh());
+    }
+    for (const id of ["beams", "length"]) {
+      $(id).addEventListener("input", () => {
+        $("show-beams").checked = true;
+        this.render();
+      });
+    }
+    $("as-trained").addEventListener("click", () => {
+      this.describe();
+      this.render();
+    });
+  }
+
+  get model() {
+    return this.config.models.find((model) => model.name === $("model").value);
+  }
+
+  get other() {
+    return this.config.models.find((model) => model.name === $("other").value) ?? null;
+  }
+
+  describe() {
+    const { summary, works_on: good, fails_on: bad, beams } = this.model;
+    $("about").textContent = `${summary} Good at: ${good} Not at: ${bad}`;
+    $("beams").value = beams.num_beams ?? this.model.bins;
+    $("length").value = beams.beam_length ?? 32;
+  }
+
+  // --- pictures come in ---
+
+  async sample(sample, turn = 0) {
+    const response = await fetch(sample.path);
+    const file = new File([await response.blob()], `${sample.name}.webp`, { type: "image/webp" });
+    if (sample.model !== $("model").value && this.config.models.some((m) => m.name === sample.model)) {
+      $("model").value = sample.model;
+      this.describe();
+    }
+    await this.add([file], { sample: true, turn });
+  }
+
+  async add(files, { sample = false, turn = 0 } = {}) {
+    if (!files.length) return;
+    this.complain("");
+    if (files.length > this.config.limits.files) {
+      this.complain(`Choose at most ${this.config.limits.files} files at once.`);
+      return;
+    }
+    const decode = (file, name) => this.backend.decode(file, name);
+    const items = files.map((file) => ({
+      name: file.name || "pasted image",
+      sample,
+      turn,
+      hand: null, // an angle that replaces the model's
+      answers: {}, // by the name of the model
+      error: null,
+      picture: null,
+      load: () => Picture.from(file, file.name || "The pasted image", this.config.limits, decode),
+    }));
+    const one = items.length === 1 && !this.files.shown;
+    if (one) await this.addOne(items[0]);
+    else await this.files.add(items);
+  }
+
+  async addOne(item) {
+    try {
+      item.picture = await item.load();
+    } catch (error) {
+      this.complain(error.message);
+      return;
+    }
+    this.files.single(item);
+    await this.open(item);
+  }
+
+  complain(text) {
+    $("problem").textContent = text;
+    $("problem").hidden = !text;
+  }
+
+  async open(item) {
+    this.item = item;
+    $("main").hidden = false;
+    $("came-upright").checked = true;
+    this.turnDial.set(item.turn);
+    this.render();
+    await this.answer();
+    // A file that came turned is no ruler for the dial.
+    const first = item.answers[this.model.name];
+    if (item.turn === 0 && first) $("came-upright").checked = first.action !== "turned";
+    this.render();
+  }
+
+  // --- answers ---
+
+  turn(angle) {
+    if (!this.item) return;
+    this.item.turn = angle;
+    this.item.hand = null;
+    this.item.answers = {};
+    this.changed ??= performance.now();
+    this.drawTurned();
+    this.answer();
+  }
+
+  correct(angle) {
+    if (!this.item) return;
+    this.item.hand = angle;
+    this.render();
+    this.files.update(this.item);
+  }
+
+  changeModel() {
+    this.describe();
+    if (this.item) {
+      this.item.answers = {};
+      this.item.hand = null;
+      this.answer();
+    }
+    this.files.again();
+  }
+
+  changeOther() {
+    if (this.item) this.answer();
+  }
+
+  refresh() {
+    this.render();
+    this.scheduleHeat();
+  }
+
+  // One request at a time; while it is under way only the newest turn waits.
+  async answer() {
+    if (this.busy) {
+      this.again = true;
+      return;
+    }
+    this.busy = true;
+    try {
+      do {
+        this.again = false;
+        await this.answerNow();
+      } while (this.again);
+    } finally {
+      this.busy = false;
+    }
+  }
+
+  async answerNow() {
+    const { item } = this;
+    const turn = item.turn;
+    const started = this.changed ?? performance.now();
+    this.changed = null;
+    const look = item.picture.look(turn);
+    const models = [this.model, this.other].filter((model) => model !== null);
+    try {
+      const found = await Promise.all(models.map((model) => this.backend.estimate(look, model)));
+      if (item !== this.item) return;
+      models.forEach((model, n) => {
+        item.answers[model.name] = { ...found[n], turn };
+      });
+      this.complain("");
+    } catch (error) {
+      this.complain(error.message);
+      return;
+    }
+    this.render();
+    this.files.update(item);
+    performance.measure("answer", { start: started, detail: { turn } });
+    this.scheduleHeat();
+  }
+
+  // For a file in the list, as it came.
+  async first(item) {
+    item.answers = { [this.model.name]: { ...(await this.backend.estimate(item.picture.look(item.turn), this.model)), turn: item.turn } };
+  }
+
+  scheduleHeat() {
+    clearTimeout(this.heatTimer);
+    if (!$("show-heat").checked || !this.item) return;
+    this.heatTimer = setTimeout(() => this.heat(), HEAT_AFTER);
+  }
+
+  async heat() {
+    const { item, model } = this;
+    const answer = item.answers[model.name];
+    if (!answer || answer.beams || this.busy) return;
+    const found = await this.backend.estimate(item.picture.look(item.turn), model, { beams: true });
+    if (item.answers[model.name] === answer) {
+      answer.beams = found.beams;
+      this.render();
+    }
+  }
+
+  // The angle that is undone: by hand, or the model's, or none where it is unsure.
+  applied(item) {
+    if (item.hand !== null) return item.hand;
+    const answer = item.answers[this.model.name];
+    if (!answer) return 0;
+    return answer.action === "turned" || $("anyway").checked ? answer.angle : 0;
+  }
+
+  // --- what is seen ---
+
+  render() {
+    if (!this.item) return;
+    this.drawTurned();
+    const undo = this.applied(this.item);
+    this.item.picture.draw($("result").querySelector("canvas"), this.item.turn - undo);
+    this.undoDial.set(undo);
+    $("reset").disabled = this.item.hand === null;
+    this.showAnswer($("answer"), this.model);
+    $("other-answer").hidden = this.other === null;
+    if (this.other) this.showAnswer($("other-answer"), this.other, true);
+    const answer = this.item.answers[this.model.name];
+    $("brief").value = answer ? `${degrees(answer.angle)} · ${inWords(answer, this.model.thresholds)}` : "…";
+    $("beams-shown").value = $("beams").value;
+    $("length-shown").value = $("length").value;
+  }
+
+  drawTurned() {
+    const canvas = $("turn").querySelector("canvas");
+    const { picture, turn, answers } = this.item;
+    picture.draw(canvas, turn);
+    const half = (picture.side / 2) * picture.scaleIn(canvas);
+    const answer = answers[this.model.name];
+    const heat = $("show-heat").checked && answer ? answer.beams : null;
+    const context = canvas.getContext("2d");
+    if (heat) drawHeat(context, half, this.model, heat);
+    if ($("show-beams").checked) {
+      const beams = Number($("beams").value);
+      drawBeams(context, half, this.model, { beams, length: Number($("length").value), heat });
+    }
+  }
+
+  showAnswer(section, model, withPicture = false) {
+    const answer = this.item.answers[model.name] ?? null;
+    const truth = $("came-upright").checked && answer ? answer.turn : null;
+    if (!section.querySelector("svg")) section.append(...skeleton());
+    section.querySelector("h2").textContent = model.name;
+    drawPosterior(section.querySelector("svg"), answer, truth);
+    const lines = [["Answer", answer ? degrees(answer.angle) : "…", "is-answer"]];
+    if (truth !== null) {
+      lines.push(["Dial", degrees(truth), "is-truth"]);
+      lines.push(["Error", `${Math.abs(shortest(answer.angle - truth)).toFixed(1)}°`, "is-error"]);
+    }
+    lines.push(["Confidence", answer ? percent(answer.confidence) : "…", "is-confidence"]);
+    section.querySelector("dl").replaceChildren(...lines.flatMap(entry));
+    section.querySelector(".verdict").textContent = answer ? inWords(answer, model.thresholds) : "…";
+    const canvas = section.querySelector("canvas");
+    canvas.hidden = !withPicture;
+    if (withPicture && answer) {
+      const turned = answer.action === "turned" || $("anyway").checked;
+      this.item.picture.draw(canvas, this.item.turn - (turned ? answer.angle : 0));
+    }
+  }
+
+  async download() {
+    const { item } = this;
+    const blob = await this.backend.upright(item.picture, inCircle(this.applied(item) - item.turn));
+    this.files.save(blob, item.name);
+  }
+}
+
+function skeleton() {
+  const title = document.createElement("h2");
+  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
+  svg.setAttribute("viewBox", "-128 -120 256 240");
+  svg.setAttribute("role", "img");
+  const verdict = document.createElement("p");
+  verdict.className = "verdict";
+  const canvas = document.createElement("canvas");
+  canvas.width = canvas.height = 380;
+  canvas.setAttribute("role", "img");
+  canvas.setAttribute("aria-label", "The picture as this model would turn it");
+  return [title, verdict, document.createElement("dl"), svg, canvas];
+}
+
+function entry([term, value, kind]) {
+  const [dt, dd] = [document.createElement("dt"), document.createElement("dd")];
+  dt.textContent = term;
+  dt.className = dd.className = kind;
+  dd.textContent = value;
+  return [dt, dd];
+}
+
+function degrees(angle) {
+  return `${angle.toFixed(1)}°`;
+}
+
+async function askToken() {
+  const kept = sessionStorage.getItem("token");
+  if (kept) return kept;
+  $("token-dialog").showModal();
+  await new Promise((done) => $("token-dialog").addEventListener("close", done, { once: true }));
+  sessionStorage.setItem("token", $("token").value);
+  return $("token").value;
+}
+
+async function start() {
+  const config = await (await fetch("page.json")).json();
+  if (config.backend === "browser") {
+    $("where").textContent = "Everything runs in this browser: no picture leaves it.";
+    return begun(new Page(config, new Browser(config)));
+  }
+  const token = config.needs_token ? await askToken() : null;
+  return begun(new Page(config, new Service(config, token)));
+}
+
+// With something to turn at once.
+async function begun(page) {
+  const [first] = page.config.samples;
+  if (first) await page.sample(first, FIRST_TURN);
+}
+
+start().then(
+  () => document.body.classList.add("ready"),
+  () => {
+    $("problem").hidden = false;
+    $("problem").textContent = "The page could not be started. Load it again.";
+  },
+);

@@ -1,0 +1,74 @@
+// What the model samples, drawn over a picture: beams from the middle, and which of them decided.
+
+const FIRST = 135; // degrees: beam 0 points to the upper left, the others follow counter-clockwise
+const REACH = 0.9; // of a leak-free view, as a share of the half-width
+const MOST_DOTS = 3000;
+
+// `half` is half the side of the square that the model sees, in pixels of the canvas.
+export function drawBeams(context, half, model, { beams, length, heat }) {
+  const { width } = context.canvas;
+  const radius = half * reach(model, length);
+  context.save();
+  context.translate(width / 2, width / 2);
+  context.lineWidth = Math.max(1, width / 400);
+  circle(context, radius);
+  const largest = heat ? Math.max(...heat, 1e-9) : 1;
+  for (let n = 0; n < beams; n++) {
+    const angle = FIRST + (360 * n) / beams;
+    const share = heat ? heat[Math.round((n * heat.length) / beams) % heat.length] / largest : null;
+    beam(context, (angle * Math.PI) / 180, radius, share, beams * length <= MOST_DOTS ? length : 0);
+  }
+  context.restore();
+}
+
+// The heat alone, as wedges.
+export function drawHeat(context, half, model, heat) {
+  const { width } = context.canvas;
+  const radius = half * reach(model, model.beams.beam_length ?? 1);
+  const largest = Math.max(...heat, 1e-9);
+  const step = (2 * Math.PI) / heat.length;
+  context.save();
+  context.translate(width / 2, width / 2);
+  heat.forEach((value, n) => {
+    const middle = (-FIRST * Math.PI) / 180 - n * step; // a canvas counts clockwise
+    context.fillStyle = warm(value / largest, 0.55 * (value / largest));
+    context.beginPath();
+    context.moveTo(0, 0);
+    context.arc(0, 0, radius, middle - step / 2, middle + step / 2);
+    context.fill();
+  });
+  context.restore();
+}
+
+// The share of the half-width up to which beams of so many samples reach.
+function reach(model, length) {
+  if (model.view.protocol === "leakfree") return REACH;
+  return Math.min(1, length / (model.view.view_size / 2));
+}
+
+function circle(context, radius) {
+  context.strokeStyle = "rgb(255 255 255 / 0.7)";
+  context.beginPath();
+  context.arc(0, 0, radius, 0, 2 * Math.PI);
+  context.stroke();
+}
+
+function beam(context, angle, radius, share, dots) {
+  const [x, y] = [Math.cos(angle), -Math.sin(angle)];
+  context.strokeStyle = share === null ? "rgb(80 200 255 / 0.55)" : warm(share, 0.25 + 0.75 * share);
+  context.beginPath();
+  context.moveTo(0, 0);
+  context.lineTo(x * radius, y * radius);
+  context.stroke();
+  context.fillStyle = "rgb(255 255 255 / 0.75)";
+  const size = context.lineWidth;
+  for (let d = 0; d < dots; d++) {
+    const at = (radius * (d + 0.5)) / dots;
+    context.fillRect(x * at - size / 2, y * at - size / 2, size, size);
+  }
+}
+
+// From blue to red over violet, distinct in brightness too.
+function warm(share, alpha) {
+  return `rgb(${Math.round(90 + 165 * share)} ${Math.round(60 + 60 * share)} ${Math.round(230 - 210 * share)} / ${alpha})`;
+}

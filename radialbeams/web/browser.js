@@ -1,0 +1,113 @@
+// The model runs here, in WebAssembly: pictures never leave the browser.
+
+import { heatOf, hiddenViews } from "./model/heat.js";
+import { decided, readPosterior, readPosteriors, readUnit } from "./model/posterior.js";
+import { viewOf } from "./model/view.js";
+
+const TYPES = ["image/jpeg", "image/png", "image/webp"]; // that a canvas can write
+const AT_ONCE = 4; // views between two moments in which the page can react
+
+export class Browser {
+  constructor(config) {
+    this.config = config;
+    this.parallel = 1;
+    this.sessions = new Map();
+    this.queue = Promise.resolve(); // a session runs one thing at a time
+  }
+
+  async estimate(look, model, { beams = false } = {}) {
+    const view = viewOf(look.pixels(), model.view);
+    const found = await this.answer(view, model);
+    const action = decided(found, model.thresholds);
+    const heat = beams ? await this.heat(view, found, model) : null;
+    return { ...found, angle: Math.round(found.angle * 100) / 100 % 360, action, beams: heat };
+  }
+
+  async upright(picture, angle) {
+    const type = TYPES.includes(picture.file.type) ? picture.file.type : "image/png";
+    return angle % 360 === 0 ? picture.file : picture.turned(-angle, type);
+  }
+
+  async decode() {
+    return null;
+  }
+
+  async answer(view, model) {
+    const [first] = await this.run([view], model);
+    if (model.reading === "unit") return readUnit(first.logits);
+    const found = readPosterior(first.logits, first.offsets, model);
+    if (found.confidence >= model.looks_below) return found;
+    const quarters = [1, 2, 3].map((k) => quarterTurned(view, model.view, k));
+    const looks = [first, ...(await this.run(quarters, model))];
+    return readPosteriors(looks, [0, 1, 2, 3].map((k) => (k * model.bins) / 4), model);
+  }
+
+  async heat(view, found, model) {
+    const hidden = hiddenViews(view, model.view);
+    const others = [];
+    for (let start = 0; start < hidden.length; start += AT_ONCE) {
+      for (const out of await this.run(hidden.slice(start, start + AT_ONCE), model)) {
+        others.push(
+          model.reading === "unit" ? readUnit(out.logits) : readPosterior(out.logits, out.offsets, model),
+        );
+      }
+      await new Promise((done) => setTimeout(done));
+    }
+    return heatOf(found, others, model.within);
+  }
+
+  // For each view the two outputs of a posterior, or one unit vector as `logits`.
+  run(views, model) {
+    const result = this.queue.then(() => this.runNow(views, model));
+    this.queue = result.catch(() => {});
+    return result;
+  }
+
+  async runNow(views, model) {
+    const { session, ort } = await this.session(model);
+    const { channels, view_size: side } = model.view;
+    const data = new Float32Array(views.length * views[0].length);
+    views.forEach((view, n) => data.set(view, n * view.length));
+    const tensor = new ort.Tensor("float32", data, [views.length, channels, side, side]);
+    const outputs = await session.run({ views: tensor });
+    const [logits, offsets] = session.outputNames.map((name) => outputs[name]);
+    return views.map((_, n) => ({ logits: row(logits, n), offsets: offsets && row(offsets, n) }));
+  }
+
+  session(model) {
+    if (!this.sessions.has(model.name)) this.sessions.set(model.name, this.load(model));
+    return this.sessions.get(model.name);
+  }
+
+  async load(model) {
+    const ort = await import(new URL("runtime/ort.wasm.min.mjs", import.meta.url));
+    ort.env.wasm.wasmPaths = new URL("runtime/", import.meta.url).href;
+    ort.env.wasm.numThreads = 1; // more would need headers that many hosts cannot send
+    ort.env.logLevel = "error";
+    const url = new URL(`models/${model.name}.onnx`, import.meta.url).href;
+    const session = await ort.InferenceSession.create(url, { executionProviders: ["wasm"] });
+    return { session, ort };
+  }
+}
+
+function row(tensor, n) {
+  const width = tensor.dims[1];
+  return Array.from(tensor.data.subarray(n * width, (n + 1) * width));
+}
+
+// Counter-clockwise by k quarters.
+function quarterTurned(view, { view_size: side, channels }, k) {
+  let source = view;
+  for (let turn = 0; turn < k; turn++) {
+    const out = new Float32Array(source.length);
+    for (let c = 0; c < channels; c++) {
+      for (let y = 0; y < side; y++) {
+        for (let x = 0; x < side; x++) {
+          out[(c * side + y) * side + x] = source[(c * side + x) * side + side - 1 - y];
+        }
+      }
+    }
+    source = out;
+  }
+  return source;
+}

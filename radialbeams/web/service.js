@@ -1,0 +1,70 @@
+// The model runs in the service: pictures are sent there.
+
+const PATIENCE = 20; // attempts while the service is busy
+
+export class Service {
+  constructor(config, token) {
+    this.config = config;
+    this.token = token;
+    this.parallel = 4;
+  }
+
+  async estimate(look, model, { beams = false } = {}) {
+    const query = new URLSearchParams({ model: model.name, posterior: true });
+    if (beams) query.set("beams", true);
+    const [record] = await this.post(`v1/angle?${query}`, await look.blob());
+    return {
+      angle: record.angle_ccw,
+      confidence: record.confidence,
+      symmetry: record.symmetry,
+      upright: record.upright,
+      posterior: record.posterior,
+      action: record.action,
+      beams: record.beams ?? null,
+    };
+  }
+
+  // The file turned back by so many degrees, with its metadata and depth.
+  async upright(picture, angle) {
+    const query = new URLSearchParams({ angle, output: "json" });
+    const [record] = await this.post(`v1/upright?${query}`, picture.file);
+    return blobOf(record);
+  }
+
+  // A format that the browser does not know, as PNG; null if the service does not know it either.
+  async decode(file) {
+    const query = new URLSearchParams({ angle: 0, output: "json", format: "png", first_frame: true });
+    try {
+      const [record] = await this.post(`v1/upright?${query}`, file);
+      return blobOf(record);
+    } catch {
+      return null;
+    }
+  }
+
+  // As a form: what is wrong with one file is then part of an answer, and no failed request.
+  async post(path, blob) {
+    const body = new FormData();
+    body.append("file", blob, "image");
+    for (let attempt = 1; ; attempt++) {
+      const response = await fetch(path, { method: "POST", body, headers: this.headers() });
+      if (response.status === 503 && attempt < PATIENCE) {
+        await new Promise((done) => setTimeout(done, 250));
+        continue;
+      }
+      const content = await response.json();
+      const error = content.error ?? content.results[0].error;
+      if (error) throw new Error(error.message);
+      return content.results;
+    }
+  }
+
+  headers() {
+    return this.token ? { authorization: `Bearer ${this.token}` } : {};
+  }
+}
+
+async function blobOf(record) {
+  const bytes = Uint8Array.from(atob(record.image), (letter) => letter.charCodeAt(0));
+  return new Blob([bytes], { type: record.type });
+}

@@ -1,0 +1,20 @@
+// How sure the model is, in words.
+
+// What the answer means for the picture, and what happens to it.
+export function inWords(answer, { confidence: least }) {
+  if (answer.confidence === null) return "This model does not say how sure it is.";
+  if (answer.symmetry >= 2) {
+    return `Looks the same every ${Math.round(360 / answer.symmetry)}°.`;
+  }
+  if (answer.symmetry === 0 && answer.action === "unsure") return "No clear up: left alone.";
+  if (answer.action === "unsure" && answer.confidence >= least) {
+    return "Probably upright already: left alone.";
+  }
+  if (answer.action === "unsure") return "Unsure, left alone.";
+  if (answer.action === "left") return "Upright already.";
+  return answer.confidence >= 0.97 ? "Sure." : "Fairly sure.";
+}
+
+export function percent(chance) {
+  return chance === null ? "–" : `${Math.floor(chance * 100)} %`;
+}
