@@ -19,6 +19,7 @@ from radialbeams.cli import terminal
 from radialbeams.cli.app import EXIT_CODES, app
 from radialbeams.cli.models import free_name
 from radialbeams.cli.progress import follow, leave, stoppable
+from radialbeams.cli.scale import Cluster, turn_with_ray
 from radialbeams.cli.terminal import talk
 from radialbeams.escaping import as_json
 
@@ -60,6 +61,9 @@ def upright(
     max_file_size: o.MaxFileSize = o.MAX_FILE_SIZE,
     fresh: o.Fresh = False,
     json_: o.JsonLines = False,
+    engine: o.EngineName = None,
+    address: o.Address = None,
+    column: o.Column = None,
 ) -> None:
     """Turns images upright. One that the model is unsure of is left as it is.
 
@@ -73,7 +77,13 @@ def upright(
     name = model or zoo.DEFAULT
     card = batch.thresholds_of(zoo.find(name).card)
     plan = _plan(
-        paths, out, format_, in_place=in_place, overwrite=overwrite, since=context.find_root().obj
+        # An engine makes a plan of its own, which may hold addresses.
+        paths if engine is None else [],
+        out if engine is None else None,
+        format_,
+        in_place=in_place,
+        overwrite=overwrite,
+        since=context.find_root().obj,
     )
     job = batch.Job(
         model=name,
@@ -98,7 +108,13 @@ def upright(
         limits=o.limits_of(max_pixels, max_memory, max_file_size),
     )
     _check_job(job)
-    if STDIN in (*paths, out):
+    if engine is not None:
+        cluster = Cluster(address, workers)
+        with _usage():
+            turn_with_ray(job, paths, out, cluster, column, fresh=fresh, json_=json_)
+    elif address is not None or column is not None:
+        raise typer.BadParameter("--address and --column need --engine ray.")
+    elif STDIN in (*paths, out):
         _pipe(job, paths, plan, json_)
     else:
         _turn_all(job, plan, workers or _cores(), report, fresh=fresh, json_=json_)

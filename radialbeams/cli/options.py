@@ -11,6 +11,7 @@ import typer
 from radialbeams.limits import DEFAULT, GIB, MIB, Limits
 
 QuarterTurn = StrEnum("QuarterTurn", {"quarter": "90"})
+Engine = StrEnum("Engine", ["ray"])
 FileFormat = StrEnum(
     "FileFormat",
     ["jpeg", "jpg", "png", "webp", "tiff", "tif", "bmp", "gif", "avif", "jpeg2000", "ppm"],
@@ -128,3 +129,19 @@ MaxMemory = Annotated[
 MaxFileSize = Annotated[float, typer.Option(min=0.001, help="Refuse larger files, in MiB.")]
 Report = Annotated[Path | None, typer.Option(help="Write an HTML contact sheet, before and after.")]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Forget an unfinished run.")]
+EngineName = Annotated[
+    Engine | None,
+    typer.Option(
+        "--engine",
+        help="Run on Ray instead of this process: folders, Parquet files with image bytes, "
+        "WebDataset shards, paths or addresses such as s3://bucket/folder.",
+    ),
+]
+Address = Annotated[
+    str | None,
+    typer.Option(help="With --engine ray: address of a cluster. Default: this machine."),
+]
+Column = Annotated[
+    str | None,
+    typer.Option(help="With --engine ray: column of image bytes, if a Parquet file has several."),
+]
