@@ -11,7 +11,7 @@ WORKERS ?= 2
 LIGHT_TESTS = $(addprefix tests/test_,$(addsuffix .py,\
 	corners demo escaping images plan public_api sheet turning versions))
 
-.PHONY: demo test test-quick test-minimum lint docs build clean
+.PHONY: demo test test-quick test-minimum test-ray lint docs build clean
 
 demo: $(VENV)/.light
 	$(VENV)/bin/radialbeams demo
@@ -28,6 +28,10 @@ test-quick: $(VENV)/.dev
 # The light install with the lowest versions that it declares. No conftest: that is torch's.
 test-minimum: $(MINIMUM)/.light
 	$(MINIMUM)/bin/python -m pytest --noconftest $(LIGHT_TESTS)
+
+# The engines, on a Ray cluster and an object store on this machine; `make test` skips them.
+test-ray: $(VENV)/.ray
+	$(VENV)/bin/python -m pytest tests/engines tests/test_scale.py
 
 lint: $(VENV)/.dev
 	$(VENV)/bin/ruff check .
@@ -50,6 +54,10 @@ $(VENV)/.light: pyproject.toml constraints.txt
 
 $(VENV)/.dev: $(VENV)/.light
 	$(PIP) -e ".[dev]"
+	touch $@
+
+$(VENV)/.ray: $(VENV)/.dev
+	$(PIP) -e ".[test-ray]"
 	touch $@
 
 $(VENV)/.docs: $(VENV)/.light

@@ -69,7 +69,9 @@ def _checked(job: Job, sources: list[str], out: str | None) -> str:
 def _follow(run: RayRun, job: Job, json_: bool) -> Counter[str]:
     counts: Counter[str] = Counter()
     if run.units_before:
-        talk(f"radialbeams: going on; {run.units_before:,} of {run.units:,} units were done before.")
+        talk(
+            f"radialbeams: going on; {run.units_before:,} of {run.units:,} units were done before."
+        )
     clock = _Clock(run, time.monotonic)
     for outcomes in run.outcomes:
         for outcome in outcomes:
@@ -98,15 +100,15 @@ class _Clock:
     def after(self, images: int) -> str | None:
         """Another unit is done; the line, where it is time for one."""
         self._done += 1
-        if self._done <= self._before:  # read from the report, not worked on
+        fresh = self._done - self._before - 1
+        if fresh < 1:  # read from the report; or the first one, before which actors had to start
             self._begun = self._now()
             return None
         self._images += images
         now = self._now()
-        if now - self._told < EVERY:
+        if now - self._told < EVERY or now == self._begun:
             return None
         self._told = now
-        fresh = self._done - self._before
         spent = now - self._begun
         left = spent / fresh * (self._units - self._done)
         return (

@@ -44,6 +44,7 @@ def tasks_for(
     sources: Sequence[str], out: str, *, format: str | None, overwrite: bool, workers: int
 ) -> list[Task]:
     """All tasks, numbered from unit 0; outputs have the names that the plain batch gives them."""
+    _check_apart(sources, out)
     kind = kind_of(sources)
     if kind == "images":
         found = list(_images(sources, out, format, overwrite))
@@ -52,6 +53,15 @@ def tasks_for(
     rows = _row_groups(files, out) if kind == "parquet" else _shards(files, out)
     tasks = [replace(task, unit=unit) for unit, task in enumerate(rows)]
     return tasks if overwrite else _marked(tasks, out)
+
+
+def _check_apart(sources: Sequence[str], out: str) -> None:
+    for source in sources:
+        if f"{out.rstrip('/')}/".startswith(f"{source.rstrip('/')}/"):
+            raise PlanError(
+                f"{out} lies in the source, {source}, and a later run would take the outputs for "
+                "inputs. Name another output."
+            )
 
 
 def kind_of(sources: Sequence[str]) -> Kind:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 import os
+import socket
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +22,7 @@ from radialbeams.engines.storage import Outputs, is_remote
 from radialbeams.engines.unit import Units
 
 STORE = 256 * 2**20  # bytes for Ray's object store on this machine: only reports pass through it
+REACHED_IN = 10.0  # seconds
 
 
 class EngineError(ValueError):
@@ -178,8 +180,9 @@ def connected(cluster: Cluster) -> Iterator[None]:
                 **quiet,
             )
         else:
+            _check_answers(cluster.address)
             ray.init(address=cluster.address, **quiet)
-    except (ConnectionError, RuntimeError, ValueError) as error:
+    except (OSError, RuntimeError, ValueError) as error:
         raise EngineError(
             f"No Ray cluster could be reached at {cluster.address or 'this machine'} ({error}). "
             "Start one with `ray start --head`, or leave out --address to use this machine."
@@ -190,9 +193,17 @@ def connected(cluster: Cluster) -> Iterator[None]:
         ray.shutdown()
 
 
+def _check_answers(address: str) -> None:
+    """Ray ends the whole process when nobody answers at host:port."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdigit():
+        socket.create_connection((host, int(port)), timeout=REACHED_IN).close()
+
+
 def _import_ray() -> Any:
     # Ray reports its use to its vendor unless this is set before it starts.
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # its warnings are in its own logs
     try:
         import fsspec  # noqa: F401
         import pyarrow  # noqa: F401

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import shutil
 import tempfile
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -19,12 +20,13 @@ from radialbeams.batch.plan import BATCH, Item
 from radialbeams.batch.pool import WorkerPool
 
 IN_MEMORY = Path("/dev/shm")
+MISSING = "This row has no image."
 ROOM = 2 * 2**30  # bytes that must be free there: several batches of large photos
 
 
 @dataclass(frozen=True)
 class Input:
-    """An image under the name that its outcome carries; or why it could not be read."""
+    """An image under the name that its outcome carries. Without content it has failed: `error`."""
 
     name: str
     content: bytes | None
@@ -66,26 +68,23 @@ class BytesStep:
 
     def results(self, batches: Iterable[Sequence[Input]]) -> Iterator[list[Result]]:
         """In order; while the workers are busy, the next batches are already read."""
-        waiting: dict[int, Sequence[Input]] = {}
+        waiting: deque[tuple[Path, Sequence[Input]]] = deque()
 
         def written() -> Iterator[tuple[int, list[Item]]]:
             for number, batch in enumerate(batches):
-                waiting[number] = batch
-                yield number, self._written(number, batch)
+                folder = Path(tempfile.mkdtemp(dir=self._scratch))
+                waiting.append((folder, batch))
+                yield number, [self._item(folder / str(n), one) for n, one in enumerate(batch)]
 
-        for number, outcomes in enumerate(self._pool.outcomes(written())):
-            inputs = waiting.pop(number)
-            yield [self._result(one, out) for one, out in zip(inputs, outcomes, strict=True)]
-            shutil.rmtree(self._scratch / str(number))
+        for outcomes in self._pool.outcomes(written()):
+            folder, inputs = waiting.popleft()
+            results = [self._result(one, out) for one, out in zip(inputs, outcomes, strict=True)]
+            shutil.rmtree(folder)
+            yield results
 
     def all_results(self, inputs: Iterable[Input]) -> Iterator[Result]:
         for results in self.results(in_batches(inputs)):
             yield from results
-
-    def _written(self, number: int, batch: Sequence[Input]) -> list[Item]:
-        folder = self._scratch / str(number)
-        folder.mkdir()
-        return [self._item(folder / str(place), one) for place, one in enumerate(batch)]
 
     def _item(self, path: Path, given: Input) -> Item:
         if given.content is None:

@@ -6,6 +6,7 @@ this run, when a worker dies between the output and its report; both times it ha
 
 from __future__ import annotations
 
+import errno
 import hashlib
 import os
 import tempfile
@@ -56,11 +57,20 @@ def files_below(address: str) -> dict[str, str]:
 def read(address: str, limits: Limits) -> bytes:
     """At most one byte more than the limit, so that a larger file is refused and not loaded."""
     if is_remote(address):
-        fs, path = filesystem(address)
-        content: bytes = fs.cat_file(path, start=0, end=limits.file_size + 1)
-        return content
+        return _read_remote(address, limits.file_size + 1)
     with open(address, "rb") as file:
         return content_of(file, limits)
+
+
+def _read_remote(address: str, most: int) -> bytes:
+    fs, path = filesystem(address)
+    try:
+        content: bytes = fs.cat_file(path, start=0, end=most)
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        return b""  # an empty object has no range
+    return content
 
 
 def opened(address: str) -> IO[bytes]:

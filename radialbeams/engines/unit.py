@@ -14,10 +14,10 @@ from radialbeams.batch import Job, Outcome
 from radialbeams.batch.landing import OutputError, part_of
 from radialbeams.batch.plan import Item, batches, format_of
 from radialbeams.batch.pool import WorkerPool
-from radialbeams.batch.walk import FORMATS, reason
+from radialbeams.batch.walk import FORMATS
 from radialbeams.engines.columns import bytes_of, image_column, with_bytes
 from radialbeams.engines.plan import Task
-from radialbeams.engines.step import BytesStep, Input, Result, in_batches
+from radialbeams.engines.step import MISSING, BytesStep, Input, Result, in_batches
 from radialbeams.engines.storage import Outputs, is_remote, opened, read
 
 TRANSFERS = 16  # at a time: an object store answers slowly, and many at once
@@ -179,7 +179,7 @@ def _existing(task: Task) -> Outcome:
 
 
 def _row(name: str, content: bytes | None) -> Input:
-    return Input(name, content, "This row has no image." if content is None else None)
+    return Input(name, content, MISSING)
 
 
 def _members(source: tarfile.TarFile) -> Iterator[tuple[tarfile.TarInfo, bytes | None]]:
@@ -200,4 +200,6 @@ def _add(made: tarfile.TarFile, member: tarfile.TarInfo, content: bytes | None) 
 
 
 def _sentence(error: Exception) -> str:
-    return f"{reason(error)}." if isinstance(error, OSError) else str(error)
+    """Where the system has no words for it, an object store has."""
+    text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
+    return text if text.endswith(".") else f"{text}."
