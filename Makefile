@@ -31,7 +31,7 @@ test-minimum: $(MINIMUM)/.light
 
 # The engines, on a Ray cluster and an object store on this machine; `make test` skips them.
 test-ray: $(VENV)/.ray
-	$(VENV)/bin/python -m pytest tests/engines tests/test_scale.py
+	$(VENV)/bin/python -m pytest tests/engines
 
 lint: $(VENV)/.dev
 	$(VENV)/bin/ruff check .

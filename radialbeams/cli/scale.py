@@ -1,4 +1,4 @@
-"""`upright` on a distributed engine: what is refused, progress with an end time, and the summary."""
+"""`upright` on a distributed engine: refusals, progress with an end time, and the summary."""
 
 from __future__ import annotations
 

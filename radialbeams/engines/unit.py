@@ -118,7 +118,7 @@ class Units:
     def _parquet(self, task: Task, draft: str) -> list[Outcome]:
         import pyarrow.parquet as pq
 
-        found = []
+        found: list[Outcome] = []
         with opened(task.path) as file:
             source = pq.ParquetFile(file)
             name = image_column(source.schema_arrow, self._column)

@@ -50,7 +50,8 @@ def test_pandas_frames_pass_one_by_one(table: pa.Table, plain: Path) -> None:
     frames = [table.slice(0, 16).to_pandas(), table.slice(16).to_pandas()]
     first, second = pandas_function(JOB)(iter(frames))
     assert len(first) == 16
-    turned = dict(zip([*first["name"], *second["name"]], [*first["image"], *second["image"]]))
+    rows = [row for frame in (first, second) for row in frame.itertuples()]
+    turned = {row.name: row.image for row in rows}
     expected = contents(plain)
     assert {name: turned[name] for name in expected} == expected
 

@@ -143,7 +143,7 @@ def test_new_files_are_added_and_other_settings_refused(
     second = list(engine.upright(JOB, [str(source)], str(out), TWO))
     assert (len(first), len(second)) == (20, 41)
     assert contents(out) == contents(plain)
-    with pytest.raises(JournalError, match="other settings .*refine was 1, is 2"):
+    with pytest.raises(JournalError, match=r"other settings .*refine was 1, is 2"):
         list(engine.upright(replace(JOB, refine=2), [str(source)], str(out), TWO))
 
 

@@ -15,8 +15,8 @@ pytest.importorskip("fsspec", reason="the ray extra is not installed; run `make 
 
 import pyarrow as pa
 import pyarrow.parquet as pq
-
 from conftest import ROOT
+
 from radialbeams.batch import Job, Outcome, PlanError
 from radialbeams.engines.columns import image_column
 from radialbeams.engines.plan import kind_of, tasks_for
@@ -101,7 +101,9 @@ def test_parquet_rows_keep_their_places_and_other_columns(
     names = sorted(files)
     pictures: list[Any] = [files[name] for name in names]
     if nested:
-        pictures = [{"bytes": content, "path": name} for content, name in zip(pictures, names)]
+        pictures = [
+            {"bytes": content, "path": name} for content, name in zip(pictures, names, strict=True)
+        ]
     table = pa.table({"image": pictures, "name": names, "number": range(len(names))})
     (tmp_path / "in").mkdir()
     pq.write_table(table, tmp_path / "in" / "faces.parquet", row_group_size=24)
