@@ -16,7 +16,7 @@ LIGHT_TESTS = $(addprefix tests/,$(addsuffix .py,\
 	test_demo test_escaping test_sheet test_versions \
 	batch/test_plan images/test_corners images/test_images images/test_turning))
 
-.PHONY: browser demo test test-quick test-minimum lint docs page build clean
+.PHONY: browser demo test test-quick test-minimum test-ray lint docs page build clean
 
 demo: $(VENV)/.light
 	$(VENV)/bin/radialbeams demo
@@ -44,6 +44,10 @@ test-quick: $(VENV)/.dev
 # The light install with the lowest versions that it declares. No conftest: that is torch's.
 test-minimum: $(MINIMUM)/.light
 	$(MINIMUM)/bin/python -m pytest --noconftest $(LIGHT_TESTS)
+
+# The engines, on a Ray cluster and an object store on this machine; `make test` skips them.
+test-ray: $(VENV)/.ray
+	$(VENV)/bin/python -m pytest tests/engines
 
 lint: $(VENV)/.dev
 	$(VENV)/bin/ruff check .
@@ -82,6 +86,10 @@ $(VENV)/.dev: pyproject.toml constraints.txt
 	$(PYTHON) -m venv $(VENV)
 	$(PIP) --no-compile -e ".[dev]"
 	touch $(VENV)/.light $@
+
+$(VENV)/.ray: $(VENV)/.dev
+	$(PIP) -e ".[test-ray]"
+	touch $@
 
 $(VENV)/.docs: $(VENV)/.light
 	$(PIP) -e ".[docs]"

@@ -162,7 +162,8 @@ def _looking(model: str) -> Callable[[], Any]:
 
 def _vit(scratch: Path) -> Callable[[], Any]:
     import onnxruntime
-    import vit
+
+    from benchmarks import vit
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1

@@ -20,16 +20,20 @@ ARROWS = {
     # Here and in batch, the package itself only for its version.
     "cli": {
         *("__init__", "batch", "cards", "canonicalizer", "defaults", "demo", "documents"),
-        *("escaping", "images", "limits", "posterior", "serving", "sheet", "zoo", "training"),
-        "reproduce",
+        *("engines", "escaping", "images", "limits", "posterior", "serving", "sheet", "zoo"),
+        *("training", "reproduce"),
     },
     "batch": {
-        *("__init__", "canonicalizer", "cards", "decisions", "defaults", "images", "limits"),
-        *("posterior", "undoing", "zoo"),
+        *("__init__", "canonicalizer", "cards", "decisions", "defaults", "documents", "images"),
+        *("limits", "posterior", "undoing", "zoo"),
     },
     "serving": {
         *("__init__", "batch", "canonicalizer", "cards", "decisions", "defaults", "documents"),
         *("images", "limits", "posterior", "undoing", "zoo"),
+    },
+    # The batch step somewhere else; the package itself only for its version.
+    "engines": {
+        *("__init__", "batch", "cards", "defaults", "documents", "images", "limits", "zoo"),
     },
     "sheet": {"batch", "escaping"},
     "escaping": set(),

@@ -122,3 +122,20 @@ def test_a_view_of_any_size_is_two_matrix_products(size: int) -> None:
     matrix, pixels = rng.random((size, size), np.float32), rng.random((3, size, size), np.float32)
     expected = matrix @ pixels @ matrix.T
     np.testing.assert_allclose(light._both_axes(matrix, pixels), expected, rtol=1e-4)
+
+
+@pytest.mark.parametrize("side", [65, 100, 250])
+def test_the_matrix_of_a_resize_is_pillows(side: int) -> None:
+    pixels = np.random.default_rng(0).random((side, side), dtype=np.float32)
+    resized = Image.fromarray(pixels).resize((side, 64), Image.Resampling.LANCZOS)
+    np.testing.assert_allclose(light._lanczos(side, 64) @ pixels, np.asarray(resized), atol=1e-5)
+
+
+@pytest.mark.parametrize("side", [64, 65, 100, 250])
+def test_a_file_is_seen_as_if_it_were_resized_to_its_parent_first(side: int) -> None:
+    """Up to the rounding and clipping of that parent's own pixels."""
+    noise = np.random.default_rng(0).integers(40, 216, (side, side + 9, 3), dtype=np.uint8)
+    picture = Image.fromarray(noise)
+    parent = light.centre_square(picture).resize((64, 64), Image.Resampling.LANCZOS)
+    seen, expected = (light.leakfree_view(p, 64, 28) for p in (picture, parent))
+    np.testing.assert_allclose(seen, expected, atol=1 / 255)

@@ -3,7 +3,7 @@
 Whatever depends on the operating system is in `system`.
 """
 
-from radialbeams.batch.job import Job, Outcome, refusal
+from radialbeams.batch.job import Job, Outcome, refusal, with_thresholds
 from radialbeams.batch.landing import OutputError
 from radialbeams.batch.locks import JournalError
 from radialbeams.batch.plan import OUTPUTS, Plan, PlanError, plan_for
@@ -27,4 +27,5 @@ __all__ = [
     "plan_for",
     "refusal",
     "unjournaled",
+    "with_thresholds",
 ]

@@ -6,13 +6,25 @@ import os
 import stat
 from base64 import b64encode
 from dataclasses import astuple, dataclass, replace
-from functools import cached_property
+from functools import cache, cached_property
 from io import BytesIO
 from typing import Any, Literal
 
-from radialbeams import decisions, images
+from radialbeams import decisions, images, zoo
+from radialbeams.cards import Card
 from radialbeams.decisions import Decision, decide, nearest_quarter
-from radialbeams.defaults import CORNERS, FILL, LOOKS, SNAP, Corners, Snap
+from radialbeams.defaults import (
+    CORNERS,
+    FILL,
+    LOOKS,
+    SNAP,
+    Abstain,
+    Corners,
+    Snap,
+    thresholds_for,
+    thresholds_of,
+)
+from radialbeams.documents import document_thresholds
 from radialbeams.images import Frame
 from radialbeams.limits import DEFAULT, Limits
 from radialbeams.posterior import Answer, Thresholds, rounded, signed
@@ -85,6 +97,31 @@ class Job:
             return decisions.by_hand(self.corrected[path])
         least = self.document_thresholds if answer.kind == "document" else self.thresholds
         return decide(answer, least, self.snap, None if frame is None else frame.angle)
+
+
+def with_thresholds(job: Job, confidence: float | None = None, angle: float | None = None) -> Job:
+    """The job with the thresholds of the model's card, or with those that are asked for instead.
+
+    A confidence replaces all chances of the card.
+    """
+    card = _card(job.model)
+    abstain: Abstain = "card" if confidence is None else confidence
+    least, pages = thresholds_for(card, abstain), document_thresholds(abstain)
+    return replace(
+        job,
+        min_confidence=least.confidence,
+        min_angle=thresholds_of(card).angle if angle is None else angle,
+        max_upright=least.upright,
+        min_quarter=least.quarter,
+        max_exact=least.exact,
+        document_confidence=pages.confidence,
+        document_angle=document_thresholds("card").angle if angle is None else angle,
+    )
+
+
+@cache
+def _card(model: str) -> Card:
+    return zoo.find(model).card
 
 
 # Settings that follow from the command and the model, which version 0.1.0 did not note.

@@ -206,7 +206,7 @@ class Journal:
         noted, self._token = self._header()
         noted = update(noted)
         if noted != settings:
-            raise JournalError(_difference(self.home, noted, settings))
+            raise JournalError(difference(self.home, noted, settings))
         self.is_resumed = True
 
     def _clear_old_parts(self) -> None:
@@ -293,7 +293,8 @@ def _again(outcomes: Iterable[Outcome]) -> dict[str, Any]:
     return {"again": [asdict(outcome) for outcome in outcomes]}
 
 
-def _difference(home: Path, old: dict[str, Any], new: dict[str, Any]) -> str:
+def difference(home: Path | str, old: dict[str, Any], new: dict[str, Any]) -> str:
+    """The refusal of a run that would go on with other settings."""
     names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
     changes = "; ".join(
         f"{lines.plain(name)} was {lines.plain(old.get(name))}, is {lines.plain(new.get(name))}"

@@ -70,6 +70,9 @@ class WorkerPool:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        self.close()
+
+    def close(self) -> None:
         self._closed = True
         for process in self._all:
             process.kill()

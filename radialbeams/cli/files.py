@@ -18,8 +18,9 @@ from radialbeams.cli.app import EXIT_CODES, app
 from radialbeams.cli.inputs import STDIN
 from radialbeams.cli.models import free_name
 from radialbeams.cli.progress import follow, leave, stoppable
+from radialbeams.cli.scale import Cluster, turn_with_ray
 from radialbeams.cli.terminal import talk
-from radialbeams.defaults import LOOKS, thresholds_for, thresholds_of
+from radialbeams.defaults import LOOKS
 from radialbeams.escaping import as_json
 
 if TYPE_CHECKING:
@@ -65,6 +66,9 @@ def upright(
     max_file_size: o.MaxFileSize = o.MAX_FILE_SIZE,
     fresh: o.Fresh = False,
     json_: o.JsonLines = False,
+    engine: o.EngineName = None,
+    address: o.Address = None,
+    column: o.Column = None,
 ) -> None:
     """Turns images upright. One that the model is unsure of is left as it is.
 
@@ -72,21 +76,18 @@ def upright(
     what had failed is tried again.
     """
     from radialbeams import batch, sheet, zoo
-    from radialbeams.documents import document_thresholds
 
     checks.check_colour(fill)
     checks.check_report(report)
     name = model or zoo.DEFAULT
-    card = checks.card_of(name)
-    least = thresholds_of(card)
-    if min_confidence is not None:
-        least = thresholds_for(card, min_confidence)
-    pages = document_thresholds("card" if min_confidence is None else min_confidence)
+    checks.card_of(name)
     corrected = inputs.read_corrections(corrections)
+    # An engine makes a plan of its own, which may hold addresses.
+    planned = paths if engine is None else []
     with checks.usage():
         plan = batch.plan_for(
-            inputs.sources(paths, files_from, list(corrected)),
-            None if out == STDIN else out,
+            inputs.sources(planned, files_from, list(corrected)),
+            None if out == STDIN or engine is not None else out,
             in_place=in_place,
             overwrite=overwrite,
             format=None if format_ is None else o.ALIASES.get(format_.value, format_.value),
@@ -109,20 +110,21 @@ def upright(
         exif=exif,
         corners=checks.corners_of(expand, crop, same_size),
         fill=fill,
-        min_confidence=least.confidence,
-        min_angle=thresholds_of(card).angle if min_angle is None else min_angle,
-        max_upright=least.upright,
-        min_quarter=least.quarter,
-        max_exact=least.exact,
-        document_confidence=pages.confidence,
-        document_angle=document_thresholds("card").angle if min_angle is None else min_angle,
         quality=quality,
         format=plan.format,
         thumbnails=0 if report is None else sheet.PICTURES,
         corrections=inputs.corrections_for(plan, corrected),
         limits=o.limits_of(max_pixels, max_memory, max_file_size),
     )
+    job = batch.with_thresholds(job, min_confidence, min_angle)
     checks.check_job(job)
+    if engine is not None:
+        with checks.usage():
+            cluster = Cluster(address, workers)
+            turn_with_ray(job, paths or [], out, cluster, column, fresh=fresh, json_=json_)
+        return
+    if address is not None or column is not None:
+        raise typer.BadParameter("--address and --column need --engine ray.")
     if STDIN in (*plan.sources, out):
         _pipe(job, plan, json_=json_, explain=explain)
         return

@@ -13,6 +13,7 @@ from radialbeams.limits import DEFAULT, GIB, MIB, Limits
 
 SnapTo = StrEnum("SnapTo", {"auto": "auto", "quarter": "90", "none": "none"})
 SNAP_TO = SnapTo(SNAP)
+Engine = StrEnum("Engine", ["ray"])
 FileFormat = StrEnum(
     "FileFormat",
     ["jpeg", "jpg", "png", "webp", "tiff", "tif", "bmp", "gif", "avif", "jpeg2000", "ppm"],
@@ -187,3 +188,19 @@ Report = Annotated[
     ),
 ]
 Fresh = Annotated[bool, typer.Option("--fresh", help="Forget an unfinished run.")]
+EngineName = Annotated[
+    Engine | None,
+    typer.Option(
+        "--engine",
+        help="Run on Ray instead of this process: folders, Parquet files with image bytes, "
+        "WebDataset shards, paths or addresses such as s3://bucket/folder.",
+    ),
+]
+Address = Annotated[
+    str | None,
+    typer.Option(help="With --engine ray: address of a cluster. Default: this machine."),
+]
+Column = Annotated[
+    str | None,
+    typer.Option(help="With --engine ray: column of image bytes, if a Parquet file has several."),
+]

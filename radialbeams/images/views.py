@@ -42,8 +42,8 @@ def looks(
     if channels == 1:
         picture = picture.convert("L").convert("RGB")
     if leakfree:
-        parent = _parent(picture, protocol.parent_size or view_size)
-        made = _leakfree(parent, view_size, turns, protocol.sigma)
+        sizes = protocol.parent_size or view_size, view_size
+        made = _leakfree(picture, *sizes, turns, protocol.sigma)
     else:
         made = [paper_view(picture, view_size, turn) for turn in turns]
     return [one[:channels] for one in made]
@@ -75,6 +75,10 @@ def paper_view(picture: Image.Image, view_size: int, turn: float = 0.0) -> Float
 # view as a share of the parent's, and the parameter of torch's bicubic kernel.
 REACH, LARGEST_VIEW, BICUBIC = 0.9, 0.45, -0.75
 BANDS = 512  # steps of numerical integrals
+# Pillow resizes in two steps from twice this factor on: box averages, then Lanczos.
+GAP = 3.0
+# From so many times the parent's size on, the products are larger than Pillow's resizing is slow.
+DIRECT = 4
 
 
 def leakfree_view(
@@ -88,34 +92,51 @@ def leakfree_view(
 
     `sigma` is that of the blur, in pixels of the parent; None: by the sizes.
     """
-    return _leakfree(_parent(picture, parent_size), view_size, (turn,), sigma)[0]
+    return _leakfree(picture, parent_size, view_size, (turn,), sigma)[0]
 
 
 def _leakfree(
-    parent: Floats, view_size: int, turns: Sequence[float], sigma: float | None
+    picture: Image.Image,
+    parent_size: int,
+    view_size: int,
+    turns: Sequence[float],
+    sigma: float | None,
 ) -> list[Floats]:
     if sigma is None:
-        sigma = int(LARGEST_VIEW * parent.shape[-1]) / view_size
-    # Blurring at the parent's size is worth it only for a view that is turned.
-    blurred = _both_axes(_blur(parent.shape[-1], sigma), parent) if any(turns) else parent
-    return [
-        _turned(blurred, view_size, turn) if turn else _as_it_is(parent, view_size, sigma)
-        for turn in turns
-    ]
-
-
-def _parent(picture: Image.Image, size: int) -> Floats:
-    """(3, W, W) in [0, 1]: the centred square at the size that the model was trained on."""
+        sigma = int(LARGEST_VIEW * parent_size) / view_size
     square = centre_square(picture)
-    if square.width != size:
-        square = square.resize((size, size), Image.Resampling.LANCZOS, reducing_gap=3.0)
-    return np.asarray(square, dtype=np.float32).transpose(2, 0, 1) / np.float32(255)
+    still = [] if all(turns) else [_as_it_is(square, parent_size, view_size, sigma)]
+    if not any(turns):
+        return still * len(turns)
+    # Blurring at the parent's size is worth it only for a view that is turned.
+    blurred = _both_axes(_blur(parent_size, sigma), _parent(square, parent_size))
+    return [_turned(blurred, view_size, turn) if turn else still[0] for turn in turns]
 
 
-def _as_it_is(parent: Floats, view_size: int, sigma: float) -> Floats:
-    """Without a turn the axes separate: blur and resampling are two matrix products."""
-    matrix = _blur_and_resample(parent.shape[-1], view_size, sigma)
-    return _both_axes(matrix, parent) * _disc(view_size)
+def _parent(square: Image.Image, size: int) -> Floats:
+    """(3, W, W) in [0, 1]: the square at the size that the model was trained on."""
+    pixels = np.asarray(_resized(square, size), dtype=np.float32)
+    return pixels.transpose(2, 0, 1) / np.float32(255)
+
+
+def _resized(square: Image.Image, size: int) -> Image.Image:
+    if square.width == size:
+        return square
+    return square.resize((size, size), Image.Resampling.LANCZOS, reducing_gap=GAP)
+
+
+def _as_it_is(square: Image.Image, parent_size: int, view_size: int, sigma: float) -> Floats:
+    """Without a turn the axes separate: resizing, blur and resampling are two matrix products."""
+    if not parent_size <= square.width < DIRECT * parent_size:
+        square = _resized(square, parent_size)
+    side = square.width
+    pixels = np.asarray(square).reshape(side, 3 * side)
+    down = np.empty((view_size, 3 * side), dtype=np.float32)
+    for rows, columns, weights in _bands(side, parent_size, view_size, sigma):
+        np.matmul(weights, pixels[columns].astype(np.float32), out=down[rows])
+    planes = down.reshape(view_size, side, 3).transpose(2, 0, 1)  # (3, S, H)
+    across = _along_rows(_from_square(side, parent_size, view_size, sigma), planes)
+    return across * _disc(view_size)
 
 
 def _both_axes(matrix: Floats, pixels: Floats) -> Floats:
@@ -199,6 +220,59 @@ def _blur_and_resample(parent_size: int, view_size: int, sigma: float) -> Floats
         matrix[np.arange(view_size), pixel.clip(0, parent_size - 1)] += weight
     both: Floats = matrix @ _blur(parent_size, sigma)
     return both
+
+
+Band = tuple[slice, slice, Floats]  # rows of a view, rows of the square, weights between them
+
+
+@lru_cache(maxsize=256)
+def _bands(side: int, parent_size: int, view_size: int, sigma: float) -> tuple[Band, ...]:
+    """The matrix from bytes of a square to a view in [0, 1], without most of its zeros.
+
+    Each band is small enough to stay in one thread.
+    """
+    matrix = _from_square(side, parent_size, view_size, sigma) / np.float32(255)
+    step = next(
+        step
+        for step in range(view_size, 0, -1)
+        if step == 1 or step * _widest(matrix, step) * 3 * side <= ONE_THREAD
+    )
+    bands = []
+    for first in range(0, view_size, step):
+        rows = slice(first, min(first + step, view_size))
+        columns = _span(matrix[rows])
+        bands.append((rows, columns, np.ascontiguousarray(matrix[rows, columns])))
+    return tuple(bands)
+
+
+def _widest(matrix: Floats, step: int) -> int:
+    spans = (_span(matrix[first : first + step]) for first in range(0, len(matrix), step))
+    return max(int(span.stop - span.start) for span in spans)
+
+
+def _span(rows: Floats) -> slice:
+    used = np.flatnonzero(rows.any(0))
+    return slice(int(used[0]), int(used[-1]) + 1)
+
+
+@lru_cache(maxsize=256)
+def _from_square(side: int, parent_size: int, view_size: int, sigma: float) -> Floats:
+    """(S, H): Lanczos to the parent's size, the blur, then the bicubic resample, along one axis."""
+    matrix = _blur_and_resample(parent_size, view_size, sigma)
+    if side == parent_size:
+        return matrix
+    both: Floats = matrix @ _lanczos(side, parent_size)
+    return both
+
+
+def _lanczos(side: int, size: int) -> Floats:
+    """(W, H): Pillow's resize with its Lanczos filter, along one axis, to a smaller size."""
+    scale = side / size
+    middles = (np.arange(size)[:, None] + 0.5) * scale
+    away = (np.arange(side) + 0.5 - middles) / scale  # in pixels of the result
+    weights = np.where(np.abs(away) < 3, np.sinc(away) * np.sinc(away / 3), 0.0)
+    rows: Floats = (weights / weights.sum(1, keepdims=True)).astype(np.float32)
+    return rows
 
 
 @lru_cache(maxsize=32)

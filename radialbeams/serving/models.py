@@ -2,41 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, replace
-from functools import cache
+from dataclasses import asdict
 from typing import Any
 
 from radialbeams import zoo
-from radialbeams.batch import Job
-from radialbeams.cards import Card
-from radialbeams.defaults import Abstain, thresholds_for, thresholds_of
-from radialbeams.documents import document_thresholds
+from radialbeams.defaults import thresholds_of
 from radialbeams.posterior import UPRIGHT, WITHIN
 
 SHOWN = ("summary", "licence", "works_on", "fails_on")
-
-
-def with_thresholds(job: Job, confidence: float | None, angle: float | None) -> Job:
-    """The job with a request's thresholds, or those of the card, as the command has them."""
-    card = _card(job.model)
-    # A confidence in the request replaces all chances of the card.
-    abstain: Abstain = "card" if confidence is None else confidence
-    least, pages = thresholds_for(card, abstain), document_thresholds(abstain)
-    return replace(
-        job,
-        min_confidence=least.confidence,
-        min_angle=thresholds_of(card).angle if angle is None else angle,
-        max_upright=least.upright,
-        min_quarter=least.quarter,
-        max_exact=least.exact,
-        document_confidence=pages.confidence,
-        document_angle=document_thresholds("card").angle if angle is None else angle,
-    )
-
-
-@cache
-def _card(model: str) -> Card:
-    return zoo.find(model).card
 
 
 def described(name: str) -> dict[str, Any]:

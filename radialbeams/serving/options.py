@@ -9,10 +9,9 @@ from typing import Any, get_args
 
 from PIL import ImageColor
 
-from radialbeams.batch import Job
+from radialbeams.batch import Job, with_thresholds
 from radialbeams.defaults import CORNERS, FILL, SNAP, Corners, Snap
 from radialbeams.serving.errors import Problem
-from radialbeams.serving.models import with_thresholds
 from radialbeams.serving.settings import Settings
 
 FORMATS = ("jpeg", "png", "webp", "tiff", "bmp", "gif", "avif", "jpeg2000", "ppm")

@@ -1,0 +1,100 @@
+"""All speed measurements in one command.
+
+    python -m benchmarks [SECTION …] [--quick] [--json] [--out FOLDER]
+
+Sections: networks, pipeline, sampling, training_step, start, scaling. Every time comes with its
+ratio to a reference that ran in turns with it, so results of a busy machine can be compared. Each
+run is kept as a JSON file in results/speed/history. Exits 1 if a bar is missed. Other scripts in
+this folder answer single questions and have options of their own; `gpu.sh` runs those for a GPU.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import radialbeams
+
+SECTIONS = ("networks", "pipeline", "sampling", "training_step", "start", "scaling")
+HISTORY = Path(__file__).parents[1] / "results" / "speed" / "history"
+
+
+def main(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("sections", nargs="*", metavar="SECTION", help=", ".join(SECTIONS))
+    parser.add_argument("--quick", action="store_true", help="fewer rounds and smaller sizes")
+    parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
+    parser.add_argument("--out", type=Path, default=HISTORY, help="folder for the results")
+    asked = parser.parse_args(argv)
+    if unknown := set(asked.sections) - set(SECTIONS):
+        parser.error(f"unknown: {', '.join(sorted(unknown))}; sections are {', '.join(SECTIONS)}")
+    found = measure(asked.sections or SECTIONS, asked.quick)
+    asked.out.mkdir(parents=True, exist_ok=True)
+    place = asked.out / f"{time.strftime('%Y-%m-%dT%H%M%S', time.gmtime())}.json"
+    place.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    print(json.dumps(found) if asked.json else "\n".join(table(found)))
+    for line in missed(found):
+        print(f"MISSED: {line}", file=sys.stderr)
+    return 1 if missed(found) else 0
+
+
+def measure(sections: tuple[str, ...] | list[str], quick: bool) -> dict[str, Any]:
+    found: dict[str, Any] = {
+        "version": radialbeams.__version__,
+        "machine": {"cores": os.cpu_count(), "system": platform.platform()},
+        "load_before": os.getloadavg()[0],
+        "quick": quick,
+    }
+    for name in sections:
+        print(f"measuring {name} …", file=sys.stderr)
+        found[name] = import_module(f"benchmarks.{name}").measure(quick)
+    return found
+
+
+def table(found: dict[str, Any]) -> Iterator[str]:
+    yield f"radialbeams {found['version']}, load before {found['load_before']:.1f}"
+    for section in (name for name in SECTIONS if name in found):
+        for group, content in found[section].items():
+            yield f"\n{section}: {group}"
+            if "ratio" not in content:
+                yield from (f"  {name:<32}{value:>12g}" for name, value in content.items())
+                continue
+            for name, value in content["milliseconds"].items():
+                times = f"{content['ratio'][name]:g} × {content['reference']}"
+                yield f"  {name:<32}{value:>12.4g} ms   {times}"
+
+
+def missed(found: dict[str, Any]) -> list[str]:
+    """Every bar that does not hold, in words."""
+    from benchmarks import networks, pipeline, scaling
+
+    lines = []
+    for model, bar in networks.BARS.items():
+        group = found.get("networks", {}).get("1 threads, batch 1")
+        if group and 1 / group["ratio"][model] < bar:
+            times = 1 / group["ratio"][model]
+            lines.append(f"{model} is {times:.0f} times faster than ViT-S/14; at least {bar}")
+    large = found.get("pipeline", {}).get("JPEG of 12 megapixels")
+    if large:
+        # Against the faster way to decode: at the scale that the view needs.
+        share = large["ratio"]["Pillow decode, scaled"] / large["ratio"]["file to answer"]
+        if share < pipeline.SHARE:
+            lines.append(f"12-megapixel JPEGs: {share:.0%} of decoding alone; at least 70 %")
+    for name, row in found.get("scaling", {}).items():
+        if row.get("megabytes", 0) > scaling.MOST_MEMORY:
+            lines.append(f"{name}: {row['megabytes']:.0f} MB in the parent; at most 300")
+        if row.get("resume_s", 0) > scaling.MOST_RESUME:
+            lines.append(f"{name}: {row['resume_s']:.1f} s until work goes on; at most 10")
+    return lines
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

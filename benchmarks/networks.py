@@ -1,0 +1,71 @@
+"""Latency and throughput of the pretrained models beside known networks, in ONNX Runtime."""
+
+from __future__ import annotations
+
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from benchmarks.clock import Call, compared, in_turns
+from benchmarks.resnet import ResNet18
+from benchmarks.vit import ViT
+from radialbeams import zoo
+from radialbeams.front.classifiers import efficientnet_lite0
+from radialbeams.training.export import write_onnx
+
+SIDE = 224
+THREADS, BATCHES = (1, 2), (1, 32)
+REFERENCE = "ViT-S/14"
+# How many times faster than the ViT a view must be, on one thread.
+BARS = {"ring.coil100": 130}
+
+
+def measure(quick: bool) -> dict[str, Any]:
+    with tempfile.TemporaryDirectory() as name:
+        files = _files(Path(name))
+        groups = {}
+        for threads in THREADS:
+            sessions = {model: _session(path, threads) for model, path in files.items()}
+            for batch in BATCHES[:1] if quick else BATCHES:
+                calls = {model: _call(session, batch) for model, session in sessions.items()}
+                rounds = 3 if quick or batch > 1 else 7
+                seconds = in_turns(calls, rounds)
+                group = compared(seconds, REFERENCE, batch)
+                groups[f"{threads} threads, batch {batch}"] = group
+    return groups
+
+
+def _files(folder: Path) -> dict[str, Path]:
+    """ONNX files of all networks."""
+    torch.manual_seed(0)
+    found = {name: Path(zoo.find(name).onnx) for name in zoo.names()}
+    others: dict[str, nn.Module] = {
+        "EfficientNet-Lite0": efficientnet_lite0(),
+        "ResNet-18": ResNet18().eval(),
+        REFERENCE: ViT().eval(),
+    }
+    for name, network in others.items():
+        path = folder / f"{name.replace('/', '-')}.onnx"
+        write_onnx(network, torch.rand(1, 3, SIDE, SIDE), path, "images", ("output",))
+        found[name] = path
+    return found
+
+
+def _session(path: Path, threads: int) -> Any:
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.log_severity_level = 3
+    return onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+
+
+def _call(session: Any, batch: int) -> Call:
+    given = session.get_inputs()[0]
+    shape = (batch, *given.shape[1:])
+    images = np.random.default_rng(0).random(shape, dtype=np.float32)
+    return lambda: session.run(None, {given.name: images})

@@ -1,0 +1,65 @@
+"""Reading beams beside a loop, `grid_sample`, and a plain copy of the bytes that it touches."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import torch
+from torch.nn import functional as F
+
+from benchmarks.beams import (
+    BEAM_LENGTH,
+    CHANNELS,
+    EPSILON,
+    NUM_BEAMS,
+    SIZE,
+    loop_over_beams,
+    loop_over_samples,
+)
+from benchmarks.clock import Call, compared, in_turns
+from radialbeams.nn.beams import BresenhamBeams, PolarBeams
+
+
+def measure(quick: bool) -> dict[str, Any]:
+    batch = 16 if quick else 128
+    torch.set_num_threads(1)
+    found = {"CPU": _compared(torch.device("cpu"), batch, loops=True)}
+    if torch.cuda.is_available():
+        found["GPU"] = _compared(torch.device("cuda"), batch, loops=False)
+    return found
+
+
+@torch.inference_mode()
+def _compared(device: torch.device, batch: int, *, loops: bool) -> dict[str, Any]:
+    images = torch.rand(batch, CHANNELS, SIZE, SIZE).to(device)
+    bresenham = BresenhamBeams(NUM_BEAMS, BEAM_LENGTH, EPSILON, SIZE).to(device)
+    polar = PolarBeams(NUM_BEAMS, BEAM_LENGTH, EPSILON, SIZE).to(device)
+    made = bresenham(images)
+    grid = polar.grid.float().expand(batch, -1, -1, -1)
+    target = torch.empty_like(made)
+    calls: dict[str, Call] = {
+        "copy of the beams": lambda: target.copy_(made),
+        "gather": lambda: bresenham(images),
+        "polar": lambda: polar(images),
+        "grid_sample": lambda: F.grid_sample(images, grid, align_corners=True),
+    }
+    if loops:
+        array, index = images.numpy(), bresenham.index.numpy()
+        calls["loop over beams"] = lambda: loop_over_beams(array, index)
+        calls["loop over samples"] = lambda: loop_over_samples(array, index)
+    awaited = {name: _awaited(call, device) for name, call in calls.items()}
+    # On the CPU one thread, in its own time: the copy is over before a second thread has begun.
+    clock = time.thread_time if device.type == "cpu" else time.perf_counter
+    return compared(in_turns(awaited, 9, clock), "copy of the beams", batch)
+
+
+def _awaited(call: Call, device: torch.device) -> Call:
+    if device.type == "cpu":
+        return call
+
+    def run() -> None:
+        call()
+        torch.cuda.synchronize()
+
+    return run

@@ -1,0 +1,136 @@
+"""How cost grows: with views, image size and threads, and with the number of files in a run.
+
+The files of a run are empty: what is measured is the plan, the journal, and how long a killed run
+takes until it works again. Nine tenths of its files count as done before.
+"""
+
+from __future__ import annotations
+
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from PIL import Image
+
+from benchmarks.clock import compared, in_turns
+from radialbeams.batch import Job, Outcome, Plan
+from radialbeams.batch.plan import BATCH
+from radialbeams.batch.run import _begun, _journal
+from radialbeams.canonicalizer import Canonicalizer
+
+MODEL = "ring.coil100"
+FILES = (100, 1_000, 10_000, 100_000)
+SIDES = (128, 256, 512, 1024)
+REFINES = (1, 2, 4, 8)
+FOLDER = 1_000  # files in each
+DONE = 0.9
+MOST_MEMORY, MOST_RESUME = 300, 10.0  # megabytes, seconds
+
+
+def measure(quick: bool) -> dict[str, Any]:
+    counts = FILES[:2] if quick else FILES
+    return {
+        "looks": _looks(),
+        "image side": _sides(),
+        "threads": _threads(),
+        **{f"{count:,} files": _in_a_process(count) for count in counts},
+    }
+
+
+def _picture(side: int) -> Any:
+    return np.random.default_rng(0).integers(0, 256, (side, side, 3), dtype=np.uint8)
+
+
+def _looks() -> dict[str, Any]:
+    image = Image.fromarray(_picture(250))
+    models = {str(k): Canonicalizer(MODEL, threads=1, refine=k) for k in REFINES}
+    calls = {name: lambda model=model: model.answers([image]) for name, model in models.items()}
+    return compared(in_turns(calls, 7, time.thread_time), "1")
+
+
+def _sides() -> dict[str, Any]:
+    model = Canonicalizer(MODEL, threads=1)
+    images = {str(side): Image.fromarray(_picture(side)) for side in SIDES}
+    calls = {name: lambda image=image: model.answers([image]) for name, image in images.items()}
+    return compared(in_turns(calls, 7, time.thread_time), str(SIDES[0]))
+
+
+def _threads() -> dict[str, Any]:
+    views = np.random.default_rng(0).random((32, 3, 57, 57), dtype=np.float32)
+    models = {str(k): Canonicalizer(MODEL, threads=k) for k in (1, 2)}
+    calls = {n: lambda model=model: model.answers_from_views(views) for n, model in models.items()}
+    return compared(in_turns(calls, 7), "1", len(views))
+
+
+# --- the number of files ---
+
+
+def _in_a_process(count: int) -> dict[str, Any]:
+    """So that its largest memory is its own."""
+    command = [sys.executable, "-m", "benchmarks.scaling", str(count)]
+    done = subprocess.run(command, check=True, capture_output=True, text=True)
+    found: dict[str, Any] = numbers_of(done.stdout)
+    return found
+
+
+def numbers_of(line: str) -> dict[str, Any]:
+    pairs = (pair.split("=") for pair in line.split())
+    return {name: float(value) for name, value in pairs}
+
+
+def killed_run(count: int) -> dict[str, float]:
+    """Seconds of each part for a run of so many files, and megabytes of this process."""
+    with tempfile.TemporaryDirectory() as name:
+        source, out = Path(name) / "in", Path(name) / "out"
+        for number in range(count):
+            place = source / f"{number // FOLDER}" / f"{number}.jpg"
+            if number % FOLDER == 0:
+                place.parent.mkdir(parents=True)
+            place.touch()
+        job = Job(MODEL, turns=True, writes=True)
+        plan = Plan((str(source),), folder=out)
+        started = time.perf_counter()
+        for _ in plan.items():
+            pass
+        scanned = time.perf_counter()
+        _leave_unfinished(job, plan, int(DONE * count))
+        noted = time.perf_counter()
+        _resume(job, plan)
+        resumed = time.perf_counter()
+    return {
+        "scan_s": scanned - started,
+        "journal_s": noted - scanned,
+        "resume_s": resumed - noted,
+        "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+    }
+
+
+def _leave_unfinished(job: Job, plan: Plan, done: int) -> None:
+    journal = _journal(job, plan, fresh=False)
+    journal.fix_plan(plan.items())
+    for number, batch in journal.batches():
+        if number * BATCH >= done:
+            break
+        journal.record([Outcome(item.path, item.out, action="exists") for item in batch])
+    journal.close()
+
+
+def _resume(job: Job, plan: Plan) -> None:
+    """Until the first outcome that was not there before."""
+    journal = _journal(job, plan, fresh=False)
+    run = _begun(job, plan, 1, journal)
+    for number, _ in enumerate(run.outcomes):
+        if number >= run.done_before:
+            break
+    run.outcomes.close()
+    journal.close()
+
+
+if __name__ == "__main__":
+    found = killed_run(int(sys.argv[1]))
+    print(" ".join(f"{name}={value:.3f}" for name, value in found.items()))

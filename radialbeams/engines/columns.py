@@ -1,0 +1,59 @@
+"""Columns of image bytes in Arrow tables: plain binary, or a struct with a field `bytes`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+FIELD = "bytes"  # of a struct, beside a path, as some data sets store images
+
+
+def image_column(schema: Any, wanted: str | None = None) -> str:
+    """The name of the only column that can hold images, or the one that was named."""
+    names = [field.name for field in schema if _holds_bytes(field.type)]
+    if wanted is not None:
+        names = [name for name in names if name == wanted]
+    if len(names) == 1:
+        return str(names[0])
+    found = ", ".join(f"{field.name} ({field.type})" for field in schema)
+    asked = "one column of image bytes" if wanted is None else f"image bytes in column {wanted}"
+    raise ValueError(f"Expected {asked}; got {found}. Name the right column with --column.")
+
+
+def bytes_of(column: Any) -> list[bytes | None]:
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    inner = pc.struct_field(column, FIELD) if pa.types.is_struct(column.type) else column
+    found: list[bytes | None] = inner.to_pylist()
+    return found
+
+
+def with_bytes(rows: Any, name: str, contents: list[bytes | None]) -> Any:
+    """The same record batch with other bytes in one column."""
+    import pyarrow as pa
+    import pyarrow.compute as pc
+
+    old = rows.column(name)
+    if pa.types.is_struct(old.type):
+        fields = list(old.type)
+        parts = [
+            pa.array(contents, field.type)
+            if field.name == FIELD
+            else pc.struct_field(old, field.name)
+            for field in fields
+        ]
+        new = pa.StructArray.from_arrays(parts, fields=fields, mask=pc.is_null(old))
+    else:
+        new = pa.array(contents, old.type)
+    place = rows.schema.get_field_index(name)
+    columns = [new if n == place else column for n, column in enumerate(rows.columns)]
+    return pa.record_batch(columns, schema=rows.schema)
+
+
+def _holds_bytes(kind: Any) -> bool:
+    import pyarrow as pa
+
+    if pa.types.is_struct(kind):
+        place = kind.get_field_index(FIELD)
+        return place >= 0 and _holds_bytes(kind.field(place).type)
+    return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))

@@ -1,0 +1,196 @@
+"""What a distributed run does: units of work, fixed before any is begun.
+
+A unit is the work between two reports: a few hundred image files, one group of rows of a Parquet
+file, or one WebDataset shard. A unit is done when its report is there.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any, Literal
+
+from radialbeams.batch import Plan, PlanError
+from radialbeams.batch.plan import BATCH
+from radialbeams.batch.walk import FORMATS, SUFFIXES, natural
+from radialbeams.engines.storage import files_below, is_remote, join, opened
+
+Kind = Literal["images", "parquet", "webdataset"]
+ENDINGS: dict[Kind, tuple[str, ...]] = {
+    "images": tuple(SUFFIXES),
+    "parquet": (".parquet",),
+    "webdataset": (".tar",),
+}
+# Image files in a unit: enough units to share out, few enough that reports cost nothing.
+UNITS_A_WORKER, MOST_IN_A_UNIT = 8, 1024
+
+
+@dataclass(frozen=True)
+class Task:
+    """One row of the plan: an image file, a group of rows, or a shard."""
+
+    unit: int
+    kind: Kind
+    path: str
+    out: str | None
+    group: int | None = None  # of a Parquet file's row groups
+    error: str | None = None  # known before it is read
+    exists: bool = False  # a file was there when the plan was made, and stays as it is
+
+
+def tasks_for(
+    sources: Sequence[str], out: str, *, format: str | None, overwrite: bool, workers: int
+) -> list[Task]:
+    """All tasks, numbered from unit 0; outputs have the names that the plain batch gives them."""
+    _check_apart(sources, out)
+    kind = kind_of(sources)
+    if kind == "images":
+        found = list(_images(sources, out, format, overwrite))
+        return _in_units(found, workers)
+    files = _files(sources, kind)
+    rows = _row_groups(files, out) if kind == "parquet" else _shards(files, out)
+    tasks = [replace(task, unit=unit) for unit, task in enumerate(rows)]
+    return tasks if overwrite else _marked(tasks, out)
+
+
+def _check_apart(sources: Sequence[str], out: str) -> None:
+    for source in sources:
+        if f"{out.rstrip('/')}/".startswith(f"{source.rstrip('/')}/"):
+            raise PlanError(
+                f"{out} lies in the source, {source}, and a later run would take the outputs for "
+                "inputs. Name another output."
+            )
+
+
+def kind_of(sources: Sequence[str]) -> Kind:
+    """Decided by the endings: images if there are any, else Parquet files, else shards."""
+    names = [name.lower() for source in sources for name in _names(source)]
+    for kind, endings in ENDINGS.items():
+        if any(name.endswith(endings) for name in names):
+            return kind
+    raise PlanError(
+        f"Expected image files, Parquet files or WebDataset shards (.tar) in "
+        f"{', '.join(sources)}; found none. Check the path or the address."
+    )
+
+
+def _names(source: str) -> Iterable[str]:
+    if is_remote(source) or not os.path.isdir(source):
+        return files_below(source)
+    plan = Plan((source,), writes=False)
+    first = next((one.path for one in plan.found() if one.error is None), None)
+    return files_below(source) if first is None else [first]
+
+
+# --- image files ---
+
+
+def _images(
+    sources: Sequence[str], out: str, format: str | None, overwrite: bool
+) -> Iterator[Task]:
+    remote = [is_remote(source) for source in sources]
+    if not any(remote) and not is_remote(out):
+        items = Plan(tuple(sources), folder=Path(out), overwrite=overwrite, format=format).items()
+        for item in items:
+            taken = not overwrite and item.out is not None and os.path.lexists(item.out)
+            yield Task(0, "images", item.path, item.out, error=item.error, exists=taken)
+        return
+    endings = ENDINGS["images"]
+    files = {name: path for name, path in _below(sources).items() if _ends(name, endings)}
+    tasks = [
+        Task(0, "images", files[name], join(out, _renamed(name, format)))
+        for name in sorted(files, key=natural)
+    ]
+    yield from tasks if overwrite else _marked(tasks, out)
+
+
+def _renamed(name: str, format: str | None) -> str:
+    stem, suffix = os.path.splitext(name)
+    fits = format is None or suffix.lower() in FORMATS[format]
+    return name if fits or format is None else stem + FORMATS[format][0]
+
+
+def _in_units(tasks: list[Task], workers: int) -> list[Task]:
+    """In units of whole batches, so that every batch holds the files of the plain run's."""
+    size = -(-len(tasks) // (workers * UNITS_A_WORKER * BATCH)) * BATCH
+    size = min(max(size, BATCH), MOST_IN_A_UNIT)
+    return [replace(task, unit=number // size) for number, task in enumerate(tasks)]
+
+
+# --- files that hold many images ---
+
+
+def _files(sources: Sequence[str], kind: Kind) -> dict[str, str]:
+    found = {name: path for name, path in _below(sources).items() if _ends(name, ENDINGS[kind])}
+    return {name: found[name] for name in sorted(found, key=natural)}
+
+
+def _row_groups(files: dict[str, str], out: str) -> Iterator[Task]:
+    """A file of one group keeps its name; the groups of others become files of their own."""
+    for name, path in files.items():
+        count = _count_row_groups(path)
+        stem = join(out, name.removesuffix(".parquet"))
+        for group in range(count):
+            place = f"{stem}.parquet" if count == 1 else f"{stem}-{group:05d}.parquet"
+            yield Task(0, "parquet", path, place, group)
+
+
+def _count_row_groups(path: str) -> int:
+    import pyarrow.parquet as pq
+
+    with opened(path) as file:
+        try:
+            count: int = pq.ParquetFile(file).num_row_groups
+        except ValueError as error:  # pyarrow's errors are kinds of it
+            raise PlanError(f"{path} is no Parquet file ({error}). Remove it.") from error
+    return count
+
+
+def _shards(files: dict[str, str], out: str) -> Iterator[Task]:
+    for name, path in files.items():
+        yield Task(0, "webdataset", path, join(out, name))
+
+
+# --- both ---
+
+
+def _below(sources: Sequence[str]) -> dict[str, str]:
+    if len(sources) > 1:
+        raise PlanError(
+            "With addresses, Parquet files or shards, name one source. Run the command once for "
+            "each of the others, with an output of its own."
+        )
+    return files_below(sources[0])
+
+
+def _ends(name: str, endings: tuple[str, ...]) -> bool:
+    return name.lower().endswith(endings)
+
+
+def _marked(tasks: list[Task], out: str) -> list[Task]:
+    """With a note on each whose output was there already: one listing for all of them."""
+    there = set(files_below(out).values())
+    absolute = there if is_remote(out) else {os.path.realpath(path) for path in there}
+    place = str if is_remote(out) else os.path.realpath
+    return [replace(task, exists=place(task.out or "") in absolute) for task in tasks]
+
+
+# --- as a table ---
+
+
+def to_table(tasks: Sequence[Task]) -> Any:
+    import pyarrow as pa
+
+    fields = [
+        *(("unit", pa.int32()), ("kind", pa.string()), ("path", pa.string())),
+        *(("out", pa.string()), ("group", pa.int32()), ("error", pa.string())),
+        ("exists", pa.bool_()),
+    ]
+    columns = {name: pa.array([getattr(t, name) for t in tasks], type) for name, type in fields}
+    return pa.table(columns)
+
+
+def from_table(table: Any) -> list[Task]:
+    return [Task(**row) for row in table.to_pylist()]

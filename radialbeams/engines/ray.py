@@ -1,0 +1,230 @@
+"""A whole job as a Ray Data pipeline: actors that load the model once and take unit after unit.
+
+On a cluster every machine needs this package with its `ray` extra, and must reach the source and
+the output under the same paths or addresses.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import socket
+from collections.abc import Generator, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from radialbeams import zoo
+from radialbeams.batch import Job, Outcome
+from radialbeams.engines.plan import Task, from_table, tasks_for, to_table
+from radialbeams.engines.record import Record, outcomes_of, settings_of
+from radialbeams.engines.storage import Outputs, is_remote
+from radialbeams.engines.unit import Units
+
+STORE = 256 * 2**20  # bytes for Ray's object store on this machine: only reports pass through it
+REACHED_IN = 10.0  # seconds
+
+
+class EngineError(ValueError):
+    """Ray is missing or cannot be reached; what to do is in the sentence."""
+
+
+@dataclass(frozen=True)
+class RayRun:
+    """`outcomes` come unit by unit, those of an earlier start first."""
+
+    outcomes: Generator[list[Outcome], None, None]
+    units: int
+    units_before: int  # that were done by an earlier start
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Where a run takes place. Without an address, Ray is started on this machine for it."""
+
+    address: str | None = None
+    workers: int | None = None  # the most; default: one for each core of the cluster
+
+
+def upright(
+    job: Job,
+    sources: Sequence[str],
+    out: str,
+    cluster: Cluster | None = None,
+    *,
+    column: str | None = None,
+    fresh: bool = False,
+) -> Iterator[Outcome]:
+    """Turns everything below the sources upright; gives the outcomes as they come."""
+    with run(job, sources, out, cluster or Cluster(), column=column, fresh=fresh) as begun:
+        for outcomes in begun.outcomes:
+            yield from outcomes
+
+
+@contextmanager
+def run(
+    job: Job,
+    sources: Sequence[str],
+    out: str,
+    cluster: Cluster,
+    *,
+    column: str | None = None,
+    fresh: bool = False,
+) -> Iterator[RayRun]:
+    """The plan is made, or found with what is done of it; the work begins with the iteration."""
+    _import_ray()
+    zoo.verified_onnx(zoo.find(job.model))  # before anything is made that would have to go again
+    sources = [place if is_remote(place) else os.path.abspath(place) for place in sources]
+    out = out.rstrip("/") if is_remote(out) else os.path.abspath(out)
+    workers = cluster.workers or _cores()
+    tasks = tasks_for(
+        sources, out, format=job.format, overwrite=job.overwrite, workers=workers
+    )  # refused before a record is made
+    record = Record.begun(out, settings_of(job, sources, out, column), fresh=fresh)
+    tasks = record.added(tasks)
+    begun = _begun(job, record, tasks, cluster, column)
+    try:
+        yield begun
+    finally:
+        begun.outcomes.close()
+
+
+def _begun(
+    job: Job, record: Record, tasks: list[Task], cluster: Cluster, column: str | None
+) -> RayRun:
+    by_unit: dict[int, list[Task]] = {}
+    for task in tasks:
+        by_unit.setdefault(task.unit, []).append(task)
+    done = record.reported() & by_unit.keys()
+
+    def outcomes() -> Generator[list[Outcome], None, None]:
+        again = set()
+        for unit in sorted(done):
+            earlier = record.read_report(unit)
+            if by_unit[unit][0].kind == "images" and any(o.error is not None for o in earlier):
+                again.add(unit)  # what failed is tried again
+            else:
+                yield earlier
+        rest = [by_unit[unit] for unit in sorted(by_unit.keys() - done | again)]
+        if rest:
+            yield from _carried_out(job, record, rest, cluster, column)
+
+    return RayRun(outcomes(), len(by_unit), len(done))
+
+
+def _carried_out(
+    job: Job, record: Record, units: list[list[Task]], cluster: Cluster, column: str | None
+) -> Generator[list[Outcome], None, None]:
+    from ray import data
+
+    with connected(cluster):
+        context = data.DataContext.get_current()
+        context.enable_progress_bars = False
+        most = min(cluster.workers or _cpus(), len(units))
+        # Where Ray can add machines, the pool grows with them.
+        least = 1 if cluster.address else most
+        made = data.from_arrow([to_table(unit) for unit in units]).map_batches(
+            Actor,
+            fn_constructor_args=(job, record, column),
+            batch_size=None,  # a block, which is a unit
+            batch_format="pyarrow",
+            compute=data.ActorPoolStrategy(min_size=least, max_size=most),
+            num_cpus=1,
+        )
+        for table in made.iter_batches(batch_size=None, batch_format="pyarrow"):
+            if table.num_rows:
+                yield outcomes_of(table)
+
+
+class Actor:
+    """Carries out units on one core of the cluster. Ray starts it again if its process dies."""
+
+    def __init__(self, job: Job, record: Record, column: str | None) -> None:
+        self._record = record
+        self._units = Units(job, Outputs(record.token, job.overwrite), column)
+
+    def __call__(self, table: Any) -> Any:
+        tasks = from_table(table)
+        unit = tasks[0].unit
+        done = self._earlier(unit)
+        if tasks[0].kind != "images":
+            return self._record.write_report(unit, done or self._units.outcomes(tasks))
+        good = {outcome.path: outcome for outcome in done if outcome.error is None}
+        rest = [task for task in tasks if task.path not in good]
+        new = iter(self._units.outcomes(rest) if rest else [])
+        return self._record.write_report(unit, [good.get(t.path) or next(new) for t in tasks])
+
+    def _earlier(self, unit: int) -> list[Outcome]:
+        """What an earlier start, or an actor that died, has reported of this unit."""
+        try:
+            return self._record.read_report(unit)
+        except FileNotFoundError:
+            return []
+
+
+@contextmanager
+def connected(cluster: Cluster) -> Iterator[None]:
+    """To the cluster, or to one on this machine that ends with the block."""
+    ray = _import_ray()
+    if ray.is_initialized():
+        yield
+        return
+    quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": logging.ERROR}
+    try:
+        if cluster.address is None:
+            ray.init(
+                address="local",
+                num_cpus=cluster.workers or _cores(),
+                object_store_memory=STORE,
+                include_dashboard=False,
+                **quiet,
+            )
+        else:
+            _check_answers(cluster.address)
+            ray.init(address=cluster.address, **quiet)
+    except (OSError, RuntimeError, ValueError) as error:
+        raise EngineError(
+            f"No Ray cluster could be reached at {cluster.address or 'this machine'} ({error}). "
+            "Start one with `ray start --head`, or leave out --address to use this machine."
+        ) from error
+    try:
+        yield
+    finally:
+        ray.shutdown()
+
+
+def _check_answers(address: str) -> None:
+    """Ray ends the whole process when nobody answers at host:port."""
+    host, _, port = address.removeprefix("ray://").rpartition(":")
+    if host and port.isdigit():
+        socket.create_connection((host, int(port)), timeout=REACHED_IN).close()
+
+
+def _import_ray() -> Any:
+    # Ray reports its use to its vendor unless this is set before it starts.
+    os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # its warnings are in its own logs
+    try:
+        import fsspec  # noqa: F401
+        import pyarrow  # noqa: F401
+        import ray
+        import ray.data
+    except ImportError as error:
+        raise EngineError(
+            f"The engine needs {error.name}, which is not installed. "
+            "Run: pip install 'radialbeams[ray]'"
+        ) from error
+    logging.getLogger("ray.data").setLevel(logging.ERROR)
+    return ray
+
+
+def _cpus() -> int:
+    import ray
+
+    return max(1, int(ray.cluster_resources().get("CPU", 1)))
+
+
+def _cores() -> int:
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1

@@ -1,0 +1,155 @@
+"""What a distributed run leaves beside its outputs: its settings, its plan, and its report.
+
+The report is a folder of Parquet files, `_report`, one for each unit. A unit whose report is there
+is done; a run that died, or whose source has new files, goes on with the others.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import asdict, dataclass, replace
+from io import BytesIO
+from typing import Any
+
+import radialbeams
+from radialbeams import zoo
+from radialbeams.batch import Job, JournalError, Outcome
+from radialbeams.batch.journal import difference
+from radialbeams.batch.landing import new_token
+from radialbeams.engines.plan import Task, from_table, to_table
+from radialbeams.engines.storage import (
+    files_below,
+    join,
+    opened,
+    remove_folder,
+    replace_file,
+)
+from radialbeams.limits import Limits
+
+RECORD, REPORT, SETTINGS = ".radialbeams-ray", "_report", "settings.json"
+COLUMNS = (
+    *("path", "out", "angle_ccw", "confidence", "symmetry", "action", "error", "lost", "sha256"),
+)
+
+
+@dataclass(frozen=True)
+class Record:
+    """Of one output folder or address."""
+
+    out: str
+    token: str
+
+    @classmethod
+    def begun(cls, out: str, settings: dict[str, Any], *, fresh: bool = False) -> Record:
+        """A new one, or the one that is there if it has the same settings."""
+        place = join(join(out, RECORD), SETTINGS)
+        if fresh:
+            remove_folder(join(out, RECORD))
+            remove_folder(join(out, REPORT))
+        noted = _noted(place)
+        if noted is None:
+            noted = {"settings": settings, "token": new_token()}
+            replace_file(place, json.dumps(noted).encode("ascii"))
+        elif noted["settings"] != json.loads(json.dumps(settings)):
+            raise JournalError(difference(out, noted["settings"], settings))
+        return cls(out, noted["token"])
+
+    # --- the plan ---
+
+    def tasks(self) -> list[Task]:
+        files = sorted(_parquet_files(join(self.out, RECORD)).items())
+        return [task for _, path in files for task in from_table(_table(path))]
+
+    def added(self, found: Sequence[Task]) -> list[Task]:
+        """The plan with the tasks that it did not know yet, in units of their own."""
+        known = self.tasks()
+        seen = {(task.path, task.group) for task in known}
+        new = [task for task in found if (task.path, task.group) not in seen]
+        if new:
+            first = 1 + max((task.unit for task in known), default=-1)
+            numbers = {unit: first + n for n, unit in enumerate(sorted({t.unit for t in new}))}
+            new = [replace(task, unit=numbers[task.unit]) for task in new]
+            place = join(join(self.out, RECORD), f"plan-{first:06d}.parquet")
+            replace_file(place, _as_parquet(to_table(new)))
+        return [*known, *new]
+
+    # --- the report ---
+
+    def write_report(self, unit: int, outcomes: Iterable[Outcome]) -> Any:
+        table = report_table(outcomes)
+        replace_file(self._report(unit), _as_parquet(table))
+        return table
+
+    def read_report(self, unit: int) -> list[Outcome]:
+        return outcomes_of(_table(self._report(unit)))
+
+    def reported(self) -> set[int]:
+        """The units that are done."""
+        names = _parquet_files(join(self.out, REPORT))
+        return {int(name.removeprefix("part-").removesuffix(".parquet")) for name in names}
+
+    def _report(self, unit: int) -> str:
+        return join(join(self.out, REPORT), f"part-{unit:06d}.parquet")
+
+
+def settings_of(job: Job, sources: Sequence[str], out: str, column: str | None) -> dict[str, Any]:
+    """All that must be the same for a run to go on."""
+    return {
+        "version": radialbeams.__version__,
+        "inputs": list(sources),
+        "output": out,
+        "column": column,
+        **asdict(replace(job, limits=Limits())),  # raised limits may let failed files through
+        "weights": zoo.find(job.model).card.sha256.onnx,
+    }
+
+
+def report_table(outcomes: Iterable[Outcome]) -> Any:
+    import pyarrow as pa
+
+    types = {"angle_ccw": pa.float64(), "confidence": pa.float64(), "symmetry": pa.int32()}
+    rows = list(outcomes)
+    return pa.table(
+        {
+            name: pa.array([getattr(row, name) for row in rows], types.get(name, pa.string()))
+            for name in COLUMNS
+        }
+    )
+
+
+def outcomes_of(table: Any) -> list[Outcome]:
+    return [Outcome(**row) for row in table.select(list(COLUMNS)).to_pylist()]
+
+
+def _noted(place: str) -> dict[str, Any] | None:
+    try:
+        with opened(place) as file:
+            noted: dict[str, Any] = json.load(file)
+    except FileNotFoundError:
+        return None
+    except ValueError as error:
+        raise JournalError(
+            f"{place}, the record of an earlier run, is damaged. Add --fresh to forget that run "
+            "and start anew."
+        ) from error
+    return noted
+
+
+def _parquet_files(folder: str) -> dict[str, str]:
+    return {name: path for name, path in files_below(folder).items() if name.endswith(".parquet")}
+
+
+def _table(path: str) -> Any:
+    import pyarrow.parquet as pq
+
+    with opened(path) as file:
+        return pq.read_table(file)
+
+
+def _as_parquet(table: Any) -> bytes:
+    import pyarrow.parquet as pq
+
+    stream = BytesIO()
+    pq.write_table(table, stream, compression="zstd")
+    return stream.getvalue()

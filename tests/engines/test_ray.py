@@ -1,0 +1,156 @@
+"""A job on a real Ray cluster of two workers, one of which is killed: nothing lost or twice."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+pytest.importorskip("ray", reason="the ray extra is not installed; run `make test-ray`")
+
+import pyarrow.parquet as pq
+
+from radialbeams.batch import JournalError, Plan, journaled
+from radialbeams.engines import ray as engine
+
+from .conftest import JOB, contents
+
+SLOW = replace(JOB, refine=4)  # long enough that a worker can be killed at work
+COPIES = 8
+TWO = engine.Cluster(workers=2)
+
+pytestmark = pytest.mark.slow
+
+
+@pytest.fixture(scope="module")
+def cluster() -> Iterator[str]:
+    with engine.connected(TWO):
+        import ray
+
+        yield ray.get_runtime_context().gcs_address
+
+
+@pytest.fixture(scope="module")
+def many(faces: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("many") / "in"
+    for number in range(COPIES):
+        shutil.copytree(faces, folder / str(number))
+        if number:
+            (folder / str(number) / "1" / "broken.jpg").unlink()
+    return folder
+
+
+@pytest.fixture(scope="module")
+def expected(many: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, bytes]:
+    out = tmp_path_factory.mktemp("expected") / "out"
+    with journaled(SLOW, Plan((str(many),), folder=out), 2) as run:
+        list(run.outcomes)
+    return contents(out)
+
+
+def below(process: int) -> Iterator[int]:
+    """The processes that descend from one."""
+    for entry in Path("/proc").glob("[0-9]*/stat"):
+        try:
+            parent = int(entry.read_text().rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+        if parent == process:
+            yield int(entry.parent.name)
+            yield from below(int(entry.parent.name))
+
+
+def actors() -> list[int]:
+    names = {pid: Path(f"/proc/{pid}/cmdline") for pid in below(os.getpid())}
+    return [
+        pid for pid, name in names.items() if name.exists() and b"ray::Map" in name.read_bytes()
+    ]
+
+
+def report(out: Path) -> list[str]:
+    return [
+        path for part in out.glob("_report/*") for path in pq.read_table(part)["path"].to_pylist()
+    ]
+
+
+def test_a_killed_worker_costs_nothing(
+    cluster: str, many: Path, expected: dict[str, bytes], tmp_path: Path
+) -> None:
+    out, killed = tmp_path / "out", []
+    outcomes = []
+    for outcome in engine.upright(SLOW, [str(many)], str(out), TWO):
+        if not killed:
+            assert len(actors()) == 2
+            killed.append(actors()[0])
+            os.kill(killed[0], signal.SIGKILL)
+            left = len(list(many.rglob("*.jpg"))) - len(report(out))
+            assert left > 100  # it died at work
+        outcomes.append(outcome)
+    assert contents(out) == expected
+    inputs = sorted(map(str, many.rglob("*.jpg")))
+    assert sorted(outcome.path for outcome in outcomes) == inputs
+    assert sorted(report(out)) == inputs
+    assert sum(outcome.error is not None for outcome in outcomes) == 1
+
+
+def command(many: Path, out: Path, address: str) -> list[str]:
+    options = ("--model", SLOW.model, "--refine", "4", "--min-confidence", "0.3")
+    verb = [sys.executable, "-m", "radialbeams", "upright", str(many), "-o", str(out)]
+    return [*verb, *options, "--engine", "ray", "--address", address, "--workers", "2"]
+
+
+def test_a_killed_run_goes_on_without_repeating_what_is_done(
+    cluster: str, many: Path, expected: dict[str, bytes], tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    driver = subprocess.Popen(command(many, out, cluster), stderr=subprocess.PIPE)
+    while len(list(out.glob("_report/part-*"))) < 4:
+        assert driver.poll() is None, driver.stderr.read()
+        time.sleep(0.05)
+    driver.kill()
+    driver.communicate()
+    time.sleep(1)  # its workers end
+    before = {part: part.stat().st_mtime_ns for part in out.glob("_report/part-*") if clean(part)}
+    assert len(before) >= 2
+    done = subprocess.run(command(many, out, cluster), capture_output=True, text=True)
+    assert done.returncode == 1, done.stderr  # the broken files
+    assert "were done before" in done.stderr
+    assert {part: part.stat().st_mtime_ns for part in before} == before
+    assert contents(out) == expected
+    assert sorted(report(out)) == sorted(map(str, many.rglob("*.jpg")))
+
+
+def clean(part: Path) -> bool:
+    """Units with a failure are tried again."""
+    return pq.read_table(part)["error"].null_count == pq.read_table(part).num_rows
+
+
+def test_new_files_are_added_and_other_settings_refused(
+    cluster: str, faces: Path, plain: Path, tmp_path: Path
+) -> None:
+    source, out = tmp_path / "in", tmp_path / "out"
+    shutil.copytree(faces / "0", source / "0")
+    first = list(engine.upright(JOB, [str(source)], str(out), TWO))
+    shutil.copytree(faces / "1", source / "1")
+    second = list(engine.upright(JOB, [str(source)], str(out), TWO))
+    assert (len(first), len(second)) == (20, 41)
+    assert contents(out) == contents(plain)
+    with pytest.raises(JournalError, match=r"other settings .*refine was 1, is 2"):
+        list(engine.upright(replace(JOB, refine=2), [str(source)], str(out), TWO))
+
+
+def test_a_cluster_that_is_not_there_is_refused(faces: Path, tmp_path: Path) -> None:
+    code = "import sys; from radialbeams.cli import main; sys.exit(main(sys.argv[1:]))"
+    where = ("--engine", "ray", "--address", "127.0.0.1:1")
+    line = [sys.executable, "-c", code, "upright", str(faces), "-o", str(tmp_path / "o"), *where]
+    done = subprocess.run(line, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 1
+    assert "No Ray cluster could be reached at 127.0.0.1:1" in done.stderr
