@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from radialbeams import images, zoo
-from radialbeams.cards import Card
 from radialbeams.decisions import Decision, Reason, decide
 from radialbeams.defaults import (
     ABSTAIN,
@@ -32,7 +31,7 @@ from radialbeams.documents import READ_AT, DocumentReader, document_thresholds
 from radialbeams.images import Corners, Frame, ImageError, Source
 from radialbeams.limits import DEFAULT, Limits
 from radialbeams.posterior import Answer, read_posterior, read_posteriors, read_unit, rounded
-from radialbeams.runtime import open_session
+from radialbeams.runtime import model_session, output_widths
 from radialbeams.undoing import Undo, undone
 
 BATCH = 64
@@ -92,7 +91,7 @@ class Canonicalizer:
         found = zoo.find(model)
         self.name, self.card, self.refine = found.name, found.card, refine
         self.limits = limits
-        self._session = _session(found, threads)
+        self._session = model_session(found, threads)
         wanted = documents and self.card.documents is not None
         self._documents = DocumentReader(threads) if wanted else None
 
@@ -254,7 +253,7 @@ class Canonicalizer:
                 f"The model {self.name} does not run on views of {views.shape[1:]}, which its "
                 "card describes. Export it again, weights and card together."
             ) from error
-        expected = (len(views), *_widths(self.card)[:1])
+        expected = (len(views), *output_widths(self.card)[:1])
         for output in outputs:
             if output.shape != expected or not np.isfinite(output).all():
                 raise zoo.DamagedModel(
@@ -330,51 +329,6 @@ def canonicalize(
 @lru_cache(maxsize=8)
 def _loaded(model: str, refine: int) -> Canonicalizer:
     return Canonicalizer(model, refine=refine)
-
-
-def _session(model: zoo.Model, threads: int) -> Any:
-    content = zoo.verified_onnx(model)
-    try:
-        session = open_session(content, threads)
-    except Exception as error:  # the runtime's own errors have no common class
-        raise zoo.DamagedModel(
-            f"{model.onnx} has the bytes that its card names, but they are no ONNX model that "
-            "runs here. Export it again, or update onnxruntime."
-        ) from error
-    _check_signature(model, session)
-    return session
-
-
-def _check_signature(model: zoo.Model, session: Any) -> None:
-    """The graph declares the input and the outputs that the card describes."""
-    network, widths = model.card.network, _widths(model.card)
-    shape = (network.channels, network.view_size, network.view_size)
-    expected = _signature(["views"], [shape], [(width,) for width in widths])
-    inputs, outputs = session.get_inputs(), session.get_outputs()
-    found = _signature(
-        [node.name for node in inputs],
-        [tuple(node.shape[1:]) for node in inputs],
-        [tuple(node.shape[1:]) for node in outputs],
-    )
-    fixed = any(not node.shape or isinstance(node.shape[0], int) for node in (*inputs, *outputs))
-    if found != expected or fixed or {node.type for node in (*inputs, *outputs)} != {FLOATS}:
-        raise zoo.DamagedModel(
-            f"{model.onnx} is an ONNX model of something else: expected {expected}, as its "
-            f"card says, of floats and for any number of views; got {found}."
-        )
-
-
-FLOATS = "tensor(float)"
-
-
-def _widths(card: Card) -> list[int]:
-    """Of the outputs: logits and offsets for each beam or bin, or one unit vector."""
-    network = card.network
-    return [network.num_bins] * 2 if network.reading == "posterior" else [2]
-
-
-def _signature(names: list[str], given: list[Any], out: list[Any]) -> str:
-    return f"input {', '.join(names)} of {given} and outputs of {out}"
 
 
 @contextmanager
