@@ -113,7 +113,7 @@ def test_angle_prints_one_object_a_line_in_order(run: Callable[..., Said], faces
     assert found[3].keys() == {"path", "error"}
     assert err == f"radialbeams: {faces / '99.jpg'}: {found[3]['error']}\n"
     for one in found[:3]:
-        assert list(one) == ["path", "angle_ccw", "confidence", "symmetry", "model"]
+        assert list(one) == ["path", "angle_ccw", "confidence", "symmetry", "kind", "model"]
         assert one["model"] == "ring.lfw" and one["symmetry"] == 1
     assert float(str(found[2]["angle_ccw"])) == pytest.approx(40, abs=8)
     assert round(float(str(found[2]["angle_ccw"])), 2) == found[2]["angle_ccw"]
@@ -177,7 +177,7 @@ def test_upright_turns_and_leaves_and_says_which(
     assert thresholds.endswith(zoo.find("ring.lfw").card["summary"])
     for one in found.values():
         assert list(one) == [
-            "path", "out", "angle_ccw", "confidence", "symmetry", "model", "action"
+            "path", "out", "angle_ccw", "confidence", "symmetry", "kind", "model", "action"
         ]  # fmt: skip
     assert {name: one["action"] for name, one in found.items()} == {
         "0.jpg": "left",
