@@ -155,7 +155,7 @@ import os, signal, time
 from radialbeams.batch import worker
 from radialbeams.canonicalizer import Canonicalizer
 worker.SECONDS = 0.2
-view = Canonicalizer.view
+look = Canonicalizer.look
 
 def breaking(self, path, **options):
     if "crash" in path:
@@ -166,9 +166,9 @@ def breaking(self, path, **options):
         pass
     if "mistake" in path:
         raise ValueError("not meant to happen")
-    return view(self, path, **options)
+    return look(self, path, **options)
 
-Canonicalizer.view = breaking
+Canonicalizer.look = breaking
 worker.main()
 """
 
