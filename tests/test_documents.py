@@ -76,7 +76,7 @@ def test_a_printed_page_is_found_at_any_angle(
     assert answer.kind == "document"
     assert apart(answer.angle_degrees, degrees) < 0.5
     assert answer.confidence is not None and answer.confidence > 0.8
-    assert answer.posterior is not None and len(answer.posterior) == zoo.bins(model.card)
+    assert answer.posterior is not None and len(answer.posterior) == model.card.network.num_bins
 
 
 def test_light_text_on_dark_and_text_on_nothing_are_documents(model: Canonicalizer) -> None:

@@ -231,14 +231,14 @@ GREEDY = """
 import numpy as np
 from radialbeams.batch import worker
 from radialbeams.canonicalizer import Canonicalizer
-view = Canonicalizer.view
+look = Canonicalizer.look
 
 def greedy(self, path, **options):
     if "greedy" in path:
         np.ones(2**30, np.uint8)
-    return view(self, path, **options)
+    return look(self, path, **options)
 
-Canonicalizer.view = greedy
+Canonicalizer.look = greedy
 worker.main()
 """
 

@@ -135,7 +135,7 @@ import os, signal, time
 from radialbeams.batch import worker
 from radialbeams.canonicalizer import Canonicalizer
 worker.SECONDS = 0.2
-view = Canonicalizer.look
+look = Canonicalizer.look
 
 def breaking(self, path, **options):
     if "crash" in path:
@@ -146,7 +146,7 @@ def breaking(self, path, **options):
         pass
     if "mistake" in path:
         raise ValueError("not meant to happen")
-    return view(self, path, **options)
+    return look(self, path, **options)
 
 Canonicalizer.look = breaking
 worker.main()

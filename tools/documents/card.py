@@ -41,6 +41,8 @@ from radialbeams.training.quarters import calibration_error
 SEED = 901  # of the renderings; training uses others
 CLOSE_VIEWS, CLOSE_BELOW = 2, 0.97
 WRONG = 0.004  # of the documents that are acted on
+LEAST = 0.95  # confidence to act: an upright page that is turned is worse than a turned one left
+ANGLE = 2.0  # degrees; scans often lie a degree off level, and nobody minds
 PHOTOS = 0.003  # of the photos may be taken for documents
 LICENCE = (
     "Apache-2.0. Trained from scratch on own renderings and, for the answer that a picture is no "
@@ -97,7 +99,7 @@ def first_card(run: Path, out: Path, parity: float) -> dict[str, Any]:
             "close_below": CLOSE_BELOW,
             "document": 0.0,
         },
-        "abstain": {"confidence": 0.9, "angle": 1.0},
+        "abstain": {"confidence": LEAST, "angle": ANGLE},
         "parity": parity,
         "sha256": {"onnx": sha256((out / "quarter.onnx").read_bytes())},
     }
@@ -189,7 +191,7 @@ def chosen(rows: list[dict[str, Any]], photos: tuple[float, np.ndarray]) -> dict
             "close_below": CLOSE_BELOW,
             "document": document,
         },
-        "abstain": {"confidence": round(least, 3), "angle": 1.0},
+        "abstain": {"confidence": round(least, 3), "angle": ANGLE},
         "calibrated": {
             "pages": len(rows),
             "documents": round(len(seen) / len(rows), 4),
@@ -244,11 +246,11 @@ def best_close(
 
 
 def threshold(chances: np.ndarray, right: np.ndarray) -> float:
-    """The least confidence above which so few are wrong, and at least 0.8."""
+    """The least confidence above which so few are wrong, and at least LEAST."""
     order = np.argsort(-chances)
     wrong = np.cumsum(~right[order]) / np.arange(1, len(order) + 1)
     good = np.flatnonzero(wrong <= WRONG)
-    return max(0.8, float(chances[order[good[-1]]])) if good.size else 1.0
+    return max(LEAST, float(chances[order[good[-1]]])) if good.size else 1.0
 
 
 def _share(values: Any) -> float:
