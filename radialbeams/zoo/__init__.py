@@ -14,7 +14,7 @@ __all__ = ["DEFAULT", "FOLDER", "DamagedModel", "Model", "ModelNotFound"]
 __all__ += ["find", "names", "verified_onnx"]
 
 FOLDER = Path(__file__).parent
-DEFAULT = "ring"
+DEFAULT = "general"
 LARGEST_ONNX = 2**30  # bytes; the shipped ones have at most twelve million
 
 
