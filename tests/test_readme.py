@@ -44,7 +44,7 @@ def test_the_line_of_angle_is_what_it_prints(
 
 
 def rows() -> list[list[str]]:
-    lines = [line for line in README.splitlines() if re.match(r"\| `(bic|ring)[.`]", line)]
+    lines = [line for line in README.splitlines() if re.match(r"\| `(bic|general|ring)[.`]", line)]
     return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
 
 

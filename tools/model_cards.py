@@ -15,7 +15,7 @@ from typing import Any
 Card = dict[str, Any]
 
 ROOT = Path(__file__).parents[1]
-DEFAULT = "ring"  # the default of every command; it comes first
+DEFAULT = "general"  # the default of every command; it comes first
 
 INTRODUCTION = """\
 # Pretrained models
@@ -28,17 +28,19 @@ All errors are absolute differences between the estimated and the true angle, in
 that were held out from training and rotated by uniformly random angles. *Flips* are errors of 150°
 or more. Compare only rows of the same protocol: a `paper` view gives part of the angle away, a
 `leakfree` view does not as far as we can measure ([leaks](leaks.md)). The row *files* is closest to
-what a user sees: original images (for `ring`, native COCO photos) are rotated by Pillow and saved
-as JPEG, then read from the file.
+what a user sees: original images (for `general` and `ring`, native COCO photos) are rotated by
+Pillow and saved as JPEG, then read from the file.
 
 This page is generated from the models' cards by `python tools/model_cards.py`. Do not edit it.
 
 ## Licence
 
-The weights are for research use, because the images they were trained on are. The
-[licence of the weights](../radialbeams/zoo/LICENSE-WEIGHTS.md) names the data sets and their terms.
+The weights of `general`, and of the network that judges documents, are under the Apache License
+2.0. The others are for research use, because the images they were trained on are. The [licence of
+the weights](../radialbeams/zoo/LICENSE-WEIGHTS.md) names the data sets and their terms.
 """
 DATA = {
+    "coco": "COCO train2017, and pages that radialbeams renders itself",
     "coil100": "COIL-100",
     "lfw": "Labeled Faces in the Wild",
     "photos": "everyday photos from public data sets, COIL-100 and LFW",
@@ -47,6 +49,7 @@ SPLITS = {
     ("coil100", "default"): "a random fifth of the images; the same objects from other sides",
     ("coil100", "object"): "objects 81–100, none of which was trained on",
     ("lfw", "default"): "a fifth of the people, none of whom was trained on",
+    ("coco", "default"): "one photo in fifty",
     ("photos", "default"): "one photo in fifty",
 }
 PROTOCOLS = {
@@ -70,9 +73,13 @@ def _overview(cards: list[Card]) -> Iterator[str]:
     for card in cards:
         yield (
             f"| [`{card['name']}`](#{_anchor(card['name'])}) | {card['summary']} "
-            f"| {card['parameters']:,} | research use |"
+            f"| {card['parameters']:,} | {_terms(card)} |"
         )
     yield ""
+
+
+def _terms(card: Card) -> str:
+    return "Apache-2.0" if "Apache-2.0" in card["licence"] else "research use"
 
 
 def _section(card: Card) -> Iterator[str]:

@@ -54,12 +54,12 @@ def _anchor(title: str) -> str:
 
 
 def _photos(cards: Sequence[Record]) -> Iterator[str]:
-    card = next((card for card in cards if card["name"] == "ring"), None)
+    card = next((card for card in cards if card["name"] == "general"), None)
     files = card.get("end_to_end", {}) if card else {}
     if card and "turned" in files:
         acted, upright = files["turned"], files["upright"]
         yield (
-            f"**Everyday photos.** On {count(files['n'])} rotated files, the default model `ring` "
+            f"**Everyday photos.** On {count(files['n'])} rotated files, the default model `general` "
             f"({card['parameters'] / 1e6:.1f} M parameters) has a median error of "
             f"{degrees(files['median'], 1)}; {percent(files['within_10'], 0)} of its estimates are "
             f"within 10° and {percent(files['flips'], 0)} are flips. Of the more confident half, "
@@ -126,11 +126,11 @@ def _leaks(leaks: Sequence[Record]) -> Iterator[str]:
 
 
 def _speed(cards: Sequence[Record], files: Sequence[Record]) -> Iterator[str]:
-    card = next((card for card in cards if card["name"] == "ring"), None)
+    card = next((card for card in cards if card["name"] == "general"), None)
     cost = (card or {}).get("cost", {}).get("milliseconds_a_view_one_cpu_thread")
     if cost and files:
         yield (
-            f"**Speed.** `ring` takes {cost:.1f} ms per view on one CPU thread. `radialbeams "
+            f"**Speed.** `general` takes {cost:.1f} ms per view on one CPU thread. `radialbeams "
             f"angle` reads {files[0]['images_a_second']:.0f} small JPEG files per second on two "
             f"cores with `{files[0]['model']}`."
         )
