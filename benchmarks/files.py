@@ -162,6 +162,7 @@ def _looking(model: str) -> Callable[[], Any]:
 
 def _vit(scratch: Path) -> Callable[[], Any]:
     import onnxruntime
+
     from benchmarks import vit
 
     options = onnxruntime.SessionOptions()

@@ -52,11 +52,12 @@ def stages(paths: list[Path], rounds: int) -> dict[str, Any]:
     return compared(seconds, "Pillow decode", len(paths))
 
 
-def _decoded(path: Path, side: int | None = None) -> None:
+def _decoded(path: Path, side: int | None = None) -> tuple[int, int]:
     with Image.open(path) as image:
         if side is not None:
             image.draft(None, (side, side))
         image.load()
+        return image.size
 
 
 def _answers(canonicalizer: Canonicalizer, views: Any) -> None:

@@ -247,7 +247,7 @@ def _bands(side: int, parent_size: int, view_size: int, sigma: float) -> tuple[B
 
 def _widest(matrix: Floats, step: int) -> int:
     spans = (_span(matrix[first : first + step]) for first in range(0, len(matrix), step))
-    return max(span.stop - span.start for span in spans)
+    return int(max(span.stop - span.start for span in spans))
 
 
 def _span(rows: Floats) -> slice:
