@@ -25,8 +25,9 @@ class Block(nn.Module):
         return added
 
 
-class ResNet18(nn.Sequential):
+class ResNet18(nn.Module):
     def __init__(self) -> None:
+        super().__init__()
         blocks = []
         before = 64
         for channels, stride in STAGES:
@@ -34,7 +35,11 @@ class ResNet18(nn.Sequential):
             before = channels
         stem = (*_convolution(3, 64, 7, 2), nn.ReLU(), nn.MaxPool2d(3, 2, 1))
         head = (nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(before, 1000))
-        super().__init__(*stem, *blocks, *head)
+        self.layers = nn.Sequential(*stem, *blocks, *head)
+
+    def forward(self, images: Tensor) -> Tensor:
+        classes: Tensor = self.layers(images)  # (N, 1000)
+        return classes
 
 
 def _convolution(before: int, after: int, size: int, stride: int) -> tuple[nn.Module, nn.Module]:

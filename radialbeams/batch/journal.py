@@ -109,9 +109,10 @@ class Journal:
         return sum(hash(path) not in known for path in paths)
 
     def _items(self) -> Iterator[Item]:
+        path = self.folder / PLAN
         with self._opened(PLAN) as file:
-            for line in lines.lines_of(file, self.folder / PLAN):
-                yield lines.item_from(line, self.folder / PLAN)
+            for line in lines.lines_of(file, path):
+                yield lines.item_from(line, path)
 
     def _placed(self, item: Item) -> Item:
         if item.out is None:
@@ -152,9 +153,10 @@ class Journal:
 
         A file that changed is not tried again: it may have been turned before it was edited.
         """
-        for (number, batch), outcomes in zip(self.batches(), self.done(), strict=False):
+        plan = enumerate(batches(self._items()))
+        for (number, batch), outcomes in zip(plan, self.done(), strict=False):
             items = [
-                item
+                self._placed(item)
                 for item, outcome in zip(batch, outcomes, strict=True)
                 if outcome.error is not None and not outcome.changed
             ]
@@ -277,9 +279,18 @@ class Journal:
 
     def _clear_parts(self) -> None:
         """Removes what was made but never noted, or noted but never moved."""
+        parts: dict[str, set[str]] = {}  # by folder: a look at each is cheaper than at each file
         for item in self._items():
-            if item.out is not None and self._rules.holds(item):
-                landing.discard(self.part_of(item.out))
+            if item.out is None:
+                continue
+            folder = os.path.dirname(item.out)
+            if folder not in parts:
+                parts[folder] = landing.parts_in(folder)
+            if not parts[folder]:
+                continue
+            part = self.part_of(item.out)
+            if os.path.basename(part) in parts[folder] and self._rules.holds(item):
+                landing.discard(part)
 
     def _append(self, content: Any) -> None:
         rest = memoryview(lines.written(content))

@@ -104,6 +104,13 @@ def _write_new(data: bytes, part: str, like: str | None, in_place: bool, force: 
         system.sync(file.fileno())
 
 
+def parts_in(folder: str) -> set[str]:
+    """The names of unfinished outputs in a folder, of this run and of others."""
+    with suppress(OSError), os.scandir(folder or ".") as entries:
+        return {entry.name for entry in entries if entry.name.endswith(f".{PART}")}
+    return set()
+
+
 def discard(part: str) -> None:
     with suppress(OSError):
         os.unlink(part)
