@@ -59,6 +59,7 @@ class Guard:
             await self._inner(scope, receive, send)
             return
         started, status = time.perf_counter(), 500
+        self._service.metrics.begun += 1
         path = scope["path"]
 
         async def send_with_headers(message: Message) -> None:
