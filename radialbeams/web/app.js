@@ -203,7 +203,6 @@ class Page {
     this.describe();
     if (this.item) {
       this.item.answers = {};
-      this.item.hand = null;
       this.answer();
     }
     this.files.again();
