@@ -241,7 +241,7 @@ async def slow_clients(clients: int, seconds: float) -> dict[str, Any]:
     """Hundreds of connections that send a byte now and then, beside clients that do not."""
     with server("--model", MODEL) as running:
         await ready(running.port)
-        slow = [asyncio.create_task(_dawdle(running.port, seconds)) for _ in range(300)]
+        slow = [asyncio.create_task(_send_slowly(running.port, seconds)) for _ in range(300)]
         await asyncio.sleep(0.5)
         tally = await load(running.port, clients, seconds, "/v1/angle")
         for task in slow:
@@ -249,7 +249,7 @@ async def slow_clients(clients: int, seconds: float) -> dict[str, Any]:
         return tally.summary()
 
 
-async def _dawdle(port: int, seconds: float) -> None:
+async def _send_slowly(port: int, seconds: float) -> None:
     _, writer = await asyncio.open_connection(HOST, port)
     message = request(jpeg(), "/v1/angle")
     for start in range(0, len(message), 7):

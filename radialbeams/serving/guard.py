@@ -84,7 +84,7 @@ class Guard:
             self._note(scope, path, status, time.perf_counter() - started)
 
     def _may(self, scope: Scope) -> bool:
-        """The page and the health checks are open; they tell nothing that is worth a token."""
+        """The page and the health checks need no token: they contain nothing private."""
         if self._expected is None or not scope["path"].startswith(("/v1/", "/metrics")):
             return True
         given = dict(scope["headers"]).get(b"authorization", b"")

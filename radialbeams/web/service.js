@@ -1,6 +1,6 @@
 // The model runs in the service: pictures are sent there.
 
-const PATIENCE = 20; // attempts while the service is busy
+const ATTEMPTS = 20; // while the service is busy
 
 export class Service {
   constructor(config, token) {
@@ -48,7 +48,7 @@ export class Service {
     body.append("file", blob, "image");
     for (let attempt = 1; ; attempt++) {
       const response = await this.send(path, body);
-      if (response.status === 503 && attempt < PATIENCE) {
+      if (response.status === 503 && attempt < ATTEMPTS) {
         await new Promise((done) => setTimeout(done, 250));
         continue;
       }
