@@ -17,14 +17,16 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
-from collections import Counter
+from collections import Counter, deque
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cache
+from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import IO, Any, cast
 
 from PIL import Image
 
@@ -54,6 +56,7 @@ def jpeg(side: int = 250) -> bytes:
 class Server:
     process: subprocess.Popen[bytes]
     port: int
+    log: deque[bytes]  # the last lines
 
     def memory(self) -> float:
         """MiB that the service and its workers hold."""
@@ -88,32 +91,21 @@ def server(*words: str, command: tuple[str, ...] = ("radialbeams", "serve")) -> 
     environment = {**os.environ, "PYTHONPATH": str(ROOT)}
     process = subprocess.Popen(argv, stderr=subprocess.PIPE, env=environment, cwd=ROOT)
     try:
-        port = _port(process)
-        yield Server(process, port)
+        yield _started(process)
     finally:
         process.terminate()
         process.wait(30)
 
 
-def _port(process: subprocess.Popen[bytes]) -> int:
-    """From its first line; what follows on standard error is read by nobody."""
-    if process.stderr is None:
-        raise RuntimeError("no standard error")
-    for line in process.stderr:
+def _started(process: subprocess.Popen[bytes]) -> Server:
+    """Once it names its port; what follows on standard error is read by a thread."""
+    stderr = cast(IO[bytes], process.stderr)
+    for line in stderr:
         if match := re.search(rb"Listening at http://[^ ]*:(\d+)", line):
-            _discard(process.stderr.fileno())
-            return int(match[1])
+            running = Server(process, int(match[1]), deque(maxlen=9))
+            threading.Thread(target=running.log.extend, args=(stderr,), daemon=True).start()
+            return running
     raise RuntimeError("The service did not start.")
-
-
-def _discard(descriptor: int) -> None:
-    import threading
-
-    def read() -> None:
-        while os.read(descriptor, 65536):
-            pass
-
-    threading.Thread(target=read, daemon=True).start()
 
 
 # --- clients ---
@@ -191,14 +183,16 @@ async def load(port: int, clients: int, seconds: float, path: str) -> Tally:
     return tally
 
 
-async def ready(port: int) -> None:
-    while True:
+async def ready(port: int) -> int:
+    """How often it was asked."""
+    for attempt in count(1):
         reader, writer = await asyncio.open_connection(HOST, port)
         status, _, _ = await exchange(reader, writer, b"GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n")
         writer.close()
         if status == 200:
-            return
+            return attempt
         await asyncio.sleep(0.1)
+    raise RuntimeError("never ready")
 
 
 # --- the parts ---
@@ -247,7 +241,7 @@ async def slow_clients(clients: int, seconds: float) -> dict[str, Any]:
     """Hundreds of connections that send a byte now and then, beside clients that do not."""
     with server("--model", MODEL) as running:
         await ready(running.port)
-        slow = [asyncio.create_task(_dawdle(running.port, seconds)) for _ in range(300)]
+        slow = [asyncio.create_task(_send_slowly(running.port, seconds)) for _ in range(300)]
         await asyncio.sleep(0.5)
         tally = await load(running.port, clients, seconds, "/v1/angle")
         for task in slow:
@@ -255,7 +249,7 @@ async def slow_clients(clients: int, seconds: float) -> dict[str, Any]:
         return tally.summary()
 
 
-async def _dawdle(port: int, seconds: float) -> None:
+async def _send_slowly(port: int, seconds: float) -> None:
     _, writer = await asyncio.open_connection(HOST, port)
     message = request(jpeg(), "/v1/angle")
     for start in range(0, len(message), 7):
@@ -264,15 +258,23 @@ async def _dawdle(port: int, seconds: float) -> None:
 
 
 async def stop_under_load(clients: int) -> dict[str, Any]:
-    """SIGTERM in the middle: whoever was accepted is answered, then connections are refused."""
-    with server("--model", MODEL) as running:
-        await ready(running.port)
+    """SIGTERM in the middle: whoever was accepted is answered, then connections are refused.
+
+    `no answer` are connections that the system had queued and the service never saw: all requests
+    that it began are answered, and all of its answers arrived.
+    """
+    with server("--model", MODEL, "--no-log") as running:
+        asked = await ready(running.port)
         work = asyncio.create_task(load(running.port, clients, 4.0, "/v1/angle"))
         await asyncio.sleep(2.0)
         running.process.send_signal(signal.SIGTERM)
         tally = await work
         code = await asyncio.to_thread(running.process.wait, 30)
-        return {**tally.summary(), "exit_code": code}
+        await asyncio.sleep(0.2)
+        stopped = json.loads(running.log[-1])
+        answered = {key: stopped[key] for key in ("begun", "answered")}
+        arrived = asked + tally.statuses["200"] + tally.statuses["503"]
+        return {**tally.summary(), "exit_code": code, **answered, "arrived": arrived}
 
 
 def main() -> None:

@@ -17,19 +17,19 @@ class Connection(HttpToolsProtocol):
     The time and size of a body are limited where the body is read.
     """
 
-    _patience: asyncio.TimerHandle | None = None
+    _timer: asyncio.TimerHandle | None = None
     _head = 0  # bytes since the last complete head
 
     def connection_made(self, transport: Any) -> None:
         super().connection_made(transport)
-        self._wait()
+        self._start_timer()
 
     def connection_lost(self, exc: Exception | None) -> None:
-        self._done_waiting()
+        self._stop_timer()
         super().connection_lost(exc)
 
     def data_received(self, data: bytes) -> None:
-        if self._patience is not None:
+        if self._timer is not None:
             self._head += len(data)
             if self._head > HEAD_BYTES:
                 self.transport.close()
@@ -38,18 +38,18 @@ class Connection(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._wait()
+        self._start_timer()
 
     def on_headers_complete(self) -> None:
-        self._done_waiting()
+        self._stop_timer()
         super().on_headers_complete()
 
-    def _wait(self) -> None:
-        self._done_waiting()
-        self._patience = self.loop.call_later(HEAD_SECONDS, self.transport.close)
+    def _start_timer(self) -> None:
+        self._stop_timer()
+        self._timer = self.loop.call_later(HEAD_SECONDS, self.transport.close)
 
-    def _done_waiting(self) -> None:
+    def _stop_timer(self) -> None:
         self._head = 0
-        if self._patience is not None:
-            self._patience.cancel()
-            self._patience = None
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None

@@ -59,6 +59,7 @@ class Guard:
             await self._inner(scope, receive, send)
             return
         started, status = time.perf_counter(), 500
+        self._service.metrics.begun += 1
         path = scope["path"]
 
         async def send_with_headers(message: Message) -> None:
@@ -83,7 +84,7 @@ class Guard:
             self._note(scope, path, status, time.perf_counter() - started)
 
     def _may(self, scope: Scope) -> bool:
-        """The page and the health checks are open; they tell nothing that is worth a token."""
+        """The page and the health checks need no token: they contain nothing private."""
         if self._expected is None or not scope["path"].startswith(("/v1/", "/metrics")):
             return True
         given = dict(scope["headers"]).get(b"authorization", b"")

@@ -35,10 +35,15 @@ class Histogram:
 class Metrics:
     def __init__(self) -> None:
         self.restarts = 0
+        self.begun = 0  # requests, whether or not they are answered by now
         self._requests: Counter[tuple[str, int]] = Counter()
         self._files: Counter[str] = Counter()
         self._seconds: dict[str, Histogram] = {}
         self._batches = Histogram(SIZES)
+
+    @property
+    def answered(self) -> int:
+        return self._requests.total()
 
     def request(self, route: str, status: int, seconds: float) -> None:
         self._requests[route, status] += 1

@@ -26,7 +26,7 @@ from radialbeams.serving.settings import Settings
 COMMAND = [sys.executable, "-P", "-m", "radialbeams.serving.worker"]
 STARTING = 180.0  # seconds by the clock
 # By the clock, as a multiple of the seconds of computing: for what waits without computing.
-PATIENCE = 3.0
+CLOCK_FACTOR = 3.0
 AGAIN = 1.0  # seconds between two attempts to start a worker
 STOPPING = 5.0  # seconds until a worker that has nothing to do any more is killed
 
@@ -38,7 +38,7 @@ class WorkerDied(Exception):
 
 
 class Pool:
-    """As many tasks as processes; each waits for files, and has one process work on them."""
+    """One asyncio task for each process: it takes batches from the backlog and sends them there."""
 
     def __init__(self, settings: Settings, metrics: Metrics, log: Log) -> None:
         self.settings, self.metrics = settings, metrics
@@ -88,15 +88,26 @@ class Pool:
             self.metrics.restarts += 1
 
     async def _started(self, number: int) -> _Worker:
+        """Tries until a worker is ready: what is missing may come back."""
         while True:
-            worker = await _Worker.start(self.settings)
-            self.broken = await worker.greeting()
-            if self.broken is None:
+            worker = await self._attempt()
+            if worker is not None:
                 self._log.event("worker ready", worker=number, pid=worker.pid)
                 return worker
             self._log.event("worker does not start", worker=number, reason=self.broken)
-            await worker.close()
             await asyncio.sleep(AGAIN)
+
+    async def _attempt(self) -> _Worker | None:
+        try:
+            worker = await _Worker.start(self.settings)
+        except OSError as error:  # such as a limit on processes or open files
+            self.broken = f"No worker could be started ({error.strerror}). Free resources."
+            return None
+        self.broken = await worker.start_error()
+        if self.broken is None:
+            return worker
+        await worker.close()
+        return None
 
     async def _work_until_death(self, worker: _Worker) -> None:
         while True:
@@ -107,7 +118,7 @@ class Pool:
             except WorkerDied as died:
                 self._log.event("worker died", reason=str(died), files=len(batch))
                 worker.kill()
-                self._bury(batch, died)
+                self._retry_or_fail(batch, died)
                 return
             except asyncio.CancelledError:
                 self._fail(batch, Problem("stopping", "The service stopped. Send it again."))
@@ -115,8 +126,8 @@ class Pool:
             for entry, (record, data) in zip(batch, results, strict=True):
                 entry.finish(record, data)
 
-    def _bury(self, batch: list[Entry], died: WorkerDied) -> None:
-        """Nobody knows which file a worker died of, until it does so of one alone."""
+    def _retry_or_fail(self, batch: list[Entry], died: WorkerDied) -> None:
+        """Which file of a batch ended the worker is unknown, so each is tried again alone."""
         if len(batch) > 1:
             self.backlog.put_back(batch)
         else:
@@ -149,10 +160,10 @@ class _Worker:
         )
         return cls(process, settings)
 
-    async def greeting(self) -> str | None:
+    async def start_error(self) -> str | None:
         """Why the worker cannot work; None if it can."""
         try:
-            # The token is nobody's business who decodes files.
+            # A worker does not need the token.
             fields = {**asdict(self._settings), "token": None}
             header, _ = await self._exchange({"settings": fields}, [], STARTING)
         except WorkerDied as died:
@@ -162,7 +173,7 @@ class _Worker:
 
     async def work(self, batch: list[Entry]) -> list[tuple[dict[str, Any], bytes]]:
         header = {"tasks": [asdict(entry.task) for entry in batch]}
-        seconds = PATIENCE * self._settings.seconds
+        seconds = CLOCK_FACTOR * self._settings.seconds
         answer, contents = await self._exchange(header, [entry.data for entry in batch], seconds)
         return list(zip(answer["records"], contents, strict=True))
 
@@ -177,7 +188,7 @@ class _Worker:
         except TimeoutError as error:
             raise WorkerDied(TOO_LONG) from error
         except (asyncio.IncompleteReadError, ConnectionError) as error:
-            raise WorkerDied(await self._epitaph()) from error
+            raise WorkerDied(await self._exit_sentence()) from error
 
     async def _frame(self) -> tuple[dict[str, Any], list[bytes]]:
         length = int.from_bytes(await self._answers.readexactly(frames.PREFIX), "big")
@@ -187,7 +198,7 @@ class _Worker:
         ]
         return header, contents
 
-    async def _epitaph(self) -> str:
+    async def _exit_sentence(self) -> str:
         code = await self._process.wait()
         if system.ran_out_of_cpu_time(code):
             return TOO_LONG

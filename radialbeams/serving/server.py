@@ -13,8 +13,10 @@ from radialbeams.serving.logs import Library
 from radialbeams.serving.settings import Settings
 
 # Seconds in which a service that is to stop still takes requests, and asks each client to close
-# its connection: whoever was about to send one on an open connection is not cut off.
+# its connection: whoever was about to send one on an open connection is not cut off. Then nobody
+# can connect any more, and what is on its way on new connections has as long again to arrive.
 DRAIN = 0.5
+LAST = 0.05  # seconds in which the last connections that the system has queued are accepted
 FILES = 65536  # open files, if the system allows so many: each connection is one
 
 
@@ -61,6 +63,11 @@ def serve(settings: Settings, listening: Callable[[int], object] | None = None) 
             service.draining = True
             service.log.event("stopping")
             await asyncio.sleep(DRAIN)
+            bound.listen(0)  # the system queues no more
+            await asyncio.sleep(LAST)
+            for listener in self.servers:
+                listener.close()
+            await asyncio.sleep(DRAIN)
             await super().shutdown(sockets)
 
     logging.getLogger().addHandler(Library(service.log))
@@ -69,7 +76,7 @@ def serve(settings: Settings, listening: Callable[[int], object] | None = None) 
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
     Server(config).run([bound])
-    service.log.event("stopped")
+    service.log.event("stopped", begun=service.metrics.begun, answered=service.metrics.answered)
 
 
 def _bound(host: str, port: int) -> socket.socket:

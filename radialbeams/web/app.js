@@ -4,11 +4,11 @@ import { drawBeams, drawHeat } from "./beams.js";
 import { Browser } from "./browser.js";
 import { Dial } from "./dial.js";
 import { Files } from "./files.js";
-import { inCircle, shortest } from "./model/posterior.js";
+import { inCircle } from "./model/posterior.js";
+import { degrees, showAnswer } from "./panel.js";
 import { Picture } from "./picture.js";
-import { drawPosterior } from "./plot.js";
 import { Service } from "./service.js";
-import { inWords, percent } from "./words.js";
+import { inWords } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
 const FIRST_TURN = 40; // degrees by which the first sample is turned
@@ -203,7 +203,6 @@ class Page {
     this.describe();
     if (this.item) {
       this.item.answers = {};
-      this.item.hand = null;
       this.answer();
     }
     this.files.again();
@@ -261,7 +260,10 @@ class Page {
 
   // For a file in the list, as it came.
   async first(item) {
-    item.answers = { [this.model.name]: { ...(await this.backend.estimate(item.picture.look(item.turn), this.model)), turn: item.turn } };
+    const { turn, picture } = item;
+    const { model } = this;
+    const found = await this.backend.estimate(picture.look(turn), model);
+    item.answers = { [model.name]: { ...found, turn } };
   }
 
   scheduleHeat() {
@@ -323,24 +325,15 @@ class Page {
   }
 
   showAnswer(section, model, withPicture = false) {
-    const answer = this.item.answers[model.name] ?? null;
+    const { answers, picture, turn } = this.item;
+    const answer = answers[model.name] ?? null;
     const truth = $("came-upright").checked && answer ? answer.turn : null;
-    if (!section.querySelector("svg")) section.append(...skeleton());
-    section.querySelector("h2").textContent = model.name;
-    drawPosterior(section.querySelector("svg"), answer, truth);
-    const lines = [["Answer", answer ? degrees(answer.angle) : "…", "is-answer"]];
-    if (truth !== null) {
-      lines.push(["Dial", degrees(truth), "is-truth"]);
-      lines.push(["Error", `${Math.abs(shortest(answer.angle - truth)).toFixed(1)}°`, "is-error"]);
-    }
-    lines.push(["Confidence", answer ? percent(answer.confidence) : "…", "is-confidence"]);
-    section.querySelector("dl").replaceChildren(...lines.flatMap(entry));
-    section.querySelector(".verdict").textContent = answer ? inWords(answer, model.thresholds) : "…";
+    showAnswer(section, model, answer, truth);
     const canvas = section.querySelector("canvas");
     canvas.hidden = !withPicture;
     if (withPicture && answer) {
       const turned = answer.action === "turned" || $("anyway").checked;
-      this.item.picture.draw(canvas, this.item.turn - (turned ? answer.angle : 0));
+      picture.draw(canvas, turn - (turned ? answer.angle : 0));
     }
   }
 
@@ -349,32 +342,6 @@ class Page {
     const blob = await this.backend.upright(item.picture, inCircle(this.applied(item) - item.turn));
     this.files.save(blob, item.name);
   }
-}
-
-function skeleton() {
-  const title = document.createElement("h2");
-  const svg = document.createElementNS("http://www.w3.org/2000/svg", "svg");
-  svg.setAttribute("viewBox", "-128 -120 256 240");
-  svg.setAttribute("role", "img");
-  const verdict = document.createElement("p");
-  verdict.className = "verdict";
-  const canvas = document.createElement("canvas");
-  canvas.width = canvas.height = 380;
-  canvas.setAttribute("role", "img");
-  canvas.setAttribute("aria-label", "The picture as this model would turn it");
-  return [title, verdict, document.createElement("dl"), svg, canvas];
-}
-
-function entry([term, value, kind]) {
-  const [dt, dd] = [document.createElement("dt"), document.createElement("dd")];
-  dt.textContent = term;
-  dt.className = dd.className = kind;
-  dd.textContent = value;
-  return [dt, dd];
-}
-
-function degrees(angle) {
-  return `${angle.toFixed(1)}°`;
 }
 
 async function askToken() {

@@ -72,7 +72,6 @@ export class Files {
   async estimate(item) {
     try {
       item.picture ??= await item.load();
-      item.hand = null;
       await this.does.estimate(item);
       item.error = null;
     } catch (error) {

@@ -1,6 +1,6 @@
 // The model runs in the service: pictures are sent there.
 
-const PATIENCE = 20; // attempts while the service is busy
+const ATTEMPTS = 20; // while the service is busy
 
 export class Service {
   constructor(config, token) {
@@ -47,15 +47,27 @@ export class Service {
     const body = new FormData();
     body.append("file", blob, "image");
     for (let attempt = 1; ; attempt++) {
-      const response = await fetch(path, { method: "POST", body, headers: this.headers() });
-      if (response.status === 503 && attempt < PATIENCE) {
+      const response = await this.send(path, body);
+      if (response.status === 503 && attempt < ATTEMPTS) {
         await new Promise((done) => setTimeout(done, 250));
         continue;
+      }
+      if (response.status === 401) {
+        sessionStorage.removeItem("token"); // so that the next load asks for it
+        throw new Error("The token is wrong. Load the page again to enter another.");
       }
       const content = await response.json();
       const error = content.error ?? content.results[0].error;
       if (error) throw new Error(error.message);
       return content.results;
+    }
+  }
+
+  async send(path, body) {
+    try {
+      return await fetch(path, { method: "POST", body, headers: this.headers() });
+    } catch {
+      throw new Error("The service does not answer. Is it still running?");
     }
   }
 

@@ -375,7 +375,8 @@ ESTIMATE = """async ([text, name, beams]) => {
     const file = new File([bytes], "a.png", { type: "image/png" });
     const picture = await Picture.from(file, "a.png", config.limits, () => null);
     const model = config.models.find((model) => model.name === name);
-    return new Browser(config).estimate(picture.look(0), model, { beams });
+    window.kept ??= new Browser(config);
+    return window.kept.estimate(picture.look(0), model, { beams });
 }"""
 
 

@@ -39,7 +39,7 @@ HELD = 30  # bytes of results
 @pytest.fixture
 def small_pool(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     monkeypatch.setattr(pool, "COMMAND", [sys.executable, "-c", WORKER])
-    monkeypatch.setattr(pool, "PATIENCE", 1.0)
+    monkeypatch.setattr(pool, "CLOCK_FACTOR", 1.0)
 
     def run(use: Callable[[Pool], Coroutine[Any, Any, Any]], **settings: Any) -> Any:
         async def main() -> Any:
@@ -128,10 +128,17 @@ def test_a_batch_is_bounded_by_files_and_by_bytes() -> None:
     assert batches(lambda: entries(1, large, 2, 3)) == [[1], [large], [2, 3]]
 
 
+@pytest.mark.parametrize(
+    ("command", "reason"),
+    [
+        ([sys.executable, "-c", "raise SystemExit(3)"], "exit code 3"),
+        (["/nowhere/python"], "No such file or directory"),
+    ],
+)
 def test_a_worker_that_cannot_start_is_reported(
-    small_pool: Any, monkeypatch: pytest.MonkeyPatch
+    small_pool: Any, monkeypatch: pytest.MonkeyPatch, command: list[str], reason: str
 ) -> None:
-    monkeypatch.setattr(pool, "COMMAND", [sys.executable, "-c", "raise SystemExit(3)"])
+    monkeypatch.setattr(pool, "COMMAND", command)
 
     async def use(running: Pool) -> Any:
         while running.broken is None:
@@ -140,4 +147,4 @@ def test_a_worker_that_cannot_start_is_reported(
 
     ready, broken = small_pool(use)
     assert not ready
-    assert "exit code 3" in broken
+    assert reason in broken
