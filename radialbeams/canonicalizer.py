@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from radialbeams import images, zoo
-from radialbeams.decisions import Decision, Reason, decide
+from radialbeams.decisions import Decision, Reason, Surroundings, decide
 from radialbeams.defaults import (
     ABSTAIN,
     CORNERS,
@@ -60,6 +60,11 @@ class Look(NamedTuple):
 
     view: NDArray[np.float32]  # (C, S, S), or (k, C, S, S)
     frame: Frame | None  # of a picture that lies turned on a plain canvas
+    plain: bool = False  # its corners have one colour
+
+    @property
+    def around(self) -> Surroundings:
+        return Surroundings(None if self.frame is None else self.frame.angle, self.plain)
 
 
 class Canonicalizer:
@@ -137,12 +142,11 @@ class Canonicalizer:
         for number, source in enumerate(sources):
             with _named(sources, number):
                 sources[number] = _kept(source, self.limits)
-        answers, frames = self.judged(sources, first_frame=first_frame)
+        answers, looks = self.judged(sources, first_frame=first_frame)
         found = []
         for number, (source, answer) in enumerate(zip(sources, answers, strict=True)):
-            frame = frames[number]
-            decision = decide(answer, least, snap, None if frame is None else frame.angle)
-            undo = Undo(decision, frame, corners, fill)
+            decision = decide(answer, least, snap, looks[number].around)
+            undo = Undo(decision, looks[number].frame, corners, fill)
             with _named(sources, number):
                 made = undone(source, undo, first_frame=first_frame, limits=self.limits)
             found.append(_canonicalization(made, answer, decision))
@@ -150,19 +154,16 @@ class Canonicalizer:
 
     def judged(
         self, sources: Sequence[Source], *, first_frame: bool = False
-    ) -> tuple[list[Answer], list[Frame | None]]:
-        """What the model says of each picture, and the frame that it shows."""
-        found: list[Answer] = []
-        frames: list[Frame | None] = []
+    ) -> tuple[list[Answer], list[Look]]:
+        """What the model says of each picture, and what was looked at."""
+        answers: list[Answer] = []
+        looks: list[Look] = []
         for start in range(0, len(sources), BATCH):
-            views = []
             for number in range(start, min(start + BATCH, len(sources))):
                 with _named(sources, number):
-                    look = self.look(sources[number], first_frame=first_frame)
-                views.append(look.view)
-                frames.append(look.frame)
-            found += self.answers_from_views(np.stack(views))
-        return found, frames
+                    looks.append(self.look(sources[number], first_frame=first_frame))
+            answers += self.answers_from_views(np.stack([look.view for look in looks[start:]]))
+        return answers, looks
 
     def answers(self, sources: Sequence[Source], *, first_frame: bool = False) -> list[Answer]:
         """What the model says of each picture, in batches; nothing is turned."""
@@ -182,7 +183,8 @@ class Canonicalizer:
     def look(self, source: Source, *, first_frame: bool = False) -> Look:
         """What the model sees of a picture, and the picture's frame."""
         small = self._small(source, first_frame)
-        return Look(self._view(small), images.frame_of(small))
+        view = self._view(small)
+        return Look(view, images.frame_of(small), images.has_plain_ground(small))
 
     def _small(self, source: Source, first_frame: bool) -> Image.Image:
         return images.read_small(

@@ -12,8 +12,9 @@ from dataclasses import dataclass, fields
 from numbers import Real
 from typing import Any, Literal, get_args
 
-# How a turn near a quarter turn is undone. auto: exactly by the quarter where a picture shows no
-# filled corners. 90: always by the nearest quarter. none: by the estimated angle.
+# What a turn is undone by. auto: by a quarter where the picture fills its canvas, by the angle of
+# its rectangle where that shows on a plain canvas, else by the estimated angle. 90: always by the
+# nearest quarter. none: always by the estimated angle.
 Snap = Literal["auto", "90", "none"]
 SNAP: Snap = "auto"
 
@@ -37,20 +38,22 @@ ABSTAIN: Abstain = "card"
 class Thresholds:
     """From where on a picture is turned. A card's `abstain` may name any of them.
 
-    The defaults of `quarter` and `exact` were chosen for `ring` on 1,500 held-out photos. Of
-    upright ones 0.4 % are then turned by a wrong quarter, and 0.1 % by another angle.
+    The default of `quarter` was chosen for `ring` on 1,500 photos, of which 0.4 % would be turned
+    by a wrong quarter if they were upright.
     """
 
     confidence: float = 0.5  # chance that the angle is within 10°, at least
     angle: float = 1.0  # degrees, at least: less is invisible, and turning costs some sharpness
     upright: float = 1.0  # chance that the picture is upright as it is, at most
     quarter: float = 0.98  # chance of the quarter that is nearest to the turn, at least
-    # Chance that the turn is an exact quarter, at most, for a picture without filled corners to be
-    # turned by any other angle.
-    exact: float = 0.002
+    # Chance that the turn is an exact quarter, at least, for a picture that fills its canvas to be
+    # turned by a quarter; if it is less, the picture contradicts its own rectangle.
+    exact: float = 0.02
+    # Whether such a picture may be turned by another angle than a quarter.
+    tilts: bool = False
 
 
-ALWAYS = Thresholds(0.0, 0.0, 1.0, 0.0, 1.0)  # every picture is turned
+ALWAYS = Thresholds(0.0, 0.0, 1.0, 0.0, 0.0, True)  # every picture is turned
 
 
 def thresholds_of(card: Mapping[str, Any]) -> Thresholds:
@@ -75,7 +78,7 @@ def thresholds_for(card: Mapping[str, Any], abstain: Abstain) -> Thresholds:
             f"every picture; got {abstain!r} for {card.get('name', 'a model')}. Give a number "
             "from 0, which turns every picture, to 1; a larger one turns none."
         )
-    return Thresholds(float(abstain), 0.0, 1.0, float(abstain), 1.0)
+    return Thresholds(float(abstain), 0.0, 1.0, float(abstain), 0.0, True)
 
 
 def check_snap(snap: str) -> None:

@@ -90,8 +90,8 @@ class UprightTransformer:
         loaded = _loaded(self.model)
         least = thresholds_for(loaded.card, self.abstain)
         turned = []
-        for picture, answer, frame in zip(pictures, *loaded.judged(pictures), strict=True):
-            decision = decide(answer, least, self.snap, None if frame is None else frame.angle)
+        for picture, answer, look in zip(pictures, *loaded.judged(pictures), strict=True):
+            decision = decide(answer, least, self.snap, look.around)
             turned.append(
                 picture if decision.turn is None else _turned_inside(picture, -decision.turn)
             )

@@ -11,7 +11,7 @@ from io import BytesIO
 from typing import Any, Literal
 
 from radialbeams import decisions, images
-from radialbeams.decisions import Decision, decide, nearest_quarter
+from radialbeams.decisions import FILLED, Decision, Surroundings, decide, nearest_quarter
 from radialbeams.defaults import CORNERS, FILL, LOOKS, SNAP, Corners, Snap, Thresholds
 from radialbeams.images import Frame
 from radialbeams.limits import DEFAULT, Limits
@@ -50,7 +50,8 @@ class Job:
     min_angle: float = _LEAST.angle
     max_upright: float = _LEAST.upright
     min_quarter: float = _LEAST.quarter
-    max_exact: float = _LEAST.exact
+    min_exact: float = _LEAST.exact
+    tilts: bool = _LEAST.tilts
     quality: int | None = None
     format: str | None = None
     thumbnails: int = 0  # how many of the pictures get thumbnails, before and after
@@ -67,17 +68,26 @@ class Job:
     @property
     def thresholds(self) -> Thresholds:
         return Thresholds(
-            self.min_confidence, self.min_angle, self.max_upright, self.min_quarter, self.max_exact
+            self.min_confidence,
+            self.min_angle,
+            self.max_upright,
+            self.min_quarter,
+            self.min_exact,
+            self.tilts,
         )
 
     @cached_property
     def corrected(self) -> dict[str, float | None]:
         return dict(self.corrections)
 
-    def decision(self, answer: Answer, frame: Frame | None, path: str = "") -> Decision:
+    def decision(self, answer: Answer, around: Surroundings, path: str = "") -> Decision:
         if path in self.corrected:
             return decisions.by_hand(self.corrected[path])
-        return decide(answer, self.thresholds, self.snap, None if frame is None else frame.angle)
+        return decide(answer, self.thresholds, self.snap, around)
+
+
+# Settings that older versions did not know, and that follow from the command and the model.
+FOLLOWING = ("copies", "min_quarter", "min_exact", "tilts")
 
 
 def settings_of_older(noted: dict[str, Any], job: Job, defaults: dict[str, Any]) -> dict[str, Any]:
@@ -88,7 +98,7 @@ def settings_of_older(noted: dict[str, Any], job: Job, defaults: dict[str, Any])
     """
     if "copies" in noted:
         return noted
-    follows = {name: getattr(job, name) for name in ("copies", "min_quarter", "max_exact")}
+    follows = {name: getattr(job, name) for name in FOLLOWING}
     found = {**defaults, **follows, **noted}
     if found["snap"] is False:
         found["snap"] = "auto" if job.snap == "auto" else "none"
@@ -228,8 +238,14 @@ def decided_outcome(outcome: Outcome, undo: Undo, method: Method | None) -> Outc
     )
 
 
-def undo_for(answer: Answer, frame: Frame | None, job: Job, path: str = "") -> Undo:
-    return Undo(job.decision(answer, frame, path), frame, job.corners, job.fill)
+def undo_for(
+    answer: Answer,
+    frame: Frame | None,
+    job: Job,
+    path: str = "",
+    around: Surroundings = FILLED,
+) -> Undo:
+    return Undo(job.decision(answer, around, path), frame, job.corners, job.fill)
 
 
 def upright(data: bytes, undo: Undo, job: Job) -> tuple[bytes, Method]:

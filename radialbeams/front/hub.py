@@ -22,7 +22,8 @@ from radialbeams.training.weights import save_model
 
 FILES = ["model.json", "model.safetensors"]
 
-THRESHOLDS = ("still_degrees", "most_upright", "least_quarter", "most_exact")  # beside `abstain`
+# Beside `abstain`.
+THRESHOLDS = ("still_degrees", "most_upright", "least_quarter", "least_exact", "tilts")
 
 
 class HubCanonicalizer(ModelHubMixin, Canonicalizer, library_name="radialbeams"):  # type: ignore[misc, call-arg, unused-ignore]
@@ -113,7 +114,8 @@ def _options(canonicalizer: Canonicalizer) -> dict[str, Any]:
         "still_degrees": math.degrees(canonicalizer.still),
         "most_upright": canonicalizer.most_upright,
         "least_quarter": canonicalizer.least_quarter,
-        "most_exact": canonicalizer.most_exact,
+        "least_exact": canonicalizer.least_exact,
+        "tilts": canonicalizer.tilts,
         "snap": canonicalizer.snap,
         "canvas": canonicalizer.canvas,
         "fill": canonicalizer.fill,
@@ -132,5 +134,5 @@ def _in_force(canonicalizer: Canonicalizer) -> dict[str, float] | None:
         "angle": round(math.degrees(canonicalizer.still), 9),
         "upright": canonicalizer.most_upright,
         "quarter": canonicalizer.least_quarter,
-        "exact": canonicalizer.most_exact,
+        "exact": canonicalizer.least_exact,
     }
