@@ -120,7 +120,9 @@ def _by_frame(answer: Answer, least: Thresholds, frame: float) -> Decision:
 
 
 def _on_plain_ground(answer: Answer, least: Thresholds) -> Decision:
-    """An object on a background lies at any angle; close to a quarter, the quarter is meant."""
+    """An object on a background lies at any angle, unless a quarter turn is as possible."""
+    if answer.posterior is not None and not least.tilts and _reaches(answer.exact, least.exact):
+        return _filling(answer, least)
     quarter = round(rounded(answer) / 90) % 4
     near = abs(signed(rounded(answer) - 90 * quarter)) <= NEAR
     return _by_quarter(answer, least) if quarter and near else _as_estimated(answer, least)

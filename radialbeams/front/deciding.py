@@ -55,9 +55,10 @@ def decided(
     if snap == "90":
         return torch.where(sure, straight, found.angle), sure
     near = (wrap(found.angle - straight).abs() <= NEAR) & (quarter != 0)
-    free = plain | least.tilts
+    possible = exact >= least.exact  # an exact quarter turn, or none
+    free = (plain & ~possible) | least.tilts
     tilted = as_estimated & free & ~near
-    snapped = sure & torch.where(plain, near, exact >= least.exact) & ~tilted
+    snapped = sure & (possible | (plain & near)) & ~tilted
     return torch.where(snapped, straight, found.angle), tilted | snapped
 
 

@@ -84,9 +84,8 @@ def has_plain_ground(picture: Image.Image) -> bool:
     """Whether the corners of an RGB or RGBA picture have one colour, or are clear."""
     if picture.mode == "RGBA":
         right, bottom = picture.width - 1, picture.height - 1
-        alpha = picture.getchannel("A")
-        places = ((0, 0), (right, 0), (0, bottom), (right, bottom))
-        if all(alpha.getpixel(place) < HALF_CLEAR for place in places):
+        alpha = np.asarray(picture.getchannel("A"))
+        if (alpha[[0, 0, bottom, bottom], [0, right, 0, right]] < HALF_CLEAR).all():
             return True
         picture = picture.convert("RGB")
     return has_plain_corners(picture)
