@@ -262,6 +262,11 @@ def upright(data: bytes, undo: Undo, job: Job) -> tuple[bytes, Method]:
             "It holds several pictures, and only the first would be left. Name an output with -o, "
             "or add --force to lose the others."
         )
+    if job.in_place and picture.format == "HEIF" and not job.force:
+        raise images.ImageError(
+            "In place, a HEIC or HEIF file would be encoded anew and could lose depth, HDR or "
+            "motion. Name an output with -o, or add --force to lose them."
+        )
     made = images.encode(turned(picture, undo), job.format, quality=job.quality)
     return made, "resampled" if undo.back % 90 else "pixels"
 
