@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from radialbeams import images, zoo
-from radialbeams.decisions import Decision, Reason, decide
+from radialbeams.decisions import Decision, Reason, Surroundings, decide
 from radialbeams.defaults import (
     ABSTAIN,
     CORNERS,
@@ -64,6 +64,11 @@ class Look(NamedTuple):
     view: NDArray[np.float32] | None  # (C, S, S), or (k, C, S, S)
     document: Answer | None = None  # the answer already, in place of a view
     frame: Frame | None = None  # of a picture that lies turned on a plain canvas
+    plain: bool = False  # its corners have one colour
+
+    @property
+    def around(self) -> Surroundings:
+        return Surroundings(None if self.frame is None else self.frame.angle, self.plain)
 
 
 class Canonicalizer:
@@ -147,13 +152,12 @@ class Canonicalizer:
         for number, source in enumerate(sources):
             with _named(sources, number):
                 sources[number] = _kept(source, self.limits)
-        answers, frames = self.judged(sources, first_frame=first_frame)
+        answers, looks = self.judged(sources, first_frame=first_frame)
         found = []
         for number, (source, answer) in enumerate(zip(sources, answers, strict=True)):
-            frame = frames[number]
             limits = pages if answer.kind == "document" else least
-            decision = decide(answer, limits, snap, None if frame is None else frame.angle)
-            undo = Undo(decision, frame, corners, fill)
+            decision = decide(answer, limits, snap, looks[number].around)
+            undo = Undo(decision, looks[number].frame, corners, fill)
             with _named(sources, number):
                 made = undone(source, undo, first_frame=first_frame, limits=self.limits)
             found.append(_canonicalization(made, answer, decision))
@@ -161,18 +165,16 @@ class Canonicalizer:
 
     def judged(
         self, sources: Sequence[Source], *, first_frame: bool = False
-    ) -> tuple[list[Answer], list[Frame | None]]:
-        """What the model says of each picture, and the frame that it shows."""
-        found: list[Answer] = []
-        frames: list[Frame | None] = []
+    ) -> tuple[list[Answer], list[Look]]:
+        """What the model says of each picture, and what was looked at."""
+        answers: list[Answer] = []
+        looks: list[Look] = []
         for start in range(0, len(sources), BATCH):
-            looks = []
             for number in range(start, min(start + BATCH, len(sources))):
                 with _named(sources, number):
                     looks.append(self.look(sources[number], first_frame=first_frame))
-            frames += [look.frame for look in looks]
-            found += self.answers_from_looks(looks)
-        return found, frames
+            answers += self.answers_from_looks(looks[start:])
+        return answers, looks
 
     def answers(self, sources: Sequence[Source], *, first_frame: bool = False) -> list[Answer]:
         """What the model says of each picture, in batches; nothing is turned."""
@@ -188,11 +190,12 @@ class Canonicalizer:
     def look(self, source: Source, *, first_frame: bool = False, framed: bool = True) -> Look:
         """The view for the model, or the answer already where the picture is a document.
 
-        `framed` also finds the picture's frame, which only who turns it needs.
+        `framed` also finds what lies around the picture, which only who turns it needs.
         """
         source = _kept(source, self.limits)
         small = self._small(source, self.parent_size, first_frame)
         frame = images.frame_of(small) if framed else None
+        plain = framed and images.has_plain_ground(small)
         if self._documents is not None:
 
             def larger() -> Image.Image:
@@ -202,8 +205,8 @@ class Canonicalizer:
 
             document = self._documents.answer(small, larger, self.card.network.num_bins)
             if document is not None:
-                return Look(None, document, frame)
-        return Look(self._view(small), None, frame)
+                return Look(None, document, frame, plain)
+        return Look(self._view(small), None, frame, plain)
 
     def answers_from_looks(self, looks: Sequence[Look]) -> list[Answer]:
         """One answer for each look; the model runs only on those that have none yet."""

@@ -18,7 +18,7 @@ Reason = Literal["upright already", "unsure", "no up", "document without a clear
 # What the angle that is undone was taken from: the model, the nearest quarter turn, the rectangle
 # of a picture with filled corners, or a correction by hand.
 Source = Literal["angle", "quarter", "frame", "hand"]
-Measure = Literal["confidence", "angle", "upright", "quarter", "hand"]
+Measure = Literal["confidence", "angle", "upright", "quarter", "exact", "hand"]
 
 NEAR = 5.0  # degrees from a quarter turn within which no other angle is meant
 
@@ -44,19 +44,31 @@ class Decision:
         return "left" if self.reason == "upright already" else "unsure"
 
 
+@dataclass(frozen=True)
+class Surroundings:
+    """What lies around a picture on its canvas."""
+
+    frame: float | None = None  # the angle of its rectangle, up to quarter turns, where that shows
+    plain: bool = False  # the corners have one colour, but no rectangle shows
+
+
+FILLED = Surroundings()  # the picture fills its canvas
+
+
 def decide(
-    answer: Answer, least: Thresholds, snap: Snap = SNAP, frame: float | None = None
+    answer: Answer, least: Thresholds, snap: Snap = SNAP, around: Surroundings = FILLED
 ) -> Decision:
-    """`frame` is the angle of a rectangle with filled corners around it, up to quarter turns."""
     if answer.kind == "document":
         return _document(answer, least, snap)
     if snap == "90":
         return _by_quarter(answer, least)
     if snap == "none":
         return _as_estimated(answer, least)
-    if frame is not None:
-        return _by_frame(answer, least, frame)
-    return _without_corners(answer, least)
+    if around.frame is not None:
+        return _by_frame(answer, least, around.frame)
+    if around.plain or answer.posterior is None:
+        return _on_plain_ground(answer, least)
+    return _filling(answer, least)
 
 
 def by_hand(angle: float | None) -> Decision:
@@ -107,22 +119,28 @@ def _by_frame(answer: Answer, least: Thresholds, frame: float) -> Decision:
     return Decision(round(angle, 2), "frame", None, "quarter", chance, least.confidence)
 
 
-def _without_corners(answer: Answer, least: Thresholds) -> Decision:
-    """A whole rectangle: nearly always upright, or turned by an exact quarter."""
+def _on_plain_ground(answer: Answer, least: Thresholds) -> Decision:
+    """An object on a background lies at any angle, unless a quarter turn is as possible."""
+    if answer.posterior is not None and not least.tilts and _reaches(answer.exact, least.exact):
+        return _filling(answer, least)
+    quarter = round(rounded(answer) / 90) % 4
+    near = abs(signed(rounded(answer) - 90 * quarter)) <= NEAR
+    return _by_quarter(answer, least) if quarter and near else _as_estimated(answer, least)
+
+
+def _filling(answer: Answer, least: Thresholds) -> Decision:
+    """A picture that fills its canvas is upright or turned by a quarter, nearly always."""
     quarter, chance = nearest_quarter(answer)
     angle = rounded(answer)
-    away = abs(signed(angle))
     sure = _reaches(answer.confidence, least.confidence)
-    tilted = answer.exact is None or answer.exact <= least.exact
     at_quarter = quarter != 0 and abs(signed(angle - 90 * quarter)) <= NEAR
-    if sure and tilted and not at_quarter and away >= least.angle:
+    if least.tilts and sure and not at_quarter and abs(signed(angle)) >= least.angle:
         return _turned(angle, "angle", answer, least)
-    needed = _needed(answer, least)
-    if _reaches(chance, needed):
-        return _turned_by_quarter(quarter, chance, needed)
-    if sure and away < least.angle:
-        return Decision(None, None, "upright already", "angle", away, least.angle)
-    return _left(answer, "quarter", chance, needed)
+    if not _reaches(chance, least.quarter):
+        return _left(answer, "quarter", chance, least.quarter)
+    if not _reaches(answer.exact, least.exact):
+        return _left(answer, "exact", answer.exact, least.exact)
+    return _turned_by_quarter(quarter, chance, least.quarter)
 
 
 def _document(answer: Answer, least: Thresholds, snap: Snap) -> Decision:

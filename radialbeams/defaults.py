@@ -13,8 +13,9 @@ from typing import Literal, get_args
 from radialbeams.cards import Card
 from radialbeams.posterior import Thresholds
 
-# How a turn near a quarter turn is undone. auto: exactly by the quarter where a picture shows no
-# filled corners. 90: always by the nearest quarter. none: by the estimated angle.
+# What a turn is undone by. auto: by a quarter where the picture fills its canvas, by the angle of
+# its rectangle where that shows on a plain canvas, else by the estimated angle. 90: always by the
+# nearest quarter. none: always by the estimated angle.
 Snap = Literal["auto", "90", "none"]
 SNAP: Snap = "auto"
 
@@ -34,7 +35,7 @@ Abstain = float | Literal["card"] | None
 ABSTAIN: Abstain = "card"
 
 
-ALWAYS = Thresholds(0.0, 0.0, 1.0, 0.0, 1.0)  # every picture is turned
+ALWAYS = Thresholds(0.0, 0.0, 1.0, 0.0, 0.0, True)  # every picture is turned
 
 
 def thresholds_of(card: Card) -> Thresholds:
@@ -62,7 +63,7 @@ def chosen(measured: Thresholds, abstain: Abstain, name: str) -> Thresholds:
             f"every picture; got {abstain!r} for {name}. Give a number "
             "from 0, which turns every picture, to 1; a larger one turns none."
         )
-    return Thresholds(float(abstain), 0.0, 1.0, float(abstain), 1.0)
+    return Thresholds(float(abstain), 0.0, 1.0, float(abstain), 0.0, True)
 
 
 def check_snap(snap: str) -> None:

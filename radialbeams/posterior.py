@@ -38,17 +38,19 @@ class Answer:
 class Thresholds:
     """From where on a picture is turned. A card's `abstain` may name any of them.
 
-    The defaults of `quarter` and `exact` were chosen for `ring` on 1,500 held-out photos. Of
-    upright ones 0.4 % are then turned by a wrong quarter, and 0.1 % by another angle.
+    The default of `quarter` was chosen for `ring` on 1,500 photos, of which 0.4 % would be turned
+    by a wrong quarter if they were upright.
     """
 
     confidence: float = 0.5  # chance that the angle is within 10°, at least
     angle: float = 1.0  # degrees, at least: less is invisible, and turning costs some sharpness
     upright: float = 1.0  # chance that the picture is upright as it is, at most
     quarter: float = 0.98  # chance of the quarter that is nearest to the turn, at least
-    # Chance that the turn is an exact quarter, at most, for a picture without filled corners to be
-    # turned by any other angle.
-    exact: float = 0.002
+    # Chance that the turn is an exact quarter, at least, for a picture that fills its canvas to be
+    # turned by a quarter; if it is less, the picture contradicts its own rectangle.
+    exact: float = 0.02
+    # Whether such a picture may be turned by another angle than a quarter.
+    tilts: bool = False
 
 
 class Calibration(NamedTuple):

@@ -92,9 +92,9 @@ class UprightTransformer:
         least = thresholds_for(loaded.card, self.abstain)
         pages = document_thresholds(self.abstain)
         turned = []
-        for picture, answer, frame in zip(pictures, *loaded.judged(pictures), strict=True):
+        for picture, answer, look in zip(pictures, *loaded.judged(pictures), strict=True):
             limits = pages if answer.kind == "document" else least
-            decision = decide(answer, limits, self.snap, None if frame is None else frame.angle)
+            decision = decide(answer, limits, self.snap, look.around)
             turned.append(
                 picture if decision.turn is None else _turned_inside(picture, -decision.turn)
             )

@@ -7,11 +7,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from radialbeams.decisions import Decision, by_hand, decide, nearest_quarter
+from radialbeams.decisions import Decision, Surroundings, by_hand, decide, nearest_quarter
 from radialbeams.defaults import ALWAYS, Snap
 from radialbeams.posterior import Answer, Thresholds, quarter_masses, signed
 
-LEAST = Thresholds(confidence=0.9, angle=1.0, upright=0.02, quarter=0.98, exact=0.002)
+LEAST = Thresholds(confidence=0.9, angle=1.0, upright=0.02, quarter=0.98, exact=0.02)
+PLAIN = Surroundings(plain=True)
 
 
 def answer(angle: float, sharp: float = 1.0, **fields: object) -> Answer:
@@ -40,11 +41,11 @@ def outcome(found: Decision) -> tuple[float | None, str | None]:
         (274.9, (270.0, "quarter")),
         (3.0, (None, "upright already")),
         (358.0, (None, "upright already")),
-        (40.0, (40.0, "angle")),
-        (100.0, (100.0, "angle")),
+        (40.0, (None, "unsure")),  # no whole picture lies like that
+        (100.0, (None, "unsure")),
     ],
 )
-def test_without_filled_corners_the_quarter_is_the_answer(
+def test_of_a_picture_that_fills_its_canvas_the_quarter_is_the_answer(
     angle: float, expected: tuple[float | None, str]
 ) -> None:
     assert outcome(decide(answer(angle), LEAST)) == expected
@@ -60,24 +61,41 @@ def test_a_sure_quarter_is_enough_where_the_angle_is_not_sure() -> None:
     assert (found.measure, found.value, found.threshold) == ("quarter", pytest.approx(1.0), 0.98)
 
 
-def test_an_exact_quarter_that_is_possible_rules_other_angles_out() -> None:
-    likely = answer(100.0, exact=0.01)
-    assert outcome(decide(likely, LEAST)) == (90.0, "quarter")
-    assert outcome(decide(replace(likely, exact=0.001), LEAST)) == (100.0, "angle")
+def test_a_picture_that_contradicts_its_own_rectangle_is_left_alone() -> None:
+    found = decide(answer(100.0, exact=0.01), LEAST)
+    assert (found.turn, found.measure, found.value) == (None, "exact", 0.01)
+    assert outcome(decide(answer(100.0, exact=0.03), LEAST)) == (90.0, "quarter")
+    assert outcome(decide(answer(100.0), replace(LEAST, tilts=True))) == (100.0, "angle")
+
+
+@pytest.mark.parametrize(
+    ("angle", "expected"),
+    [(40.0, (40.0, "angle")), (92.0, (90.0, "quarter")), (100.0, (100.0, "angle"))],
+)
+def test_an_object_on_plain_ground_lies_at_any_angle(
+    angle: float, expected: tuple[float | None, str]
+) -> None:
+    assert outcome(decide(answer(angle), LEAST, around=PLAIN)) == expected
 
 
 @pytest.mark.parametrize(("frame", "turn"), [(38.5, 38.5), (-41.0, 49.0), (44.0, 44.0)])
 def test_the_rectangle_gives_the_angle_and_the_model_the_quarter(frame: float, turn: float) -> None:
     found = answer(turn + 4)
-    assert outcome(decide(found, LEAST, frame=frame)) == (turn, "frame")
-    assert outcome(decide(answer(turn + 184), LEAST, frame=frame)) == (turn + 180, "frame")
-    assert outcome(decide(found, LEAST, "none", frame)) == (turn + 4, "angle")
+    assert outcome(decide(found, LEAST, around=Surroundings(frame))) == (turn, "frame")
+    assert outcome(decide(answer(turn + 184), LEAST, around=Surroundings(frame))) == (
+        turn + 180,
+        "frame",
+    )
+    assert outcome(decide(found, LEAST, "none", Surroundings(frame))) == (turn + 4, "angle")
 
 
 def test_a_picture_that_is_tilted_inside_its_rectangle_is_turned_by_its_own_angle() -> None:
-    assert outcome(decide(answer(60.0), LEAST, frame=38.0)) == (60.0, "angle")
+    assert outcome(decide(answer(60.0), LEAST, around=Surroundings(38.0))) == (60.0, "angle")
     shy = answer(60.0, 0.5)
-    assert outcome(decide(shy, replace(LEAST, confidence=0.55), frame=38.0)) == (38.0, "frame")
+    assert outcome(decide(shy, replace(LEAST, confidence=0.55), around=Surroundings(38.0))) == (
+        38.0,
+        "frame",
+    )
 
 
 @pytest.mark.parametrize("snap", ["auto", "90", "none"])
@@ -96,7 +114,7 @@ def test_each_reason_has_its_number_and_its_threshold() -> None:
         decide(answer(40.0, 0.3), LEAST),
         decide(answer(0.4), LEAST, "none"),
         decide(answer(40.0, 0.3, kind="document"), LEAST),
-        decide(answer(40.0, 0.3), LEAST, frame=38.0),
+        decide(answer(40.0, 0.3), LEAST, around=Surroundings(38.0)),
     ):
         assert found.value is not None and found.threshold > 0
 

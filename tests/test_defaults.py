@@ -80,7 +80,7 @@ def test_thresholds_of_every_model_are_read_in_one_place(name: str) -> None:
     module = Module.from_pretrained(name)
     if card.abstain is not None:
         assert (module.abstain, module.most_upright) == (least.confidence, least.upright)
-    assert (module.least_quarter, module.most_exact) == (least.quarter, least.exact)
+    assert (module.least_quarter, module.least_exact) == (least.quarter, least.exact)
     job = Job(name, min_confidence=least.confidence, min_angle=least.angle)
     assert (job.thresholds.quarter, job.thresholds.exact) == (
         *(Thresholds.quarter, Thresholds.exact),
@@ -93,13 +93,13 @@ def test_a_card_may_name_some_of_the_thresholds() -> None:
     assert thresholds_of(card) == Thresholds(confidence=0.7, quarter=0.9)
     assert thresholds_of(replace(card, abstain=None)) == Thresholds()
     assert {field.name for field in fields(Thresholds)} == {
-        *("confidence", "angle", "upright", "quarter", "exact"),
+        *("confidence", "angle", "upright", "quarter", "exact", "tilts"),
     }
 
 
 def test_a_confidence_replaces_all_chances_of_the_card() -> None:
     card = replace(zoo.find("ring").card, abstain=Thresholds(0.9, 3.0, 0.01))
-    assert thresholds_for(card, 0.4) == Thresholds(0.4, 0.0, 1.0, 0.4, 1.0)
+    assert thresholds_for(card, 0.4) == Thresholds(0.4, 0.0, 1.0, 0.4, 0.0, True)
     assert thresholds_for(card, None) == ALWAYS
     for wrong in ("sure", True, float("nan"), -1):
         with pytest.raises(ValueError, match="abstain is a confidence, 'card'"):

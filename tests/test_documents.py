@@ -16,6 +16,7 @@ from PIL import Image, ImageDraw, ImageFont
 
 from radialbeams import Canonicalizer, documents, zoo
 from radialbeams.batch import Job
+from radialbeams.decisions import FILLED
 from radialbeams.demo import PICTURES
 from radialbeams.documents import DocumentCard, DocumentReader, gray_page, looked_closely
 from radialbeams.images.likeness import likeness, may_be_document
@@ -146,10 +147,10 @@ def test_close_views_move_chances_between_the_two_best_turns_alone() -> None:
 def test_documents_have_thresholds_of_their_own() -> None:
     job = Job("ring", min_confidence=0.9, document_confidence=0.5, document_angle=1.0)
     answer = Answer(90.0, 0.7, kind="document")
-    assert job.decision(answer, None).action == "turned"
-    assert job.decision(replace(answer, kind="picture"), None).action == "unsure"
-    assert job.decision(replace(answer, confidence=0.4), None).action == "unsure"
-    assert job.decision(replace(answer, angle_degrees=0.6), None).action == "left"
+    assert job.decision(answer, FILLED).action == "turned"
+    assert job.decision(replace(answer, kind="picture"), FILLED).action == "unsure"
+    assert job.decision(replace(answer, confidence=0.4), FILLED).action == "unsure"
+    assert job.decision(replace(answer, angle_degrees=0.6), FILLED).action == "left"
 
 
 def test_a_model_for_documents_that_was_exchanged_is_refused(

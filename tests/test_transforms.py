@@ -13,7 +13,7 @@ from PIL import Image
 
 from radialbeams import transforms, zoo
 from radialbeams.batch.job import Job, undo_for
-from radialbeams.canonicalizer import Canonicalizer, canonicalize
+from radialbeams.canonicalizer import Canonicalizer, Look, canonicalize
 from radialbeams.defaults import thresholds_of
 from radialbeams.posterior import Answer
 from radialbeams.transforms import Upright, UprightTransformer
@@ -74,7 +74,7 @@ def test_the_model_without_a_confidence_always_turns(horse: Image.Image) -> None
 def test_the_cards_thresholds_decide_as_the_commands_do(
     horse: Image.Image, monkeypatch: pytest.MonkeyPatch, answer: Answer, turned: bool
 ) -> None:
-    monkeypatch.setattr(Canonicalizer, "judged", lambda *_, **__: ([answer], [None]))
+    monkeypatch.setattr(Canonicalizer, "judged", lambda *_, **__: ([answer], [Look(None, None)]))
     given = np.asarray(horse)
     single = np.asarray(Upright("ring.lfw", snap="none", corners="same")(horse))
     (stacked,) = UprightTransformer("ring.lfw", snap="none").transform(given[None])
@@ -138,7 +138,7 @@ def test_a_quarter_turn_keeps_the_canvas(
 ) -> None:
     """Else one such answer in a batch of wide pictures could not be stacked with the others."""
     quarter = [Answer(90.0, 1.0), Answer(180.0, 1.0)]
-    monkeypatch.setattr(Canonicalizer, "judged", lambda *_, **__: (quarter, [None, None]))
+    monkeypatch.setattr(Canonicalizer, "judged", lambda *_, **__: (quarter, [Look(None, None)] * 2))
     stack = arrays(horse)
     made = UprightTransformer(MODEL).transform(stack)
     assert made.shape == stack.shape

@@ -83,16 +83,16 @@ ABOUT: dict[str, dict[str, str]] = {
         "fails_on": "Objects that look the same upside down, lit from below, or in a scene.",
     },
     "general": {
-        "summary": "The default: everyday photos; with the network for documents, pages and screens "
-        "too.",
+        "summary": "The default: everyday photos; with the network for documents, pages and "
+        "screens too.",
         "licence": "Weights: Apache-2.0. Fine-tuned from EfficientNet-Lite2's weights "
         "(Apache-2.0), which were trained on ImageNet, on photos of COCO train2017 (Flickr photos "
         "under their authors' Creative Commons terms, many of real people) and on pages rendered "
         "for this purpose.",
         "works_on": "Photos of streets, rooms, landscapes, animals, people, with a clear up.",
         "fails_on": "Pictures without an up (plates from above, slopes, textures), where it is "
-        "meant to be unsure. It finds the axis of a page, and not which way up it is: the network for "
-        "documents does.",
+        "meant to be unsure. It finds the axis of a page, and not which way up it is: the network "
+        "for documents does.",
     },
     "ring": {
         "summary": "The light one: everyday photos, and single objects and faces as well.",

@@ -12,7 +12,7 @@ from typing import Any, Literal
 
 from radialbeams import decisions, images, zoo
 from radialbeams.cards import Card
-from radialbeams.decisions import Decision, decide, nearest_quarter
+from radialbeams.decisions import FILLED, Decision, Surroundings, decide, nearest_quarter
 from radialbeams.defaults import (
     CORNERS,
     FILL,
@@ -62,7 +62,8 @@ class Job:
     min_angle: float = _LEAST.angle
     max_upright: float = _LEAST.upright
     min_quarter: float = _LEAST.quarter
-    max_exact: float = _LEAST.exact
+    min_exact: float = _LEAST.exact
+    tilts: bool = _LEAST.tilts
     document_confidence: float = _LEAST.confidence  # for documents, in place of all of the above
     document_angle: float = _LEAST.angle
     quality: int | None = None
@@ -81,7 +82,12 @@ class Job:
     @property
     def thresholds(self) -> Thresholds:
         return Thresholds(
-            self.min_confidence, self.min_angle, self.max_upright, self.min_quarter, self.max_exact
+            self.min_confidence,
+            self.min_angle,
+            self.max_upright,
+            self.min_quarter,
+            self.min_exact,
+            self.tilts,
         )
 
     @property
@@ -92,11 +98,11 @@ class Job:
     def corrected(self) -> dict[str, float | None]:
         return dict(self.corrections)
 
-    def decision(self, answer: Answer, frame: Frame | None, path: str = "") -> Decision:
+    def decision(self, answer: Answer, around: Surroundings, path: str = "") -> Decision:
         if path in self.corrected:
             return decisions.by_hand(self.corrected[path])
         least = self.document_thresholds if answer.kind == "document" else self.thresholds
-        return decide(answer, least, self.snap, None if frame is None else frame.angle)
+        return decide(answer, least, self.snap, around)
 
 
 def with_thresholds(job: Job, confidence: float | None = None, angle: float | None = None) -> Job:
@@ -113,7 +119,8 @@ def with_thresholds(job: Job, confidence: float | None = None, angle: float | No
         min_angle=thresholds_of(card).angle if angle is None else angle,
         max_upright=least.upright,
         min_quarter=least.quarter,
-        max_exact=least.exact,
+        min_exact=least.exact,
+        tilts=least.tilts,
         document_confidence=pages.confidence,
         document_angle=document_thresholds("card").angle if angle is None else angle,
     )
@@ -124,8 +131,11 @@ def _card(model: str) -> Card:
     return zoo.find(model).card
 
 
-# Settings that follow from the command and the model, which version 0.1.0 did not note.
-NEW_SETTINGS = ("copies", "min_quarter", "max_exact", "document_confidence", "document_angle")
+# Settings that older versions did not know, and that follow from the command and the model.
+FOLLOWING = (
+    *("copies", "min_quarter", "min_exact", "tilts"),
+    *("document_confidence", "document_angle"),
+)
 
 
 def settings_of_older(noted: dict[str, Any], job: Job, defaults: dict[str, Any]) -> dict[str, Any]:
@@ -136,7 +146,7 @@ def settings_of_older(noted: dict[str, Any], job: Job, defaults: dict[str, Any])
     """
     if "copies" in noted:
         return noted
-    follows = {name: getattr(job, name) for name in NEW_SETTINGS}
+    follows = {name: getattr(job, name) for name in FOLLOWING}
     found = {**defaults, **follows, **noted}
     if found["snap"] is False:
         found["snap"] = "auto" if job.snap == "auto" else "none"
@@ -276,8 +286,14 @@ def decided_outcome(outcome: Outcome, undo: Undo, method: Method | None) -> Outc
     )
 
 
-def undo_for(answer: Answer, frame: Frame | None, job: Job, path: str = "") -> Undo:
-    return Undo(job.decision(answer, frame, path), frame, job.corners, job.fill)
+def undo_for(
+    answer: Answer,
+    frame: Frame | None,
+    job: Job,
+    path: str = "",
+    around: Surroundings = FILLED,
+) -> Undo:
+    return Undo(job.decision(answer, around, path), frame, job.corners, job.fill)
 
 
 def upright(data: bytes, undo: Undo, job: Job) -> tuple[bytes, Method]:
@@ -293,6 +309,11 @@ def upright(data: bytes, undo: Undo, job: Job) -> tuple[bytes, Method]:
         raise images.ImageError(
             "It holds several pictures, and only the first would be left. Name an output with -o, "
             "or add --force to lose the others."
+        )
+    if job.in_place and picture.format == "HEIF" and not job.force:
+        raise images.ImageError(
+            "In place, a HEIC or HEIF file would be encoded anew and could lose depth, HDR or "
+            "motion. Name an output with -o, or add --force to lose them."
         )
     made = images.encode(turned(picture, undo), job.format, quality=job.quality)
     return made, "resampled" if undo.back % 90 else "pixels"

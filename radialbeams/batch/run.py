@@ -54,11 +54,11 @@ def piped(data: bytes, job: Job, path: str, out: Path | None) -> tuple[Outcome, 
         return Outcome(path, str(out), action="exists"), data
     try:
         canonicalizer = Canonicalizer(job.model, refine=job.refine, limits=job.limits)
-        (answer,), (frame,) = canonicalizer.judged([data], first_frame=job.first_frame)
+        (answer,), (look,) = canonicalizer.judged([data], first_frame=job.first_frame)
         outcome = outcome_of(path, None if out is None else str(out), answer)
         if not job.turns:
             return outcome, data
-        undo = undo_for(answer, frame, job, path)
+        undo = undo_for(answer, look.frame, job, path, look.around)
         after, method = made(data, undo, job)
     except ImageError as error:
         return Outcome(path, error=str(error)), data

@@ -8,7 +8,10 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fnmatch import fnmatch
+from functools import cache
 from pathlib import Path
+
+from radialbeams import images
 
 # The formats that can be asked for, with the endings that files of each may have.
 FORMATS = {
@@ -125,12 +128,18 @@ def _kind(entry: os.DirEntry[str]) -> str | OSError:
             return "folder"
         if entry.is_file():
             suffix = os.path.splitext(entry.name)[1].lower()
-            return "image" if suffix in SUFFIXES else suffix or "without an ending"
+            known = suffix in SUFFIXES or suffix in _with_plugins()
+            return "image" if known else suffix or "without an ending"
         if not entry.is_symlink():
             return "pipes and devices"
         return "links to folders" if entry.is_dir() else "broken links"
     except OSError as error:
         return error
+
+
+@cache
+def _with_plugins() -> set[str]:
+    return images.suffixes()
 
 
 def _identity(folder: str | Path) -> tuple[int, int] | None:

@@ -38,7 +38,7 @@ from radialbeams.batch.landing import OutputError, stage
 from radialbeams.batch.plan import Item
 from radialbeams.batch.sources import read_unchanged, stamp
 from radialbeams.canonicalizer import Canonicalizer, Look
-from radialbeams.images import Frame, ImageError
+from radialbeams.images import ImageError
 from radialbeams.posterior import Answer
 
 # Seconds of computing that one file may take: a second more for so many bytes, up to a minute.
@@ -60,11 +60,11 @@ class Worker:
         )
         self._say = say
         self._stamps: dict[str, str | None] = {}  # of the files that were judged
-        self._frames: dict[str, Frame | None] = {}
+        self._looks: dict[str, Look] = {}  # without the views
 
     def batch(self, items: list[Item], thumbnails: int) -> list[Outcome]:
         self._stamps.clear()
-        self._frames.clear()
+        self._looks.clear()
         found: list[Outcome | None] = []
         looks: list[Look] = []
         for number, item in enumerate(items):
@@ -105,7 +105,7 @@ class Worker:
             look = self.canonicalizer.look(
                 item.path, first_frame=self.job.first_frame, framed=self.job.turns
             )
-            self._frames[item.path] = look.frame
+            self._looks[item.path] = look._replace(view=None)
             return None, look
         except (ImageError, MemoryError) as error:
             return Outcome(item.path, error=self._sentence(error)), None
@@ -126,7 +126,8 @@ class Worker:
         # What is turned is what was judged, and what the parent will find before it replaces it.
         source = self._stamps.pop(outcome.path)
         before = read_unchanged(outcome.path, source, self.job.limits)
-        undo = undo_for(answer, self._frames.pop(outcome.path), self.job, outcome.path)
+        look = self._looks.pop(outcome.path)
+        undo = undo_for(answer, look.frame, self.job, outcome.path, look.around)
         after, method = made(before, undo, self.job)
         outcome = decided_outcome(outcome, undo, method)
         if outcome.action == "turned":

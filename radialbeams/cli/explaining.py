@@ -80,6 +80,11 @@ def _why(outcome: Outcome) -> str:
             f", since the chance that it is upright is {_percent(value)}, and at most "
             f"{_percent(limit)} is allowed"
         )
+    if outcome.measure == "exact":
+        return (
+            f", since it fills its canvas, but the chance of an exact quarter turn is only "
+            f"{_percent(value)} ({_percent(limit)} is needed); --snap none turns it all the same"
+        )
     name = "the quarter" if outcome.measure == "quarter" else "the angle"
     enough = "reaches" if value >= limit else "is less than"
     return f", since {_percent(value)} for {name} {enough} the {_percent(limit)} that is needed"

@@ -100,11 +100,14 @@ def resumption(run: Run) -> Iterator[str]:
 def left_out(counts: Counter[str]) -> Iterator[str]:
     """What lay in the folders and was not taken."""
     from radialbeams.batch import OUTPUTS
+    from radialbeams.images import EXTRA, missing_suffixes
 
     kinds = [kind for kind, _ in counts.most_common() if kind != OUTPUTS]
     if kinds:
         files = _files(sum(counts[kind] for kind in kinds))
         yield f"{files} not read ({', '.join(f'{counts[kind]:,} {kind}' for kind in kinds)})"
+    if needed := sorted(missing_suffixes() & set(kinds)):
+        yield f"to read {', '.join(needed)} files: {EXTRA}"
     if counts[OUTPUTS]:
         yield (
             f"{_files(counts[OUTPUTS])} not taken: made by this command beside the originals "

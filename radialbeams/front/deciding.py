@@ -16,6 +16,7 @@ from radialbeams.defaults import Snap
 from radialbeams.front.affine import with_gradient_of
 from radialbeams.nn.angles import wrap
 from radialbeams.nn.posterior import Posterior
+from radialbeams.posterior import Thresholds
 
 NEAR = math.radians(5)  # of a quarter turn; `decisions.NEAR` is the same
 PLAIN = 24 / 255  # levels by which the colour of filled corners varies
@@ -39,25 +40,26 @@ def decided(
     as_estimated: Tensor,
     plain: Tensor,
     snap: Snap,
-    least_quarter: float,
-    most_exact: float,
+    least: Thresholds,
 ) -> tuple[Tensor, Tensor]:
     """(N,) each: the angles that are undone, and for which images they are.
 
     `as_estimated` are those that may be turned by the network's own angle. Where the corners are
-    `plain` an image may lie turned on a canvas: then it is turned by its own angle, and not by a
-    quarter. The angle of an image that is left alone stays as it is.
+    `plain` an image may lie at any angle, and is turned by a quarter only where it is near one.
+    The angle of an image that is left alone stays as it is.
     """
     quarter, chance, exact = found.quarter, found.quarter_sure, found.exact
     if snap == "none" or quarter is None or chance is None or exact is None:
         return found.angle, as_estimated
     straight = with_gradient_of(quarter * (math.pi / 2), found.angle)
-    is_turned = (chance >= least_quarter) & (quarter != 0)
+    sure = (chance >= least.quarter) & (quarter != 0)
     if snap == "90":
-        return torch.where(is_turned, straight, found.angle), is_turned
+        return torch.where(sure, straight, found.angle), sure
     near = (wrap(found.angle - straight).abs() <= NEAR) & (quarter != 0)
-    tilted = as_estimated & (plain | ((exact <= most_exact) & ~near))
-    snapped = is_turned & ~tilted & ~plain
+    possible = exact >= least.exact  # an exact quarter turn, or none
+    free = (plain & ~possible) | least.tilts
+    tilted = as_estimated & free & ~near
+    snapped = sure & (possible | (plain & near)) & ~tilted
     return torch.where(snapped, straight, found.angle), tilted | snapped
 
 

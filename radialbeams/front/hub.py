@@ -24,7 +24,8 @@ from radialbeams.training.weights import new_card, save_model
 
 FILES = ["model.json", "model.safetensors"]
 
-THRESHOLDS = ("still_degrees", "most_upright", "least_quarter", "most_exact")  # beside `abstain`
+# Beside `abstain`.
+THRESHOLDS = ("still_degrees", "most_upright", "least_quarter", "least_exact", "tilts")
 
 
 class HubCanonicalizer(ModelHubMixin, TorchCanonicalizer, library_name="radialbeams"):  # type: ignore[misc, call-arg, unused-ignore]
@@ -113,7 +114,8 @@ def _options(canonicalizer: TorchCanonicalizer) -> dict[str, Any]:
         "still_degrees": math.degrees(canonicalizer.still),
         "most_upright": canonicalizer.most_upright,
         "least_quarter": canonicalizer.least_quarter,
-        "most_exact": canonicalizer.most_exact,
+        "least_exact": canonicalizer.least_exact,
+        "tilts": canonicalizer.tilts,
         "snap": canonicalizer.snap,
         "canvas": canonicalizer.canvas,
         "fill": canonicalizer.fill,
@@ -132,5 +134,6 @@ def _in_force(canonicalizer: TorchCanonicalizer) -> Thresholds | None:
         round(math.degrees(canonicalizer.still), 9),
         canonicalizer.most_upright,
         canonicalizer.least_quarter,
-        canonicalizer.most_exact,
+        canonicalizer.least_exact,
+        canonicalizer.tilts,
     )

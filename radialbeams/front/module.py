@@ -62,8 +62,8 @@ class TorchCanonicalizer(nn.Module):
     `hard` turns by the likeliest beam and its offset; otherwise it is the mean direction, through
     which every beam gets a gradient. Images with less confidence than `abstain` are left alone,
     and so are those that are within `still_degrees` of upright, or upright as they are with a
-    larger chance than `most_upright`. `snap="auto"` turns images without plain corners by exact
-    quarter turns where the command does, by the thresholds `least_quarter` and `most_exact`.
+    larger chance than `most_upright`. `snap="auto"` turns images that fill their canvas by exact
+    quarter turns, as the command does, by the thresholds `least_quarter` and `least_exact`.
     `returns="image"` gives the images only, for an `nn.Sequential`.
 
     A batch has one size. So unlike the command, the module keeps the canvas (or enlarges it for all
@@ -84,7 +84,8 @@ class TorchCanonicalizer(nn.Module):
         still_degrees: float = 0.0,
         most_upright: float = 1.0,
         least_quarter: float = Thresholds.quarter,
-        most_exact: float = Thresholds.exact,
+        least_exact: float = Thresholds.exact,
+        tilts: bool = Thresholds.tilts,  # images that fill their canvas are turned by any angle
         snap: Snap = "none",
         canvas: Canvas = FIXED_CORNERS,
         fill: float = 0.0,  # what lies outside of an image
@@ -97,7 +98,7 @@ class TorchCanonicalizer(nn.Module):
         check_number("still_degrees", still_degrees, 0, 180)
         check_number("most_upright", most_upright, 0, 1)
         check_number("least_quarter", least_quarter, 0, 1)
-        check_number("most_exact", most_exact, 0, 1)
+        check_number("least_exact", least_exact, 0, 1)
         check_snap(snap)
         check_number("fill", fill, -math.inf, math.inf)
         self.network = network
@@ -106,7 +107,8 @@ class TorchCanonicalizer(nn.Module):
         self.hard, self.returns = hard, returns
         self.abstain, self.still = abstain, math.radians(still_degrees)
         self.most_upright = most_upright
-        self.snap, self.least_quarter, self.most_exact = snap, least_quarter, most_exact
+        self.snap, self.tilts = snap, tilts
+        self.least_quarter, self.least_exact = least_quarter, least_exact
         self.canvas, self.fill = canvas, fill
         self.temperature, self.spread = temperature, math.radians(spread_degrees)
 
@@ -140,7 +142,8 @@ class TorchCanonicalizer(nn.Module):
             still_degrees=least.angle if still_degrees is None else still_degrees,
             most_upright=least.upright,
             least_quarter=least.quarter,
-            most_exact=least.exact,
+            least_exact=least.exact,
+            tilts=least.tilts,
             snap=snap,
             canvas=canvas,
             fill=fill,
@@ -203,12 +206,11 @@ class TorchCanonicalizer(nn.Module):
     def decided(self, found: Reading, plain: Tensor) -> tuple[Tensor, Tensor]:
         """(N,) each: the angles that are undone where `applied`, as `decisions.decide` has them.
 
-        Where the corners are `plain` the image may lie turned on a canvas: then it is turned by
-        its own angle, and not by a quarter. The angle of an image that is left alone stays.
+        Where the corners are `plain` the image may lie at any angle. The angle of an image that
+        is left alone stays as it is.
         """
-        return decided(
-            found, self._applied(found), plain, self.snap, self.least_quarter, self.most_exact
-        )
+        quarters = Thresholds(quarter=self.least_quarter, exact=self.least_exact, tilts=self.tilts)
+        return decided(found, self._applied(found), plain, self.snap, quarters)
 
     def read(self, outputs: Outputs, sure: bool = True) -> Reading:
         """What the network's outputs say; without a posterior there are no chances.

@@ -5,16 +5,18 @@ Convention: angles are degrees, counter-clockwise as displayed.
 
 from radialbeams.defaults import Corners
 from radialbeams.images.budget import out_of_memory
-from radialbeams.images.frames import Frame, frame_of
+from radialbeams.images.frames import Frame, frame_of, has_plain_ground
 from radialbeams.images.inventory import missing
 from radialbeams.images.orientation import quarter_turned, set_orientation
 from radialbeams.images.picture import ImageError, Picture, Source
+from radialbeams.images.plugins import EXTRA, missing_suffixes, suffixes
 from radialbeams.images.reading import content_of, read, read_small
 from radialbeams.images.turning import turn
 from radialbeams.images.views import looks, view
 from radialbeams.images.writing import encode
 
 __all__ = [
+    "EXTRA",
     "Corners",
     "Frame",
     "ImageError",
@@ -23,13 +25,16 @@ __all__ = [
     "content_of",
     "encode",
     "frame_of",
+    "has_plain_ground",
     "looks",
     "missing",
+    "missing_suffixes",
     "out_of_memory",
     "quarter_turned",
     "read",
     "read_small",
     "set_orientation",
+    "suffixes",
     "turn",
     "view",
 ]

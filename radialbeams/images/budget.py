@@ -17,7 +17,7 @@ from radialbeams.limits import GIB, MIB, Limits
 # with a header that is meant to exhaust the memory.
 MAX_PIXELS_PER_BYTE = 4_000
 VIEW = 20
-TURNED = {"JPEG": 16, "MPO": 16, "WEBP": 85, "AVIF": 105, "JPEG2000": 130}
+TURNED = {"JPEG": 16, "MPO": 16, "WEBP": 85, "AVIF": 105, "HEIF": 105, "JXL": 130, "JPEG2000": 130}
 TURNED_OTHERS = 42
 TURNED_SIXTEEN_BIT = 115  # colour; numpy holds it in floats while it is turned
 COEFFICIENTS = 6  # which a progressive JPEG keeps of each pixel, at whatever size it is decoded

@@ -80,6 +80,17 @@ def frame_of(picture: Image.Image) -> Frame | None:
     return next((frame for frame in frames if frame is not None), None)
 
 
+def has_plain_ground(picture: Image.Image) -> bool:
+    """Whether the corners of an RGB or RGBA picture have one colour, or are clear."""
+    if picture.mode == "RGBA":
+        right, bottom = picture.width - 1, picture.height - 1
+        alpha = np.asarray(picture.getchannel("A"))
+        if (alpha[[0, 0, bottom, bottom], [0, right, 0, right]] < HALF_CLEAR).all():
+            return True
+        picture = picture.convert("RGB")
+    return has_plain_corners(picture)
+
+
 def _small(picture: Image.Image) -> Image.Image:
     return picture.reduce(math.ceil(max(picture.size) / SIDE))
 

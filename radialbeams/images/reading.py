@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
-from radialbeams.images import budget
+from radialbeams.images import budget, plugins
 from radialbeams.images.metadata import carried_over, fields_of, same_space
 from radialbeams.images.orientation import TRANSPOSES, orientation_of
 from radialbeams.images.picture import (
@@ -93,11 +93,21 @@ def _opened(source: Source, first_frame: bool, limits: Limits) -> Iterator[Image
                 raise ImageError("It is empty: 0 bytes. Get a fresh copy.")
             budget.check_file(count, limits)
             stream.seek(0)
-            with Image.open(stream, formats=FORMATS) as image:
+            with Image.open(stream, formats=_formats(stream)) as image:
                 if image.format == "WEBP":
                     image.info["lossless"] = _is_lossless(stream)
                 budget.check_pixels(image.size, count, limits)
                 yield _allowed(image, first_frame)
+
+
+def _formats(stream: Any) -> tuple[str, ...]:
+    """Those that are tried; a plug-in is loaded for a file that needs it."""
+    name = plugins.format_of(stream.read(16))
+    stream.seek(0)
+    if name is None:
+        return FORMATS
+    plugins.load(name)
+    return (name,)
 
 
 @contextmanager

@@ -15,7 +15,7 @@ from radialbeams.images.sixteen_bit import as_gray, sixteen_bit_png, sixteen_bit
 QUALITY = 95  # of JPEG, WebP and AVIF
 NO_ALPHA = ("JPEG", "BMP", "PPM")
 BACKGROUND = "white"  # default colour behind transparent parts in these formats
-ONLY_RGB = ("PNG", "WEBP", "GIF", "BMP", "PPM", "AVIF", "JPEG2000", "ICO")  # no CMYK
+ONLY_RGB = ("PNG", "WEBP", "GIF", "BMP", "PPM", "AVIF", "JPEG2000", "ICO", "HEIF", "JXL")  # no CMYK
 SIXTEEN_BITS = ("PNG", "TIFF", "JPEG2000", "PPM")
 # Those that Pillow can write; fax compressions hold single bits only.
 TIFF_COMPRESSIONS = ("raw", "tiff_lzw", "tiff_adobe_deflate", "packbits", "jpeg")
@@ -109,7 +109,7 @@ def _options(picture: Picture, name: str, quality: int | None) -> dict[str, Any]
         "xmp": picture.xmp,
         "comment": picture.comment,
     }
-    if name in ("JPEG", "WEBP", "AVIF"):
+    if name in ("JPEG", "WEBP", "AVIF", "HEIF", "JXL"):
         kept["quality"] = QUALITY if quality is None else quality
     if name == "WEBP" and picture.lossless and quality is None:
         kept |= {"lossless": True, "exact": True, "quality": None}

@@ -88,13 +88,13 @@ class Worker:
             if not task.turns:
                 return record, b""
             job = task.job(self.settings)
-            after, _ = made(data, undo_for(answer, look.frame, job), job)
+            after, _ = made(data, undo_for(answer, look.frame, job, around=look.around), job)
             return self._sent(record, after)
         except (ImageError, MemoryError) as error:
             return self._refused(error), b""
 
     def _record(self, task: Task, look: Look, answer: Answer) -> dict[str, Any]:
-        decision = task.job(self.settings).decision(answer, look.frame)
+        decision = task.job(self.settings).decision(answer, look.around)
         record: dict[str, Any] = {
             "angle_ccw": rounded(answer),
             "confidence": _rounded(answer.confidence),

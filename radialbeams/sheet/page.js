@@ -49,7 +49,7 @@ function at(degrees, radius) {
 }
 
 function dial(card) {
-  const drawing = svg("svg", { viewBox: "0 0 120 120", role: "img", "aria-label": "posterior" });
+  const drawing = svg("svg", { viewBox: "-12 -4 144 132", role: "img", "aria-label": "posterior" });
   drawing.append(svg("circle", { class: "ring", cx: 60, cy: 60, r: 46 }));
   for (const [degrees, x, y] of [[0, 60, 10], [90, 6, 63], [180, 60, 117], [270, 114, 63]])
     drawing.append(svg("text", { x, y }, `${degrees}°`));

@@ -456,6 +456,27 @@ def test_a_run_that_version_0_1_0_left_unfinished_goes_on(
     assert not parts(tmp_path) and not (out / RUN).exists()
 
 
+def test_settings_that_the_last_version_noted_are_those_of_the_same_command() -> None:
+    from radialbeams.batch.run import _settings, _updated
+
+    plan = Plan(("in",), folder=Path("out"))
+    for changes, older in (
+        ({}, {"snap": False, "corners": "expand"}),
+        ({"snap": "90"}, {"snap": True, "corners": "expand"}),
+        ({"snap": "none", "corners": "crop"}, {"snap": False, "corners": "crop"}),
+    ):
+        job = replace(TURNING, copies=False, min_quarter=0.9, **changes)
+        now = json.loads(json.dumps(_settings(job, plan)))
+        known = {**now, **older}
+        for name in ("copies", "min_quarter", "min_exact", "tilts", "backup", "corrections"):
+            del known[name]
+        for name in ("recursive", "include", "exclude"):
+            del known[name]
+        assert _updated(job, known) == now
+        assert _updated(job, {**known, "fill": "white"}) != now
+        assert _updated(job, now) == now
+
+
 # --- closed or broken streams ---
 
 

@@ -12,8 +12,8 @@ pytest.importorskip("pandas", reason="pandas is not installed; run `make test-ra
 import pyarrow as pa
 import pyarrow.parquet as pq
 import snippets
-
 from conftest import ROOT
+
 from radialbeams.engines import ray as engine
 
 PAGE = (ROOT / "docs" / "scale.md").read_text(encoding="utf-8")

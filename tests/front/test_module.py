@@ -23,7 +23,7 @@ from torch import Tensor, nn
 
 from radialbeams import zoo
 from radialbeams.canonicalizer import Canonicalizer as LightCanonicalizer
-from radialbeams.decisions import decide
+from radialbeams.decisions import Surroundings, decide
 from radialbeams.defaults import Snap, thresholds_of
 from radialbeams.front.module import CROPS_AT_ONCE, Canonicalizer
 from radialbeams.front.pose import Pose
@@ -626,10 +626,9 @@ def test_the_module_decides_as_the_commands_do(images: Tensor, snap: Snap) -> No
     turned += [tensor(picture("horse", (80, 64)).rotate(a, fillcolor="white")) for a in (7, 40)]
     least = thresholds_of(light.card)
     for one in turned:
-        one[..., 0, 0] = torch.tensor([0.9, 0.1, 0.5])  # so that the corners are not plain
         array = (one[0].permute(1, 2, 0) * 255).round().byte().numpy()
-        (answer,) = light.answers([array])
-        expected = decide(answer, least, snap)
+        (answer,), (look,) = light.judged([array])
+        expected = decide(answer, least, snap, Surroundings(plain=look.plain))
         with torch.inference_mode():
             _, pose = module.canonicalize(one)
         assert pose.applied.item() == (expected.turn is not None)

@@ -26,6 +26,7 @@ from PIL import Image
 
 from radialbeams import Canonicalizer, zoo
 from radialbeams.batch import Job
+from radialbeams.decisions import FILLED
 from radialbeams.defaults import thresholds_of
 from radialbeams.documents import document_card
 
@@ -193,7 +194,7 @@ def library(name: str) -> Estimator:
 
     def estimate(data: bytes) -> Estimate:
         (answer,) = model.answers([data])
-        acts = job.decision(answer, None).action == "turned"
+        acts = job.decision(answer, FILLED).action == "turned"
         return Estimate(answer.angle_degrees, answer.confidence, acts, answer.kind)
 
     return estimate

@@ -59,8 +59,8 @@ def _photos(cards: Sequence[Record]) -> Iterator[str]:
     if card and "turned" in files:
         acted, upright = files["turned"], files["upright"]
         yield (
-            f"**Everyday photos.** On {count(files['n'])} rotated files, the default model `general` "
-            f"({card['parameters'] / 1e6:.1f} M parameters) has a median error of "
+            f"**Everyday photos.** On {count(files['n'])} rotated files, the default model "
+            f"`general` ({card['parameters'] / 1e6:.1f} M parameters) has a median error of "
             f"{degrees(files['median'], 1)}; {percent(files['within_10'], 0)} of its estimates are "
             f"within 10° and {percent(files['flips'], 0)} are flips. Of the more confident half, "
             f"{percent(files['surer_half_within_10'], 0)} are within 10°. By default, `upright` "

@@ -1,0 +1,265 @@
+"""What people expect of a command for files: refusals in words, patterns, lists, backups."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+from collections.abc import Callable
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from radialbeams import images
+from radialbeams.cli import main
+from radialbeams.cli.inputs import paths_in
+from radialbeams.demo import PICTURES
+
+Said = tuple[int, str, str]
+TURNING = ("--model", "ring.lfw", "-j", "1", "--min-confidence", "0")
+
+
+@pytest.fixture
+def run(capsys: pytest.CaptureFixture[str]) -> Callable[..., Said]:
+    def run(*arguments: object) -> Said:
+        code = main([str(argument) for argument in arguments])
+        out, err = capsys.readouterr()
+        return code, out, " ".join(err.split())
+
+    return run
+
+
+def face(path: Path, turn: float = 40, expand: bool = False) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with Image.open(PICTURES / "astronaut.webp") as picture:
+        small = picture.convert("RGB").resize((160, 120), Image.Resampling.LANCZOS)
+    small.rotate(turn, Image.Resampling.BICUBIC, expand=expand, fillcolor="white").save(path)
+    return path
+
+
+def records(out: str) -> dict[str, dict[str, object]]:
+    return {Path(one["path"]).name: one for one in map(json.loads, out.splitlines())}
+
+
+# --- refused at once ---
+
+
+@pytest.mark.parametrize("verb", ["upright", "angle", "models", "train", "evaluate", "leaks"])
+def test_h_is_help(run: Callable[..., Said], verb: str) -> None:
+    code, out, _ = run(verb, "-h")
+    assert code == 0 and f"radialbeams {verb}" in out
+
+
+@pytest.mark.parametrize("verb", ["upright", "angle"])
+def test_a_model_that_is_nearly_named_right_is_suggested(
+    run: Callable[..., Said], tmp_path: Path, verb: str
+) -> None:
+    code, out, err = run(verb, face(tmp_path / "a.png"), "--model", "rung")
+    assert (code, out) == (2, "")
+    assert "--model" in err and "got 'rung'" in err and "Did you mean ring?" in err
+
+
+def test_transparent_corners_of_jpegs_are_refused_once(
+    run: Callable[..., Said], tmp_path: Path
+) -> None:
+    for number in range(3):
+        face(tmp_path / "in" / f"{number}.jpg")
+    code, _, err = run("upright", tmp_path / "in", "-o", tmp_path / "out", "--fill", "transparent")
+    assert code == 2 and err.count("holds no transparency") == 1
+    assert "0.jpg" in err and "--format png" in err
+    assert not (tmp_path / "out").exists()
+
+
+def test_an_output_folder_among_the_inputs_drops_none_of_them(
+    run: Callable[..., Said], tmp_path: Path
+) -> None:
+    face(tmp_path / "photos" / "a.png")
+    face(tmp_path / "photos" / "phone" / "b.png")
+    code, _, err = run("upright", tmp_path / "photos", "-o", tmp_path / "photos" / "phone")
+    assert code == 2
+    assert "lies inside an input and holds images that would be left out, such as b.png" in err
+    new = tmp_path / "photos" / "new"
+    assert run("upright", tmp_path / "photos", "-o", new, *TURNING)[0] == 0
+    assert sorted(p.name for p in new.rglob("*.png")) == ["a.png", "b.png"]
+    # The same command again meets its own outputs, which are no inputs.
+    code, _, err = run("upright", tmp_path / "photos", "-o", new, *TURNING)
+    assert code == 0 and "2 skipped, the output exists" in err
+
+
+def test_nothing_named_is_wrong_usage(run: Callable[..., Said]) -> None:
+    code, _, err = run("upright")
+    assert code == 2 and "Name image files or folders" in err
+
+
+def test_backup_needs_in_place(run: Callable[..., Said], tmp_path: Path) -> None:
+    code, _, err = run("upright", face(tmp_path / "a.png"), "--backup")
+    assert code == 2 and "--backup needs --in-place." in err
+
+
+# --- which files ---
+
+
+def test_patterns_and_depth_choose_the_files(run: Callable[..., Said], tmp_path: Path) -> None:
+    for name in ("a.png", "b.jpg", "draft-c.png", "deep/d.png"):
+        face(tmp_path / name)
+    every = ("angle", tmp_path, "--json", "--model", "ring.lfw", "-j", 1)
+    code, out, err = run(*every, "--include", "*.png", "--exclude", "draft*", "--no-recursive")
+    assert (code, list(records(out))) == (0, ["a.png"])
+    assert "2 excluded by patterns" in err
+    assert list(records(run(*every, "--include", "deep/*")[1])) == ["d.png"]
+
+
+def test_a_list_of_files_comes_from_standard_input(
+    run: Callable[..., Said], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    paths = [face(tmp_path / "a b.png"), face(tmp_path / "c.png")]
+    listed = "\n".join(map(str, paths)).encode() + b"\n"
+    monkeypatch.setattr("sys.stdin", SimpleNamespace(buffer=io.BytesIO(listed)))
+    code, out, _ = run("angle", "--files-from", "-", "--json", "--model", "ring.lfw", "-j", 1)
+    assert (code, list(records(out))) == (0, ["a b.png", "c.png"])
+
+
+def test_lists_are_separated_by_lines_or_zero_bytes(tmp_path: Path) -> None:
+    (tmp_path / "list").write_bytes(b"a\r\nb c\n\n")
+    assert paths_in(str(tmp_path / "list")) == ["a", "b c"]
+    (tmp_path / "list").write_bytes(b"a\nb\0c\0")
+    assert paths_in(str(tmp_path / "list")) == ["a\nb", "c"]
+
+
+# --- what is written ---
+
+
+def test_without_an_output_folder_only_turned_files_are_written(
+    run: Callable[..., Said], tmp_path: Path
+) -> None:
+    face(tmp_path / "turned.png")
+    Image.effect_noise((160, 120), 100).convert("RGB").save(tmp_path / "noise.png")
+    options = ("--model", "ring.lfw", "-j", "1", "--min-confidence", "0.5")
+    assert run("upright", tmp_path, *options)[0] == 0
+    names = sorted(path.name for path in tmp_path.iterdir())
+    assert names == ["noise.png", "turned-upright.png", "turned.png"]
+
+
+def test_outputs_keep_times_and_permissions(run: Callable[..., Said], tmp_path: Path) -> None:
+    path = face(tmp_path / "a.png")
+    os.utime(path, (1e9, 1e9))
+    path.chmod(0o640)
+    assert run("upright", path, "-o", tmp_path / "b.png", *TURNING)[0] == 0
+    assert run("upright", path, "-o", tmp_path / "out", *TURNING)[0] == 0
+    for made in (tmp_path / "b.png", tmp_path / "out" / "a.png"):
+        assert made.stat().st_mtime == 1e9 and made.stat().st_mode & 0o777 == 0o640
+
+
+def test_a_backup_keeps_the_original_and_is_never_replaced(
+    run: Callable[..., Said], tmp_path: Path
+) -> None:
+    path = face(tmp_path / "a.png")
+    before = path.read_bytes()
+    assert run("upright", path, "--in-place", "--backup", *TURNING)[0] == 0
+    assert path.read_bytes() != before and (tmp_path / "a.png.orig").read_bytes() == before
+    face(path, 80)
+    changed = path.read_bytes()
+    code, _, err = run("upright", path, "--in-place", "--backup", *TURNING)
+    assert code == 1 and "There is a backup a.png.orig already." in err
+    assert path.read_bytes() == changed and (tmp_path / "a.png.orig").read_bytes() == before
+
+
+def test_read_only_files_are_replaced_only_by_force(
+    run: Callable[..., Said], tmp_path: Path
+) -> None:
+    path = face(tmp_path / "a.png")
+    before = path.read_bytes()
+    path.chmod(0o444)
+    code, _, err = run("upright", path, "--in-place", *TURNING)
+    assert code == 1 and "It is read-only." in err and path.read_bytes() == before
+    assert run("upright", path, "--in-place", "--force", *TURNING)[0] == 0
+    assert path.read_bytes() != before and path.stat().st_mode & 0o777 == 0o444
+
+
+# --- words ---
+
+
+def test_explain_says_what_was_seen_and_why(run: Callable[..., Said], tmp_path: Path) -> None:
+    face(tmp_path / "a.png", 40, expand=True)
+    before = sorted(tmp_path.iterdir())
+    code, out, _ = run("upright", "--explain", tmp_path / "a.png", *TURNING)
+    assert code == 0 and sorted(tmp_path.iterdir()) == before
+    assert "The model ring.lfw looked at it: turned by" in out
+    assert "It is a rectangle that lies turned by" in out
+    assert "by the angle of its rectangle, since" in out
+    code, _, err = run("upright", "--explain", tmp_path / "a.png", "--json")
+    assert code == 2 and "--explain prints sentences" in err
+
+
+def test_the_original_rectangle_comes_back(run: Callable[..., Said], tmp_path: Path) -> None:
+    face(tmp_path / "in" / "a.png", 40, expand=True)
+    options = ("upright", tmp_path / "in", "--overwrite", "--json", *TURNING)
+    found = records(run(*options, "-o", tmp_path / "out")[1])["a.png"]
+    assert found["applied"]["from"] == "frame"  # type: ignore[index]
+    with Image.open(tmp_path / "out" / "a.png") as made:
+        assert np.abs(np.subtract(made.size, (160, 120))).max() <= 4
+    for option in ("--crop", "--same-size", "--expand"):
+        assert run(*options, "-o", tmp_path / option, option)[0] == 0
+    sizes = [
+        images.read(tmp_path / option / "a.png").image.size
+        for option in ("--crop", "--same-size", "--expand")
+    ]
+    assert max(sizes[0]) <= 162 and sizes[1] == images.read(tmp_path / "in" / "a.png").image.size
+    assert max(sizes[2]) <= 162  # nothing but filled corners lies outside
+
+
+def test_colours_are_off_when_asked(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    from radialbeams.cli import terminal
+
+    monkeypatch.setenv("NO_COLOR", "1")
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    with terminal.progress_bar(2, "turning") as bar:
+        bar.show(1, "turning")
+    assert "\x1b[3" not in capsys.readouterr().err
+
+
+# --- corrections ---
+
+
+def test_corrected_angles_are_applied_to_their_files_only(
+    run: Callable[..., Said], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.png", "b.png", "c.png"):
+        face(tmp_path / "in" / name, 0)
+    assert run("upright", "in", "-o", "out", *TURNING)[0] == 0
+    one, other = {"path": "in/a.png", "angle_ccw": 90}, {"path": "in/b.png", "angle_ccw": None}
+    Path("fix.json").write_text(json.dumps({"corrections": [one, other]}))
+    command = ("upright", "in", "-o", "out", "--corrections", "fix.json", "--json", *TURNING)
+    assert {line["action"] for line in records(run(*command)[1]).values()} == {"exists"}
+    code, out, _ = run(*command, "--overwrite")
+    found = records(out)
+    assert code == 0 and list(found) == ["a.png", "b.png"]
+    assert found["a.png"]["applied"]["angle_ccw"] == 270  # type: ignore[index]
+    before, after = (images.read(Path(name) / "a.png").image for name in ("in", "out"))
+    assert after.tobytes() == images.turn(before, -90).tobytes()
+    assert Path("out/b.png").read_bytes() == Path("in/b.png").read_bytes()
+
+
+@pytest.mark.parametrize(
+    ("content", "words"),
+    [
+        ("{", "is no list of corrections"),
+        ('{"corrections": [{"path": "a.png"}]}', "is no list of corrections"),
+        ('{"corrections": [{"path": "a.png", "angle_ccw": "left"}]}', "an angle in degrees"),
+        ('{"corrections": [{"path": "", "angle_ccw": 1}]}', "expected a path"),
+        ('{"corrections": [{"path": "gone.png", "angle_ccw": 1}]}', "are not among the inputs"),
+    ],
+)
+def test_corrections_that_make_no_sense_are_refused(
+    run: Callable[..., Said], tmp_path: Path, content: str, words: str
+) -> None:
+    face(tmp_path / "a.png")
+    (tmp_path / "fix.json").write_text(content)
+    code, _, err = run("upright", tmp_path / "a.png", "--corrections", tmp_path / "fix.json")
+    assert code == 2 and words in err and "--corrections" in err
