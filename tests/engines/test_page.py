@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from pathlib import Path
 
 import pytest
@@ -35,5 +36,8 @@ def test_the_snippets_for_ray_and_pandas_run(
             exec(snippet.code, {})
     made = pq.read_table("upright")
     assert sorted(made["name"].to_pylist()) == sorted(names)
-    assert "turned" in made["action"].to_pylist()
-    assert "'turned'" in capsys.readouterr().out
+    failed = [row["name"] for row in made.to_pylist() if row["error"] is not None]
+    assert failed == ["broken.jpg"]
+    assert made["angle_ccw"].null_count == 1
+    shown = ast.literal_eval(capsys.readouterr().out)
+    assert sum(shown.values()) == len(names) - 1
