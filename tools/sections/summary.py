@@ -66,7 +66,7 @@ def _photos(cards: Sequence[Record]) -> Iterator[str]:
             f"{percent(files['surer_half_within_10'], 0)} are within 10°. By default, `upright` "
             f"acts only on the {percent(acted['acted_on'], 0)} for which it is confident: "
             f"{percent(acted['acted_on_within_5'], 0)} of these end within 5°, and "
-            f"{percent(upright['worse_than_it_came'], 0)} of upright photos come out worse. Much "
+            f"{percent(upright['worse_than_it_came'])} of upright photos come out worse. Much "
             "larger tools are more accurate."
         )
 

@@ -18,6 +18,7 @@ HELD_OUT = {
     ("coil100", "object"): "COIL-100, unseen objects 81–100",
     ("lfw", "default"): "LFW, an unseen fifth of the people",
     ("photos", "default"): "everyday photos, one in fifty",
+    ("coco", "default"): "photos of COCO, one in fifty",
 }
 TITLES = {"coil100": "COIL-100", "lfw": "LFW", "photos": "everyday photos"}
 # Stands beside figures that are older than the correction of the blur.
