@@ -183,8 +183,7 @@ class Canonicalizer:
     def look(self, source: Source, *, first_frame: bool = False) -> Look:
         """What the model sees of a picture, and the picture's frame."""
         small = self._small(source, first_frame)
-        view = self._view(small)
-        return Look(view, images.frame_of(small), images.has_plain_ground(small))
+        return Look(self._view(small), images.frame_of(small), images.has_plain_ground(small))
 
     def _small(self, source: Source, first_frame: bool) -> Image.Image:
         return images.read_small(
