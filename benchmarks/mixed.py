@@ -293,7 +293,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--photos", type=Path, required=True, help="a folder of upright photos")
     parser.add_argument("--documents", type=Path, help="a folder of upright pages and drawings")
     parser.add_argument("--quarters", type=int, help="only so many exact quarter turns")
-    parser.add_argument("--model", default="ring")
+    parser.add_argument("--model", default=zoo.DEFAULT)
     parser.add_argument(
         "--out", type=Path, help="write the result as JSON, and the table beside it"
     )

@@ -1,0 +1,60 @@
+"""What it costs the torch module that it does not know filled corners, as the command does.
+
+    python benchmarks/module_corners.py --photos FOLDER [--count 200]
+
+Photos are turned by random angles, on an enlarged canvas and on their own one, with black corners.
+The table gives the share of angles within 10° by the command's canonicalizer, which looks at the
+picture between the corners, and by the module, which sees the tensor as it is.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+from pathlib import Path
+
+import numpy as np
+import torch
+from PIL import Image
+
+from radialbeams.canonicalizer import Canonicalizer
+from radialbeams.front import Canonicalizer as Module
+from radialbeams.posterior import signed
+
+WITHIN = 10.0
+
+
+def measured(paths: list[Path], expand: bool) -> tuple[float, float]:
+    """Shares within 10°: the command's, the module's."""
+    rng = np.random.default_rng(0)
+    light = Canonicalizer(threads=1)
+    module = Module.from_pretrained(abstain=None, snap="none")
+    near = np.zeros((len(paths), 2))
+    for number, path in enumerate(paths):
+        angle = float(rng.uniform(0, 360))
+        with Image.open(path) as picture:
+            turned = picture.convert("RGB").rotate(angle, Image.Resampling.BICUBIC, expand=expand)
+        pixels = torch.from_numpy(np.asarray(turned).copy()).permute(2, 0, 1)[None] / 255
+        with torch.inference_mode():
+            found = float(torch.rad2deg(module.canonicalize(pixels)[1].angle))
+        answers = (light.answers([turned])[0].angle_degrees, found)
+        near[number] = [abs(signed(one - angle)) <= WITHIN for one in answers]
+    command, front = near.mean(0)
+    return float(command), float(front)
+
+
+def main(argv: list[str]) -> int:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--photos", type=Path, required=True)
+    parser.add_argument("--count", type=int, default=200)
+    asked = parser.parse_args(argv)
+    paths = sorted(asked.photos.glob("*.jpg"))[: asked.count]
+    print("| canvas | command | module |\n|---|---|---|")
+    for expand in (True, False):
+        command, front = measured(paths, expand)
+        print(f"| {'enlarged' if expand else 'its own'} | {command:.1%} | {front:.1%} |")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
