@@ -74,7 +74,7 @@ def table(found: dict[str, Any]) -> Iterator[str]:
 
 def missed(found: dict[str, Any]) -> list[str]:
     """Every bar that does not hold, in words."""
-    from benchmarks import networks, pipeline, scaling
+    from benchmarks import networks, pipeline, sampling, scaling
 
     lines = []
     for model, bar in networks.BARS.items():
@@ -88,6 +88,9 @@ def missed(found: dict[str, Any]) -> list[str]:
         share = large["ratio"]["Pillow decode, scaled"] / large["ratio"]["file to answer"]
         if share < pipeline.SHARE:
             lines.append(f"12-megapixel JPEGs: {share:.0%} of decoding alone; at least 70 %")
+    for place, group in found.get("sampling", {}).items():
+        if group["ratio"]["gather"] > sampling.MOST:
+            lines.append(f"{place}: beams take {group['ratio']['gather']:.1f} copies; at most 4")
     for name, row in found.get("scaling", {}).items():
         if row.get("megabytes", 0) > scaling.MOST_MEMORY:
             lines.append(f"{name}: {row['megabytes']:.0f} MB in the parent; at most 300")

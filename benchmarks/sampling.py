@@ -20,6 +20,8 @@ from benchmarks.beams import (
 from benchmarks.clock import Call, compared, in_turns
 from radialbeams.nn.beams import BresenhamBeams, PolarBeams
 
+MOST = 4  # times the copy that the gather may take
+
 
 def measure(quick: bool) -> dict[str, Any]:
     batch = 16 if quick else 128

@@ -6,7 +6,6 @@ takes until it works again. Nine tenths of its files count as done before.
 
 from __future__ import annotations
 
-import resource
 import subprocess
 import sys
 import tempfile
@@ -106,8 +105,15 @@ def killed_run(count: int) -> dict[str, float]:
         "journal_s": noted - scanned,
         "resume_s": resumed,
         "resume_cpu_s": computed,  # what a machine with nothing else to do would take, or less
-        "megabytes": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
+        "megabytes": _peak_megabytes(),
     }
+
+
+def _peak_megabytes() -> float:
+    """Of this process since it began; `getrusage` counts that of the process that started it."""
+    status = Path("/proc/self/status").read_text(encoding="ascii")
+    (line,) = (line for line in status.splitlines() if line.startswith("VmHWM"))
+    return int(line.split()[1]) / 1024
 
 
 def _leave_unfinished(job: Job, plan: Plan, done: int) -> None:

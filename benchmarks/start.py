@@ -12,7 +12,10 @@ import radialbeams
 from benchmarks.clock import compared, in_turns
 
 COMMAND = "from radialbeams.cli import run; run()"
-PEAK = "import resource; print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss // 1024)"
+PEAK = (
+    "print(next(int(line.split()[1]) // 1024 for line in open('/proc/self/status') "
+    "if line.startswith('VmHWM')))"
+)
 
 
 def measure(quick: bool) -> dict[str, Any]:

@@ -72,7 +72,8 @@ def read_small(
             image.draft(None, (2 * side, 2 * side))
         budget.check_view(image, whole, limits)
         image.load()
-        return _eight_bit_colour(_upright(image))
+        callers = isinstance(source, Image.Image | np.ndarray)
+        return _eight_bit_colour(_upright(image, shared=callers))
 
 
 # --- opening -----------------------------------------------------------------------------------
@@ -221,9 +222,12 @@ def _why(error: Exception) -> str:
 # --- orientation and modes --------------------------------------------------------------------
 
 
-def _upright(image: Image.Image) -> Image.Image:
+def _upright(image: Image.Image, *, shared: bool = True) -> Image.Image:
+    """A new image; one that nobody else holds may give its pixels away instead of copying them."""
     method = TRANSPOSES.get(orientation_of(image))
-    return image.copy() if method is None else image.transpose(method)
+    if method is not None:
+        return image.transpose(method)
+    return image.copy() if shared else image._new(image.im)
 
 
 def _kept_mode(image: Image.Image) -> Image.Image:

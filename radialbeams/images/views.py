@@ -16,6 +16,7 @@ from radialbeams.cards import ViewProtocol
 from radialbeams.images.corners import without_corners
 
 Floats = NDArray[np.float32]
+Band = tuple[slice, slice, Floats]  # rows of a view, rows of the square, weights between them
 
 
 def view(
@@ -130,13 +131,21 @@ def _as_it_is(square: Image.Image, parent_size: int, view_size: int, sigma: floa
     if not parent_size <= square.width < DIRECT * parent_size:
         square = _resized(square, parent_size)
     side = square.width
-    pixels = np.asarray(square).reshape(side, 3 * side)
-    down = np.empty((view_size, 3 * side), dtype=np.float32)
-    for rows, columns, weights in _bands(side, parent_size, view_size, sigma):
-        np.matmul(weights, pixels[columns].astype(np.float32), out=down[rows])
-    planes = down.reshape(view_size, side, 3).transpose(2, 0, 1)  # (3, S, H)
-    across = _along_rows(_from_square(side, parent_size, view_size, sigma), planes)
-    return across * _disc(view_size)
+    bands = _bands(side, parent_size, view_size, sigma)
+    pixels = np.asarray(square).astype(np.float32).reshape(side, side * 3)
+    down = _through(bands, pixels, view_size)  # (S, H·3)
+    columns = down.reshape(view_size, side, 3).transpose(1, 2, 0).reshape(side, 3 * view_size)
+    across = _through(bands, columns, view_size)  # (S, 3·S)
+    view = across.reshape(view_size, 3, view_size).transpose(1, 2, 0)  # (3, S, S)
+    return view * (_disc(view_size) / np.float32(255))
+
+
+def _through(bands: Sequence[Band], rows: Floats, view_size: int) -> Floats:
+    """A banded matrix (S, H) times (H, …) → (S, …)."""
+    product = np.empty((view_size, rows.shape[1]), dtype=np.float32)
+    for made, read, weights in bands:
+        np.matmul(weights, rows[read], out=product[made])
+    return product
 
 
 def _both_axes(matrix: Floats, pixels: Floats) -> Floats:
@@ -222,16 +231,13 @@ def _blur_and_resample(parent_size: int, view_size: int, sigma: float) -> Floats
     return both
 
 
-Band = tuple[slice, slice, Floats]  # rows of a view, rows of the square, weights between them
-
-
 @lru_cache(maxsize=256)
 def _bands(side: int, parent_size: int, view_size: int, sigma: float) -> tuple[Band, ...]:
-    """The matrix from bytes of a square to a view in [0, 1], without most of its zeros.
+    """The matrix from a square to a view, along one axis, without most of its zeros.
 
     Each band is small enough to stay in one thread.
     """
-    matrix = _from_square(side, parent_size, view_size, sigma) / np.float32(255)
+    matrix = _from_square(side, parent_size, view_size, sigma)
     step = next(
         step
         for step in range(view_size, 0, -1)
@@ -255,7 +261,6 @@ def _span(rows: Floats) -> slice:
     return slice(int(used[0]), int(used[-1]) + 1)
 
 
-@lru_cache(maxsize=256)
 def _from_square(side: int, parent_size: int, view_size: int, sigma: float) -> Floats:
     """(S, H): Lanczos to the parent's size, the blur, then the bicubic resample, along one axis."""
     matrix = _blur_and_resample(parent_size, view_size, sigma)
