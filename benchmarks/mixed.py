@@ -34,7 +34,7 @@ from typing import Any
 import numpy as np
 from PIL import Image
 
-from radialbeams import images
+from radialbeams import images, zoo
 from radialbeams.posterior import signed
 
 COMMAND = [sys.executable, "-m", "radialbeams", "upright"]
