@@ -14,7 +14,7 @@ from radialbeams.images import read
 PICTURES = Path(__file__).parent / "pictures"
 # Each picture with the model that knows its kind, and the colour that its corners are filled with.
 SHOWN = {
-    "rocket": ("ring", "black"),
+    "rocket": ("general", "black"),
     "astronaut": ("ring.lfw", "black"),
     "horse": ("ring", "white"),
 }

@@ -107,7 +107,7 @@ def test_a_confidence_replaces_all_chances_of_the_card() -> None:
 
 
 def test_every_entry_point_makes_the_same_of_a_sideways_photo(tmp_path: Path) -> None:
-    with Image.open(PICTURES / "rocket.webp") as picture:
+    with Image.open(PICTURES / "astronaut.webp") as picture:
         upright = picture.convert("RGB")
     sideways = upright.transpose(Image.Transpose.ROTATE_90)
     sideways.save(tmp_path / "a.png")

@@ -330,7 +330,7 @@ def test_the_default_model_stands_beside_what_others_publish(tmp_path: Path) -> 
     files = {**found, **{kind: found for kind in ("corners", "halved", "deblocked")}}
     files["turned"] = {"acted_on": 0.4, "acted_on_within_5": 0.9}
     files["upright"] = {"worse_than_it_came": 0.01}
-    write(tmp_path / "radialbeams/zoo/ring.json", card("ring", end_to_end=files))
+    write(tmp_path / "radialbeams/zoo/general.json", card("general", end_to_end=files))
     text = page.results_page(tmp_path).split("\n## Everyday photos")[1].split("\n## ")[0]
     assert "| rotated on their own canvas | 9 | 5.00° | 3.00° | 70.0% | 80.0% | 2.0%" in text
     assert "| RightWayUp 1.0, ViT-L | 306,000,000 | 2.04° | 98.8% | – |" in text
