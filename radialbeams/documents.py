@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -66,6 +66,7 @@ class DocumentCard:
             ) from error
 
 
+@cache
 def document_card(folder: Path = FOLDER) -> DocumentCard:
     return DocumentCard.of(_read_card(folder))
 

@@ -96,13 +96,7 @@ def test_turned_back_the_original_is_there_again(angle: float) -> None:
     back = turn(turned, -angle, corners="restore", frame=frame)
     assert np.abs(np.subtract(back.size, photo().size)).max() <= 4
     near = photo().resize(back.size)
-<<<<<<< HEAD
-    assert (
-        np.abs(np.subtract(np.asarray(back, float), np.asarray(near))).mean() < 16
-    )  # of the grain
-=======
     assert np.abs(np.asarray(back, float) - np.asarray(near, float)).mean() < 16  # of the grain
->>>>>>> cli
 
 
 def test_a_picture_cut_by_its_own_canvas_comes_back_at_its_size_in_its_own_colour() -> None:
@@ -122,11 +116,7 @@ def test_turned_by_another_angle_the_old_corners_are_filled_anew() -> None:
     assert not (np.asarray(back) == 255).all(2).any()  # nothing white is left
     array = turn(np.asarray(turned), -50, corners="restore", fill="red", frame=frame_of(turned))
     assert array.shape == np.asarray(back).shape
-<<<<<<< HEAD
-    assert np.abs(np.subtract(array, np.asarray(back, float))).mean() < 1
-=======
     assert np.abs(array.astype(float) - np.asarray(back, float)).mean() < 1
->>>>>>> cli
 
 
 @pytest.mark.parametrize("mode", ["L", "LA", "RGBA", "CMYK"])

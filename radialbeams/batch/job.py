@@ -6,11 +6,11 @@ import os
 import stat
 from base64 import b64encode
 from dataclasses import astuple, dataclass, replace
-from functools import cache, cached_property
+from functools import cached_property
 from io import BytesIO
 from typing import Any, Literal
 
-from radialbeams import decisions, images, zoo
+from radialbeams import decisions, images
 from radialbeams.cards import Card
 from radialbeams.decisions import FILLED, Decision, Surroundings, decide, nearest_quarter
 from radialbeams.defaults import (
@@ -105,12 +105,13 @@ class Job:
         return decide(answer, least, self.snap, around)
 
 
-def with_thresholds(job: Job, confidence: float | None = None, angle: float | None = None) -> Job:
-    """The job with the thresholds of the model's card, or with those that are asked for instead.
+def with_thresholds(
+    job: Job, card: Card, confidence: float | None = None, angle: float | None = None
+) -> Job:
+    """The job with the thresholds of its model's card, or with those that are asked for instead.
 
     A confidence replaces all chances of the card.
     """
-    card = _card(job.model)
     abstain: Abstain = "card" if confidence is None else confidence
     least, pages = thresholds_for(card, abstain), document_thresholds(abstain)
     return replace(
@@ -124,11 +125,6 @@ def with_thresholds(job: Job, confidence: float | None = None, angle: float | No
         document_confidence=pages.confidence,
         document_angle=document_thresholds("card").angle if angle is None else angle,
     )
-
-
-@cache
-def _card(model: str) -> Card:
-    return zoo.find(model).card
 
 
 # Settings that older versions did not know, and that follow from the command and the model.

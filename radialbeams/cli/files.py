@@ -80,7 +80,7 @@ def upright(
     checks.check_colour(fill)
     checks.check_report(report)
     name = model or zoo.DEFAULT
-    checks.card_of(name)
+    card = checks.card_of(name)
     corrected = inputs.read_corrections(corrections)
     # An engine makes a plan of its own, which may hold addresses.
     planned = paths if engine is None else []
@@ -116,7 +116,7 @@ def upright(
         corrections=inputs.corrections_for(plan, corrected),
         limits=o.limits_of(max_pixels, max_memory, max_file_size),
     )
-    job = batch.with_thresholds(job, min_confidence, min_angle)
+    job = batch.with_thresholds(job, card, min_confidence, min_angle)
     checks.check_job(job)
     if engine is not None:
         with checks.usage():
@@ -157,7 +157,7 @@ def angle(
     from radialbeams import batch, zoo
 
     name = model or zoo.DEFAULT
-    checks.card_of(name)
+    card = checks.card_of(name)
     job = batch.Job(
         name,
         refine=refine,

@@ -20,7 +20,7 @@ ADDED = ("angle_ccw", "confidence", "symmetry", "action", "error")
 
 def job_for(model: str = zoo.DEFAULT) -> Job:
     """What `radialbeams upright` does by default: the thresholds are those of the model's card."""
-    return with_thresholds(Job(model, turns=True, writes=True))
+    return with_thresholds(Job(model, turns=True, writes=True), zoo.find(model).card)
 
 
 class Upright:

@@ -3,13 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import asdict
+from functools import cache
 from typing import Any
 
 from radialbeams import zoo
+from radialbeams.cards import Card
 from radialbeams.defaults import thresholds_of
 from radialbeams.posterior import UPRIGHT, WITHIN
 
 SHOWN = ("summary", "licence", "works_on", "fails_on")
+
+
+@cache
+def card_of(model: str) -> Card:
+    """Read once: it is asked for with every file."""
+    return zoo.find(model).card
 
 
 def described(name: str) -> dict[str, Any]:

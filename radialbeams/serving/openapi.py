@@ -11,12 +11,14 @@ from radialbeams.serving.settings import Settings
 
 # What the service answers to the picture of a rocket inside the package; a test sends it.
 EXAMPLE = {
-    "angle_ccw": 359.74,
-    "confidence": 0.9619,
+    "angle_ccw": 356.85,
+    "confidence": 0.9456,
     "symmetry": 1,
-    "upright": 0.8528,
-    "model": "ring",
+    "upright": 0.7431,
+    "kind": "picture",
+    "model": "general",
     "action": "left",
+    "reason": "upright already",
 }
 EXAMPLE_ERROR = {
     "error": {
@@ -43,7 +45,16 @@ RECORD = {
         },
         "upright": {**CHANCE, "description": "Chance that the image is within 5° of upright."},
         "model": {"type": ["string", "null"]},
+        "kind": {
+            "type": "string",
+            "enum": ["picture", "document"],
+            "description": "Documents are levelled by their lines and judged by their own network.",
+        },
         "action": {"type": "string", "enum": ["turned", "left", "unsure"]},
+        "reason": {
+            "type": ["string", "null"],
+            "description": "Why the image was left alone.",
+        },
         "posterior": {
             "type": ["array", "null"],
             "items": {"type": "number"},

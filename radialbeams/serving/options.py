@@ -12,6 +12,7 @@ from PIL import ImageColor
 from radialbeams.batch import Job, with_thresholds
 from radialbeams.defaults import CORNERS, FILL, SNAP, Corners, Snap
 from radialbeams.serving.errors import Problem
+from radialbeams.serving.models import card_of
 from radialbeams.serving.settings import Settings
 
 FORMATS = ("jpeg", "png", "webp", "tiff", "bmp", "gif", "avif", "jpeg2000", "ppm")
@@ -51,7 +52,7 @@ class Task:
             format=self.format,
             limits=settings.limits,
         )
-        return with_thresholds(job, self.min_confidence, self.min_angle)
+        return with_thresholds(job, card_of(self.model), self.min_confidence, self.min_angle)
 
 
 @dataclass(frozen=True)

@@ -16,7 +16,7 @@ from radialbeams.serving.settings import Settings
 WEB = Path(__file__).parents[1] / "web"
 SAMPLES = Path(__file__).parents[1] / "pictures"
 # Each sample with the model that knows its kind.
-SHOWN = {"rocket": "ring", "astronaut": "ring.lfw", "horse": "ring"}
+SHOWN = {"rocket": "general", "astronaut": "ring.lfw", "horse": "ring"}
 # What a browser needs of the npm package onnxruntime-web.
 RUNTIME = ("ort.wasm.min.mjs", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm")
 

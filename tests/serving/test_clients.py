@@ -15,7 +15,7 @@ import typer.main
 from conftest import ROOT
 from PIL import Image
 
-from radialbeams import cli
+from radialbeams import cli, zoo
 from radialbeams.demo import PICTURES
 from radialbeams.serving import Settings
 
@@ -38,7 +38,7 @@ def blocks(text: str, kind: str) -> list[str]:
 
 def test_the_python_snippet_runs(page: str, capsys: pytest.CaptureFixture[str]) -> None:
     names = snippets.run(page)
-    assert names["found"]["model"] == "ring"
+    assert names["found"]["model"] == zoo.DEFAULT
     assert Image.open("upright.jpg").format == "JPEG"
 
 

@@ -49,7 +49,7 @@ def test_a_form_gives_a_record_for_each_file(service: Running, rocket: bytes) ->
     found = service.post("/v1/angle", ("ü.webp", rocket), ("notes.txt", b"no image"))
     first, second = found.json["results"]
     assert found.status == 200
-    assert (first["name"], first["model"]) == ("ü.webp", "ring")
+    assert (first["name"], first["model"]) == ("ü.webp", zoo.DEFAULT)
     assert second["name"] == "notes.txt"
     assert second["error"]["code"] == "not_an_image"
 
