@@ -157,7 +157,7 @@ def angle(
     from radialbeams import batch, zoo
 
     name = model or zoo.DEFAULT
-    card = checks.card_of(name)
+    checks.card_of(name)
     job = batch.Job(
         name,
         refine=refine,
