@@ -1,6 +1,6 @@
 """The speed of the command: files, its parts, one large photo, its start, and a ViT beside it.
 
-    python benchmarks/files.py [--images FOLDER] [--files 4000] [--workers 2] [--json]
+    python -m benchmarks.files [--images FOLDER] [--files 4000] [--workers 2] [--json]
 
 Goals on two idle cores: 400 images per second from files to JSON lines (250 px JPEGs, two workers,
 including the start of the command), 120 ms from a 12-megapixel JPEG to its angle, and 0.4 s for

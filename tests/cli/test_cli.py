@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import closing
+from importlib.util import find_spec
 from pathlib import Path
 
 import pytest
@@ -275,6 +276,12 @@ def test_an_unfinished_run_with_other_settings_is_refused(
         ("--in-place", "--format", "png"),
         ("--min-confidence", "2"),
         ("--workers", "0"),
+        ("--address", "10.0.0.1:6379"),
+        ("--column", "image"),
+        ("--engine", "ray"),
+        ("--engine", "ray", "-o", "out", "--dry-run"),
+        ("--engine", "ray", "-o", "out", "--report", "sheet.html"),
+        ("--engine", "slurm", "-o", "out"),
     ],
 )
 def test_options_that_do_not_go_together_are_wrong_usage(
@@ -283,6 +290,16 @@ def test_options_that_do_not_go_together_are_wrong_usage(
     before = contents(faces)
     code, out, _ = run("upright", faces, *options)
     assert (code, out, contents(faces)) == (2, "", before)
+
+
+@pytest.mark.skipif(find_spec("ray") is not None, reason="Ray is installed here")
+def test_without_ray_the_engine_names_its_extra(
+    run: Callable[..., Said], faces: Path, tmp_path: Path
+) -> None:
+    code, out, err = run("upright", faces, "-o", tmp_path / "out", "--engine", "ray")
+    assert (code, out) == (1, "")
+    assert "pip install 'radialbeams[ray]'" in err
+    assert not (tmp_path / "out").exists()
 
 
 def test_thresholds_are_the_cards_unless_said(

@@ -177,6 +177,7 @@ def test_a_dropped_file_that_came_turned_is_shown_upright(
 
 def test_models_can_be_switched_and_compared(page: Any) -> None:
     page.click("#samples button:nth-child(1)")
+    page.select_option("#model", "ring")
     page.wait_for_selector('#answer h2:text-is("ring")')
     page.select_option("#model", "ring.lfw")
     page.wait_for_selector('#answer h2:text-is("ring.lfw")')

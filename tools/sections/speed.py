@@ -63,7 +63,7 @@ def files_section(runs: Sequence[Record]) -> Iterator[str]:
     split = ", ".join(f"{name} {value:.1f} ms" for name, value in parts.items())
     yield section(
         "Speed of the command",
-        f"Printed by `python benchmarks/files.py --images DIR` on two CPU cores: {run['files']:,} "
+        f"Printed by `python -m benchmarks.files --images DIR` on two CPU cores: {run['files']:,} "
         f"of LFW's JPEGs, {run['workers']} workers, `{run['model']}`.",
         table(("what", "measured", "goal"), rows),
         f"What it means: one small picture on one thread takes {split}; `angle` does not write. "
