@@ -16,7 +16,7 @@ LIGHT_TESTS = $(addprefix tests/,$(addsuffix .py,\
 	test_demo test_escaping test_sheet test_versions \
 	batch/test_plan images/test_corners images/test_images images/test_turning))
 
-.PHONY: browser demo test test-quick test-minimum test-ray lint docs page build clean
+.PHONY: browser demo test test-all test-quick test-minimum test-ray lint docs page build clean
 
 demo: $(VENV)/.light
 	$(VENV)/bin/radialbeams demo
@@ -26,9 +26,13 @@ test: $(VENV)/.dev browser
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy & types=$$!; \
-	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist worksteal -m "not serial"; tests=$$?; \
+	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist worksteal -m "not serial and not long"; tests=$$?; \
 	wait $$types && exit $$tests
-	$(VENV)/bin/python -m pytest -m serial
+	$(VENV)/bin/python -m pytest -m "serial and not long"
+
+# With those that are too long for every change.
+test-all: test
+	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist worksteal -m long
 
 # What the tests of the page need and not every machine has. Without it they skip, and say so.
 # With INSTALL_CHROMIUM, and as root on Debian, Chromium is installed if there is none.
@@ -39,7 +43,7 @@ browser:
 
 # For work in progress: the tests that take seconds.
 test-quick: $(VENV)/.dev
-	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow and not serial"
+	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist worksteal -m "not slow and not serial and not long"
 
 # The light install with the lowest versions that it declares. No conftest: that is torch's.
 test-minimum: $(MINIMUM)/.light

@@ -184,7 +184,7 @@ def as_onnx(batches: tuple[int, ...]) -> dict[str, Any]:
         for name in MODELS:
             path = Path(folder) / f"{name}.onnx"
             front = Canonicalizer.from_pretrained(name, abstain=None, snap="none")
-            export_pipeline(front, classifier, path, example, any_size=False)
+            export_pipeline(front, classifier, path, example)
             sessions[name] = session(path)
     found = {}
     for batch in batches:

@@ -79,6 +79,8 @@ COMMANDS = {
     "export over a file": ["export", "ring", f"{HOSTILE}.onnx"],
     "reproduce": ["reproduce", HOSTILE],
     "leaks": ["leaks", "--devices", HOSTILE],
+    "serve": ["serve", "--model", HOSTILE],
+    "page": ["page", "site", "--runtime", HOSTILE],
 }
 
 

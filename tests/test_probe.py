@@ -95,7 +95,18 @@ def test_every_family_has_a_small_version() -> None:
     assert set(SMALL) == {one.name for one in families.ALL}
 
 
-@pytest.mark.parametrize("name", [name for name, numbers in SMALL.items() if numbers])
+# Families whose parts have tests of their own.
+LONG = ("names", "journals", "edits")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.long] if name in LONG else [])
+        for name, numbers in SMALL.items()
+        if numbers
+    ],
+)
 def test_the_command_keeps_its_promises(bench: Bench, name: str) -> None:
     tally = run_family(bench, family(name), SMALL[name])
     assert not shown(tally.findings)

@@ -135,7 +135,6 @@ CHECKS: dict[str, Callable[[Any], bool]] = {
     "angle_ccw": _or_none(_is_number(360)),
     "confidence": _or_none(_is_number(1)),
     "symmetry": _or_none(lambda value: type(value) is int and 0 <= value < 1_000_000),
-    "judged_as": _or_none(_matches("picture|document")),
     "action": _or_none(lambda value: isinstance(value, str) and value in get_args(Action)),
     "error": _or_none(_is_text),
     "reason": _or_none(lambda value: isinstance(value, str) and value in get_args(Reason)),

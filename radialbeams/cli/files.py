@@ -83,10 +83,10 @@ def upright(
     card = checks.card_of(name)
     corrected = inputs.read_corrections(corrections)
     # An engine makes a plan of its own, which may hold addresses.
-    planned = paths if engine is None else []
+    planned = inputs.sources(paths, files_from, list(corrected)) if engine is None else []
     with checks.usage():
         plan = batch.plan_for(
-            inputs.sources(planned, files_from, list(corrected)),
+            planned,
             None if out == STDIN or engine is not None else out,
             in_place=in_place,
             overwrite=overwrite,

@@ -66,9 +66,10 @@ class TorchCanonicalizer(nn.Module):
     quarter turns, as the command does, by the thresholds `least_quarter` and `least_exact`.
     `returns="image"` gives the images only, for an `nn.Sequential`.
 
-    A batch has one size. So unlike the command, the module keeps the canvas (or enlarges it for all
-    angles alike, `canvas="expand"`), and does not cut filled corners off: docs/in-front-of-your-
-    model.md says what that costs.
+    It takes one look at each image, where the command takes three more if it is unsure and the
+    model's card says so. A batch has one size. So unlike the command, the module keeps the canvas
+    (or enlarges it for all angles alike, `canvas="expand"`), and does not cut filled corners off:
+    docs/in-front-of-your-model.md says what that costs.
     """
 
     measured: Thresholds | None = None  # thresholds of a card, whether they are used or not

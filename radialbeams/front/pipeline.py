@@ -38,16 +38,14 @@ def export_pipeline(
     path: str | Path,
     example: Tensor,
     *,
-    any_size: bool = True,
     tolerance: float = PARITY_TOLERANCE,
 ) -> float:
-    """Input `images` (N, C, H, W) of any size; outputs as in OUTPUTS, angles in radians.
+    """Input `images` (N, C, H, W) of the example's size; outputs as in OUTPUTS, angles in radians.
 
     Returns the largest difference of the classifier's output, as a share of its largest value.
-    Any batch of one or more runs. A classifier that takes images of one size only needs
-    `any_size=False`, and then the file takes those of the example's size. Nothing is written where
-    torch and ONNX Runtime differ by more than `tolerance` on the example, or on noise in batches
-    of 1 and 7 and, for any size, of another height and width.
+    Any batch of one or more runs. Nothing is written where
+    torch and ONNX Runtime differ by more than `tolerance` on the example, or on noise in batches of
+    1 and 7.
     """
     if example.ndim != 4 or not example.shape[0]:
         raise ValueError(
@@ -57,12 +55,10 @@ def export_pipeline(
     pipeline = Pipeline(canonicalizer, classifier)
     with _ready(pipeline):
         _check_output(pipeline, example)
-        if any_size:
-            _check_sizes(pipeline, example)
         return write_agreeing(
             path,
-            partial(_write_graph, pipeline, example=example, any_size=any_size),
-            partial(parity, pipeline, example=example, any_size=any_size),
+            partial(_write_graph, pipeline, example=example),
+            partial(parity, pipeline, example=example),
             tolerance,
             "Give a typical image as the example",
         )
@@ -98,37 +94,17 @@ def _check_output(pipeline: Pipeline, example: Tensor) -> None:
         )
 
 
-def _check_sizes(pipeline: Pipeline, example: Tensor) -> None:
-    try:
-        with torch.inference_mode():
-            pipeline(torch.zeros(1, *_other_shape(example)))
-    except RuntimeError as error:
-        raise ValueError(
-            f"Expected a classifier that takes images of any size; it takes "
-            f"{example.shape[2]} × {example.shape[3]} pixels and not "
-            f"{' × '.join(map(str, _other_shape(example)[1:]))}. Resize or pool inside of it, or "
-            "pass any_size=False for a file that takes the example's size."
-        ) from error
+def _write_graph(pipeline: Pipeline, path: Path, example: Tensor) -> None:
+    write_onnx(pipeline, example[:1], path, "images", OUTPUTS)
 
 
-def _other_shape(example: Tensor) -> tuple[int, int, int]:
-    """Of images that are higher where the example is wide."""
-    channels, height, width = example.shape[1:]
-    return channels, width + 8, height + 16
-
-
-def _write_graph(pipeline: Pipeline, path: Path, example: Tensor, any_size: bool) -> None:
-    write_onnx(pipeline, example[:1], path, "images", OUTPUTS, any_size)
-
-
-def parity(pipeline: Pipeline, path: Path, example: Tensor, any_size: bool = False) -> float:
+def parity(pipeline: Pipeline, path: Path, example: Tensor) -> float:
     """The largest difference between torch and the file, as a share of torch's largest output."""
     import onnxruntime
 
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     generator = torch.Generator().manual_seed(0)
     shapes = [(n, *example.shape[1:]) for n in PARITY_BATCHES]
-    shapes += [(n, *_other_shape(example)) for n in PARITY_BATCHES if any_size]
     batches = [torch.rand(shape, generator=generator) for shape in shapes]
     worst = 0.0
     for images in (example, *batches):

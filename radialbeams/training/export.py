@@ -8,7 +8,6 @@ import warnings
 from collections.abc import Callable, Sequence
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
@@ -74,17 +73,9 @@ def _write_graph(model: Network, path: Path) -> None:
 
 
 def write_onnx(
-    model: nn.Module,
-    example: Tensor,
-    path: Path,
-    given: str,
-    outputs: Sequence[str],
-    any_size: bool = False,
+    model: nn.Module, example: Tensor, path: Path, given: str, outputs: Sequence[str]
 ) -> None:
-    """One input, for any number of what `example` (1, …) has one of, and for any height and width
-    with `any_size`."""
-    free = (0, 2, 3) if any_size else ()
-    sizes: dict[int, Any] = dict.fromkeys(free, torch.export.Dim.DYNAMIC)
+    """One input, for any number of what `example` (1, …) has one of."""
     exporter = logging.getLogger("torch.onnx")
     level = exporter.level
     exporter.setLevel(logging.ERROR)
@@ -98,7 +89,7 @@ def write_onnx(
                 dynamo=True,
                 input_names=[given],
                 output_names=list(outputs),
-                dynamic_shapes={given: sizes or {0: torch.export.Dim("batch")}},
+                dynamic_shapes={given: {0: torch.export.Dim("batch")}},
                 external_data=False,
                 optimize=False,  # later, see `_store_small`
                 verbose=False,

@@ -102,6 +102,7 @@ with batch.unjournaled(batch.Job("ring.lfw"), plan, 1) as run:
 """
 
 
+@pytest.mark.long
 def test_the_time_of_a_suspended_run_does_not_count(tmp_path: Path) -> None:
     for number in range(5):
         face(tmp_path / f"{number}.png")

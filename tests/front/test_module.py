@@ -105,6 +105,7 @@ def test_it_sees_and_answers_what_the_commands_see_and_answer(
     with torch.inference_mode():
         seen = module.view_geometry(tensor(image))[0].numpy()
         _, pose = both(module, tensor(image))
+    light.card = replace(light.card, looks=None)  # the module takes one look
     (answer,) = light.answers([image])
     assert np.abs(seen - expected).mean() <= 0.5 / 255  # asked for: 2/255
     apart = angular_error(pose.angle, torch.tensor(math.radians(answer.angle_degrees)))
@@ -114,7 +115,7 @@ def test_it_sees_and_answers_what_the_commands_see_and_answer(
     else:
         # The commands see bytes, the module sees floats. Of a bare silhouette, which `ring` is less
         # sure of than of photos, half a grey level moves the confidence by 0.06.
-        close = 0.08 if (name, shown) == ("ring", "horse") else 0.02
+        close = 0.08 if name in ("ring", "general") and shown == "horse" else 0.02
         assert pose.confidence.item() == pytest.approx(answer.confidence, abs=close)
 
 
@@ -192,9 +193,10 @@ def test_the_angle_turns_with_the_image_and_upright_stays_the_same(
     torch.testing.assert_close(turned, still, rtol=0, atol=2e-3)
 
 
-def test_upright_is_turned_by_the_pose(ring: Canonicalizer, images: Tensor) -> None:
+def test_upright_is_turned_by_the_pose(images: Tensor) -> None:
+    every = Canonicalizer.from_pretrained("ring.coil100", abstain=None, snap="none")
     with torch.inference_mode():
-        upright, pose = both(ring, images)
+        upright, pose = both(every, images)
     assert torch.equal(upright, pose.apply_images(images))
     assert pose.before == pose.after == (64, 80)
     expected = Pose.from_angles(pose.angle, (64, 80)).transform
@@ -391,7 +393,7 @@ def test_it_compiles_into_one_graph(hard: bool, backend: str, images: Tensor) ->
     assert tiny_gradient(module) > 0
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_it_compiles_into_one_graph_for_any_size_and_a_second_network() -> None:
     """Sizes that change become symbols of the graph, and then those of a second network too."""
     torch.compiler.reset()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +18,6 @@ from radialbeams.front.pipeline import OUTPUTS, export_pipeline
 from radialbeams.nn.architectures import build
 from radialbeams.training.export import ParityError
 
-fixed_size = partial(export_pipeline, any_size=False)
 Made = tuple[Path, Canonicalizer, nn.Module, Tensor, float]
 
 
@@ -32,7 +30,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Made:
     example = torch.rand(2, 3, 30, 41)
     classifier(example)
     path = tmp_path_factory.mktemp("pipeline") / "whole.onnx"
-    return path, front, classifier, example, fixed_size(front, classifier, path, example)
+    return path, front, classifier, example, export_pipeline(front, classifier, path, example)
 
 
 @pytest.fixture
@@ -64,30 +62,12 @@ def test_the_file_says_what_goes_in_and_comes_out(made: Made) -> None:
 
 
 @pytest.mark.slow
-def test_one_file_takes_images_of_any_size(tmp_path: Path) -> None:
-    torch.manual_seed(0)
-    front = Canonicalizer(build(TINY_RING), parent_size=54).eval()
-    pooled = nn.Sequential(nn.Conv2d(3, 4, 5, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten()).eval()
-    path = tmp_path / "any.onnx"
-    assert export_pipeline(front, pooled, path, torch.rand(2, 3, 30, 41)) <= 1e-3
-    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
-    for size in ((64, 48), (33, 33), (40, 90)):
-        (found,) = session.run(OUTPUTS[:1], {"images": np.zeros((3, 3, *size), np.float32)})
-        assert found.shape == (3, 4)
-
-
-def test_a_classifier_of_one_size_is_named(made: Made, tmp_path: Path) -> None:
-    _, front, classifier, example, _ = made
-    with pytest.raises(ValueError, match=r"takes 30 × 41 pixels and not 49 × 46.*any_size=False"):
-        export_pipeline(front, classifier, tmp_path / "mine.onnx", example)
-
-
 def test_without_parity_there_is_no_file(exported: Made, tmp_path: Path) -> None:
     _, front, _, example, _ = exported
     other = nn.Sequential(nn.Conv2d(3, 4, 5, 3), nn.Flatten(), nn.LazyLinear(5)).eval()
     other(example)
     with pytest.raises(ParityError, match=r"they differ by .*, so mine\.onnx was not written"):
-        fixed_size(front, other, tmp_path / "mine.onnx", example)
+        export_pipeline(front, other, tmp_path / "mine.onnx", example)
     assert list(tmp_path.iterdir()) == []
 
 
@@ -104,12 +84,12 @@ def test_the_modules_are_left_as_they_were(exported: Made, tmp_path: Path) -> No
     front.network.eval()  # frozen, as fine-tuning has it
     classifier.train()
     try:
-        fixed_size(front, classifier, str(tmp_path / "mine.onnx"), example)
+        export_pipeline(front, classifier, str(tmp_path / "mine.onnx"), example)
         assert (tmp_path / "mine.onnx").is_file()
         assert front.training and not front.network.training
         assert all(part.training for part in classifier.modules())
         with pytest.raises(ParityError):
-            fixed_size(front, classifier, tmp_path / "no.onnx", example, tolerance=-1)
+            export_pipeline(front, classifier, tmp_path / "no.onnx", example, tolerance=-1)
         assert classifier.training
     finally:
         front.eval()

@@ -8,11 +8,12 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw, ImageFilter
 
+from radialbeams.cards import ViewProtocol
 from radialbeams.demo import PICTURES
 from radialbeams.images import read, read_small, turn, view
 from radialbeams.images.corners import picture_share, without_corners
 
-PROTOCOL = {"name": "leakfree", "parent_size": 128}
+PROTOCOL = ViewProtocol("leakfree", 128)
 
 
 @pytest.fixture(scope="module")
@@ -146,4 +147,4 @@ def test_tiny_pictures_are_left_alone(size: tuple[int, int]) -> None:
 def test_the_papers_views_keep_their_corners(photo: Image.Image) -> None:
     """There the padding around the picture is part of the view."""
     turned = turn(photo, 30, fill="white")
-    assert view(turned, {"name": "paper"}, 64, 3)[:, 0, 0].min() > 0.99
+    assert view(turned, ViewProtocol("paper"), 64, 3)[:, 0, 0].min() > 0.99

@@ -16,6 +16,7 @@ from hypothesis import strategies as st
 from PIL import ExifTags, Image, JpegImagePlugin, PngImagePlugin
 from probe import damage, decoding
 
+from radialbeams.cards import ViewProtocol
 from radialbeams.images import (
     ImageError,
     Picture,
@@ -48,7 +49,7 @@ def one_pixel(picture: Image.Image) -> tuple[int, ...]:
 
 def one_seen(picture: Image.Image) -> list[float]:
     """The same pixel as a model sees it, 0 … 255."""
-    seen = view(read_small(picture, 8), {"name": "paper"}, 1, 3)
+    seen = view(read_small(picture, 8), ViewProtocol("paper"), 1, 3)
     return [float(value) for value in 255 * seen[:, 0, 0]]
 
 
@@ -296,14 +297,14 @@ def test_the_centred_square_is_cut_from_the_longer_side() -> None:
     assert pixels(centre_square(square)) == pixels(square)
 
 
-PROTOCOLS = ({"name": "paper"}, {"name": "leakfree", "parent_size": 96})
+PROTOCOLS = (ViewProtocol("paper"), ViewProtocol("leakfree", 96))
 
 
 @pytest.mark.parametrize("turned", [0.0, 2.8])
-@pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: protocol["name"])
+@pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: protocol.name)
 @pytest.mark.parametrize("size", [(40, 40), (97, 40), (3, 500), (1, 1)])
 def test_a_view_is_float_channels_near_the_unit_interval(
-    size: tuple[int, int], protocol: dict[str, Any], turned: float
+    size: tuple[int, int], protocol: ViewProtocol, turned: float
 ) -> None:
     for channels in (1, 3):
         seen = view(Image.fromarray(noise(*size)), protocol, 40, channels, turned)
@@ -317,8 +318,8 @@ def test_a_view_of_its_own_size_is_not_resampled() -> None:
     np.testing.assert_array_equal(seen, image.transpose(2, 0, 1).astype(np.float32) / 255)
 
 
-@pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: protocol["name"])
-def test_convention_a_view_turns_counter_clockwise(protocol: dict[str, Any]) -> None:
+@pytest.mark.parametrize("protocol", PROTOCOLS, ids=lambda protocol: protocol.name)
+def test_convention_a_view_turns_counter_clockwise(protocol: ViewProtocol) -> None:
     dot = Image.new("RGB", (96, 96))
     dot.paste("white", (76, 44, 84, 52))  # on the right
     y, x = np.mgrid[:40, :40] - 19.5

@@ -108,7 +108,7 @@ def test_a_run_is_exported_with_its_card(
     assert card.config == read_card(finished_run / "model.json").config
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_rounded_weights_take_half_the_room_and_lose_nothing(tmp_path: Path) -> None:
     torch.manual_seed(0)
     config = RingConfig(

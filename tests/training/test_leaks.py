@@ -184,7 +184,7 @@ def test_a_short_canary_reads_nothing_off_leakfree_views() -> None:
     assert abs(leak.rho4) <= 0.1 and abs(leak.rho1) <= 0.1
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_the_same_canary_reads_bilinear_views() -> None:
     leak = measure_leak("bilinear", "cnn", "white", device=CPU, test_views=2048, **SHORT)
     assert leak.test_views >= 2000

@@ -176,6 +176,14 @@ SOURCES = {
         places=("photos*",),
         read=_photos,
     ),
+    "coco": DataSource(
+        official="https://cocodataset.org, train2017",
+        licence="each photo under its own Flickr licence",
+        layout="coco/*.jpg, folder or archive; key: the photo's number",
+        size=192,
+        places=("coco*", "train2017*"),
+        read=read_folder,
+    ),
     "fashion-mnist": DataSource(
         official="https://github.com/zalandoresearch/fashion-mnist",
         licence="MIT",

@@ -15,6 +15,7 @@ from radialbeams.training.data.documents.pool import (
     DOCUMENT,
     HAS_UP,
     LAYOUTS,
+    PHOTO_EVERY,
     create_pool,
     fill,
     open_pool,
@@ -98,12 +99,12 @@ def test_a_pool_fills_resumes_and_is_the_same_for_any_number_of_workers(
 def test_photos_are_no_documents(material: Material, tmp_path: Path) -> None:
     photo = tmp_path / "photo.jpg"
     Image.effect_noise((80, 60), 50).save(photo)
-    create_pool(tmp_path / "pool", 10, 64, seed=0)
+    create_pool(tmp_path / "pool", PHOTO_EVERY, 64, seed=0)
     fill(tmp_path / "pool", material.folder, (str(photo),), seed=0, worker=0, workers=1)
     flags = open_pool(tmp_path / "pool").marks[:, 0]
-    assert not flags[9] & DOCUMENT
+    assert not flags[PHOTO_EVERY - 1] & DOCUMENT
     assert (flags[:9] & DOCUMENT).any()
-    assert flags[9] & HAS_UP
+    assert flags[PHOTO_EVERY - 1] & HAS_UP
 
 
 def test_another_pool_in_the_same_folder_is_refused(tmp_path: Path) -> None:

@@ -155,6 +155,7 @@ def test_rendered_views_are_those_of_turned_scenes(size: int, angles: Tensor) ->
     assert (rendered - true).abs().max() <= 16 * LEVEL
 
 
+@pytest.mark.long
 def test_a_model_trained_on_rendered_views_is_as_good_on_scenes_never_resampled(
     tmp_path: Path, one_thread: None
 ) -> None:
