@@ -520,7 +520,7 @@ def test_unknown_name_lists_the_names() -> None:
     with pytest.raises(DataNotFound) as error:
         load("coil200")
     assert str(error.value) == (
-        "expected one of coil100, lfw, photos, fashion-mnist, cifar10, "
+        "expected one of coil100, lfw, photos, coco, fashion-mnist, cifar10, "
         "imagenet-samples, si-score, "
         "si-score-rotation, imagenet-cutouts, or a path; came 'coil200',"
         " which is neither; check the spelling, or give the path of a folder or archive of images"
