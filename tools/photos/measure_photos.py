@@ -26,6 +26,7 @@ import numpy as np
 import torch
 from PIL import Image, ImageFilter, ImageOps
 
+from radialbeams import zoo
 from radialbeams.training.evaluate import summarise
 from radialbeams.training.views import draws
 
@@ -104,8 +105,9 @@ def acted_on(folder: Path, angles: np.ndarray, model: str, out: Path) -> Record:
     """The effect of `radialbeams upright` with its defaults on these files."""
     found = command("upright", folder, "--model", model, "-o", str(out), "--dry-run")
     turned = np.array([record["action"] == "turned" for record in found])
-    given = np.array([record.get("angle_ccw", 0.0) for record in found])
-    left = away(angles - np.where(turned, given, 0.0))
+    # Not the estimate: a picture may be turned by a quarter, or by the angle of its rectangle.
+    applied = np.array([(record.get("applied") or {}).get("angle_ccw", 0.0) for record in found])
+    left = away(angles + applied)
     worse = left > away(angles) + WORSE
     return {
         "n": len(found),
@@ -142,7 +144,7 @@ def measure_photos(place: Path, model: str, *, limit: int | None = None, seed: i
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("photos", type=Path)
-    parser.add_argument("--model", default="ring")
+    parser.add_argument("--model", default=zoo.DEFAULT)
     parser.add_argument("--out", type=Path)
     parser.add_argument("--limit", type=int)
     parser.add_argument("--seed", type=int, default=0)
