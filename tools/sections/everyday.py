@@ -30,7 +30,7 @@ def photos_section(cards: Sequence[Record], indicative: Sequence[Record] = ()) -
     if light := by_name.get("ring", {}).get("end_to_end"):
         names["`ring`, the light model: rotated on their own canvas"] = light
     for found in indicative:
-        names[f"*COCO-1030, {found['n']} of its photos, indicative*"] = found
+        names[f"*COCO-1030, `{found['model']}`, {found['n']} of its photos, indicative*"] = found
     rows = [
         [
             name,
