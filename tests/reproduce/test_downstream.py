@@ -94,7 +94,7 @@ def settings(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Settings:
     return Settings(quick=True, data=root, out=tmp_path_factory.mktemp("out"), devices="cpu")
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_from_data_to_figures(settings: Settings) -> None:
     files = reproduce("downstream", settings)
     names = {path.name for path in files}

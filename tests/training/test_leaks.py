@@ -177,7 +177,7 @@ def test_canaries_answer_for_views_of_any_size(kind: Canary, small: bool) -> Non
 # --- canaries ----------------------------------------------------------------------------------
 
 
-@pytest.mark.slow
+@pytest.mark.long
 def test_a_short_canary_reads_nothing_off_leakfree_views() -> None:
     leak = measure_leak("leakfree", "cnn", "white", device=CPU, test_views=2048, **SHORT)
     assert leak.test_views >= 2000

@@ -168,6 +168,7 @@ def arrow_pool(folder: Path) -> None:
     pool.marks[:] = (READY | HAS_UP | DOCUMENT, 0, 2, 1)
 
 
+@pytest.mark.long
 def test_training_learns_resumes_and_its_export_agrees(tmp_path: Path) -> None:
     arrow_pool(tmp_path / "pool")
     recipe = QuarterRecipe(model=SMALL, batch=16, steps=60, held_out=16, learning_rate=3e-3)
