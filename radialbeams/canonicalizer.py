@@ -65,10 +65,13 @@ class Look(NamedTuple):
     document: Answer | None = None  # the answer already, in place of a view
     frame: Frame | None = None  # of a picture that lies turned on a plain canvas
     plain: bool = False  # its corners have one colour
+    colour: str | None = None  # that colour
 
     @property
     def around(self) -> Surroundings:
-        return Surroundings(None if self.frame is None else self.frame.angle, self.plain)
+        return Surroundings(
+            None if self.frame is None else self.frame.angle, self.plain, self.colour
+        )
 
 
 class Canonicalizer:
@@ -157,7 +160,7 @@ class Canonicalizer:
         for number, (source, answer) in enumerate(zip(sources, answers, strict=True)):
             limits = pages if answer.kind == "document" else least
             decision = decide(answer, limits, snap, looks[number].around)
-            undo = Undo(decision, looks[number].frame, corners, fill)
+            undo = Undo(decision, looks[number].frame, corners, fill or looks[number].colour)
             with _named(sources, number):
                 made = undone(source, undo, first_frame=first_frame, limits=self.limits)
             found.append(_canonicalization(made, answer, decision))
@@ -196,6 +199,7 @@ class Canonicalizer:
         small = self._small(source, self.parent_size, first_frame)
         frame = images.frame_of(small) if framed else None
         plain = framed and images.has_plain_ground(small)
+        colour = images.ground_colour(small) if plain else None
         if self._documents is not None:
 
             def larger() -> Image.Image:
@@ -205,8 +209,8 @@ class Canonicalizer:
 
             document = self._documents.answer(small, larger, self.card.network.num_bins)
             if document is not None:
-                return Look(None, document, frame, plain)
-        return Look(self._view(small), None, frame, plain)
+                return Look(None, document, frame, plain, colour)
+        return Look(self._view(small), None, frame, plain, colour)
 
     def answers_from_looks(self, looks: Sequence[Look]) -> list[Answer]:
         """One answer for each look; the model runs only on those that have none yet."""

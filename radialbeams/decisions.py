@@ -50,6 +50,7 @@ class Surroundings:
 
     frame: float | None = None  # the angle of its rectangle, up to quarter turns, where that shows
     plain: bool = False  # the corners have one colour, but no rectangle shows
+    colour: str | None = None  # that colour, with which new corners are filled
 
 
 FILLED = Surroundings()  # the picture fills its canvas

@@ -183,3 +183,13 @@ def test_the_command_turns_a_page_and_says_that_it_is_one(
     assert lines["astronaut.webp"]["kind"] == "picture"
     with Image.open(tmp_path / "out" / "scan.png") as upright:
         assert np.abs(np.asarray(upright, np.int16) - np.asarray(page, np.int16)).mean() < 1
+
+
+def test_a_page_that_is_levelled_keeps_its_own_ground_in_the_corners(
+    model: Canonicalizer, page: Image.Image
+) -> None:
+    skewed = page.convert("RGB").rotate(8, Image.Resampling.BICUBIC, expand=True, fillcolor="white")
+    found = model.predict(skewed)
+    assert found.kind == "document" and found.applied_degrees == pytest.approx(8, abs=1)
+    corners = np.asarray(found.image.convert("RGB"))[[0, 0, -1, -1], [0, -1, 0, -1]]
+    assert corners.min() > 240

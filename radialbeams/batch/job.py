@@ -289,7 +289,7 @@ def undo_for(
     path: str = "",
     around: Surroundings = FILLED,
 ) -> Undo:
-    return Undo(job.decision(answer, around, path), frame, job.corners, job.fill)
+    return Undo(job.decision(answer, around, path), frame, job.corners, job.fill or around.colour)
 
 
 def upright(data: bytes, undo: Undo, job: Job) -> tuple[bytes, Method]:

@@ -5,7 +5,7 @@ Convention: angles are degrees, counter-clockwise as displayed.
 
 from radialbeams.defaults import Corners
 from radialbeams.images.budget import out_of_memory
-from radialbeams.images.frames import Frame, frame_of, has_plain_ground
+from radialbeams.images.frames import Frame, frame_of, ground_colour, has_plain_ground
 from radialbeams.images.inventory import missing
 from radialbeams.images.orientation import quarter_turned, set_orientation
 from radialbeams.images.picture import ImageError, Picture, Source
@@ -25,6 +25,7 @@ __all__ = [
     "content_of",
     "encode",
     "frame_of",
+    "ground_colour",
     "has_plain_ground",
     "looks",
     "missing",

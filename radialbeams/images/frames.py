@@ -91,6 +91,14 @@ def has_plain_ground(picture: Image.Image) -> bool:
     return has_plain_corners(picture)
 
 
+def ground_colour(picture: Image.Image) -> str | None:
+    """The one colour of an opaque picture's corners, such as the white of a page."""
+    if picture.mode != "RGB" or not has_plain_corners(picture):
+        return None
+    corners = np.asarray(picture)[[0, 0, -1, -1], [0, -1, 0, -1]]
+    return "#" + "".join(f"{value:02x}" for value in np.median(corners, axis=0).astype(int))
+
+
 def _small(picture: Image.Image, side: int) -> Image.Image:
     return picture.reduce(math.ceil(max(picture.size) / side))
 
