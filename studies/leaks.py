@@ -23,7 +23,7 @@ import torch
 from torch import Tensor
 
 from radialbeams.files import claimed, write_whole
-from radialbeams.nn.rotation import largest_view, render
+from radialbeams.nn.rotation import REACH, largest_view, render
 from radialbeams.training.leaks import CANARIES, FULL, QUICK, Render, Rendering, measure_leak
 from radialbeams.training.noise import JPEG_NOISES, NOISES, Noise
 from radialbeams.training.views import LeakfreeViews
@@ -67,6 +67,7 @@ def main() -> None:
     parser.add_argument("--sigma", type=float, nargs="*", help="blurs to measure, parent pixels")
     parser.add_argument("--parent", type=int, default=192, help="of --sigma")
     parser.add_argument("--view", type=int, default=192, help="of --sigma")
+    parser.add_argument("--reach", type=float, default=REACH, help="of --sigma: the disc's radius")
     parser.add_argument("--noise", nargs="*", default=NOISES, help="of --sigma")
     arguments = parser.parse_args()
     arguments.out.mkdir(parents=True, exist_ok=True)
@@ -102,9 +103,10 @@ def _measure(
 def _with_sigmas(arguments: argparse.Namespace) -> list[tuple[str, str, Noise, int]]:
     """Leak-free views of one size with each blur; all noises of a canary before the next one."""
     parent, view = arguments.parent, arguments.view
-    names = {f"leakfree-{parent}-{view}-sigma{sigma:g}": sigma for sigma in arguments.sigma}
+    disc = "" if arguments.reach == REACH else f"-reach{arguments.reach:g}"
+    names = {f"leakfree-{parent}-{view}-sigma{sigma:g}{disc}": sigma for sigma in arguments.sigma}
     for name, sigma in names.items():
-        render = LeakfreeViews(view, sigma).render
+        render = LeakfreeViews(view, sigma, arguments.reach).render
 
         def named(parents: Tensor, angles: Tensor, render: Render = render) -> Tensor:
             return render(parents, angles)

@@ -96,17 +96,35 @@ def test_both_make_views_with_a_blur_of_their_own_alike(degrees: float, sigma: f
         assert np.abs(trained - seen.numpy()).max() <= 1e-4
 
 
+@pytest.mark.parametrize("degrees", [0.0, 33.3])
+def test_both_make_views_of_a_larger_disc_alike(degrees: float) -> None:
+    images = scene_set(3, size=64)
+    turns = torch.full((3,), math.radians(degrees))
+    wide, usual = (
+        LeakfreeViews(64, 1.1, reach).render(images.images, turns).numpy() for reach in (0.95, 0.9)
+    )
+    assert np.abs(wide - usual).max() > 0.05
+    used = np.stack(
+        [light.leakfree_view(p, 64, 64, degrees, 1.1, 0.95) for p in as_pictures(images)]
+    )
+    assert np.abs(wide - used).max() <= 1e-4
+    if not degrees:
+        seen = ViewGeometry(64, 3, 64, 1.1, 0.95)(images.images.float() / 255)
+        assert np.abs(wide - seen.numpy()).max() <= 1e-4
+
+
 def test_a_wider_blur_is_not_the_same_view() -> None:
     images = scene_set(1, size=64)
     sharp, soft = (LeakfreeViews(64, sigma).upright(images.images) for sigma in (1.0, 1.25))
     assert (sharp - soft).abs().max() > 1e-2
 
 
-def test_a_cards_blur_reaches_the_views_of_files() -> None:
+def test_blur_and_disc_of_a_card_reach_the_views_of_files() -> None:
     picture = as_pictures(scene_set(1, size=64))[0]
-    protocol = ViewProtocol("leakfree", 64, sigma=1.25)
+    protocol = ViewProtocol("leakfree", 64, sigma=1.25, reach=0.95)
     seen = light.view(picture, protocol, 64, 3)
-    np.testing.assert_array_equal(seen, light.leakfree_view(picture, 64, 64, sigma=1.25))
+    expected = light.leakfree_view(picture, 64, 64, sigma=1.25, reach=0.95)
+    np.testing.assert_array_equal(seen, expected)
 
 
 def test_without_a_blur_of_its_own_a_view_is_what_it_always_was() -> None:

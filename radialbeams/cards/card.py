@@ -44,6 +44,7 @@ class ViewProtocol:
     parent_size: int | None = None  # pixels
     padding: str = "zeros"
     sigma: float | None = None  # of leak-free views' blur, in parent pixels; None: by the sizes
+    reach: float = 0.9  # of leak-free views: the disc, as a share of the parent's half-width
 
 
 @dataclass(frozen=True)

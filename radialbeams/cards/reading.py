@@ -81,6 +81,7 @@ RULES = {
     "protocol.padding": _one_of("zeros", "corner"),
     "protocol.parent_size": SIDE,
     "protocol.sigma": _number(0, 100, above=True),
+    "protocol.reach": _number(0, 1, above=True),
     "looks.below": _number(0, 1),
     "documents": _one_of("quarter"),
     "calibration.temperature": _number(0, 1000, above=True),

@@ -47,6 +47,7 @@ from radialbeams.nn.posterior import (
     posterior,
 )
 from radialbeams.nn.pretrained import load_model
+from radialbeams.nn.rotation import REACH
 from radialbeams.posterior import Thresholds
 
 Outputs = Tensor | tuple[Tensor, Tensor]
@@ -80,6 +81,7 @@ class TorchCanonicalizer(nn.Module):
         *,
         parent_size: int | None = None,  # of leak-free views; None: the paper's
         sigma: float | None = None,  # of their blur, in parent pixels; None: by the sizes
+        reach: float = REACH,  # of their disc, as a share of the parent's half-width
         hard: bool = True,
         abstain: float | None = None,
         still_degrees: float = 0.0,
@@ -104,7 +106,9 @@ class TorchCanonicalizer(nn.Module):
         check_number("fill", fill, -math.inf, math.inf)
         self.network = network
         config = network.config
-        self.view_geometry = ViewGeometry(config.view_size, config.channels, parent_size, sigma)
+        self.view_geometry = ViewGeometry(
+            config.view_size, config.channels, parent_size, sigma, reach
+        )
         self.hard, self.returns = hard, returns
         self.abstain, self.still = abstain, math.radians(still_degrees)
         self.most_upright = most_upright
@@ -138,6 +142,7 @@ class TorchCanonicalizer(nn.Module):
             network,
             parent_size=card.protocol.parent_size if card.protocol.name == "leakfree" else None,
             sigma=card.protocol.sigma,
+            reach=card.protocol.reach,
             hard=hard,
             abstain=None if abstain is None or not known else least.confidence,
             still_degrees=least.angle if still_degrees is None else still_degrees,

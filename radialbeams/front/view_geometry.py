@@ -25,18 +25,25 @@ class ViewGeometry(nn.Module):
 
     With `parent_size` the leak-free one: the centred square at that size, blurred, and only the
     disc in its middle; `sigma` is that of the blur, in pixels of the parent, where the protocol
-    names one. Without, the paper's: the centred square itself.
+    names one, and `reach` the disc's radius as a share of the parent's half-width. Without, the
+    paper's: the centred square itself.
     """
 
     def __init__(
-        self, view_size: int, channels: int, parent_size: int | None, sigma: float | None = None
+        self,
+        view_size: int,
+        channels: int,
+        parent_size: int | None,
+        sigma: float | None = None,
+        reach: float = REACH,
     ) -> None:
         super().__init__()
         self.channels = channels
-        self.view_size, self.parent_size, self.sigma = view_size, parent_size, sigma
+        self.view_size, self.parent_size = view_size, parent_size
+        self.sigma, self.reach = sigma, reach
         self.square_size = parent_size or view_size
         reduce = (
-            blur_and_resample(parent_size, view_size, sigma)
+            blur_and_resample(parent_size, view_size, sigma, reach)
             if parent_size
             else torch.eye(view_size)
         )
@@ -66,7 +73,8 @@ class ViewGeometry(nn.Module):
         """The same for every batch of images of a size, so they are made once."""
         device = self.reduce.device
         if not torch.compiler.is_compiling():
-            return square_weights(side, self.view_size, self.parent_size, device, self.sigma)
+            sizes = side, self.view_size, self.parent_size
+            return square_weights(*sizes, device, self.sigma, self.reach)
         # A graph may be for any size, so it makes its own.
         start, whole = (torch.full((), value, device=device) for value in (-0.5, float(side)))
         return aligned(self._weights(side, start, whole))
@@ -95,6 +103,7 @@ def square_weights(
     parent_size: int | None,
     device: torch.device,
     sigma: float | None = None,
+    reach: float = REACH,
 ) -> Tensor:
     """(S', side): what the rows of a whole square count in a view's, all steps in one."""
     # Neither of these modes may stay in what later calls, perhaps in training, are given.
@@ -102,7 +111,7 @@ def square_weights(
         start, whole = torch.tensor(-0.5), torch.tensor(float(side))
         weights = lanczos(side, start, whole, parent_size or view_size)
         if parent_size is not None:
-            weights = blur_and_resample(parent_size, view_size, sigma) @ weights
+            weights = blur_and_resample(parent_size, view_size, sigma, reach) @ weights
         return aligned(weights).to(device)
 
 
@@ -167,7 +176,9 @@ def lanczos(length: int, start: Tensor, side: Tensor, size: int) -> Tensor:
     return torch.where(inside, near / near.sum(-1, keepdim=True), torch.zeros_like(near))
 
 
-def blur_and_resample(parent_size: int, view_size: int, sigma: float | None = None) -> Tensor:
+def blur_and_resample(
+    parent_size: int, view_size: int, sigma: float | None = None, reach: float = REACH
+) -> Tensor:
     """(S, P): the leak-free blur and the bicubic resample after it, along one axis.
 
     The matrix of the blur is itself an image, whose columns are blurred pixels: resampled along
@@ -176,7 +187,7 @@ def blur_and_resample(parent_size: int, view_size: int, sigma: float | None = No
     blur = gaussian_matrix(parent_size, blur_sigma(parent_size, view_size, sigma))  # (P, P)
     offsets = torch.arange(view_size) - (view_size - 1) / 2
     # With align_corners, ±1 are the centres of the outermost pixels.
-    rows = offsets * (REACH * parent_size / view_size) / ((parent_size - 1) / 2)
+    rows = offsets * (reach * parent_size / view_size) / ((parent_size - 1) / 2)
     y, x = torch.meshgrid(rows, torch.linspace(-1, 1, parent_size), indexing="ij")
     grid = torch.stack((x, y), dim=-1)
     both = F.grid_sample(

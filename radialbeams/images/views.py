@@ -44,7 +44,7 @@ def looks(
         picture = picture.convert("L").convert("RGB")
     if leakfree:
         sizes = protocol.parent_size or view_size, view_size
-        made = _leakfree(picture, *sizes, turns, protocol.sigma)
+        made = _leakfree(picture, *sizes, turns, protocol.sigma, protocol.reach)
     else:
         made = [paper_view(picture, view_size, turn) for turn in turns]
     return [one[:channels] for one in made]
@@ -88,12 +88,14 @@ def leakfree_view(
     view_size: int,
     turn: float = 0.0,
     sigma: float | None = None,
+    reach: float = REACH,
 ) -> Floats:
     """(3, S, S) in [0, 1]: the disc in the middle of the centred square, on black.
 
-    `sigma` is that of the blur, in pixels of the parent; None: by the sizes.
+    `sigma` is that of the blur, in pixels of the parent; None: by the sizes. `reach` is the
+    disc's radius, as a share of the parent's half-width.
     """
-    return _leakfree(picture, parent_size, view_size, (turn,), sigma)[0]
+    return _leakfree(picture, parent_size, view_size, (turn,), sigma, reach)[0]
 
 
 def _leakfree(
@@ -102,16 +104,17 @@ def _leakfree(
     view_size: int,
     turns: Sequence[float],
     sigma: float | None,
+    reach: float,
 ) -> list[Floats]:
     if sigma is None:
         sigma = int(LARGEST_VIEW * parent_size) / view_size
     square = centre_square(picture)
-    still = [] if all(turns) else [_as_it_is(square, parent_size, view_size, sigma)]
+    still = [] if all(turns) else [_as_it_is(square, parent_size, view_size, sigma, reach)]
     if not any(turns):
         return still * len(turns)
     # Blurring at the parent's size is worth it only for a view that is turned.
     blurred = _both_axes(_blur(parent_size, sigma), _parent(square, parent_size))
-    return [_turned(blurred, view_size, turn) if turn else still[0] for turn in turns]
+    return [_turned(blurred, view_size, turn, reach) if turn else still[0] for turn in turns]
 
 
 def _parent(square: Image.Image, size: int) -> Floats:
@@ -126,12 +129,14 @@ def _resized(square: Image.Image, size: int) -> Image.Image:
     return square.resize((size, size), Image.Resampling.LANCZOS, reducing_gap=GAP)
 
 
-def _as_it_is(square: Image.Image, parent_size: int, view_size: int, sigma: float) -> Floats:
+def _as_it_is(
+    square: Image.Image, parent_size: int, view_size: int, sigma: float, reach: float
+) -> Floats:
     """Without a turn the axes separate: resizing, blur and resampling are two matrix products."""
     if not parent_size <= square.width < DIRECT * parent_size:
         square = _resized(square, parent_size)
     side = square.width
-    bands = _bands(side, parent_size, view_size, sigma)
+    bands = _bands(side, parent_size, view_size, sigma, reach)
     pixels = np.asarray(square).astype(np.float32).reshape(side, side * 3)
     down = _through(bands, pixels, view_size)  # (S, H·3)
     columns = down.reshape(view_size, side, 3).transpose(1, 2, 0).reshape(side, 3 * view_size)
@@ -169,10 +174,10 @@ def _along_rows(matrix: Floats, pixels: Floats) -> Floats:
     return product.reshape(*pixels.shape[:-1], -1)
 
 
-def _turned(blurred: Floats, view_size: int, turn: float) -> Floats:
+def _turned(blurred: Floats, view_size: int, turn: float, reach: float) -> Floats:
     """With a turn the axes do not separate: 4 × 4 weighted pixels for each pixel of the disc."""
     pixels = blurred.reshape(3, -1)
-    index, weight = _taps(blurred.shape[-1], view_size, turn)
+    index, weight = _taps(blurred.shape[-1], view_size, turn, reach)
     view = np.zeros((3, view_size, view_size), dtype=np.float32)
     seen = sum(pixels[:, i] * w for i, w in zip(index, weight, strict=True))
     view[:, _disc(view_size) > 0] = seen
@@ -182,9 +187,9 @@ def _turned(blurred: Floats, view_size: int, turn: float) -> Floats:
 # --- geometry, once for each size --------------------------------------------------------------
 
 
-def _offsets(parent_size: int, view_size: int) -> NDArray[np.float64]:
+def _offsets(parent_size: int, view_size: int, reach: float) -> NDArray[np.float64]:
     """(S,): how far each pixel of a view lies from its middle, in pixels of the parent."""
-    return (np.arange(view_size) - (view_size - 1) / 2) * REACH * parent_size / view_size
+    return (np.arange(view_size) - (view_size - 1) / 2) * reach * parent_size / view_size
 
 
 @cache
@@ -221,9 +226,9 @@ def _bicubic_response(frequency: NDArray[np.float64]) -> NDArray[np.float64]:
 
 
 @cache
-def _blur_and_resample(parent_size: int, view_size: int, sigma: float) -> Floats:
+def _blur_and_resample(parent_size: int, view_size: int, sigma: float, reach: float) -> Floats:
     """(S, W): the blur, then the bicubic resample, along one axis."""
-    pixels, weights = _four_taps((parent_size - 1) / 2 + _offsets(parent_size, view_size))
+    pixels, weights = _four_taps((parent_size - 1) / 2 + _offsets(parent_size, view_size, reach))
     matrix = np.zeros((view_size, parent_size), dtype=np.float32)
     for pixel, weight in zip(pixels, weights, strict=True):
         matrix[np.arange(view_size), pixel.clip(0, parent_size - 1)] += weight
@@ -232,12 +237,14 @@ def _blur_and_resample(parent_size: int, view_size: int, sigma: float) -> Floats
 
 
 @lru_cache(maxsize=256)
-def _bands(side: int, parent_size: int, view_size: int, sigma: float) -> tuple[Band, ...]:
+def _bands(
+    side: int, parent_size: int, view_size: int, sigma: float, reach: float
+) -> tuple[Band, ...]:
     """The matrix from a square to a view, along one axis, without most of its zeros.
 
     Each band is small enough to stay in one thread.
     """
-    matrix = _from_square(side, parent_size, view_size, sigma)
+    matrix = _from_square(side, parent_size, view_size, sigma, reach)
     step = next(
         step
         for step in range(view_size, 0, -1)
@@ -261,9 +268,9 @@ def _span(rows: Floats) -> slice:
     return slice(int(used[0]), int(used[-1]) + 1)
 
 
-def _from_square(side: int, parent_size: int, view_size: int, sigma: float) -> Floats:
+def _from_square(side: int, parent_size: int, view_size: int, sigma: float, reach: float) -> Floats:
     """(S, H): Lanczos to the parent's size, the blur, then the bicubic resample, along one axis."""
-    matrix = _blur_and_resample(parent_size, view_size, sigma)
+    matrix = _blur_and_resample(parent_size, view_size, sigma, reach)
     if side == parent_size:
         return matrix
     both: Floats = matrix @ _lanczos(side, parent_size)
@@ -281,9 +288,11 @@ def _lanczos(side: int, size: int) -> Floats:
 
 
 @lru_cache(maxsize=32)
-def _taps(parent_size: int, view_size: int, turn: float) -> tuple[NDArray[np.int32], Floats]:
+def _taps(
+    parent_size: int, view_size: int, turn: float, reach: float
+) -> tuple[NDArray[np.int32], Floats]:
     """Two of (16, P) for the P pixels of the disc: places in the flat parent, and weights."""
-    offsets = _offsets(parent_size, view_size)
+    offsets = _offsets(parent_size, view_size, reach)
     y, x = (axis[_disc(view_size) > 0] for axis in np.meshgrid(offsets, offsets, indexing="ij"))
     cos, sin = np.cos(np.radians(turn)), np.sin(np.radians(turn))
     middle = (parent_size - 1) / 2

@@ -83,7 +83,8 @@ def _sampled(images: Tensor, grid: Tensor, mode: str) -> Tensor:
 # --- views that do not give the angle away ----------------------------------------------------
 
 # The disc that a view shows, as a share of the parent's half-width: the rest is reach for blur
-# and interpolation, so that nothing in the view ever depends on where the parent ends.
+# and interpolation, so that nothing in the view ever depends on where the parent ends. Views with
+# a narrow blur may show more of the parent (`ViewProtocol.reach`).
 REACH = 0.9
 # The largest view of a parent, as a share of its width: from here down the blur hides the grid.
 LARGEST_VIEW = 0.45
@@ -161,18 +162,19 @@ def render(
     angles: Tensor,
     view_size: int,
     *,
+    reach: float = REACH,
     zoom: Tensor | None = None,
     shift: Tensor | None = None,
 ) -> Tensor:
     """Blurred parents (N, C, W, W) → turned views (N, C, S, S), in one bicubic resample.
 
-    The view spans REACH of the parent's width, the disc inside it is all that is shown, and
+    The view spans `reach` of the parent's width, the disc inside it is all that is shown, and
     outside it is 0. `zoom` (N, 2) ≥ 1 enlarges columns and rows, `shift` (N, 2) moves the centre
-    by a share of the parent's half-width; the caller keeps the disc within REACH.
+    by a share of the parent's half-width; the caller keeps the disc within `reach`.
     """
     _check_square(blurred)
     size = blurred.shape[-1]
-    step = REACH * size / view_size  # parent pixels from one view pixel to the next
+    step = reach * size / view_size  # parent pixels from one view pixel to the next
     offsets = torch.arange(view_size, device=blurred.device) - (view_size - 1) / 2
     y, x = torch.meshgrid(offsets * step, offsets * step, indexing="ij")
     cos, sin = torch.cos(angles)[:, None, None], torch.sin(angles)[:, None, None]

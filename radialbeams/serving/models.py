@@ -35,6 +35,7 @@ def described(name: str) -> dict[str, Any]:
             "view_size": network.view_size,
             "channels": network.channels,
             "sigma": card.protocol.sigma,
+            "reach": card.protocol.reach,
         },
         "beams": {
             "num_beams": config.get("num_beams"),

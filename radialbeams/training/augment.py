@@ -55,8 +55,10 @@ class Augmentation:
             (uniform[:, MIRRORED] < 0.5)[:, None, None, None], parents.flip(-1), parents
         )
 
-    def geometry(self, uniform: Tensor) -> tuple[Tensor | None, Tensor | None]:
-        """(N, COLUMNS) → zoom (N, 2) ≥ 1 and shift (N, 2), with the disc still within REACH."""
+    def geometry(
+        self, uniform: Tensor, reach: float = REACH
+    ) -> tuple[Tensor | None, Tensor | None]:
+        """(N, COLUMNS) → zoom (N, 2) ≥ 1 and shift (N, 2), with the disc still within `reach`."""
         if not (self.zoom or self.aspect):
             return None, None
         zoom = 1 + self.zoom * uniform[:, ZOOMED, None]
@@ -66,10 +68,10 @@ class Augmentation:
             torch.cat((longer, torch.ones_like(longer)), 1),
             torch.cat((torch.ones_like(longer), longer), 1),
         )
-        room = REACH * (1 - 1 / zoom)
+        room = reach * (1 - 1 / zoom)
         direction = 2 * math.pi * uniform[:, DIRECTION, None]
-        reach = room * uniform[:, REACHED, None].sqrt()
-        shift = torch.cat((reach * torch.cos(direction), reach * torch.sin(direction)), 1)
+        away = room * uniform[:, REACHED, None].sqrt()
+        shift = torch.cat((away * torch.cos(direction), away * torch.sin(direction)), 1)
         return zoom * axes, shift
 
     def photometric(self, views: Tensor, uniform: Tensor, noise: Tensor | None) -> Tensor:

@@ -318,7 +318,9 @@ class Fit:
 
     def _finish(self) -> Card:
         recipe, model = self.recipe, self.averaged().cpu()
-        protocol = ViewProtocol(recipe.protocol, recipe.parent_size, recipe.padding, recipe.sigma)
+        protocol = ViewProtocol(
+            recipe.protocol, recipe.parent_size, recipe.padding, recipe.sigma, recipe.reach
+        )
         card = replace(
             new_card(model, protocol, self.folder.path.name),
             data=DataCard(self.images.name, len(self.images), split_by=recipe.split_by),

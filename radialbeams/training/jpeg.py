@@ -59,29 +59,34 @@ def _resized(views: Tensor, size: int) -> Tensor:
 
 def resaved(views: Tensor, quality: Tensor) -> Tensor:
     """(N, C, S, S) in [0, 1] and qualities (N,) in [1, 100] → the views with JPEG's rounding."""
+    _, steps, chroma_steps, *_ = _tables(views.device)
+    scale = _scale(quality)[:, None, None]
+    return with_steps(views, (steps * scale).round(), (chroma_steps * scale).round())
+
+
+def with_steps(views: Tensor, steps: Tensor, chroma_steps: Tensor) -> Tensor:
+    """As `resaved`, by quantization tables (N or 1, 8, 8) of luminance and chroma."""
     size = views.shape[-1]
     border = -size % (2 * SIDE)  # blocks of the halved chroma
     padded = F.pad(views, (0, border, 0, border), mode="replicate")
     if views.shape[1] == 1:
-        steps = _tables(views.device)[1]
-        return _rounded(padded, quality, steps)[..., :size, :size].clamp(0, 1)
-    _, steps, chroma_steps, colours, back = _tables(views.device)
+        return _rounded(padded, steps)[..., :size, :size].clamp(0, 1)
+    *_, colours, back = _tables(views.device)
     padded = torch.einsum("dc,nchw->ndhw", colours, padded)
-    light = _rounded(padded[:, :1], quality, steps)
-    chroma = _rounded(F.avg_pool2d(padded[:, 1:], 2), quality, chroma_steps)
+    light = _rounded(padded[:, :1], steps)
+    chroma = _rounded(F.avg_pool2d(padded[:, 1:], 2), chroma_steps)
     chroma = F.interpolate(chroma, scale_factor=2.0, mode="bilinear")
     made = torch.cat((light, chroma), 1)[..., :size, :size]
     return torch.einsum("dc,nchw->ndhw", back, made).clamp(0, 1)
 
 
-def _rounded(planes: Tensor, quality: Tensor, steps: Tensor) -> Tensor:
-    """(N, C, H, H), H a multiple of 8: the cosines of each block rounded to the quality's steps."""
+def _rounded(planes: Tensor, steps: Tensor) -> Tensor:
+    """(N, C, H, H), H a multiple of 8: the cosines of each block rounded to its table's steps."""
     cosines = _tables(planes.device)[0]
     count, channels, width = planes.shape[:3]
     blocks = planes.reshape(count, channels, width // SIDE, SIDE, width // SIDE, SIDE)
     waves = torch.einsum("ui,ncribj,vj->ncrubv", cosines, blocks * 255, cosines)
-    step = steps[:, None] * _scale(quality)[:, None, None, None, None, None]  # (N, 1, 1, 8, 1, 8)
-    step = step.round().clamp(min=1)
+    step = steps.clamp(min=1)[:, None, None, :, None, :]  # (N, 1, 1, 8, 1, 8)
     waves = (waves / step).round() * step
     blocks = torch.einsum("ui,ncrubv,vj->ncribj", cosines, waves, cosines) / 255
     return blocks.flatten(4, 5).flatten(2, 3)

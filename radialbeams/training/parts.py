@@ -26,6 +26,7 @@ def recipe_views(recipe: Recipe) -> Views:
         padding=recipe.padding,
         view_size=recipe.model.view_size,
         sigma=recipe.sigma,
+        reach=recipe.reach,
         exact=recipe.group == "cyclic",  # of all angles none is a quarter turn
     )
 

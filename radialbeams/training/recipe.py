@@ -10,7 +10,7 @@ from radialbeams.cards import Card
 from radialbeams.nn.architectures import Config, architecture, parse_config
 from radialbeams.nn.losses import RingLoss
 from radialbeams.nn.prior import PRIOR_MODES, PriorMode
-from radialbeams.nn.rotation import PADDINGS, Padding
+from radialbeams.nn.rotation import PADDINGS, REACH, Padding
 from radialbeams.stored import check_fields
 from radialbeams.training.augment import Augmentation
 from radialbeams.training.views import GROUPS, PROTOCOLS, Group, Protocol
@@ -28,6 +28,7 @@ class Recipe:
     parent_size: int = 128  # W of the upright images that views are rendered from
     protocol: Protocol = "paper"
     sigma: float | None = None  # of leak-free views' blur, in parent pixels; None: by the sizes
+    reach: float = REACH  # of leak-free views: the disc, as a share of the parent's half-width
     split_by: str = "default"
     repeats: dict[str, int] = field(default_factory=dict)  # of a group, how often in an epoch
     padding: Padding = "zeros"
@@ -76,6 +77,9 @@ class Recipe:
                 f"sigma is the blur of leak-free views, above 0; got {self.sigma} for "
                 f"{self.protocol} views."
             )
+
+        if not 0 < self.reach <= 1:
+            raise ValueError(f"reach must lie in (0, 1]; got {self.reach}.")
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Recipe:

@@ -93,7 +93,7 @@ class Step:
         parents = augmentation.mirrored(self.prepared[batch.rows], batch.uniform)
         if parents.dtype == torch.uint8:
             parents = self.views.prepare(parents)
-        zoom, shift = augmentation.geometry(batch.uniform)
+        zoom, shift = augmentation.geometry(batch.uniform, self.recipe.reach)
         views = self.views.turn(parents, batch.angles, zoom, shift)
         return parents, self._photometric(views, batch)
 
@@ -128,7 +128,7 @@ class Step:
     def _unturned(self, parents: Tensor, batch: Batch) -> Tensor:
         if isinstance(self.views, PaperViews):  # the same as a turn by 0, without resampling
             return self.views.upright(parents)
-        zoom, shift = self.recipe.augmentation.geometry(batch.uniform)
+        zoom, shift = self.recipe.augmentation.geometry(batch.uniform, self.recipe.reach)
         return self.views.turn(parents, torch.zeros_like(batch.angles), zoom, shift)
 
 

@@ -22,6 +22,7 @@ from radialbeams.cards import ViewProtocol
 from radialbeams.nn.angles import TURN
 from radialbeams.nn.beams import margin
 from radialbeams.nn.rotation import (
+    REACH,
     Padding,
     blur,
     blur_sigma,
@@ -104,6 +105,7 @@ class LeakfreeViews:
 
     view_size: int | None = None  # None: the largest that the protocol allows
     sigma: float | None = None  # of the Gaussian, in parent pixels; None: by the sizes
+    reach: float = REACH  # the disc's radius as a share of the parent's half-width
 
     def size(self, parent_size: int) -> int:
         return self.view_size or largest_view(parent_size)
@@ -125,7 +127,8 @@ class LeakfreeViews:
         shift: Tensor | None = None,
     ) -> Tensor:
         size = self.size(prepared.shape[-1])
-        return render(prepared, angles.to(prepared.device), size, zoom=zoom, shift=shift)
+        turns = angles.to(prepared.device)
+        return render(prepared, turns, size, reach=self.reach, zoom=zoom, shift=shift)
 
     def upright(self, parents: Tensor) -> Tensor:
         """X₀ of a training pair, through the same resample as every other view."""
@@ -141,12 +144,13 @@ def make_views(
     padding: Padding = "zeros",
     view_size: int,
     sigma: float | None = None,
+    reach: float = REACH,
     exact: bool = True,
 ) -> Views:
     if protocol == "paper":
         return PaperViews(padding, exact)
     if protocol == "leakfree":
-        return LeakfreeViews(view_size, sigma)
+        return LeakfreeViews(view_size, sigma, reach)
     raise ValueError(f"protocol must be one of {', '.join(PROTOCOLS)}; got {protocol!r}.")
 
 
@@ -157,6 +161,7 @@ def views_of(protocol: ViewProtocol, view_size: int, *, exact: bool = True) -> V
         padding=cast(Padding, protocol.padding),
         view_size=view_size,
         sigma=protocol.sigma,
+        reach=protocol.reach,
         exact=exact,
     )
 

@@ -1,7 +1,6 @@
 // What the model samples, drawn over a picture: beams from the middle, and which of them decided.
 
 const FIRST = 135; // degrees: beam 0 points to the upper left, the others follow counter-clockwise
-const REACH = 0.9; // of a leak-free view, as a share of the half-width
 const MOST_DOTS = 3000;
 
 // `half` is half the side of the square that the model sees, in pixels of the canvas.
@@ -42,7 +41,7 @@ export function drawHeat(context, half, model, heat) {
 
 // The share of the half-width up to which beams of so many samples reach.
 function reach(model, length) {
-  if (model.view.protocol === "leakfree") return REACH;
+  if (model.view.protocol === "leakfree") return model.view.reach;
   return Math.min(1, length / (model.view.view_size / 2));
 }
 

@@ -14,12 +14,13 @@ from __future__ import annotations
 import argparse
 import csv
 import hashlib
+import io
 import json
 import os
 import sys
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -31,6 +32,7 @@ from PIL import Image
 from radialbeams.files import sha256, write_whole
 from radialbeams.training.data.archives import file_names, folder_name, read_file, read_files
 from radialbeams.training.data.deblocking import deblocked
+from radialbeams.training.data.deblocking_device import deblocked_pixels, tables_of
 from radialbeams.training.data.decoding import decode
 from radialbeams.training.data.members import Member
 from radialbeams.training.data.pixels import open_image
@@ -72,11 +74,13 @@ def build(
     every: int = 5,
     group: str | None = None,
     deblock: bool = False,
+    device: torch.device | None = None,
 ) -> Iterator[tuple[str, Index]]:
     """Decodes what the cache does not hold yet; yields each part's name and index.
 
     One image in `every` is held out, by the sha256 of its key. `group` names all of them.
     `deblock` removes the block grid of JPEGs, for files that are not much larger than `size`.
+    With a `device`, which works on many at once, all files are colour JPEGs of one square size.
     """
     names = file_names(place)
     entries = read_folder(place, names)
@@ -89,7 +93,11 @@ def build(
     for number, start in enumerate(range(0, len(entries), PART)):
         name = f"{folder_name(place)}-{number:04d}"
         if not holds(folder, name):
-            chosen = _ready(place, entries[start : start + PART], sizes, size, deblock)
+            part = entries[start : start + PART]
+            if deblock and device is not None:
+                chosen = _ready_by_device(place, part, sizes, size, device)
+            else:
+                chosen = _ready(place, part, sizes, size, deblock)
             _write_part(folder, name, place, chosen, size, channels, every, group)
         yield name, read_index(folder, name)
 
@@ -115,6 +123,38 @@ def _ready(
         )
         for entry in entries
     ]
+
+
+def _ready_by_device(
+    place: Path,
+    entries: Sequence[Member],
+    sizes: Mapping[str, Size],
+    size: int,
+    device: torch.device,
+) -> list[Member]:
+    """As `_ready`, decoded and deblocked already."""
+    wanted = {entry.path for entry in entries}
+    files = {path: data for path, data in read_files(place, wanted) if isinstance(data, bytes)}
+    tables = {path: found for path, data in files.items() if (found := tables_of(data))}
+    with Image.open(io.BytesIO(next(iter(files.values())))) as first:
+        side = first.width
+    stored = [replace(e, make=partial(open_image, files[e.path], side)) for e in entries]
+    pixels, problems = decode(place, stored, side, 3)
+    if problems or len(tables) < len(entries):
+        raise ValueError(
+            f"Expected whole colour JPEGs of {side} × {side} pixels in {place}; got others. "
+            "Leave the device out: one image is then treated at a time."
+        )
+    pixels = deblocked_pixels(pixels, [tables[entry.path] for entry in entries], device)
+    return [
+        replace(entry, make=partial(_from_pixels, pixels[row], sizes.get(entry.key), size))
+        for row, entry in enumerate(entries)
+    ]
+
+
+def _from_pixels(pixels: NDArray[np.uint8], native: Size | None, size: int) -> Image.Image:
+    image = Image.fromarray(np.ascontiguousarray(pixels.transpose(1, 2, 0)))
+    return image if native is None else unsquashed(image, native, size)
 
 
 def _opened(
@@ -296,6 +336,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--channels", type=int, default=3)
     parser.add_argument("--held-out", type=int, default=5, help="one image in so many")
     parser.add_argument("--deblock", action="store_true", help="remove the block grid of JPEGs")
+    parser.add_argument("--device", type=torch.device, help="that deblocks, such as cuda")
     parser.add_argument("--group", help="the group of all images; default: their folder")
     asked = parser.parse_args(argv)
     for place in asked.places:
@@ -307,6 +348,7 @@ def main(argv: list[str]) -> int:
             every=asked.held_out,
             group=asked.group,
             deblock=asked.deblock,
+            device=asked.device,
         ):
             line = {"part": name, "images": index.shape[0], "unreadable": len(index.problems)}
             sys.stdout.write(json.dumps(line) + "\n")

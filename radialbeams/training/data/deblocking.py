@@ -9,6 +9,7 @@ losses, it did no better than on images that never had one.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from io import BytesIO
 from typing import Any
 
@@ -53,7 +54,11 @@ def _averaged(pixels: Pixels, tables: Tables) -> Pixels:
 def _coarser(tables: dict[int, list[int]], factor: float) -> Tables:
     """Of light and of colour; a gray image has one table, which then serves for both."""
     both = [tables[0], tables.get(1, tables[0])]
-    return [[min(LARGEST_STEP, round(factor * step)) for step in table] for table in both]
+    return [coarser(table, factor) for table in both]
+
+
+def coarser(table: Sequence[int], factor: float) -> list[int]:
+    return [min(LARGEST_STEP, round(factor * step)) for step in table]
 
 
 def _compressed(image: Image.Image, tables: Tables) -> Image.Image:

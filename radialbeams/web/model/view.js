@@ -3,7 +3,6 @@
 import { withoutCorners } from "./corners.js";
 import { centreSquare, lanczos } from "./resize.js";
 
-const REACH = 0.9; // visible share of the parent's half-width
 const LARGEST_VIEW = 0.45;
 const BICUBIC = -0.75;
 const BANDS = 512; // steps of numerical integrals
@@ -53,7 +52,7 @@ function planes({ data, width, height }, channels) {
 function leakfreeView(parent, size, spec) {
   const side = spec.view_size;
   const sigma = spec.sigma ?? Math.trunc(LARGEST_VIEW * size) / side;
-  const rows = blurAndResample(size, side, sigma);
+  const rows = blurAndResample(size, side, sigma, spec.reach);
   const out = new Float32Array(spec.channels * side * side);
   for (let c = 0; c < spec.channels; c++) {
     const plane = parent.subarray(c * size * size, (c + 1) * size * size);
@@ -89,17 +88,17 @@ export function inDisc(x, y, side) {
 const kept = new Map();
 
 // For each pixel of a view along one axis: the pixels of the parent that it is made of.
-function blurAndResample(size, side, sigma) {
-  const key = `${size} ${side} ${sigma}`;
-  if (!kept.has(key)) kept.set(key, computed(size, side, sigma));
+function blurAndResample(size, side, sigma, reach) {
+  const key = `${size} ${side} ${sigma} ${reach}`;
+  if (!kept.has(key)) kept.set(key, computed(size, side, sigma, reach));
   return kept.get(key);
 }
 
-function computed(size, side, sigma) {
+function computed(size, side, sigma, reach) {
   const blur = blurRows(size, sigma);
   const found = [];
   for (let s = 0; s < side; s++) {
-    const at = (size - 1) / 2 + ((s - (side - 1) / 2) * REACH * size) / side;
+    const at = (size - 1) / 2 + ((s - (side - 1) / 2) * reach * size) / side;
     const row = new Float64Array(size);
     for (let k = -1; k < 3; k++) {
       const pixel = Math.floor(at) + k;

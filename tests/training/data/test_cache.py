@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import tarfile
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -164,9 +165,15 @@ def test_a_cache_may_be_built_without_block_grids(tmp_path: Path) -> None:
     slope = np.linspace(60, 190, 64)[:, None, None] + rng.normal(0, 6, (64, 64, 3))
     (tmp_path / "photos").mkdir()
     Image.fromarray(slope.astype(np.uint8)).save(tmp_path / "photos" / "a.jpg", quality=30)
-    for name, deblock in (("plain", False), ("without", True)):
-        list(cache.build(tmp_path / "photos", tmp_path / name, size=64, deblock=deblock))
-    plain, without = (cache.read(tmp_path / name, "photos") for name in ("plain", "without"))
+    options: dict[str, dict[str, Any]] = {
+        "plain": {},
+        "without": {"deblock": True},
+        "device": {"deblock": True, "device": torch.device("cpu")},
+    }
+    for name, chosen in options.items():
+        list(cache.build(tmp_path / "photos", tmp_path / name, size=64, **chosen))
+    plain, without, device = (cache.read(tmp_path / name, "photos") for name in options)
+    assert (device.images.float() - without.images.float()).abs().mean() < 1.5
     assert plain.keys == without.keys
     assert not torch.equal(plain.images, without.images)
     assert (plain.images.float() - without.images.float()).abs().mean() < 8

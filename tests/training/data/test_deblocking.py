@@ -6,9 +6,11 @@ from io import BytesIO
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 from radialbeams.training.data.deblocking import deblocked
+from radialbeams.training.data.deblocking_device import deblocked_pixels
 
 
 def smooth(size: int = 96) -> Image.Image:
@@ -60,3 +62,16 @@ def test_a_gray_jpeg_becomes_gray_in_rgb() -> None:
 def test_an_image_without_blocks_stays_as_it_is() -> None:
     image = smooth()
     assert deblocked(image) is image
+
+
+def test_many_at_once_are_deblocked_as_one_at_a_time() -> None:
+    images = [stored(smooth(256)), stored(smooth(256).transpose(Image.Transpose.ROTATE_90), 50)]
+    pixels = np.stack([np.asarray(image).transpose(2, 0, 1) for image in images])
+    tables = [(tuple(i.quantization[0]), tuple(i.quantization[1])) for i in images]  # type: ignore[attr-defined]
+    found = deblocked_pixels(pixels, tables, torch.device("cpu"))
+    for image, before, after in zip(images, pixels, found, strict=True):
+        one = np.asarray(deblocked(image), np.int16).transpose(2, 0, 1)
+        apart = np.abs(after - one).mean()
+        assert apart < 0.25 * np.abs(before - one).mean()
+        left = blockiness(Image.fromarray(after.transpose(1, 2, 0)))
+        assert left == pytest.approx(blockiness(deblocked(image)), abs=0.05)
