@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 from safetensors.torch import load_file
 
 from radialbeams.cards import WeightsOrigin
-from radialbeams.nn.architectures import Network
+from radialbeams.nn.architectures import Config, Network
 from radialbeams.nn.convolutional import Convolutional, load_encoder
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.weights import load_model, origin_of, sha256
+
+TRAINING_ONLY = {"drop_path", "dropout"}
 
 
 def begin_with(model: Network, start: Path, recipe: Recipe) -> WeightsOrigin:
@@ -18,13 +21,18 @@ def begin_with(model: Network, start: Path, recipe: Recipe) -> WeightsOrigin:
     if start.suffix == ".safetensors":
         return _begin_with_encoder(model, start)
     earlier, card = load_model(start)
-    if earlier.config != recipe.model:
+    if _shape(earlier.config) != _shape(recipe.model):
         raise ValueError(
             f"{start} holds another network than the recipe's. Take its config as the "
             "recipe's model, or begin without it."
         )
     model.load_state_dict(earlier.state_dict())
     return origin_of(card)
+
+
+def _shape(config: Config) -> dict[str, Any]:
+    """What the weights depend on: all settings but those that act in training only."""
+    return {name: value for name, value in config.to_dict().items() if name not in TRAINING_ONLY}
 
 
 def _begin_with_encoder(model: Network, path: Path) -> WeightsOrigin:

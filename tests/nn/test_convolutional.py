@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib.util
 import json
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -212,6 +213,18 @@ def test_a_run_begins_with_pretrained_weights_and_says_so(tmp_path: Path, scenes
     assert card.training.start.name == "lite0"
     assert card.protocol.sigma == 1.1
     assert card.network.architecture == "convolutional"
+
+
+def test_a_run_may_begin_with_weights_that_were_trained_with_another_dropout(
+    tmp_path: Path, scenes: ImageSet
+) -> None:
+    before = recipe()
+    Fit(before, scenes, tmp_path / "first", device=torch.device("cpu")).run()
+    calmer = replace(before, model=replace(before.model, drop_path=0.1, dropout=0.2))
+    start = tmp_path / "first" / "model"
+    fit = Fit(calmer, scenes, tmp_path / "run", device=torch.device("cpu"), start=start)
+    assert fit.model.config == calmer.model
+    assert fit.started_from is not None and fit.started_from.name == "first"
 
 
 def test_a_trained_network_is_exported_and_used(tmp_path: Path, scenes: ImageSet) -> None:
