@@ -61,7 +61,17 @@ def read_checkpoint(
         average[name].copy_(value)
     groups = optimizer.state_dict()["param_groups"]
     optimizer.load_state_dict({"state": _state(parts["optimizer"]), "param_groups": groups})
+    _lay_out_like_parameters(optimizer)
     return position
+
+
+def _lay_out_like_parameters(optimizer: torch.optim.Optimizer) -> None:
+    """Files hold tensors row by row; a fused optimizer wants its state with its weights' strides,
+    which differ in the channels-last layout."""
+    for parameter, state in optimizer.state.items():
+        for name, value in state.items():
+            if value.ndim and value.stride() != parameter.stride():
+                state[name] = torch.empty_like(parameter).copy_(value)
 
 
 def _read(path: Path) -> tuple[Parts, Position]:

@@ -220,7 +220,10 @@ def test_a_run_may_begin_with_weights_that_were_trained_with_another_dropout(
 ) -> None:
     before = recipe()
     Fit(before, scenes, tmp_path / "first", device=torch.device("cpu")).run()
-    calmer = replace(before, model=replace(before.model, drop_path=0.1, dropout=0.2))
+    model = ConvolutionalConfig.from_dict(
+        {**before.model.to_dict(), "drop_path": 0.1, "dropout": 0.2}
+    )
+    calmer = replace(before, model=model)
     start = tmp_path / "first" / "model"
     fit = Fit(calmer, scenes, tmp_path / "run", device=torch.device("cpu"), start=start)
     assert fit.model.config == calmer.model
