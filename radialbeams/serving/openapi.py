@@ -19,6 +19,7 @@ EXAMPLE = {
     "model": "general",
     "action": "left",
     "reason": "upright already",
+    "applied": None,
 }
 EXAMPLE_ERROR = {
     "error": {
@@ -54,6 +55,16 @@ RECORD = {
         "reason": {
             "type": ["string", "null"],
             "description": "Why the image was left alone.",
+        },
+        "applied": {
+            "type": ["object", "null"],
+            "required": ["angle_ccw", "from"],
+            "properties": {
+                "angle_ccw": {"type": "number", "minimum": 0, "exclusiveMaximum": 360},
+                "from": {"type": "string", "enum": ["angle", "quarter", "frame", "hand"]},
+            },
+            "description": "By how much `upright` turns the image, and what that was taken from; "
+            "null where it is left alone.",
         },
         "posterior": {
             "type": ["array", "null"],

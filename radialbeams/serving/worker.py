@@ -19,7 +19,7 @@ from radialbeams import images
 from radialbeams.batch import system
 from radialbeams.batch.job import made, undo_for
 from radialbeams.canonicalizer import Canonicalizer, Look
-from radialbeams.decisions import by_hand
+from radialbeams.decisions import Decision, by_hand
 from radialbeams.images import ImageError
 from radialbeams.limits import MIB
 from radialbeams.posterior import Answer, rounded
@@ -104,6 +104,7 @@ class Worker:
             "model": task.model,
             "action": decision.action,
             "reason": decision.reason,
+            "applied": _applied(decision),
         }
         if task.posterior:
             mass = answer.posterior
@@ -135,6 +136,13 @@ class Worker:
         if isinstance(error, MemoryError):
             error = images.out_of_memory(self.settings.limits)
         return {"error": {"code": "not_an_image", "message": str(error)}}
+
+
+def _applied(decision: Decision) -> dict[str, Any] | None:
+    """By how much `upright` turns the picture, as the command's JSON says it."""
+    if decision.turn is None:
+        return None
+    return {"angle_ccw": round(-decision.turn, 2) % 360, "from": decision.source}
 
 
 def _rounded(chance: float | None) -> float | None:

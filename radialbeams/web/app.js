@@ -288,7 +288,11 @@ class Page {
     if (item.hand !== null) return item.hand;
     const answer = item.answers[this.model.name];
     if (!answer) return 0;
-    return answer.action === "turned" || $("anyway").checked ? answer.angle : 0;
+    return this.undone(answer);
+  }
+
+  undone(answer) {
+    return answer.undo ?? ($("anyway").checked ? answer.angle : 0);
   }
 
   // --- what is seen ---
@@ -332,8 +336,7 @@ class Page {
     const canvas = section.querySelector("canvas");
     canvas.hidden = !withPicture;
     if (withPicture && answer) {
-      const turned = answer.action === "turned" || $("anyway").checked;
-      picture.draw(canvas, turn - (turned ? answer.angle : 0));
+      picture.draw(canvas, turn - this.undone(answer));
     }
   }
 

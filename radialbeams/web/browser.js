@@ -1,7 +1,9 @@
 // The model runs here, in WebAssembly: pictures never leave the browser.
 
+import { plainGround } from "./model/corners.js";
+import { decide } from "./model/decisions.js";
 import { heatOf, hiddenViews } from "./model/heat.js";
-import { decided, readPosterior, readPosteriors, readUnit } from "./model/posterior.js";
+import { readPosterior, readPosteriors, readUnit } from "./model/posterior.js";
 import { viewOf } from "./model/view.js";
 
 const TYPES = ["image/jpeg", "image/png", "image/webp"]; // that a canvas can write
@@ -16,11 +18,12 @@ export class Browser {
   }
 
   async estimate(look, model, { beams = false } = {}) {
-    const view = viewOf(look.pixels(), model.view);
+    const pixels = look.pixels();
+    const view = viewOf(pixels, model.view);
     const found = await this.answer(view, model);
-    const action = decided(found, model.thresholds);
+    const decision = decide(found, model.thresholds, plainGround(pixels));
     const heat = beams ? await this.heat(view, found, model) : null;
-    return { ...found, angle: Math.round(found.angle * 100) / 100 % 360, action, beams: heat };
+    return { ...found, ...decision, angle: Math.round(found.angle * 100) / 100 % 360, beams: heat };
   }
 
   async upright(picture, angle) {

@@ -144,7 +144,7 @@ export class Files {
     const [answer] = Object.values(item.answers);
     if (!answer) return "…";
     const sure = answer.confidence === null ? "" : ` (${percent(answer.confidence)})`;
-    if (answer.action === "turned") return `Turned back by ${answer.angle.toFixed(1)}°${sure}.`;
+    if (answer.action === "turned") return `Turned back by ${undo.toFixed(1)}°${sure}.`;
     if (undo !== 0) return `Unsure, turned back by ${undo.toFixed(1)}° anyway${sure}.`;
     if (answer.action === "left") return `Upright already${sure}.`;
     return `Unsure, left alone${sure}.`;

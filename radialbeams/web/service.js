@@ -1,5 +1,7 @@
 // The model runs in the service: pictures are sent there.
 
+import { inCircle } from "./model/posterior.js";
+
 const ATTEMPTS = 20; // while the service is busy
 
 export class Service {
@@ -20,6 +22,7 @@ export class Service {
       upright: record.upright,
       posterior: record.posterior,
       action: record.action,
+      undo: record.applied && inCircle(-record.applied.angle_ccw),
       beams: record.beams ?? null,
     };
   }

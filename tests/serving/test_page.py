@@ -10,16 +10,21 @@ import threading
 import zipfile
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
+from dataclasses import asdict
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from conftest import ROOT
 from PIL import Image
 
 from radialbeams import Canonicalizer
+from radialbeams.decisions import Surroundings, decide
+from radialbeams.demo import PICTURES
+from radialbeams.posterior import Answer, Thresholds
 from radialbeams.serving import write_page
 from radialbeams.serving.heat import heat
 
@@ -173,6 +178,17 @@ def test_a_dropped_file_that_came_turned_is_shown_upright(
     page.wait_for_selector('#answer dd.is-answer:text-matches("^(11[6-9]|12[0-4])")')
     page.check("#anyway")
     assert float(page.input_value("#result input[type=number]")) == pytest.approx(120, abs=4)
+
+
+def test_a_sideways_picture_is_turned_by_exactly_a_quarter(page: Any) -> None:
+    rocket = Image.open(PICTURES / "rocket.webp").convert("RGB")
+    stream = io.BytesIO()
+    rocket.transpose(Image.Transpose.ROTATE_90).save(stream, "PNG")
+    page.select_option("#model", "ring")
+    page.set_input_files("#picker", upload("sideways.png", stream.getvalue()))
+    page.wait_for_selector('#answer dd.is-answer:text-matches("^(8[5-9]|9[0-5])")')
+    page.wait_for_selector('#answer .verdict:text-matches("ure\\.$")')
+    assert page.input_value("#result input[type=number]") in ("90", "90.0")
 
 
 def test_models_can_be_switched_and_compared(page: Any) -> None:
@@ -409,11 +425,60 @@ def test_the_browsers_answers_are_pythons(opened: Any, static: str, face: Face) 
             assert found["confidence"] == pytest.approx(expected.confidence, abs=5e-3)
             assert found["symmetry"] == expected.symmetry
             assert found["posterior"] == pytest.approx(expected.posterior.tolist(), abs=5e-3)
+            for name in ("upright", "exact"):
+                assert found[name] == pytest.approx(getattr(expected, name), abs=5e-3)
     lfw = Canonicalizer("ring.lfw")
     view = lfw.view(files[1])
     (answer,) = lfw.answers_from_views(view[None])
     found = page.evaluate(ESTIMATE, [base64.b64encode(files[1]).decode(), "ring.lfw", True])
     assert found["beams"] == pytest.approx(heat(lfw, view, answer), abs=0.02)
+
+
+DECIDE = """async (cases) => {
+    const { decide } = await import("./model/decisions.js");
+    return cases.map(([answer, least, plain]) => decide(answer, least, plain));
+}"""
+
+
+def answers_of_all_kinds() -> Iterator[tuple[Answer, Thresholds, bool]]:
+    rng = np.random.default_rng(0)
+    for case in range(400):
+        away = np.abs((np.arange(72) * 5 - rng.uniform(0, 360) + 180) % 360 - 180)
+        mass = np.exp(-away / rng.uniform(2, 60))
+        posterior = (mass / mass.sum()).astype(np.float32)
+        angle = rng.choice([0.0, 90.0, 180.0, 270.0]) + rng.normal(0, 4)
+        chances = rng.beta(2, 0.5, 3)
+        known = case % 10 > 0  # else a model that knows no chances
+        least = Thresholds(0.6, 2.0, 0.4, 0.8, 0.1, tilts=bool(case % 3 == 0))
+        answer = Answer(float(angle % 360))
+        if known:
+            answer = Answer(float(angle % 360), float(chances[0]), 1, posterior, *chances[1:])
+        yield answer, least, bool(case % 2)
+
+
+def test_the_browser_decides_as_python_does(opened: Any, static: str) -> None:
+    cases = list(answers_of_all_kinds())
+    given = [
+        (
+            {
+                "angle": answer.angle_degrees,
+                "confidence": answer.confidence,
+                "upright": answer.upright,
+                "exact": answer.exact,
+                "posterior": None if answer.posterior is None else answer.posterior.tolist(),
+            },
+            asdict(least),
+            plain,
+        )
+        for answer, least, plain in cases
+    ]
+    found = opened(static).evaluate(DECIDE, given)
+    expected = [
+        decide(answer, least, around=Surroundings(plain=plain)) for answer, least, plain in cases
+    ]
+    assert [one["action"] for one in found] == [one.action for one in expected]
+    assert [one["undo"] for one in found] == pytest.approx([one.turn for one in expected])
+    assert {one.action for one in expected} == {"turned", "left", "unsure"}
 
 
 def test_the_page_goes_into_an_empty_folder_only(tmp_path: Path) -> None:

@@ -75,6 +75,13 @@ function cornerColour(small) {
   });
 }
 
+// Whether the corners have one colour, or are clear.
+export function plainGround(pixels) {
+  const { data, width, height } = pixels;
+  const places = [0, width - 1, (height - 1) * width, height * width - 1];
+  return places.every((place) => data[4 * place + 3] < HALF_CLEAR) || plainCorners(pixels);
+}
+
 // Four pixels settle it for nearly all photographs.
 function plainCorners(pixels) {
   if (Math.min(pixels.width, pixels.height) < 16) return false;

@@ -33,28 +33,20 @@ export function readPosteriors(looks, shifts, model) {
 // One unit vector, as the paper's network gives it.
 export function readUnit(unit) {
   const angle = inCircle((Math.atan2(unit[1], unit[0]) * 180) / Math.PI);
-  return { angle, confidence: null, symmetry: null, posterior: null, upright: null };
-}
-
-// What becomes of a picture: "turned", "left" or "unsure".
-export function decided({ angle, confidence, upright }, least) {
-  if (confidence !== null && confidence < least.confidence) return "unsure";
-  const rounded = (Math.round(angle * 100) / 100) % 360;
-  if (Math.min(rounded, 360 - rounded) < least.angle) return "left";
-  if (upright !== null && upright > least.upright) return "unsure";
-  return rounded === 0 ? "left" : "turned";
+  return { angle, confidence: null, symmetry: null, posterior: null, upright: null, exact: null };
 }
 
 function answer(best, mass, angles, model, posterior) {
   const { spread } = model.calibration;
-  const share = (from, within) =>
-    sum(Array.from(mass, (m, n) => m * nearness(Math.abs(shortest(angles[n] - from)), spread, within)));
+  const share = (away, within) =>
+    sum(Array.from(mass, (m, n) => m * nearness(Math.abs(away(angles[n])), spread, within)));
   return {
     angle: inCircle(best),
-    confidence: share(best, model.within),
+    confidence: share((angle) => shortest(angle - best), model.within),
     symmetry: symmetryOf(mass, angles),
     posterior: Array.from(posterior),
-    upright: share(0, model.upright_within),
+    upright: share(shortest, model.upright_within),
+    exact: share((angle) => mod(angle + 45) % 90 - 45, model.upright_within),
   };
 }
 

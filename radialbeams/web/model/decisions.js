@@ -1,0 +1,105 @@
+// What becomes of a picture: the twin of radialbeams/decisions.py, with its default `snap`.
+//
+// Not here are the two cases that need more than the model's answer: the rectangle of a picture
+// that lies turned on a canvas, whose own angle then serves, and documents.
+
+import { inCircle, shortest } from "./posterior.js";
+
+const NEAR = 5; // degrees from a quarter turn within which no other angle is meant
+
+// `plain`: the corners have one colour. Returns the action, and as `undo` the angle to undo.
+export function decide(answer, least, plain) {
+  return plain || answer.posterior === null ? onPlainGround(answer, least) : filling(answer, least);
+}
+
+// An object on a background lies at any angle, unless a quarter turn is as possible.
+function onPlainGround(answer, least) {
+  if (answer.posterior !== null && !least.tilts && answer.exact >= least.exact) {
+    return filling(answer, least);
+  }
+  const quarter = Math.round(rounded(answer) / 90) % 4;
+  const near = Math.abs(shortest(rounded(answer) - 90 * quarter)) <= NEAR;
+  return quarter && near ? byQuarter(answer, least) : asEstimated(answer, least);
+}
+
+function byQuarter(answer, least) {
+  const { quarter, chance } = likeliestQuarter(answer);
+  const needed = answer.posterior === null ? least.confidence : least.quarter;
+  return reaches(chance, needed) ? turnedByQuarter(quarter) : unsure();
+}
+
+function asEstimated(answer, least) {
+  if (!reaches(answer.confidence, least.confidence)) return unsure();
+  if (Math.abs(shortest(rounded(answer))) < least.angle) return left();
+  if (answer.upright !== null && answer.upright > least.upright) return unsure();
+  return turned(rounded(answer));
+}
+
+// A picture that fills its canvas is upright or turned by a quarter, nearly always.
+function filling(answer, least) {
+  const { quarter, chance } = likeliestQuarter(answer);
+  const angle = rounded(answer);
+  const atQuarter = quarter !== 0 && Math.abs(shortest(angle - 90 * quarter)) <= NEAR;
+  const sure = reaches(answer.confidence, least.confidence);
+  if (least.tilts && sure && !atQuarter && Math.abs(shortest(angle)) >= least.angle) {
+    return turned(angle);
+  }
+  if (!reaches(chance, least.quarter) || !reaches(answer.exact, least.exact)) return unsure();
+  return turnedByQuarter(quarter);
+}
+
+// Of no, one, two and three quarter turns the likeliest, and its chance.
+function likeliestQuarter(answer) {
+  if (answer.posterior === null) {
+    return { quarter: Math.round(rounded(answer) / 90) % 4, chance: answer.confidence };
+  }
+  const masses = quarterMasses(answer.posterior);
+  const chance = Math.max(...masses);
+  return { quarter: masses.indexOf(chance), chance };
+}
+
+// The mass nearest to 0°, 90°, 180° and 270°; a direction stands for all up to half way to the
+// next, on both sides of a border too.
+export function quarterMasses(posterior) {
+  const width = 360 / posterior.length;
+  const masses = [0, 0, 0, 0];
+  posterior.forEach((mass, n) => {
+    const at = (n * width + 45) % 360;
+    const [quarter, place] = [Math.floor(at / 90), at % 90];
+    const below = clipped(0.5 - place / width);
+    const above = clipped(0.5 - (90 - place) / width);
+    masses[quarter] += mass * (1 - below - above);
+    masses[(quarter + 3) % 4] += mass * below;
+    masses[(quarter + 1) % 4] += mass * above;
+  });
+  return masses;
+}
+
+function clipped(share) {
+  return Math.min(Math.max(share, 0), 1);
+}
+
+// A model that knows no chances counts as sure.
+function reaches(chance, least) {
+  return chance === null || chance >= least;
+}
+
+function rounded({ angle }) {
+  return inCircle(Math.round(angle * 100) / 100);
+}
+
+function turned(angle) {
+  return angle === 0 ? left() : { action: "turned", undo: angle };
+}
+
+function turnedByQuarter(quarter) {
+  return turned(90 * quarter);
+}
+
+function left() {
+  return { action: "left", undo: null };
+}
+
+function unsure() {
+  return { action: "unsure", undo: null };
+}
