@@ -38,27 +38,37 @@ def export_pipeline(
     path: str | Path,
     example: Tensor,
     *,
+    any_size: bool = False,
     tolerance: float = PARITY_TOLERANCE,
 ) -> float:
     """Input `images` (N, C, H, W) of the example's size; outputs as in OUTPUTS, angles in radians.
 
+    With `any_size` the images may have any height and width; the classifier must take them too,
+    and the canvas stays that of the image. Any batch of one or more runs.
+
     Returns the largest difference of the classifier's output, as a share of its largest value.
-    Any batch of one or more runs. Nothing is written where
-    torch and ONNX Runtime differ by more than `tolerance` on the example, or on noise in batches of
-    1 and 7.
+    Nothing is written where torch and ONNX Runtime differ by more than `tolerance` on the example,
+    or on noise in batches of 1 and 7, and with `any_size` of other sizes.
     """
     if example.ndim != 4 or not example.shape[0]:
         raise ValueError(
             f"Expected an example (N, C, H, W) of at least one image; got {tuple(example.shape)}."
         )
+    if any_size and canonicalizer.canvas != "same":
+        raise ValueError(
+            "A file for images of any size keeps their canvas; this canonicaliser has "
+            f'canvas="{canonicalizer.canvas}". Make it with canvas="same".'
+        )
     path, example = Path(path), example.cpu()
     pipeline = Pipeline(canonicalizer, classifier)
     with _ready(pipeline):
         _check_output(pipeline, example)
+        if any_size:
+            _check_sizes(classifier, example)
         return write_agreeing(
             path,
-            partial(_write_graph, pipeline, example=example),
-            partial(parity, pipeline, example=example),
+            partial(_write_graph, pipeline, example=example, any_size=any_size),
+            partial(parity, pipeline, example=example, any_size=any_size),
             tolerance,
             "Give a typical image as the example",
         )
@@ -94,17 +104,38 @@ def _check_output(pipeline: Pipeline, example: Tensor) -> None:
         )
 
 
-def _write_graph(pipeline: Pipeline, path: Path, example: Tensor) -> None:
-    write_onnx(pipeline, example[:1], path, "images", OUTPUTS)
+def _check_sizes(classifier: nn.Module, example: Tensor) -> None:
+    for shape in _other_shapes(example):
+        try:
+            with torch.inference_mode():
+                classifier(torch.zeros(shape))
+        except RuntimeError as error:
+            raise ValueError(
+                f"any_size needs a classifier that takes images of any size; this one fails at "
+                f"{shape[-2]} × {shape[-1]}: {error}. Leave any_size out, or resize inside the "
+                "classifier."
+            ) from error
 
 
-def parity(pipeline: Pipeline, path: Path, example: Tensor) -> float:
+def _other_shapes(example: Tensor) -> list[tuple[int, ...]]:
+    channels, height, width = example.shape[1:]
+    return [(1, channels, width, height), (2, channels, height + 9, 2 * width)]
+
+
+def _write_graph(pipeline: Pipeline, path: Path, example: Tensor, any_size: bool) -> None:
+    free = ("height", "width") if any_size else ()
+    write_onnx(pipeline, example[:1], path, "images", OUTPUTS, free)
+
+
+def parity(pipeline: Pipeline, path: Path, example: Tensor, any_size: bool = False) -> float:
     """The largest difference between torch and the file, as a share of torch's largest output."""
     import onnxruntime
 
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
     generator = torch.Generator().manual_seed(0)
     shapes = [(n, *example.shape[1:]) for n in PARITY_BATCHES]
+    if any_size:
+        shapes += _other_shapes(example)
     batches = [torch.rand(shape, generator=generator) for shape in shapes]
     worst = 0.0
     for images in (example, *batches):

@@ -56,6 +56,8 @@ class ViewGeometry(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         """The centred squares of whole images."""
         height, width = images.shape[-2:]
+        if torch.compiler.is_exporting():
+            return self._seen(images, *self._weights_of_any_size(height, width))
         side = min(height, width)
         top, left = (height - side) // 2, (width - side) // 2
         square = images[..., top : top + side, left : left + side]
@@ -78,6 +80,13 @@ class ViewGeometry(nn.Module):
         # A graph may be for any size, so it makes its own.
         start, whole = (torch.full((), value, device=device) for value in (-0.5, float(side)))
         return aligned(self._weights(side, start, whole))
+
+    def _weights_of_any_size(self, height: int, width: int) -> tuple[Tensor, Tensor]:
+        """(S, H) and (S, W), in operations that a graph can do for sizes yet unknown."""
+        side = torch.sym_min(height, width)  # type: ignore[no-untyped-call]
+        weights = (in_the_middle(length, side, self.square_size) for length in (height, width))
+        rows, columns = (self.reduce.float() @ one.to(self.reduce.device) for one in weights)
+        return rows, columns
 
     def _weights(self, length: int, start: Tensor, side: Tensor) -> Tensor:
         with full_precision(self.reduce.device):
@@ -174,6 +183,15 @@ def lanczos(length: int, start: Tensor, side: Tensor, size: int) -> Tensor:
     near = torch.sinc(apart) * torch.sinc(apart / LOBES) * (apart.abs() < LOBES)
     inside = ((places > -0.5) & (places < length - 0.5))[..., None]
     return torch.where(inside, near / near.sum(-1, keepdim=True), torch.zeros_like(near))
+
+
+def in_the_middle(length: int, side: int, size: int) -> Tensor:
+    """(size, length): as `lanczos` of the `side` pixels in the middle, cut out of the others."""
+    first = torch.full((), (length - side) // 2)
+    index = torch.arange(length)
+    weights = lanczos(length, first - 0.5, torch.full((), side).float(), size)
+    weights = weights * ((index >= first) & (index < first + side))
+    return weights / weights.sum(-1, keepdim=True)
 
 
 def blur_and_resample(

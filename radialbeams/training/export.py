@@ -73,9 +73,17 @@ def _write_graph(model: Network, path: Path) -> None:
 
 
 def write_onnx(
-    model: nn.Module, example: Tensor, path: Path, given: str, outputs: Sequence[str]
+    model: nn.Module,
+    example: Tensor,
+    path: Path,
+    given: str,
+    outputs: Sequence[str],
+    free: Sequence[str] = (),
 ) -> None:
-    """One input, for any number of what `example` (1, …) has one of."""
+    """One input, for any number of what `example` (1, …) has one of; `free` names the last
+    dimensions whose size may be any, too."""
+    names = ("batch", *("" for _ in range(example.ndim - 1 - len(free))), *free)
+    any_of = {place: torch.export.Dim(name) for place, name in enumerate(names) if name}
     exporter = logging.getLogger("torch.onnx")
     level = exporter.level
     exporter.setLevel(logging.ERROR)
@@ -89,7 +97,7 @@ def write_onnx(
                 dynamo=True,
                 input_names=[given],
                 output_names=list(outputs),
-                dynamic_shapes={given: {0: torch.export.Dim("batch")}},
+                dynamic_shapes={given: any_of},
                 external_data=False,
                 optimize=False,  # later, see `_store_small`
                 verbose=False,

@@ -61,6 +61,41 @@ def test_the_file_says_what_goes_in_and_comes_out(made: Made) -> None:
     assert tuple(output.name for output in session.get_outputs()) == OUTPUTS
 
 
+@pytest.fixture(scope="module")
+def of_any_size(tmp_path_factory: pytest.TempPathFactory) -> Made:
+    torch.manual_seed(0)
+    front = Canonicalizer(build(TINY_RING), parent_size=54, abstain=0.18).eval()
+    layers = nn.Conv2d(3, 4, 5, 3), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(4, 5)
+    classifier, example = nn.Sequential(*layers).eval(), torch.rand(2, 3, 30, 41)
+    path = tmp_path_factory.mktemp("pipeline") / "any.onnx"
+    difference = export_pipeline(front, classifier, path, example, any_size=True)
+    return path, front, classifier, example, difference
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("size", [(30, 41), (41, 30), (50, 50), (27, 300), (199, 123)])
+def test_a_file_may_take_images_of_any_size(of_any_size: Made, size: tuple[int, int]) -> None:
+    path, front, classifier, _, difference = of_any_size
+    assert difference <= 1e-4
+    images = torch.rand(2, 3, *size, generator=torch.Generator().manual_seed(0))
+    with torch.inference_mode():
+        upright, pose = front.canonicalize(images)
+        expected = classifier(upright), pose.angle, pose.confidence, pose.applied
+    session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
+    for want, found in zip(expected, session.run(None, {"images": images.numpy()}), strict=True):
+        np.testing.assert_allclose(found, want.numpy(), atol=1e-4)
+
+
+def test_any_size_needs_a_classifier_and_a_canvas_that_take_it(made: Made, tmp_path: Path) -> None:
+    _, front, classifier, example, _ = made
+    with pytest.raises(ValueError, match="this one fails at 39 × 82"):
+        export_pipeline(front, classifier, tmp_path / "mine.onnx", example, any_size=True)
+    wide = Canonicalizer(build(TINY_RING), parent_size=54, canvas="expand")
+    with pytest.raises(ValueError, match='canvas="same"'):
+        export_pipeline(wide, classifier, tmp_path / "mine.onnx", example, any_size=True)
+    assert list(tmp_path.iterdir()) == []
+
+
 @pytest.mark.slow
 def test_without_parity_there_is_no_file(exported: Made, tmp_path: Path) -> None:
     _, front, _, example, _ = exported
