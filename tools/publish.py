@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import torch
@@ -49,6 +49,7 @@ from radialbeams.training.thresholds import abstention, thresholds
 from radialbeams.training.views import Views
 from radialbeams.training.weights import load_model, new_card, read_card, save_model, write_card
 
+DOCUMENTS: dict[str, Literal["quarter"]] = {"general": "quarter"}  # models that leave documents to a network of their own
 ALSO_SEEDS = 10  # as for the specialised models
 # For a model that uses several views, with a margin to what is promised: 0.5% of upright photos may
 # come out worse, and 90% of those acted on should end within 5°.
@@ -136,6 +137,7 @@ def main() -> None:
         new_card(model, run_card.protocol, arguments.name),
         data=run_card.data,
         training=run_card.training,
+        documents=DOCUMENTS.get(arguments.name),
         **ABOUT[arguments.name],
     )
     shipped = zoo.FOLDER / arguments.name
