@@ -23,6 +23,7 @@ import numpy as np
 import torch
 from measure_files import measure_files
 from photos.measure_photos import measure_photos
+from safetensors.torch import load_file
 
 from radialbeams import zoo
 from radialbeams.canonicalizer import Canonicalizer
@@ -38,6 +39,7 @@ from radialbeams.cards import (
 )
 from radialbeams.files import bucket
 from radialbeams.nn.architectures import Network
+from radialbeams.nn.onnx_weights import read_weights
 from radialbeams.posterior import Calibration
 from radialbeams.training import looks
 from radialbeams.training.calibrate import calibrate
@@ -49,7 +51,8 @@ from radialbeams.training.thresholds import abstention, thresholds
 from radialbeams.training.views import Views
 from radialbeams.training.weights import load_model, new_card, read_card, save_model, write_card
 
-DOCUMENTS: dict[str, Literal["quarter"]] = {"general": "quarter"}  # models that leave documents to a network of their own
+# Models that leave documents to a network of their own.
+DOCUMENTS: dict[str, Literal["quarter"]] = {"general": "quarter"}
 ALSO_SEEDS = 10  # as for the specialised models
 # For a model that uses several views, with a margin to what is promised: 0.5% of upright photos may
 # come out worse, and 90% of those acted on should end within 5°.
@@ -252,7 +255,24 @@ def exported(shipped: Path, model: Network, card: Card) -> Card:
     save_model(shipped, model, card, half=True)
     onnx = shipped.with_name(shipped.name + ".onnx")
     print(f"{onnx.name}: within {export_run(shipped, onnx):.1e} of torch", flush=True)
-    return read_card(shipped.with_name(shipped.name + ".json"))
+    return stored_once(shipped)
+
+
+def stored_once(shipped: Path) -> Card:
+    """Without the safetensors file, if the ONNX file holds the same numbers; the card."""
+    card_path = shipped.with_name(shipped.name + ".json")
+    card, weights = (
+        read_card(card_path),
+        load_file(shipped.with_name(shipped.name + ".safetensors")),
+    )
+    found = read_weights(shipped.with_name(shipped.name + ".onnx"))
+    floats = {name: value.float() for name, value in weights.items() if value.is_floating_point()}
+    if not all(name in found and torch.equal(found[name], floats[name]) for name in floats):
+        return card
+    card = replace(card, sha256=replace(card.sha256, safetensors=None))
+    write_card(card_path, card)
+    weights.unlink()
+    return card
 
 
 def calibrated(card: Card, model: Network, recipe: Recipe, images: ImageSet) -> Card:

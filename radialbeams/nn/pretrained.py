@@ -1,4 +1,8 @@
-"""Trained networks from disk: safetensors that have the sha256 on the JSON card beside them."""
+"""Trained networks from disk: weights that have the sha256 on the JSON card beside them.
+
+They are in STEM.safetensors. Of a published model whose ONNX file holds the same numbers, they are
+in STEM.onnx only, so that the package does not contain them twice.
+"""
 
 from __future__ import annotations
 
@@ -7,11 +11,13 @@ from pathlib import Path
 import torch
 from safetensors import SafetensorError, safe_open
 from safetensors.torch import load_file
+from torch import Tensor
 
 from radialbeams import cards
 from radialbeams.cards import Card
 from radialbeams.files import sha256
 from radialbeams.nn.architectures import Config, Network, build, network_card, parse_config
+from radialbeams.nn.onnx_weights import read_weights
 
 
 class DamagedWeights(ValueError):
@@ -28,15 +34,16 @@ def read_card(path: Path) -> Card:
 
 
 def load_model(stem: Path) -> tuple[Network, Card]:
-    """STEM.safetensors into a model, strictly: other names, shapes or bytes are an error."""
+    """STEM's weights into a model, strictly: other names, shapes or bytes are an error."""
     card = read_card(stem.with_name(stem.name + ".json"))
-    weights = stem.with_name(stem.name + ".safetensors")
+    once = card.sha256.safetensors is None and card.sha256.onnx is not None
+    weights = stem.with_name(stem.name + (".onnx" if once else ".safetensors"))
     if not weights.is_file():
         raise FileNotFoundError(
             f"Expected weights at {weights}; there are none. An exported ONNX file goes without "
             "them: name the run's folder instead."
         )
-    if sha256(weights) != card.sha256.safetensors:
+    if sha256(weights) != (card.sha256.onnx if once else card.sha256.safetensors):
         raise DamagedWeights(
             f"{weights} does not have the sha256 that its card names, so it is damaged or was "
             "exchanged. Copy the model again, weights and card together."
@@ -47,14 +54,40 @@ def load_model(stem: Path) -> tuple[Network, Card]:
             f"The card of {weights} describes two networks: its config is not that of its network. "
             "Copy the model again, weights and card together."
         )
-    _check_shapes(weights, config)
-    model, tensors = build(config), load_file(weights)
+    if once:
+        tensors = _from_onnx(weights, config)
+    else:
+        _check_shapes(weights, config)
+        tensors = load_file(weights)
+    model = build(config)
     if not all(torch.isfinite(tensor).all() for tensor in tensors.values()):
         raise DamagedWeights(
             f"{weights} holds values that are no numbers (NaN or infinite). Train or copy it again."
         )
     model.load_state_dict(tensors, strict=True)
     return model.eval(), card
+
+
+def _from_onnx(path: Path, config: Config) -> dict[str, Tensor]:
+    """All that the config describes; counters of training steps are of no use any more."""
+    try:
+        found = read_weights(path)
+    except ValueError as error:
+        raise DamagedWeights(
+            f"{path} cannot be read: {error}. Copy the model again, weights and card together."
+        ) from error
+    expected = build(config).state_dict()
+    tensors = {
+        name: found.get(name, value) if value.is_floating_point() else value
+        for name, value in expected.items()
+    }
+    missing = [n for n, v in expected.items() if v.is_floating_point() and n not in found]
+    if missing or any(tensors[name].shape != value.shape for name, value in expected.items()):
+        raise DamagedWeights(
+            f"{path} does not hold the tensors that the config on its card describes. "
+            "Copy the model again, weights and card together."
+        )
+    return tensors
 
 
 def _check_shapes(weights: Path, config: Config) -> None:

@@ -5,9 +5,10 @@ from __future__ import annotations
 import logging
 import math
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -15,6 +16,9 @@ from torch import Tensor, nn
 
 from radialbeams.nn.architectures import Network
 from radialbeams.training.weights import write_whole
+
+if TYPE_CHECKING:
+    import onnx
 
 PARITY_BATCHES = (1, 7, 128)
 PARITY_TOLERANCE = 1e-4
@@ -102,43 +106,79 @@ def write_onnx(
                 optimize=False,  # later, see `_store_small`
                 verbose=False,
             )
-            _store_small(path)
+            _store_small(path, set(model.state_dict()))
     finally:
         exporter.setLevel(level)
 
 
-def _store_small(path: Path) -> None:
-    """Stores tensors that 16 bits hold exactly in 16 bits; they are computed with in 32.
+def _store_small(path: Path, weights: Collection[str]) -> None:
+    """Stores weights that 16 bits hold exactly in 16 bits; they are computed with in 32.
 
     A model whose weights were rounded to half precision takes half the room, and nothing else
     changes: ONNX Runtime widens them once, when it loads the file.
     """
     import onnx
-    from onnx import numpy_helper
     from onnxscript import optimizer
 
     model = onnx.load(str(path))
-    casts = []
-    for tensor in model.graph.initializer:
-        values = numpy_helper.to_array(tensor)
-        if values.dtype != np.float32 or values.size < SMALLEST_STORED:
-            continue
-        with np.errstate(over="ignore"):
-            small = values.astype(np.float16)
-        if not np.array_equal(small.astype(np.float32), values):
-            continue
-        name = tensor.name
-        tensor.CopyFrom(numpy_helper.from_array(small, f"{name}.half"))
-        cast = onnx.helper.make_node("Cast", [tensor.name], [name], to=onnx.TensorProto.FLOAT)
-        casts.append(cast)
-    nodes = [*casts, *model.graph.node]
-    del model.graph.node[:]
-    model.graph.node.extend(nodes)
-    # Only now: before, norms would have been folded into the weights, which then need 32 bits.
+    held = _taken_out(model, weights)
     model = optimizer.optimize(model)
+    _put_back(model, held)
     for node in model.graph.node:  # the lines of code that made it, of no use to anyone
         del node.metadata_props[:]
     onnx.save(model, str(path))
+
+
+def _taken_out(model: onnx.ModelProto, weights: Collection[str]) -> list[onnx.TensorProto]:
+    """The weights, which become inputs of the graph for a while.
+
+    Otherwise the optimizer would fold norms into kernels, which then no longer fit 16 bits and are
+    no longer the network's own.
+    """
+    from onnx import helper
+
+    graph = model.graph
+    held = [tensor for tensor in graph.initializer if tensor.name in weights]
+    kept = [tensor for tensor in graph.initializer if tensor.name not in weights]
+    del graph.initializer[:]
+    graph.initializer.extend(kept)
+    graph.input.extend(
+        helper.make_tensor_value_info(one.name, one.data_type, list(one.dims)) for one in held
+    )
+    return held
+
+
+def _put_back(model: onnx.ModelProto, held: Sequence[onnx.TensorProto]) -> None:
+    graph = model.graph
+    names = {tensor.name for tensor in held}
+    used = {name for node in graph.node for name in node.input}
+    inputs = [one for one in graph.input if one.name not in names]
+    del graph.input[:]
+    graph.input.extend(inputs)
+    casts = []
+    for tensor in held:
+        if tensor.name in used:
+            small, cast = _halved(tensor)
+            graph.initializer.append(small)
+            casts += cast
+    nodes = [*casts, *graph.node]
+    del graph.node[:]
+    graph.node.extend(nodes)
+
+
+def _halved(tensor: onnx.TensorProto) -> tuple[onnx.TensorProto, list[onnx.NodeProto]]:
+    """The tensor in 16 bits with the node that widens it, or as it is where that would round."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    values = numpy_helper.to_array(tensor)
+    if values.dtype != np.float32 or values.size < SMALLEST_STORED:
+        return tensor, []
+    with np.errstate(over="ignore"):
+        small = values.astype(np.float16)
+    if not np.array_equal(small.astype(np.float32), values):
+        return tensor, []
+    stored = numpy_helper.from_array(small, f"{tensor.name}.half")
+    return stored, [helper.make_node("Cast", [stored.name], [tensor.name], to=TensorProto.FLOAT)]
 
 
 def parity(model: Network, path: Path) -> float:
