@@ -17,7 +17,7 @@ Action = Literal["turned", "left", "unsure"]
 Reason = Literal["upright already", "unsure", "no up", "document without a clear quarter"]
 # What the angle that is undone was taken from: the model, the nearest quarter turn, the rectangle
 # of a picture with filled corners, or a correction by hand.
-Source = Literal["angle", "quarter", "frame", "hand"]
+AngleSource = Literal["angle", "quarter", "frame", "hand"]
 Measure = Literal["confidence", "angle", "upright", "quarter", "exact", "hand"]
 
 NEAR = 5.0  # degrees from a quarter turn within which no other angle is meant
@@ -31,7 +31,7 @@ class Decision:
     """
 
     turn: float | None
-    source: Source | None = None
+    source: AngleSource | None = None
     reason: Reason | None = None
     measure: Measure = "confidence"
     value: float | None = None  # None: the model gives no chances, and counts as sure
@@ -180,7 +180,7 @@ def _reaches(chance: float | None, least: float) -> bool:
     return chance is None or chance >= least
 
 
-def _turned(angle: float, source: Source, answer: Answer, least: Thresholds) -> Decision:
+def _turned(angle: float, source: AngleSource, answer: Answer, least: Thresholds) -> Decision:
     return Decision(angle, source, None, "confidence", answer.confidence, least.confidence)
 
 

@@ -80,7 +80,9 @@ def test_an_output_folder_among_the_inputs_drops_none_of_them(
     face(tmp_path / "photos" / "phone" / "b.png")
     code, _, err = run("upright", tmp_path / "photos", "-o", tmp_path / "photos" / "phone")
     assert code == 2
-    assert "lies inside an input and holds images that would be left out, such as b.png" in err
+    assert (
+        "lies inside an input folder and holds images that would be skipped, such as b.png" in err
+    )
     new = tmp_path / "photos" / "new"
     assert run("upright", tmp_path / "photos", "-o", new, *TURNING)[0] == 0
     assert sorted(p.name for p in new.rglob("*.png")) == ["a.png", "b.png"]
@@ -163,7 +165,7 @@ def test_a_backup_keeps_the_original_and_is_never_replaced(
     face(path, 80)
     changed = path.read_bytes()
     code, _, err = run("upright", path, "--in-place", "--backup", *TURNING)
-    assert code == 1 and "There is a backup a.png.orig already." in err
+    assert code == 1 and "The backup a.png.orig already exists." in err
     assert path.read_bytes() == changed and (tmp_path / "a.png.orig").read_bytes() == before
 
 

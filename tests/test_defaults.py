@@ -14,7 +14,7 @@ from PIL import Image
 from typer.main import get_command
 
 from radialbeams import cards, defaults, zoo
-from radialbeams.batch import Job
+from radialbeams.batch import JobSettings
 from radialbeams.canonicalizer import Canonicalizer, canonicalize
 from radialbeams.cli import app, main
 from radialbeams.defaults import ALWAYS, thresholds_for, thresholds_of
@@ -29,7 +29,7 @@ ENTRIES: dict[str, Callable[..., Any]] = {
     "Upright": Upright,
     "UprightTransformer": UprightTransformer,
     "module": Module.from_pretrained,
-    "job": Job,
+    "job": JobSettings,
 }
 SHARED = {
     "model": zoo.DEFAULT,
@@ -81,7 +81,7 @@ def test_thresholds_of_every_model_are_read_in_one_place(name: str) -> None:
     if card.abstain is not None:
         assert (module.abstain, module.most_upright) == (least.confidence, least.upright)
     assert (module.least_quarter, module.least_exact) == (least.quarter, least.exact)
-    job = Job(name, min_confidence=least.confidence, min_angle=least.angle)
+    job = JobSettings(name, min_confidence=least.confidence, min_angle=least.angle)
     assert (job.thresholds.quarter, job.thresholds.exact) == (
         *(Thresholds.quarter, Thresholds.exact),
     )

@@ -12,7 +12,8 @@ import pytest
 from PIL import Image
 
 from radialbeams import transforms, zoo
-from radialbeams.batch.job import Job, undo_for
+from radialbeams.batch.job import JobSettings
+from radialbeams.batch.processing import undo_for
 from radialbeams.canonicalizer import Canonicalizer, Look, canonicalize
 from radialbeams.defaults import thresholds_of
 from radialbeams.posterior import Answer
@@ -80,7 +81,7 @@ def test_the_cards_thresholds_decide_as_the_commands_do(
     (stacked,) = UprightTransformer("ring.lfw", snap="none").transform(given[None])
     assert [not np.array_equal(made, given) for made in (single, stacked)] == [turned] * 2
     least = thresholds_of(zoo.find("ring.lfw").card)
-    job = Job(
+    job = JobSettings(
         "ring.lfw",
         snap="none",
         min_confidence=least.confidence,

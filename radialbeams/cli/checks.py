@@ -13,7 +13,7 @@ import typer
 from radialbeams.defaults import CORNERS, Corners
 
 if TYPE_CHECKING:
-    from radialbeams.batch import Job, Plan
+    from radialbeams.batch import JobSettings, Plan
     from radialbeams.cards import Card
 
 
@@ -38,7 +38,7 @@ def card_of(model: str) -> Card:
         raise typer.BadParameter(str(error), param_hint="--model") from error
 
 
-def check_job(job: Job) -> None:
+def check_job(job: JobSettings) -> None:
     if job.exif and job.format not in (None, "jpeg"):
         raise typer.BadParameter(
             f"--exif sets a JPEG's tag, and the output would be {job.format.upper()}. Leave out "
@@ -54,7 +54,7 @@ def check_job(job: Job) -> None:
         )
 
 
-def check_plan(plan: Plan, job: Job) -> None:
+def check_plan(plan: Plan, job: JobSettings) -> None:
     """What only the files themselves show."""
     with usage():
         plan.check_output_folder()

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from radialbeams.posterior import signed
 
 if TYPE_CHECKING:
-    from radialbeams.batch import Job, Outcome
+    from radialbeams.batch import JobSettings, Outcome
 
 SOURCES = {
     "angle": "by the estimated angle",
@@ -23,7 +23,7 @@ METHODS = {
 }
 
 
-def explanation(outcome: Outcome, job: Job) -> Iterator[str]:
+def explanation(outcome: Outcome, job: JobSettings) -> Iterator[str]:
     """One sentence a line, the path first."""
     yield outcome.path
     if outcome.error is not None:
@@ -35,7 +35,7 @@ def explanation(outcome: Outcome, job: Job) -> Iterator[str]:
     yield from (f"  {sentence}" for sentence in (*_seen(outcome, job), *_follows(outcome, job)))
 
 
-def _seen(outcome: Outcome, job: Job) -> Iterator[str]:
+def _seen(outcome: Outcome, job: JobSettings) -> Iterator[str]:
     looked = "It was read as a page" if outcome.document else f"The model {job.model} looked at it"
     sure = ""
     if outcome.confidence is not None:
@@ -56,7 +56,7 @@ def _seen(outcome: Outcome, job: Job) -> Iterator[str]:
         )
 
 
-def _follows(outcome: Outcome, job: Job) -> Iterator[str]:
+def _follows(outcome: Outcome, job: JobSettings) -> Iterator[str]:
     why = _why(outcome)
     if outcome.applied_ccw is None:
         yield f"It is left alone: {outcome.reason or 'unsure'}{why}."

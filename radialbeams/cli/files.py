@@ -24,7 +24,7 @@ from radialbeams.defaults import LOOKS
 from radialbeams.escaping import as_json
 
 if TYPE_CHECKING:
-    from radialbeams.batch import Job, Plan
+    from radialbeams.batch import JobSettings, Plan
     from radialbeams.sheet import Sheet
 
 PIPE_SECONDS = 300.0  # for one image and the model
@@ -95,7 +95,7 @@ def upright(
             wanted=batch.Wanted(recursive, tuple(include or ()), tuple(exclude or ())),
             only=corrected if corrections else None,
         )
-    job = batch.Job(
+    job = batch.JobSettings(
         model=name,
         refine=refine,
         first_frame=first_frame,
@@ -158,7 +158,7 @@ def angle(
 
     name = model or zoo.DEFAULT
     checks.card_of(name)
-    job = batch.Job(
+    job = batch.JobSettings(
         name,
         refine=refine,
         first_frame=first_frame,
@@ -185,7 +185,7 @@ def angle(
 
 
 def _turn_all(
-    job: Job, plan: Plan, workers: int, report: Path | None, *, fresh: bool, json_: bool
+    job: JobSettings, plan: Plan, workers: int, report: Path | None, *, fresh: bool, json_: bool
 ) -> None:
     from radialbeams import batch, sheet, zoo
 
@@ -206,7 +206,7 @@ def _turn_all(
 
 
 def _explain_all(
-    job: Job, plan: Plan, workers: int, report: Path | None, *, fresh: bool, json_: bool
+    job: JobSettings, plan: Plan, workers: int, report: Path | None, *, fresh: bool, json_: bool
 ) -> None:
     """Nothing is written, so there is no report and nothing to forget."""
     from radialbeams import batch
@@ -226,7 +226,7 @@ def _explain_all(
 # --- one file through a pipe ---
 
 
-def _pipe(job: Job, plan: Plan, *, json_: bool, explain: bool = False) -> None:
+def _pipe(job: JobSettings, plan: Plan, *, json_: bool, explain: bool = False) -> None:
     """From standard input, or to standard output, or both."""
     from radialbeams import batch
     from radialbeams.batch.system import deadline
@@ -261,7 +261,7 @@ def _pipe(job: Job, plan: Plan, *, json_: bool, explain: bool = False) -> None:
     leave(Counter([outcome.kind]))
 
 
-def _data(path: str, job: Job) -> bytes:
+def _data(path: str, job: JobSettings) -> bytes:
     from radialbeams.batch import refusal
     from radialbeams.images import content_of
 

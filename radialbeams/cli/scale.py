@@ -17,7 +17,7 @@ from radialbeams.cli.terminal import talk
 from radialbeams.escaping import as_json
 
 if TYPE_CHECKING:
-    from radialbeams.batch import Job, Outcome
+    from radialbeams.batch import JobSettings, Outcome
     from radialbeams.engines.ray import RayRun
 
 EVERY = 10.0  # seconds between two lines of progress
@@ -32,7 +32,7 @@ class Cluster(NamedTuple):
 
 
 def turn_with_ray(
-    job: Job,
+    job: JobSettings,
     sources: list[str],
     out: str | None,
     cluster: Cluster,
@@ -55,7 +55,7 @@ def turn_with_ray(
     leave(counts)
 
 
-def _checked(job: Job, sources: list[str], out: str | None) -> str:
+def _checked(job: JobSettings, sources: list[str], out: str | None) -> str:
     if out is None or out == "-" or "-" in sources:
         raise typer.BadParameter("--engine ray needs an output folder or address; name it with -o.")
     if job.in_place or not job.writes or job.thumbnails:
@@ -66,7 +66,7 @@ def _checked(job: Job, sources: list[str], out: str | None) -> str:
     return out
 
 
-def _follow(run: RayRun, job: Job, json_: bool) -> Counter[str]:
+def _follow(run: RayRun, job: JobSettings, json_: bool) -> Counter[str]:
     counts: Counter[str] = Counter()
     if run.units_before:
         talk(
@@ -82,7 +82,7 @@ def _follow(run: RayRun, job: Job, json_: bool) -> Counter[str]:
     return counts
 
 
-def _tell(outcome: Outcome, job: Job, json_: bool) -> None:
+def _tell(outcome: Outcome, job: JobSettings, json_: bool) -> None:
     if outcome.error is not None:
         talk(terminal.failure(outcome))
     if json_:

@@ -12,7 +12,7 @@ from radialbeams.cli import streams
 from radialbeams.escaping import shown
 
 if TYPE_CHECKING:  # importing it takes longer than `--help` may
-    from radialbeams.batch import Job, Outcome, Run
+    from radialbeams.batch import JobSettings, Outcome, Run
     from radialbeams.cards import Card
 
 ROWS = 40  # of files that went as they should; beyond that only the others are worth a row
@@ -40,7 +40,7 @@ def talk(line: str) -> None:
     streams.say(shown(line))
 
 
-def words(kind: str, job: Job) -> str:
+def words(kind: str, job: JobSettings) -> str:
     return QUARTERS if kind == "upright already" and job.snap == "90" else KINDS[kind]
 
 
@@ -49,7 +49,7 @@ def signed_angle(degrees: float) -> str:
     return f"{degrees:.2f}°".replace("-", "−")
 
 
-def row(outcome: Outcome, job: Job) -> str:
+def row(outcome: Outcome, job: JobSettings) -> str:
     angle = "" if outcome.angle_signed is None else signed_angle(outcome.angle_signed)
     confidence = "" if outcome.confidence is None else f"{outcome.confidence:.0%}"
     symmetry = "" if outcome.symmetry is None else str(outcome.symmetry)
@@ -58,7 +58,7 @@ def row(outcome: Outcome, job: Job) -> str:
     return f"{angle:>8}  {confidence:>10}  {symmetry:>8}  {outcome.path}{note}"
 
 
-def _done(outcome: Outcome, job: Job) -> str:
+def _done(outcome: Outcome, job: JobSettings) -> str:
     if outcome.applied_signed is None:
         return words(outcome.kind, job)
     method = {"exif": ", EXIF tag", "pixels": ", lossless"}.get(outcome.method or "", "")
@@ -69,14 +69,14 @@ def failure(outcome: Outcome) -> str:
     return f"radialbeams: {outcome.path}: {outcome.error}"
 
 
-def summary(counts: Counter[str], seconds: float, job: Job) -> str:
+def summary(counts: Counter[str], seconds: float, job: JobSettings) -> str:
     kinds = [kind for kind in KINDS if counts[kind]]
     parts = "; ".join(f"{counts[kind]:,} {words(kind, job)}" for kind in kinds)
     note = "" if job.writes else " (dry run, none written)"
     return f"{_files(counts.total())} in {seconds:.1f} s: {parts}{note}"
 
 
-def thresholds(job: Job, card: Card) -> str:
+def thresholds(job: JobSettings, card: Card) -> str:
     """What was left alone, and by whose thresholds."""
     upright = ""
     if job.snap == "none" and job.max_upright < 1:

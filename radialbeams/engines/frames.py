@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from radialbeams import zoo
-from radialbeams.batch import Job, with_thresholds
+from radialbeams.batch import JobSettings, with_thresholds
 from radialbeams.engines.columns import bytes_of, image_column, with_bytes
 from radialbeams.engines.record import report_table
 from radialbeams.engines.step import MISSING, BytesStep, Input
@@ -18,9 +18,9 @@ from radialbeams.engines.step import MISSING, BytesStep, Input
 ADDED = ("angle_ccw", "confidence", "symmetry", "action", "error")
 
 
-def job_for(model: str = zoo.DEFAULT) -> Job:
+def job_for(model: str = zoo.DEFAULT) -> JobSettings:
     """What `radialbeams upright` does by default: the thresholds are those of the model's card."""
-    return with_thresholds(Job(model, turns=True, writes=True), zoo.find(model).card)
+    return with_thresholds(JobSettings(model, turns=True, writes=True), zoo.find(model).card)
 
 
 class Upright:
@@ -29,7 +29,7 @@ class Upright:
     The model is loaded once, in a worker process that is replaced if a file kills it.
     """
 
-    def __init__(self, job: Job | None = None, column: str | None = None) -> None:
+    def __init__(self, job: JobSettings | None = None, column: str | None = None) -> None:
         self._column = column
         self._step = BytesStep(job or job_for())
 
@@ -67,7 +67,7 @@ Batches = Iterator[Any]
 
 
 def arrow_function(
-    job: Job | None = None, column: str | None = None
+    job: JobSettings | None = None, column: str | None = None
 ) -> Callable[[Batches], Batches]:
     """For Spark's `mapInArrow`: an iterator of record batches to another."""
 
@@ -83,7 +83,7 @@ def arrow_function(
 
 
 def pandas_function(
-    job: Job | None = None, column: str | None = None
+    job: JobSettings | None = None, column: str | None = None
 ) -> Callable[[Batches], Batches]:
     """For Spark's `mapInPandas`, or any iterator of pandas DataFrames."""
 

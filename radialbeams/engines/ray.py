@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from radialbeams import zoo
-from radialbeams.batch import Job, Outcome
+from radialbeams.batch import JobSettings, Outcome
 from radialbeams.engines.plan import Task, from_table, tasks_for, to_table
 from radialbeams.engines.record import Record, outcomes_of, settings_of
 from radialbeams.engines.storage import Outputs, is_remote
@@ -47,7 +47,7 @@ class Cluster:
 
 
 def upright(
-    job: Job,
+    job: JobSettings,
     sources: Sequence[str],
     out: str,
     cluster: Cluster | None = None,
@@ -63,7 +63,7 @@ def upright(
 
 @contextmanager
 def run(
-    job: Job,
+    job: JobSettings,
     sources: Sequence[str],
     out: str,
     cluster: Cluster,
@@ -90,7 +90,7 @@ def run(
 
 
 def _begun(
-    job: Job, record: Record, tasks: list[Task], cluster: Cluster, column: str | None
+    job: JobSettings, record: Record, tasks: list[Task], cluster: Cluster, column: str | None
 ) -> RayRun:
     by_unit: dict[int, list[Task]] = {}
     for task in tasks:
@@ -113,7 +113,7 @@ def _begun(
 
 
 def _carried_out(
-    job: Job, record: Record, units: list[list[Task]], cluster: Cluster, column: str | None
+    job: JobSettings, record: Record, units: list[list[Task]], cluster: Cluster, column: str | None
 ) -> Generator[list[Outcome], None, None]:
     from ray import data
 
@@ -139,7 +139,7 @@ def _carried_out(
 class Actor:
     """Carries out units on one core of the cluster. Ray starts it again if its process dies."""
 
-    def __init__(self, job: Job, record: Record, column: str | None) -> None:
+    def __init__(self, job: JobSettings, record: Record, column: str | None) -> None:
         self._record = record
         self._units = Units(job, Outputs(record.token, job.overwrite), column)
 

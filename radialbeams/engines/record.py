@@ -14,7 +14,7 @@ from typing import Any
 
 import radialbeams
 from radialbeams import zoo
-from radialbeams.batch import Job, JournalError, Outcome
+from radialbeams.batch import JobSettings, JournalError, Outcome
 from radialbeams.batch.journal import difference
 from radialbeams.batch.landing import new_token
 from radialbeams.engines.plan import Task, from_table, to_table
@@ -93,7 +93,9 @@ class Record:
         return join(join(self.out, REPORT), f"part-{unit:06d}.parquet")
 
 
-def settings_of(job: Job, sources: Sequence[str], out: str, column: str | None) -> dict[str, Any]:
+def settings_of(
+    job: JobSettings, sources: Sequence[str], out: str, column: str | None
+) -> dict[str, Any]:
     """All that must be the same for a run to go on."""
     return {
         "version": radialbeams.__version__,

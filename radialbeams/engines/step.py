@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from types import TracebackType
 
-from radialbeams.batch import Job, Outcome
+from radialbeams.batch import JobSettings, Outcome
 from radialbeams.batch.landing import new_token, part_of
 from radialbeams.batch.plan import BATCH, Item
 from radialbeams.batch.pool import WorkerPool
@@ -44,7 +44,7 @@ class Result:
 class BytesStep:
     """Turns images in memory, in batches that are cut at the same places as the plain batch's."""
 
-    def __init__(self, job: Job, workers: int = 1) -> None:
+    def __init__(self, job: JobSettings, workers: int = 1) -> None:
         # Each output goes to a fresh place in the scratch folder; the caller guards the real one.
         self._job = replace(job, overwrite=True)
         self._pool = WorkerPool(self._job, workers)

@@ -10,7 +10,7 @@ from io import BytesIO
 from itertools import islice
 from typing import IO, Any
 
-from radialbeams.batch import Job, Outcome
+from radialbeams.batch import JobSettings, Outcome
 from radialbeams.batch.landing import OutputError, part_of
 from radialbeams.batch.plan import Item, batches, format_of
 from radialbeams.batch.pool import WorkerPool
@@ -26,7 +26,7 @@ TRANSFERS = 16  # at a time: an object store answers slowly, and many at once
 class Units:
     """Carries out units with one worker process, which is started once."""
 
-    def __init__(self, job: Job, outputs: Outputs, column: str | None = None) -> None:
+    def __init__(self, job: JobSettings, outputs: Outputs, column: str | None = None) -> None:
         self._job, self._outputs, self._column = job, outputs, column
         self._step: BytesStep | None = None
         self._pool: WorkerPool | None = None

@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from PIL import ImageColor
 
-from radialbeams.batch import Job, with_thresholds
+from radialbeams.batch import JobSettings, with_thresholds
 from radialbeams.defaults import CORNERS, FILL, SNAP, Corners, Snap
 from radialbeams.serving.errors import Problem
 from radialbeams.serving.models import card_of
@@ -39,9 +39,9 @@ class Task:
     min_angle: float | None = None
     output: str | None = None  # "image", "json" or "zip"
 
-    def job(self, settings: Settings) -> Job:
+    def job(self, settings: Settings) -> JobSettings:
         """The same settings as the batch has them, with the thresholds of the model's card."""
-        job = Job(
+        job = JobSettings(
             model=self.model,
             first_frame=self.first_frame,
             turns=self.turns,

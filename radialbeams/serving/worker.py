@@ -17,7 +17,7 @@ from PIL import Image
 
 from radialbeams import images
 from radialbeams.batch import system
-from radialbeams.batch.job import made, undo_for
+from radialbeams.batch.processing import made, undo_for
 from radialbeams.canonicalizer import Canonicalizer, Look
 from radialbeams.decisions import by_hand
 from radialbeams.images import ImageError

@@ -145,7 +145,7 @@ def test_what_a_jpeg_cannot_keep_is_refused_by_name(
     data = with_segments(saved("JPEG"), segments) + tail
     after, err = in_place(data, ".jpg")
     assert after == data
-    assert "In place it would lose" in err and name in err and "--force" in err
+    assert "In place, it would lose" in err and name in err and "--force" in err
     after, err = in_place(data, ".jpg", "--force")
     assert after != data and err.count("failed") == 0
 

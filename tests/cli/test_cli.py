@@ -374,7 +374,7 @@ def test_the_second_picture_of_a_camera_is_not_lost_in_place(
     face.save(faces / "two.jpg", "MPO", save_all=True, append_images=[face.reduce(2)])
     before = (faces / "two.jpg").read_bytes()
     code, _, err = run("upright", faces / "two.jpg", "--in-place", *TURNING)
-    assert code == 1 and "only the first would be left" in err
+    assert code == 1 and "only the first would remain" in err
     assert (faces / "two.jpg").read_bytes() == before
 
 
