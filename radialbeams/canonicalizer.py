@@ -28,7 +28,7 @@ from radialbeams.defaults import (
     thresholds_for,
 )
 from radialbeams.documents import READ_AT, DocumentReader, document_thresholds
-from radialbeams.images import Corners, Frame, ImageError, Source
+from radialbeams.images import Corners, Frame, ImageError, ImageSource
 from radialbeams.limits import DEFAULT, Limits
 from radialbeams.posterior import Answer, read_posterior, read_posteriors, read_unit, rounded
 from radialbeams.runtime import model_session, output_widths
@@ -111,7 +111,7 @@ class Canonicalizer:
     @overload
     def predict(
         self,
-        image: Source,
+        image: ImageSource,
         *,
         corners: Corners = CORNERS,
         fill: str | None = FILL,
@@ -134,7 +134,7 @@ class Canonicalizer:
 
     def predict(
         self,
-        image: Source | list[Any],
+        image: ImageSource | list[Any],
         *,
         corners: Corners = CORNERS,
         fill: str | None = FILL,
@@ -167,7 +167,7 @@ class Canonicalizer:
         return found if isinstance(image, list) else found[0]
 
     def judged(
-        self, sources: Sequence[Source], *, first_frame: bool = False
+        self, sources: Sequence[ImageSource], *, first_frame: bool = False
     ) -> tuple[list[Answer], list[Look]]:
         """What the model says of each picture, and what was looked at."""
         answers: list[Answer] = []
@@ -179,7 +179,7 @@ class Canonicalizer:
             answers += self.answers_from_looks(looks[start:])
         return answers, looks
 
-    def answers(self, sources: Sequence[Source], *, first_frame: bool = False) -> list[Answer]:
+    def answers(self, sources: Sequence[ImageSource], *, first_frame: bool = False) -> list[Answer]:
         """What the model says of each picture, in batches; nothing is turned."""
         found: list[Answer] = []
         for start in range(0, len(sources), BATCH):
@@ -190,7 +190,7 @@ class Canonicalizer:
             found += self.answers_from_looks(looks)
         return found
 
-    def look(self, source: Source, *, first_frame: bool = False, framed: bool = True) -> Look:
+    def look(self, source: ImageSource, *, first_frame: bool = False, framed: bool = True) -> Look:
         """The view for the model, or the answer already where the picture is a document.
 
         `framed` also finds what lies around the picture, which only who turns it needs.
@@ -218,11 +218,11 @@ class Canonicalizer:
         others = iter(self.answers_from_views(np.stack(views)) if views else ())
         return [look.document or next(others) for look in looks]
 
-    def view(self, source: Source, *, first_frame: bool = False) -> NDArray[np.float32]:
+    def view(self, source: ImageSource, *, first_frame: bool = False) -> NDArray[np.float32]:
         """What the model sees of a picture: (C, S, S), or (k, C, S, S) with `refine` = k."""
         return self._view(self._small(source, self.parent_size, first_frame))
 
-    def _small(self, source: Source, side: int, first_frame: bool) -> Image.Image:
+    def _small(self, source: ImageSource, side: int, first_frame: bool) -> Image.Image:
         return images.read_small(source, side, first_frame=first_frame, limits=self.limits)
 
     def _view(self, small: Image.Image) -> NDArray[np.float32]:
@@ -314,7 +314,7 @@ class Canonicalizer:
 
 
 def canonicalize(
-    image: Source,
+    image: ImageSource,
     model: str | Path = zoo.DEFAULT,
     *,
     corners: Corners = CORNERS,

@@ -23,7 +23,7 @@ EXAMPLE = {
 EXAMPLE_ERROR = {
     "error": {
         "code": "not_an_image",
-        "message": "It is no image, or of a kind that is not read here. Known are JPEG, PNG, "
+        "message": "It is not an image, or its format is not supported. Supported are JPEG, PNG, "
         "WebP, TIFF, GIF, BMP, AVIF, JPEG 2000, PPM.",
     }
 }
