@@ -1,7 +1,7 @@
-"""The batch step for tables that you hold yourself: Ray Data, Spark, pandas, plain Arrow.
+"""The batch step as functions on tables: Ray Data, Spark, pandas, plain Arrow.
 
-Each function takes a column of image bytes, replaces the bytes by those of the upright image, and
-adds the columns of ADDED. An image that fails keeps its bytes and says why in `error`.
+Each function replaces the bytes in a column of images by those of the upright images, and adds the
+columns of ADDED. An image that fails keeps its bytes, and `error` holds the reason.
 """
 
 from __future__ import annotations
@@ -19,12 +19,12 @@ ADDED = ("angle_ccw", "confidence", "symmetry", "action", "error")
 
 
 def job_for(model: str = zoo.DEFAULT) -> JobSettings:
-    """What `radialbeams upright` does by default: the thresholds are those of the model's card."""
+    """The default settings of `radialbeams upright`, with the thresholds of the model's card."""
     return with_thresholds(JobSettings(model, turns=True, writes=True), zoo.find(model).card)
 
 
 class Upright:
-    """Arrow table in, Arrow table out: for Ray Data's `map_batches` with actors.
+    """Maps an Arrow table to an Arrow table, for Ray Data's `map_batches` with actors.
 
     The model is loaded once, in a worker process that is replaced if a file kills it.
     """
@@ -69,7 +69,7 @@ Batches = Iterator[Any]
 def arrow_function(
     job: JobSettings | None = None, column: str | None = None
 ) -> Callable[[Batches], Batches]:
-    """For Spark's `mapInArrow`: an iterator of record batches to another."""
+    """A function for Spark's `mapInArrow`, from an iterator of record batches to another."""
 
     def upright(batches: Batches) -> Batches:
         step = Upright(job, column)
@@ -85,7 +85,7 @@ def arrow_function(
 def pandas_function(
     job: JobSettings | None = None, column: str | None = None
 ) -> Callable[[Batches], Batches]:
-    """For Spark's `mapInPandas`, or any iterator of pandas DataFrames."""
+    """A function for Spark's `mapInPandas`, or for any iterator of pandas DataFrames."""
 
     def upright(frames: Batches) -> Batches:
         import pyarrow as pa

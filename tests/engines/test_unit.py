@@ -184,7 +184,7 @@ def test_a_source_without_images_is_refused(tmp_path: Path) -> None:
 
 
 def test_outputs_inside_the_source_are_refused(faces: Path) -> None:
-    with pytest.raises(PlanError, match="lies in the source"):
+    with pytest.raises(PlanError, match="lies inside the source"):
         tasks_for([str(faces)], f"{faces}/out", format=None, overwrite=False, workers=1)
 
 
