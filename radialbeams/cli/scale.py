@@ -1,4 +1,4 @@
-"""`upright` on a distributed engine: refusals, progress with an end time, and the summary."""
+"""`upright --engine ray`: checks, progress with the expected end time, and the summary."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ DAY = 86_400
 
 
 class Cluster(NamedTuple):
-    """Of the options; `radialbeams.engines` is not imported until it is needed."""
+    """The options for Ray; `radialbeams.engines` is imported only when it is needed."""
 
     address: str | None
     workers: int | None
@@ -57,7 +57,7 @@ def turn_with_ray(
 
 def _checked(job: JobSettings, sources: list[str], out: str | None) -> str:
     if out is None or out == "-" or "-" in sources:
-        raise typer.BadParameter("--engine ray needs an output folder or address; name it with -o.")
+        raise typer.BadParameter("--engine ray needs an output folder or URL; give it with -o.")
     if job.in_place or not job.writes or job.thumbnails:
         raise typer.BadParameter(
             "--engine ray writes outputs and a Parquet report; leave out --in-place, --dry-run "
@@ -70,7 +70,7 @@ def _follow(run: RayRun, job: JobSettings, json_: bool) -> Counter[str]:
     counts: Counter[str] = Counter()
     if run.units_before:
         talk(
-            f"radialbeams: going on; {run.units_before:,} of {run.units:,} units were done before."
+            f"radialbeams: resuming; {run.units_before:,} of {run.units:,} units were done before."
         )
     clock = _Clock(run, time.monotonic)
     for outcomes in run.outcomes:
@@ -90,7 +90,7 @@ def _tell(outcome: Outcome, job: JobSettings, json_: bool) -> None:
 
 
 class _Clock:
-    """Lines of progress with the time when the run will end, from the units of this start."""
+    """Progress lines with the expected end time, based on the units done since this start."""
 
     def __init__(self, run: RayRun, now: Callable[[], float]) -> None:
         self._units, self._before, self._now = run.units, run.units_before, now
@@ -98,10 +98,10 @@ class _Clock:
         self._begun = self._told = now()
 
     def after(self, images: int) -> str | None:
-        """Another unit is done; the line, where it is time for one."""
+        """Counts another finished unit; returns a progress line if one is due."""
         self._done += 1
         fresh = self._done - self._before - 1
-        if fresh < 1:  # read from the report; or the first one, before which actors had to start
+        if fresh < 1:  # done by an earlier start, or the first unit, which waited for the actors
             self._begun = self._now()
             return None
         self._images += images
@@ -113,7 +113,7 @@ class _Clock:
         left = spent / fresh * (self._units - self._done)
         return (
             f"radialbeams: {self._done:,} of {self._units:,} units, "
-            f"{self._images / spent:,.0f} images a second, ends {_clock_time(left)}"
+            f"{self._images / spent:,.0f} images per second, ends {_clock_time(left)}"
         )
 
 

@@ -173,9 +173,9 @@ def of_upright(settings: Settings) -> list[Option]:
         Option("fill", "Colour of the corners.", *_colour()),
         Option(
             "snap",
-            "`auto`: turn by a multiple of 90° if the image fills its canvas, by the angle of its "
-            "rectangle if that is visible on a plain canvas, otherwise by the estimated angle. "
-            "`90`: always by a multiple of 90°. `none`: always by the estimated angle.",
+            "`auto`: turn by exactly a multiple of 90° if the image fills its canvas and its angle "
+            "is near one, otherwise by its angle. `90`: always by the nearest multiple of 90°. "
+            "`none`: always by the estimated angle.",
             *_choice(*get_args(Snap)),
         ),
         Option("format", "Format of the result. Default: that of the file.", *_choice(*FORMATS)),

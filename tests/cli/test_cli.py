@@ -390,7 +390,7 @@ def test_what_is_not_taken_is_told(run: Callable[..., Said], faces: Path) -> Non
     _, out, err = run("upright", faces, "--dry-run", "--json", *TURNING)
     assert len(lines(out)) == 5
     assert "2 files not read (1 .heic, 1 broken links)" in err
-    assert "1 file not taken: made by this command" in err
+    assert "1 file not read: outputs of this command" in err
     assert "2 files not read" in run("angle", faces, "--json", *FACES)[2]
 
 
