@@ -159,7 +159,7 @@ def test_a_model_for_documents_that_was_exchanged_is_refused(
     folder = tmp_path / "documents"
     shutil.copytree(documents.FOLDER, folder)
     (folder / "quarter.onnx").write_bytes(b"something else")
-    with pytest.raises(zoo.DamagedModel, match="damaged or was exchanged"):
+    with pytest.raises(zoo.DamagedModel, match="damaged or was replaced"):
         DocumentReader(1, folder).answer(page, lambda: page, 72)
     folder = shutil.copytree(folder, tmp_path / "other")  # a card is read once
     card = json.loads((folder / "quarter.json").read_text(encoding="utf-8"))

@@ -184,7 +184,7 @@ def test_a_damaged_model_leaves_nothing_behind(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
     digest = hashlib.sha256((tmp_path / "mine.onnx").read_bytes()).hexdigest()
     card.write_text(json.dumps({**to_json(shipped.card), "sha256": {"onnx": digest}}))
-    with pytest.raises(batch.PoolError, match="no ONNX model"):
+    with pytest.raises(batch.PoolError, match="not an ONNX model"):
         carried_out(plan, replace(TURNING, model=str(tmp_path / "mine.onnx")))
     assert everything(tmp_path / "out") == {}
     assert len(carried_out(plan)) == 1

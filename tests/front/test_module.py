@@ -605,7 +605,10 @@ def test_a_network_of_another_precision_answers_nearly_the_same(
 @pytest.mark.parametrize(
     ("wrong", "text"),
     [
-        ([torch.rand(3, 8, 8)], r"one tensor \(N, C, H, W\); got list\. Combine images of one size"),
+        (
+            [torch.rand(3, 8, 8)],
+            r"one tensor \(N, C, H, W\); got list\. Combine images of one size",
+        ),
         (torch.rand(2, 64, 80, 3), r"looks like \(N, H, W, C\).*images\.permute\(0, 3, 1, 2\)"),
         (torch.rand(2, 3, 0, 80), "at least one channel and one pixel"),
         (torch.full((1, 3, 8, 8), math.nan), "some values are NaN"),
