@@ -69,7 +69,7 @@ def test_the_command_has_them_too() -> None:
 @pytest.mark.parametrize("name", ["UprightTransformer", "module"])
 def test_where_sizes_are_fixed_the_docstring_says_so(name: str) -> None:
     text = " ".join((inspect.getdoc({"module": Module}.get(name, ENTRIES[name])) or "").split())
-    assert "keeps its size" in text or "A batch has one size" in text
+    assert "keeps its size" in text or "All images of a batch have one size" in text
     assert given(Module.from_pretrained)["canvas"] == defaults.FIXED_CORNERS
 
 
@@ -102,7 +102,7 @@ def test_a_confidence_replaces_all_chances_of_the_card() -> None:
     assert thresholds_for(card, 0.4) == Thresholds(0.4, 0.0, 1.0, 0.4, 0.0, True)
     assert thresholds_for(card, None) == ALWAYS
     for wrong in ("sure", True, float("nan"), -1):
-        with pytest.raises(ValueError, match="abstain is a confidence, 'card'"):
+        with pytest.raises(ValueError, match="abstain must be a confidence, 'card'"):
             thresholds_for(card, wrong)  # type: ignore[arg-type]
 
 

@@ -94,7 +94,9 @@ def test_the_cards_thresholds_decide_as_the_commands_do(
 @pytest.mark.parametrize("step", [Upright, UprightTransformer])
 def test_what_cannot_be_is_told_at_once(step: Any) -> None:
     for wrong in ("sure", math.nan, -0.1, True):
-        with pytest.raises(ValueError, match=f"abstain is a confidence, .*; got {wrong!r} for"):
+        with pytest.raises(
+            ValueError, match=f"abstain must be a confidence, .*; got {wrong!r} for"
+        ):
             step(MODEL, abstain=wrong)
     with pytest.raises(ValueError, match="snap must be one of auto, 90, none; got '45'"):
         step(MODEL, snap="45")
@@ -104,7 +106,7 @@ def test_what_cannot_be_is_told_at_once(step: Any) -> None:
 
 def test_parameters_set_later_are_checked_too() -> None:
     step = UprightTransformer(MODEL)
-    with pytest.raises(ValueError, match="abstain is a confidence"):
+    with pytest.raises(ValueError, match="abstain must be a confidence"):
         step.set_params(image_shape=(8, 8), abstain="sure")
     assert step.image_shape is None
     assert repr(step) == (

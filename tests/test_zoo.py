@@ -187,7 +187,7 @@ def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
 def test_a_model_without_onnx_says_how_to_make_it(copied: Path) -> None:
     copied.unlink()
     with pytest.raises(
-        zoo.ModelNotFound, match=r"there is none\. Make it with `radialbeams export"
+        zoo.ModelNotFound, match=r"it does not exist\. Create it with `radialbeams export"
     ):
         zoo.verified_onnx(zoo.find(copied))
 

@@ -245,7 +245,7 @@ def test_the_thresholds_of_the_card_are_those_of_the_commands(images: Tensor) ->
     other = Canonicalizer.from_pretrained("ring.coil100", abstain="card", still_degrees=5)
     assert math.degrees(other.still) == pytest.approx(5)
     assert Canonicalizer.from_pretrained("bic.coil100").abstain is None  # it knows no chances
-    with pytest.raises(ValueError, match=r"abstain is a confidence, .* got 'cards'"):
+    with pytest.raises(ValueError, match=r"abstain must be a confidence, .* got 'cards'"):
         Canonicalizer.from_pretrained("ring.coil100", abstain="cards")  # type: ignore[arg-type]
 
 
