@@ -30,9 +30,10 @@ import numpy as np
 from PIL import Image
 
 from radialbeams import images, zoo
-from radialbeams.batch.job import Job, made
+from radialbeams.batch.job import JobSettings
 from radialbeams.batch.landing import new_token, part_of, stage
 from radialbeams.batch.plan import Plan
+from radialbeams.batch.processing import made
 from radialbeams.canonicalizer import Canonicalizer
 from radialbeams.demo import PICTURES
 
@@ -93,7 +94,7 @@ def throughput(folder: Path, files: int, asked: argparse.Namespace) -> dict[str,
 def split(paths: list[Path], model: str, scratch: Path) -> dict[str, float]:
     """CPU milliseconds per image of each part, one after the other on one thread."""
     canonicalizer = Canonicalizer(model, threads=1)
-    card, job = canonicalizer.card, Job(model, turns=True, min_confidence=0)
+    card, job = canonicalizer.card, JobSettings(model, turns=True, min_confidence=0)
     size, channels = card.network.view_size, card.network.channels
     found: dict[str, Any] = {}
 

@@ -17,7 +17,7 @@ import numpy as np
 from PIL import Image
 
 from benchmarks.clock import compared, in_turns
-from radialbeams.batch import Job, Outcome, Plan
+from radialbeams.batch import JobSettings, Outcome, Plan
 from radialbeams.batch.plan import BATCH
 from radialbeams.batch.run import _begun, _journal
 from radialbeams.canonicalizer import Canonicalizer
@@ -91,7 +91,7 @@ def killed_run(count: int) -> dict[str, float]:
             if number % FOLDER == 0:
                 place.parent.mkdir(parents=True)
             place.touch()
-        job = Job(MODEL, turns=True, writes=True)
+        job = JobSettings(MODEL, turns=True, writes=True)
         plan = Plan((str(source),), folder=out)
         started = time.perf_counter()
         for _ in plan.items():
@@ -116,7 +116,7 @@ def _peak_megabytes() -> float:
     return int(line.split()[1]) / 1024
 
 
-def _leave_unfinished(job: Job, plan: Plan, done: int) -> None:
+def _leave_unfinished(job: JobSettings, plan: Plan, done: int) -> None:
     journal = _journal(job, plan, fresh=False)
     journal.fix_plan(plan.items())
     for number, batch in journal.batches():
@@ -126,7 +126,7 @@ def _leave_unfinished(job: Job, plan: Plan, done: int) -> None:
     journal.close()
 
 
-def _resume(job: Job, plan: Plan) -> tuple[float, float]:
+def _resume(job: JobSettings, plan: Plan) -> tuple[float, float]:
     """Seconds by the clock and of computing until the first outcome that was not there before."""
     started, computed = time.perf_counter(), time.process_time()
     journal = _journal(job, plan, fresh=False)

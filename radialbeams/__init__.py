@@ -16,7 +16,7 @@ telemetry.switch_off()
 
 
 def __getattr__(name: str) -> Any:
-    """Public names are imported when they are first used, so that the command starts at once."""
+    """Imports public names when they are first used, so that the command starts quickly."""
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from radialbeams import canonicalizer

@@ -1,4 +1,4 @@
-"""`python -m radialbeams`: the same as the command, which begins here."""
+"""The entry point of the command, and of `python -m radialbeams`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import sys
 import time
 from typing import NoReturn
 
-# Before the other modules are imported, which takes a while: a run that ends meanwhile may have
-# turned the files that this one is given.
+# Taken before the slow imports: a run that ends during them may have turned the same files, and
+# files that changed after this time are refused.
 STARTED = time.time_ns()
 
 
@@ -17,9 +17,9 @@ def run() -> NoReturn:
         from radialbeams.cli import run as command
 
         command(STARTED)
-    except KeyboardInterrupt:  # while the modules are imported, or at the very end
+    except KeyboardInterrupt:  # during the imports, or at the very end
         os.write(2, b"radialbeams: stopped.\n")
-        sys.exit(130)  # which shells expect after Ctrl-C
+        sys.exit(130)  # the exit code that shells expect after Ctrl-C
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Canonicalizer: pictures in, their angles and the pictures turned back out. No torch."""
+"""Canonicalizer: estimates the rotation of pictures and turns them upright. No torch."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ from radialbeams.defaults import (
     thresholds_for,
 )
 from radialbeams.documents import READ_AT, DocumentReader, document_thresholds
-from radialbeams.images import Corners, Frame, ImageError, Source
+from radialbeams.images import Corners, Frame, ImageError, ImageSource
 from radialbeams.limits import DEFAULT, Limits
 from radialbeams.posterior import Answer, read_posterior, read_posteriors, read_unit, rounded
 from radialbeams.runtime import model_session, output_widths
@@ -39,32 +39,32 @@ BATCH = 64
 
 @dataclass(frozen=True)
 class Canonicalization:
-    """The turn that the input has undergone, and the input turned back, or left alone.
+    """The estimated rotation of the input, and the upright image, or the input if left alone.
 
-    A model without a posterior (the paper's own network) has no confidence and no symmetry.
+    A model without a posterior (the paper's own network) gives no confidence and no symmetry.
     """
 
-    # Of the type that came in: a Pillow image, an array, or bytes of the same format. A file
-    # comes back as BytesIO and a path as a Pillow image, so that nothing is overwritten.
+    # Of the same type as the input: a Pillow image, an array, or bytes of the same format. For an
+    # open file it is a BytesIO, and for a path a Pillow image, so that nothing is overwritten.
     image: Any
-    angle_degrees: float  # counter-clockwise, in [0, 360), to a hundredth
-    confidence: float | None  # chance that the angle is within 10°
-    symmetry: int | None  # 1 = one clear up, k = the same every 360°/k, 0 = no up
-    posterior: NDArray[np.float32] | None  # (|B|,): probability of each beam's direction
-    # The turn that was undone: the angle, the nearest quarter turn, or the angle of the picture's
-    # own rectangle. None: it was left alone, and `reason` says why.
+    angle_degrees: float  # counter-clockwise, in [0, 360), rounded to a hundredth
+    confidence: float | None  # probability that the angle is correct to within 10°
+    symmetry: int | None  # 1 = one clear upright direction, k = the same every 360°/k, 0 = none
+    posterior: NDArray[np.float32] | None  # (|B|,): probability of each direction
+    # The rotation that was undone: the estimate, the nearest quarter turn, or the angle of the
+    # picture's own rectangle. None: the picture was left alone, for the given `reason`.
     applied_degrees: float | None = None
     reason: Reason | None = None
     kind: str = "picture"  # or "document": a page or a screen, levelled by its lines
 
 
 class Look(NamedTuple):
-    """What is made of a picture before the model answers."""
+    """What is extracted from a picture before the model runs."""
 
-    view: NDArray[np.float32] | None  # (C, S, S), or (k, C, S, S)
-    document: Answer | None = None  # the answer already, in place of a view
-    frame: Frame | None = None  # of a picture that lies turned on a plain canvas
-    plain: bool = False  # its corners have one colour
+    view: NDArray[np.float32] | None  # (C, S, S), or (k, C, S, S); None for a document
+    document: Answer | None = None  # the estimate for a document, which needs no view
+    frame: Frame | None = None  # the rectangle of a picture that was rotated on a plain canvas
+    plain: bool = False  # the corners have one colour
     colour: str | None = None  # that colour
 
     @property
@@ -75,14 +75,14 @@ class Look(NamedTuple):
 
 
 class Canonicalizer:
-    """A model, loaded once, that any number of pictures and threads can be put through.
+    """A model, loaded once, for any number of pictures and threads.
 
-    `refine` looks at each picture so many times, turned by fractions of the angle between two
-    beams, and averages the answers. There is no time limit: an ONNX file is a program that may
-    loop forever, so in a process of your own load only models that you trust.
+    `refine` is the number of views per picture, rotated by fractions of the angle between two
+    beams, whose estimates are averaged. There is no time limit: an ONNX file is a program that may
+    loop forever, so load only models that you trust into your own process.
 
-    Pages and screens are judged by a network of their own where the model's card names it under
-    `documents`; `documents=False` puts them through the model like any other picture.
+    If the model's card has the field `documents`, a separate network handles pages and screens;
+    with `documents=False`, the model handles them like any other picture.
     """
 
     def __init__(
@@ -95,7 +95,7 @@ class Canonicalizer:
         documents: bool = True,
     ) -> None:
         if refine < 1:
-            raise ValueError(f"refine counts views and is at least 1; got {refine}.")
+            raise ValueError(f"refine, the number of views, must be at least 1; got {refine}.")
         found = zoo.find(model)
         self.name, self.card, self.refine = found.name, found.card, refine
         self.limits = limits
@@ -105,13 +105,13 @@ class Canonicalizer:
 
     @property
     def parent_size(self) -> int:
-        """The side of the square that a view is made from, in pixels."""
+        """The side of the square from which a view is made, in pixels."""
         return self.card.parent_size
 
     @overload
     def predict(
         self,
-        image: Source,
+        image: ImageSource,
         *,
         corners: Corners = CORNERS,
         fill: str | None = FILL,
@@ -134,7 +134,7 @@ class Canonicalizer:
 
     def predict(
         self,
-        image: Source | list[Any],
+        image: ImageSource | list[Any],
         *,
         corners: Corners = CORNERS,
         fill: str | None = FILL,
@@ -142,11 +142,11 @@ class Canonicalizer:
         abstain: Abstain = ABSTAIN,
         snap: Snap = SNAP,
     ) -> Canonicalization | list[Canonicalization]:
-        """The turn of a picture, and the picture turned back; a list of them for a list.
+        """Estimates the rotation of a picture and turns it upright; for a list, returns a list.
 
-        Pictures are turned and left alone as the command does it, by the thresholds of the model's
-        card. `abstain` replaces them with a confidence, and None turns every picture. `snap` says
-        what is done near a quarter turn, `corners` and `fill` what becomes of the canvas.
+        As in the command, the thresholds of the model's card decide whether a picture is turned.
+        A number as `abstain` is a confidence that replaces them; None turns every picture. `snap`
+        controls what happens near a quarter turn, `corners` and `fill` control the new canvas.
         """
         check_snap(snap)
         least = thresholds_for(self.card, abstain)
@@ -167,9 +167,9 @@ class Canonicalizer:
         return found if isinstance(image, list) else found[0]
 
     def judged(
-        self, sources: Sequence[Source], *, first_frame: bool = False
+        self, sources: Sequence[ImageSource], *, first_frame: bool = False
     ) -> tuple[list[Answer], list[Look]]:
-        """What the model says of each picture, and what was looked at."""
+        """The estimate for each picture, and the look from which it was made."""
         answers: list[Answer] = []
         looks: list[Look] = []
         for start in range(0, len(sources), BATCH):
@@ -179,8 +179,8 @@ class Canonicalizer:
             answers += self.answers_from_looks(looks[start:])
         return answers, looks
 
-    def answers(self, sources: Sequence[Source], *, first_frame: bool = False) -> list[Answer]:
-        """What the model says of each picture, in batches; nothing is turned."""
+    def answers(self, sources: Sequence[ImageSource], *, first_frame: bool = False) -> list[Answer]:
+        """The estimate for each picture, in batches; nothing is turned."""
         found: list[Answer] = []
         for start in range(0, len(sources), BATCH):
             looks = []
@@ -190,10 +190,11 @@ class Canonicalizer:
             found += self.answers_from_looks(looks)
         return found
 
-    def look(self, source: Source, *, first_frame: bool = False, framed: bool = True) -> Look:
-        """The view for the model, or the answer already where the picture is a document.
+    def look(self, source: ImageSource, *, first_frame: bool = False, framed: bool = True) -> Look:
+        """The view for the model, or the estimate if the picture is a document.
 
-        `framed` also finds what lies around the picture, which only who turns it needs.
+        With `framed`, it also finds the frame and the colour around the picture, which are needed
+        only to turn it.
         """
         source = _kept(source, self.limits)
         small = self._small(source, self.parent_size, first_frame)
@@ -204,7 +205,7 @@ class Canonicalizer:
 
             def larger() -> Image.Image:
                 if min(small.size) >= 2 * READ_AT or isinstance(source, Image.Image | np.ndarray):
-                    return small  # as large as it gets
+                    return small  # there are no more pixels, or enough of them
                 return self._small(source, READ_AT, first_frame)
 
             document = self._documents.answer(small, larger, self.card.network.num_bins)
@@ -213,16 +214,16 @@ class Canonicalizer:
         return Look(self._view(small), None, frame, plain, colour)
 
     def answers_from_looks(self, looks: Sequence[Look]) -> list[Answer]:
-        """One answer for each look; the model runs only on those that have none yet."""
+        """One estimate for each look; the model runs only on looks without one."""
         views = [look.view for look in looks if look.view is not None]
         others = iter(self.answers_from_views(np.stack(views)) if views else ())
         return [look.document or next(others) for look in looks]
 
-    def view(self, source: Source, *, first_frame: bool = False) -> NDArray[np.float32]:
-        """What the model sees of a picture: (C, S, S), or (k, C, S, S) with `refine` = k."""
+    def view(self, source: ImageSource, *, first_frame: bool = False) -> NDArray[np.float32]:
+        """The input of the model for a picture: (C, S, S), or (k, C, S, S) with `refine` = k."""
         return self._view(self._small(source, self.parent_size, first_frame))
 
-    def _small(self, source: Source, side: int, first_frame: bool) -> Image.Image:
+    def _small(self, source: ImageSource, side: int, first_frame: bool) -> Image.Image:
         return images.read_small(source, side, first_frame=first_frame, limits=self.limits)
 
     def _view(self, small: Image.Image) -> NDArray[np.float32]:
@@ -237,7 +238,7 @@ class Canonicalizer:
         return views[0] if self.refine == 1 else np.stack(views)
 
     def answers_from_views(self, views: NDArray[np.float32]) -> list[Answer]:
-        """One answer for each view in (N, C, S, S), or for each k of them in (N, k, C, S, S)."""
+        """One estimate for each view in (N, C, S, S), or for each k views in (N, k, C, S, S)."""
         outputs = self._run(views.reshape(-1, *views.shape[-3:]))
         calibration = self.card.calibration
         posterior = self.card.network.reading == "posterior"
@@ -252,20 +253,20 @@ class Canonicalizer:
         return read_unit(looks[0], self._turns)
 
     def _run(self, views: NDArray[np.float32]) -> list[NDArray[np.float32]]:
-        """(N, C, S, S) → the model's outputs, which are the model's fault if they are none."""
+        """(N, C, S, S) → the outputs of the model; raises DamagedModel if they are not valid."""
         try:
             outputs: list[NDArray[np.float32]] = self._session.run(None, {"views": views})
         except Exception as error:  # the runtime's own errors have no common class
             raise zoo.DamagedModel(
-                f"The model {self.name} does not run on views of {views.shape[1:]}, which its "
-                "card describes. Export it again, weights and card together."
+                f"The model {self.name} does not run on views of shape {views.shape[1:]}, as on "
+                "its card. Export it again, weights and card together."
             ) from error
         expected = (len(views), *output_widths(self.card)[:1])
         for output in outputs:
             if output.shape != expected or not np.isfinite(output).all():
                 raise zoo.DamagedModel(
-                    f"The model {self.name} gives no numbers that its card describes: expected "
-                    f"finite ones of shape {expected}; got {output.shape}. Export it again."
+                    f"The outputs of the model {self.name} do not match its card: expected finite "
+                    f"numbers of shape {expected}; got {output.shape}. Export it again."
                 )
         return outputs
 
@@ -275,10 +276,10 @@ class Canonicalizer:
         outputs: Sequence[NDArray[np.float32]],
         answers: list[Answer],
     ) -> list[Answer]:
-        """Where one look leaves the model unsure, the average of all four quarter turns.
+        """Replaces unsure estimates by the average over all four quarter turns of their views.
 
-        A card's `looks.below` is the confidence under which that is worth three more looks. To a
-        network that commutes with turns the others show nothing new, and its card has no `looks`.
+        `looks.below` on the card is the confidence below which this is done. The card of a network
+        that is equivariant to quarter turns has no `looks`, since further views would add nothing.
         """
         below = 0.0 if self.card.looks is None else self.card.looks.below
         unsure = [n for n, answer in enumerate(answers) if (answer.confidence or 0.0) < below]
@@ -297,14 +298,14 @@ class Canonicalizer:
 
     @property
     def _quarters(self) -> NDArray[np.float32]:
-        """(4,): how far each quarter turn moves the posterior, in bins."""
+        """(4,): the shift of the posterior by each quarter turn, in bins."""
         return np.arange(4, dtype=np.float32) * np.float32(self.card.network.num_bins / 4)
 
     @property
     def _shifts(self) -> NDArray[np.float32]:
-        """(k,): how far each look at a picture is turned, in steps from beam to beam.
+        """(k,): the rotation of each view of a picture, in steps from beam to beam.
 
-        Less than one: whole steps, quarter turns among them, show the network nothing new.
+        All are less than one step: by equivariance, whole steps would add nothing.
         """
         return np.arange(self.refine, dtype=np.float32) / np.float32(self.refine)
 
@@ -314,7 +315,7 @@ class Canonicalizer:
 
 
 def canonicalize(
-    image: Source,
+    image: ImageSource,
     model: str | Path = zoo.DEFAULT,
     *,
     corners: Corners = CORNERS,
@@ -324,9 +325,9 @@ def canonicalize(
     abstain: Abstain = ABSTAIN,
     snap: Snap = SNAP,
 ) -> Canonicalization:
-    """The turn of one picture, and the picture turned back, of the type that it came in.
+    """Estimates the rotation of one picture and turns it upright, as the type of the input.
 
-    As `Canonicalizer.predict`. The model is loaded by the first call and kept for the next ones.
+    Options as for `Canonicalizer.predict`. The first call loads the model; later calls reuse it.
     """
     return _loaded(str(model), refine).predict(
         image, corners=corners, fill=fill, first_frame=first_frame, abstain=abstain, snap=snap
@@ -340,7 +341,7 @@ def _loaded(model: str, refine: int) -> Canonicalizer:
 
 @contextmanager
 def _named(sources: Sequence[Any], number: int) -> Iterator[None]:
-    """Says which of the pictures it was that something is wrong with."""
+    """Adds to an error which of the pictures it is about."""
     try:
         yield
     except ImageError as error:
@@ -353,7 +354,7 @@ def _named(sources: Sequence[Any], number: int) -> Iterator[None]:
 
 
 def _kept(source: Any, limits: Limits) -> Any:
-    """A file is read here, since a pipe can be read only once; its bytes stand for it."""
+    """Reads an open file into memory, since a pipe can be read only once."""
     return BytesIO(images.content_of(source, limits)) if hasattr(source, "read") else source
 
 

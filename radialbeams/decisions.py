@@ -1,7 +1,7 @@
-"""What becomes of a picture, and why: turned by which angle, or left alone for which reason.
+"""Decides whether a picture is turned, by which angle, or for which reason it is left alone.
 
-The same function decides for files, library calls and transforms; the torch module follows it by
-test. Angles are degrees, counter-clockwise as displayed.
+The same function decides for files, library calls and transforms; a test compares the torch module
+with it. Angles are degrees, counter-clockwise as displayed.
 """
 
 from __future__ import annotations
@@ -15,26 +15,27 @@ from radialbeams.posterior import WITHIN, Answer, Thresholds, quarter_masses, ro
 Action = Literal["turned", "left", "unsure"]
 # Why a picture is left alone.
 Reason = Literal["upright already", "unsure", "no up", "document without a clear quarter"]
-# What the angle that is undone was taken from: the model, the nearest quarter turn, the rectangle
-# of a picture with filled corners, or a correction by hand.
-Source = Literal["angle", "quarter", "frame", "hand"]
+# Where the angle to undo comes from: the model, the nearest quarter turn, the rectangle of a
+# picture with filled corners, or a correction by a person.
+AngleSource = Literal["angle", "quarter", "frame", "hand"]
 Measure = Literal["confidence", "angle", "upright", "quarter", "exact", "hand"]
 
-NEAR = 5.0  # degrees from a quarter turn within which no other angle is meant
+NEAR = 5.0  # degrees; an angle this close to a quarter turn counts as one
 
 
 @dataclass(frozen=True)
 class Decision:
-    """`turn` is the angle that is undone; it is None where the picture is left alone.
+    """`turn` is the angle to undo, or None if the picture is left alone.
 
-    `measure`, `value` and `threshold` are what decided it: the chance or the angle, and its limit.
+    `measure` names the quantity that decided, a probability or an angle; `value` is its value, and
+    `threshold` the limit it was compared with.
     """
 
     turn: float | None
-    source: Source | None = None
+    source: AngleSource | None = None
     reason: Reason | None = None
     measure: Measure = "confidence"
-    value: float | None = None  # None: the model gives no chances, and counts as sure
+    value: float | None = None  # None: the model gives no probabilities, and counts as sure
     threshold: float = 0.0
 
     @property
@@ -46,11 +47,11 @@ class Decision:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What lies around a picture on its canvas."""
+    """What surrounds a picture on its canvas."""
 
-    frame: float | None = None  # the angle of its rectangle, up to quarter turns, where that shows
-    plain: bool = False  # the corners have one colour, but no rectangle shows
-    colour: str | None = None  # that colour, with which new corners are filled
+    frame: float | None = None  # the angle of its rectangle, up to quarter turns, if visible
+    plain: bool = False  # the corners have one colour
+    colour: str | None = None  # that colour, which also fills new corners
 
 
 FILLED = Surroundings()  # the picture fills its canvas
@@ -73,14 +74,14 @@ def decide(
 
 
 def by_hand(angle: float | None) -> Decision:
-    """An angle that somebody corrected; None or 0 leaves the picture alone."""
+    """The decision for an angle set by a person; None or 0 leaves the picture alone."""
     if not angle:
         return Decision(None, None, "upright already", "hand")
     return Decision(angle, "quarter" if angle % 90 == 0 else "hand", None, "hand")
 
 
 def nearest_quarter(answer: Answer) -> tuple[int, float | None]:
-    """The quarter turns that the picture has undergone, 0 to 3, and their chance if it is known."""
+    """The most probable number of quarter turns, 0 to 3, and its probability if known."""
     return _quarter(answer, 0.0)
 
 
@@ -107,12 +108,12 @@ def _as_estimated(answer: Answer, least: Thresholds) -> Decision:
 
 
 def _by_frame(answer: Answer, least: Thresholds, frame: float) -> Decision:
-    """The rectangle gives the angle, and the model the quarter, which is all that is left."""
+    """The rectangle gives the angle up to quarter turns, and the model the quarter turn."""
     quarter, chance = _quarter(answer, frame)
     angle = (frame + 90 * quarter) % 360
     sure = _reaches(answer.confidence, least.confidence)
     if abs(signed(rounded(answer) - angle)) > WITHIN and sure and answer.confidence is not None:
-        return _turned(rounded(answer), "angle", answer, least)  # tilted inside its rectangle
+        return _turned(rounded(answer), "angle", answer, least)  # the content is tilted inside it
     if not _reaches(chance, least.confidence):
         return _left(answer, "quarter", chance, least.confidence)
     if abs(signed(angle)) < least.angle:
@@ -121,7 +122,7 @@ def _by_frame(answer: Answer, least: Thresholds, frame: float) -> Decision:
 
 
 def _on_plain_ground(answer: Answer, least: Thresholds) -> Decision:
-    """An object on a background lies at any angle, unless a quarter turn is as possible."""
+    """An object on a plain background may have any angle, but an exact quarter turn is possible."""
     if answer.posterior is not None and not least.tilts and _reaches(answer.exact, least.exact):
         return _filling(answer, least)
     quarter = round(rounded(answer) / 90) % 4
@@ -130,7 +131,7 @@ def _on_plain_ground(answer: Answer, least: Thresholds) -> Decision:
 
 
 def _filling(answer: Answer, least: Thresholds) -> Decision:
-    """A picture that fills its canvas is upright or turned by a quarter, nearly always."""
+    """A picture that fills its canvas is nearly always turned by a multiple of 90°."""
     quarter, chance = nearest_quarter(answer)
     angle = rounded(answer)
     sure = _reaches(answer.confidence, least.confidence)
@@ -145,7 +146,7 @@ def _filling(answer: Answer, least: Thresholds) -> Decision:
 
 
 def _document(answer: Answer, least: Thresholds, snap: Snap) -> Decision:
-    """Levelled by its lines, so its angle is exact once its quarter is sure."""
+    """A document is levelled by its lines, so only its quarter turn may be uncertain."""
     if not _reaches(answer.confidence, least.confidence):
         reason: Reason = "document without a clear quarter"
         return Decision(None, None, reason, "quarter", answer.confidence, least.confidence)
@@ -158,11 +159,11 @@ def _document(answer: Answer, least: Thresholds, snap: Snap) -> Decision:
     return _turned(angle, "angle", answer, least)
 
 
-# --- their parts ---
+# --- helpers ---
 
 
 def _quarter(answer: Answer, start: float) -> tuple[int, float | None]:
-    """Of the directions `start`, `start` + 90° and so on, the likeliest and its chance."""
+    """The most probable k of the directions `start` + k·90°, and its probability."""
     if answer.posterior is None:
         return round((rounded(answer) - start) / 90) % 4, answer.confidence
     masses = quarter_masses(answer.posterior, start)
@@ -171,16 +172,16 @@ def _quarter(answer: Answer, start: float) -> tuple[int, float | None]:
 
 
 def _needed(answer: Answer, least: Thresholds) -> float:
-    """The least chance of a quarter; without a posterior the confidence stands for it."""
+    """The threshold for a quarter turn; without a posterior, that for the confidence."""
     return least.quarter if answer.posterior is not None else least.confidence
 
 
 def _reaches(chance: float | None, least: float) -> bool:
-    """A model that knows no chances counts as sure."""
+    """Whether a probability reaches its threshold; an unknown one (None) does."""
     return chance is None or chance >= least
 
 
-def _turned(angle: float, source: Source, answer: Answer, least: Thresholds) -> Decision:
+def _turned(angle: float, source: AngleSource, answer: Answer, least: Thresholds) -> Decision:
     return Decision(angle, source, None, "confidence", answer.confidence, least.confidence)
 
 

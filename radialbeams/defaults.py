@@ -1,8 +1,8 @@
-"""What happens unless something else is asked for: one place for all entry points.
+"""The defaults of all entry points, in one place.
 
 The command, `canonicalize`, `Canonicalizer.predict`, the transforms and the torch module read their
-defaults here, so the same picture has the same fate everywhere. A model's card may name thresholds
-of its own; `thresholds_of` is the only reader of them.
+defaults here, so they treat the same picture alike. A model's card may have its own thresholds;
+they are read only by `thresholds_of`.
 """
 
 from __future__ import annotations
@@ -13,54 +13,55 @@ from typing import Literal, get_args
 from radialbeams.cards import Card
 from radialbeams.posterior import Thresholds
 
-# What a turn is undone by. auto: by a quarter where the picture fills its canvas, by the angle of
-# its rectangle where that shows on a plain canvas, else by the estimated angle. 90: always by the
-# nearest quarter. none: always by the estimated angle.
+# By which angle a picture is turned. auto: by a multiple of 90° if the picture fills its canvas, by
+# the angle of its rectangle if that is visible on a plain canvas, otherwise by the estimated angle.
+# 90: always by the nearest multiple of 90°. none: always by the estimated angle.
 Snap = Literal["auto", "90", "none"]
 SNAP: Snap = "auto"
 
-# What becomes of the canvas. restore: the original rectangle where the picture shows one, else as
-# expand. expand: all of the picture. crop: the largest rectangle without empty corners. same: the
-# canvas as it is.
+# The new canvas. restore: the original rectangle if it is visible, otherwise like expand. expand:
+# large enough for the whole picture. crop: the largest rectangle without empty corners. same: the
+# size of the old canvas.
 Corners = Literal["restore", "expand", "crop", "same"]
 CORNERS: Corners = "restore"
-# Where pictures of a batch must keep one size: the torch module and arrays in a stack.
+# For the torch module and stacked arrays, where all pictures of a batch must keep one size.
 FIXED_CORNERS: Literal["same"] = "same"
 
-LOOKS = 1  # views of each picture whose answers are averaged
-FILL = None  # the colour of the picture's own filled corners, else black or transparent
+LOOKS = 1  # views per picture whose estimates are averaged
+FILL = None  # the colour of the picture's own filled corners, otherwise black or transparent
 
-# The thresholds of the card; a confidence that replaces them; None: every picture is turned.
+# "card": the thresholds of the card. A number: a confidence that replaces them. None: turn every
+# picture.
 Abstain = float | Literal["card"] | None
 ABSTAIN: Abstain = "card"
 
 
-ALWAYS = Thresholds(0.0, 0.0, 1.0, 0.0, 0.0, True)  # every picture is turned
+ALWAYS = Thresholds(0.0, 0.0, 1.0, 0.0, 0.0, True)  # turns every picture
 
 
 def thresholds_of(card: Card) -> Thresholds:
-    """Those that a model's card names, and the defaults for the rest."""
+    """The thresholds on a model's card, with defaults for those it lacks."""
     return card.abstain or Thresholds()
 
 
 def thresholds_for(card: Card, abstain: Abstain) -> Thresholds:
-    """What `abstain` means for the model of this card.
+    """The thresholds that `abstain` selects for the model of this card.
 
-    A number is a confidence and replaces all of the card's chances.
+    A number is a confidence, which replaces all probability thresholds of the card.
     """
     return chosen(thresholds_of(card), abstain, card.name or "a model")
 
 
 def chosen(measured: Thresholds, abstain: Abstain, name: str) -> Thresholds:
-    """The thresholds that were measured, those of a confidence, or none."""
+    """The measured thresholds, those for a confidence, or ALWAYS, as `abstain` selects."""
     if abstain is None:
         return ALWAYS
     if isinstance(abstain, str) and abstain == "card":
         return measured
     if isinstance(abstain, bool) or not isinstance(abstain, Real) or not abstain >= 0:
         raise ValueError(
-            "abstain is a confidence, 'card' for the thresholds of the model, or None to turn "
-            f"every picture; got {abstain!r} for {name}. Give a number "
+            "abstain must be a confidence, 'card' for the thresholds of the model, or None to turn "
+            f"every picture; got {abstain!r} for {name}. Use a number "
             "from 0, which turns every picture, to 1; a larger one turns none."
         )
     return Thresholds(float(abstain), 0.0, 1.0, float(abstain), 0.0, True)

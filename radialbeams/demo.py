@@ -1,4 +1,4 @@
-"""The main job on pictures inside the package: turn each, find the turn, turn it back."""
+"""The demo on the package's pictures: rotates each, estimates the rotation, and undoes it."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from radialbeams.canonicalizer import Canonicalizer
 from radialbeams.images import read
 
 PICTURES = Path(__file__).parent / "pictures"
-# Each picture with the model that knows its kind, and the colour that its corners are filled with.
+# Each picture with a model trained on its kind, and the colour that fills its corners.
 SHOWN = {
     "rocket": ("general", "black"),
     "astronaut": ("ring.lfw", "black"),
@@ -25,7 +25,7 @@ INK, PAPER, ACCENT = "#1b1f24", "#ffffff", "#c2410c"
 
 @dataclass(frozen=True)
 class Row:
-    """One turned picture: how far it was turned, and how far the model says."""
+    """One rotated picture, with the true rotation and the estimate."""
 
     picture: str
     model: str
@@ -46,7 +46,7 @@ def rows() -> Iterator[Row]:
         picture = read(PICTURES / f"{name}.webp").image
         for angle in TURNS:
             before = picture.rotate(angle, Image.Resampling.BICUBIC, fillcolor=fill)
-            # To show what the model finds, every picture is turned, and by the very angle.
+            # Every picture is turned by the estimated angle itself, to show the estimate.
             found = canonicalizer.predict(
                 before, corners="same", fill=fill, abstain=None, snap="none"
             )
@@ -62,7 +62,7 @@ def rows() -> Iterator[Row]:
 
 
 def contact_sheet(found: list[Row]) -> Image.Image:
-    """Two lines per picture: as it came, with its turn; and as it goes, with the answer."""
+    """Two lines per picture: the input with its rotation, and the output with the estimate."""
     columns = len(TURNS)
     lines = len(found) // columns
     width = GAP + columns * (TILE + GAP)

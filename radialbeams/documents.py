@@ -1,8 +1,8 @@
 """Pages and screens: levelled by their lines, turned by a network that sees their text. No torch.
 
 A cascade, so that photos cost little: a rule on a small picture, the lines, one view of the page,
-its other three turns, and close views where these leave it unsure. Each step may say that the
-picture is no document.
+its other three quarter turns, and close-up views if these leave it unsure. Each of the first four
+steps may reject the picture as not a document.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ from radialbeams.posterior import Answer, Thresholds, read_quarters
 from radialbeams.runtime import open_session
 
 FOLDER = zoo.FOLDER / "documents"  # quarter.onnx and quarter.json
-LONGEST = 1000  # pixels of a page's longer side; twice as much shows the network nothing more
-DOUBTFUL = 4.0  # how far one turn's score of a document may lie below the least average
-SMALLEST = 24  # pixels; less is no page
-LEVEL = 0.2  # degrees; a page that is this level is not turned for the network
-READ_AT = 400  # pixels; half of the short side of a JPEG as it is read, so that text can be seen
+LONGEST = 1000  # pixels of a page's longer side; twice as many do not help the network
+DOUBTFUL = 4.0  # how far the document score of a single turn may lie below the threshold
+SMALLEST = 24  # pixels; smaller pictures are not pages
+LEVEL = 0.2  # degrees; a page with a smaller skew is not levelled for the network
+READ_AT = 400  # pixels; a JPEG is decoded with a shorter side of twice this, to resolve text
 
 Floats = NDArray[np.float32]
 Gray = NDArray[np.uint8]
@@ -41,14 +41,14 @@ Gray = NDArray[np.uint8]
 
 @dataclass(frozen=True)
 class DocumentCard:
-    """What the card of the quarter network has measured on held-out renderings."""
+    """The card of the quarter network, with values measured on held-out rendered pages."""
 
     size: int  # pixels of a view
     temperature: float  # divides the scores of the whole page
-    close_temperature: float  # divides the sum over the whole page and its close views
-    close_views: int  # at most
-    close_below: float  # confidence in the whole page under which close views are worth it
-    document: float  # the least score of a document, on average over its four turns
+    close_temperature: float  # divides the sum over the whole page and its close-up views
+    close_views: int  # the largest number of close-up views
+    close_below: float  # close-up views are used if the confidence is below this
+    document: float  # threshold for the mean document score over the four turns
     abstain: Thresholds
 
     @classmethod
@@ -72,7 +72,7 @@ def document_card(folder: Path = FOLDER) -> DocumentCard:
 
 
 def document_thresholds(abstain: Abstain) -> Thresholds:
-    """What `abstain` means for documents, whose thresholds are their own."""
+    """The thresholds that `abstain` selects for documents, which have their own."""
     return chosen(document_card().abstain, abstain, "documents")
 
 
@@ -82,18 +82,18 @@ def _read_card(folder: Path) -> dict[str, Any]:
 
 
 def _verified_onnx(folder: Path) -> bytes:
-    """The bytes of the network, once they have the sha256 that its card names."""
+    """The bytes of the network, after checking the sha256 on its card."""
     content = (folder / "quarter.onnx").read_bytes()
     if (found := sha256(content)) != (expected := _read_card(folder)["sha256"]["onnx"]):
         raise zoo.DamagedModel(
-            f"The model for documents has sha256 {found[:12]}…, its card says {expected[:12]}…: "
-            "it is damaged or was exchanged. Install radialbeams again."
+            f"The model for documents has sha256 {found[:12]}…, but its card has "
+            f"{expected[:12]}…: it is damaged or was replaced. Install radialbeams again."
         )
     return content
 
 
 class DocumentReader:
-    """The quarter network, loaded with the first picture that may be a document."""
+    """The quarter network, loaded when the first picture may be a document."""
 
     def __init__(self, threads: int = 0, folder: Path = FOLDER) -> None:
         self._threads, self._folder = threads, folder
@@ -109,9 +109,9 @@ class DocumentReader:
     def answer(
         self, small: Image.Image, larger: Callable[[], Image.Image], bins: int
     ) -> Answer | None:
-        """The turn of a document; None for a picture that is none.
+        """The estimate for a document; None if the picture is not one.
 
-        `small` is enough to tell most photos; `larger` reads the picture with more pixels.
+        `small` is enough to reject most photos; `larger` reads the picture with more pixels.
         """
         if min(small.size) < SMALLEST or not may_be_document(without_corners(small)):
             return None
@@ -124,7 +124,7 @@ class DocumentReader:
         return None if mass is None else read_quarters(mass, level.skew_degrees, bins)
 
     def quarters(self, page: Image.Image) -> NDArray[np.float64] | None:
-        """(4,): the chance of each number of quarter turns; None if it is no document."""
+        """(4,): the probability of each number of quarter turns; None if it is not a document."""
         card = self.card
         box = content_box(page)
         view = page_view(page, card.size, box)
@@ -146,7 +146,7 @@ class DocumentReader:
         return looked_closely(mass, scores, pair, closer, card)
 
     def scores(self, views: Gray) -> tuple[Floats, Floats]:
-        """(N, S, S) → how upright each view is, and how much of a document, as logits."""
+        """(N, S, S) → logits that each view is upright, and that it is a document, (N,) each."""
         given = views[:, None].astype(np.float32) / np.float32(255)
         upright, document = self._session.run(None, {"views": given})
         return upright, document
@@ -159,9 +159,9 @@ def looked_closely(
     closer: Iterable[Floats],
     card: DocumentCard,
 ) -> NDArray[np.float64]:
-    """(4,): the chances once close views, one by one, have decided between the two best turns.
+    """(4,): the probabilities after close-up views have decided between the two best turns.
 
-    Each of `closer` has the two scores of one view. Most often the two are half a turn apart.
+    Each of `closer` has the two scores of one view. Most often the two turns are 180° apart.
     """
     both, found = mass[pair].sum(), mass.copy()
     difference = float(scores[pair[0]] - scores[pair[1]])
@@ -175,7 +175,7 @@ def looked_closely(
 
 
 def gray_page(picture: Image.Image) -> Image.Image:
-    """In gray, less than twice LONGEST pixels long, on a plain ground where it is transparent."""
+    """The page in gray, shorter than twice LONGEST pixels, on a plain background if transparent."""
     if (times := max(picture.size) // LONGEST) > 1:
         picture = picture.reduce(times)
     if picture.mode != "RGBA":
@@ -183,13 +183,13 @@ def gray_page(picture: Image.Image) -> Image.Image:
     gray, opaque = picture.convert("L"), picture.getchannel("A")
     weight = np.asarray(opaque, np.float64)
     ink = float((np.asarray(gray) * weight).sum() / max(weight.sum(), 1))
-    paper = Image.new("L", gray.size, 255 if ink < 160 else 0)  # light strokes want a dark ground
+    paper = Image.new("L", gray.size, 255 if ink < 160 else 0)  # light strokes need a dark ground
     paper.paste(gray, (0, 0), opaque)
     return paper
 
 
 def levelled(page: Image.Image, skew_degrees: float) -> Image.Image:
-    """Turned so that its lines are level or upright; what comes into view has the rim's gray."""
+    """The page rotated so that its lines are horizontal or vertical; the fill is its rim's gray."""
     if abs(skew_degrees) <= LEVEL:
         return page
     return page.rotate(
@@ -198,7 +198,7 @@ def levelled(page: Image.Image, skew_degrees: float) -> Image.Image:
 
 
 def four_turns(view: Gray) -> Gray:
-    """(S, S) → (4, S, S): turned counter-clockwise by 0 to 3 quarters."""
+    """(S, S) → (4, S, S): rotated counter-clockwise by 0 to 3 quarter turns."""
     return np.stack([np.rot90(view, turns) for turns in range(4)])
 
 

@@ -1,4 +1,4 @@
-"""Files and their names: written whole, claimed by one process, hashed, sorted as people count."""
+"""Files: atomic writing, claims by one process, hashes, and natural sorting of names."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from pathlib import Path
 
 
 def write_whole(path: Path, write: Callable[[Path], object]) -> None:
-    """Lets `write` fill a hidden file beside `path`, then moves it there in one step."""
+    """Writes a file atomically: `write` fills a hidden file, which is then moved to `path`."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    # A name that nobody can guess and plant a link at; links are not followed either way.
+    # A random name, so that nobody can place a link there; links are not followed anyway.
     partial = path.with_name(f".{secrets.token_hex(8)}.partial")
     partial.touch(exist_ok=False)
     try:
-        mode = partial.stat().st_mode  # what the umask allows; some writers leave less
+        mode = partial.stat().st_mode  # by the umask; some writers restrict it further
         write(partial)
         partial.chmod(mode)
         os.replace(partial, path)
@@ -28,10 +28,10 @@ def write_whole(path: Path, write: Callable[[Path], object]) -> None:
 
 @contextmanager
 def claimed(place: Path) -> Iterator[bool]:
-    """True for one process at a time; the system takes the claim back when the process dies.
+    """Yields True for one process at a time; the system releases the claim if the process dies.
 
-    The file is removed at the end, when the result is there: whoever locks the removed file must
-    look for the result first. Without `fcntl` (Windows) every process gets its claim.
+    The file is removed at the end, when the result exists: a process that has locked the removed
+    file must check for the result first. Without `fcntl` (Windows), every process gets its claim.
     """
     place.parent.mkdir(parents=True, exist_ok=True)
     with place.open("w") as file:
@@ -55,7 +55,7 @@ def _lock(descriptor: int) -> bool:
 
 
 def sha256(content: Path | bytes) -> str:
-    """The hexadecimal SHA-256 of a file, which is read in pieces, or of bytes."""
+    """The hexadecimal SHA-256 of bytes, or of a file, which is read in chunks."""
     if isinstance(content, bytes):
         return hashlib.sha256(content).hexdigest()
     with content.open("rb") as file:
@@ -63,11 +63,11 @@ def sha256(content: Path | bytes) -> str:
 
 
 def bucket(key: str, buckets: int) -> int:
-    """A number from 0 to `buckets` − 1 that a key has on every machine and in every subset."""
-    # surrogateescape changes no valid text; it only lets file names that are no UTF-8 have one.
+    """A number from 0 to `buckets` − 1 for a key, the same on every machine and in every subset."""
+    # surrogateescape does not change valid text; it allows file names that are not UTF-8.
     return int(sha256(key.encode(errors="surrogateescape")), 16) % buckets
 
 
 def natural_order(path: str) -> tuple[str, str]:
-    """A sorting key that counts: `obj2` comes before `obj10`."""
+    """A sort key that puts `obj2` before `obj10`."""
     return re.sub("[0-9]+", lambda digits: digits[0].zfill(12), path), path

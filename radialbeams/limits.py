@@ -1,4 +1,4 @@
-"""How much one image may cost: limits that the library, the command and the training share."""
+"""Limits on the size of one image, shared by the library, the command and the training."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ MIB, GIB = 2**20, 2**30
 
 @dataclass(frozen=True)
 class Limits:
-    """Checked before an image is decoded, from its header and the size of its file."""
+    """Limits that are checked before an image is decoded, by its header and file size."""
 
     pixels: int = 200_000_000
     memory: int = 4 * GIB  # bytes for reading, turning and writing one image

@@ -1,6 +1,6 @@
-"""What a model's outputs mean: angle, confidence, symmetry. numpy only.
+"""Interprets the outputs of a model as angle, confidence and symmetry. numpy only.
 
-The ring gives a posterior over the circle; the paper's network gives one unit vector.
+The ring returns a posterior over the circle; the paper's network returns one unit vector.
 """
 
 from __future__ import annotations
@@ -14,54 +14,54 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float32]
 Doubles = NDArray[np.float64]
 
-WITHIN = 10.0  # degrees; confidence is the posterior mass this close to the answer
-UPRIGHT = 5.0  # degrees; a picture turned by less counts as upright
-MOMENTS = 6  # the highest k-fold symmetry that is told apart
-STRONG = 0.5  # length of a circular moment from which on it counts
+WITHIN = 10.0  # degrees; confidence is the posterior mass this close to the estimate
+UPRIGHT = 5.0  # degrees; a picture rotated by less counts as upright
+MOMENTS = 6  # the highest k-fold symmetry that is detected
+STRONG = 0.5  # a circular moment of at least this length counts
 
 
 @dataclass(frozen=True)
 class Answer:
-    """One picture's turn, counter-clockwise in [0, 360), and how sure the model is of it."""
+    """The estimate for one picture: its rotation, counter-clockwise in [0, 360), and confidence."""
 
     angle_degrees: float
     confidence: float | None = None
     symmetry: int | None = None
     posterior: Floats | None = None
-    upright: float | None = None  # chance that the picture is within 5° of upright as it is
-    exact: float | None = None  # chance that the turn is within 5° of a quarter turn, or of none
-    # What looked: the model for pictures, or the one for pages, which are levelled by their lines.
+    upright: float | None = None  # probability that the picture is within 5° of upright
+    exact: float | None = None  # probability that the rotation is within 5° of a multiple of 90°
+    # Which network made the estimate: the model, or the one for pages, levelled by their lines.
     kind: Literal["picture", "document"] = "picture"
 
 
 @dataclass(frozen=True)
 class Thresholds:
-    """From where on a picture is turned. A card's `abstain` may name any of them.
+    """The thresholds for turning a picture. A card's `abstain` may set any of them.
 
-    The default of `quarter` was chosen for `ring` on 1,500 photos, of which 0.4 % would be turned
-    by a wrong quarter if they were upright.
+    The default of `quarter` was chosen for `ring` on 1,500 photos: 0.4 % of them would be turned by
+    a wrong quarter turn if they were upright.
     """
 
-    confidence: float = 0.5  # chance that the angle is within 10°, at least
-    angle: float = 1.0  # degrees, at least: less is invisible, and turning costs some sharpness
-    upright: float = 1.0  # chance that the picture is upright as it is, at most
-    quarter: float = 0.98  # chance of the quarter that is nearest to the turn, at least
-    # Chance that the turn is an exact quarter, at least, for a picture that fills its canvas to be
-    # turned by a quarter; if it is less, the picture contradicts its own rectangle.
+    confidence: float = 0.5  # minimum probability that the angle is within 10°
+    angle: float = 1.0  # minimum in degrees: less is invisible, and turning costs some sharpness
+    upright: float = 1.0  # maximum probability that the picture is already upright
+    quarter: float = 0.98  # minimum probability of the nearest quarter turn
+    # Minimum probability that the rotation is an exact multiple of 90°, for a picture that fills
+    # its canvas. If it is less, the content contradicts the rectangle of the picture.
     exact: float = 0.02
-    # Whether such a picture may be turned by another angle than a quarter.
+    # Whether such a picture may be turned by other angles than multiples of 90°.
     tilts: bool = False
 
 
 class Calibration(NamedTuple):
-    """By how much the logits are too sure, and how far a bin's own angle may be off."""
+    """Corrects overconfident logits, and gives the uncertainty of a bin's own angle."""
 
     temperature: float = 1.0
     spread: float = 0.0  # degrees
 
 
 def rounded(answer: Answer) -> float:
-    """To a hundredth, before anything follows from it: the last bits of a sum do not matter."""
+    """The angle rounded to a hundredth, so that decisions do not depend on rounding errors."""
     return round(answer.angle_degrees, 2) % 360
 
 
@@ -75,7 +75,7 @@ def quarter_masses(posterior: Floats, start: float = 0.0) -> NDArray[Any]:
     width = 360 / len(posterior)
     places = (np.arange(len(posterior)) * width - start + 45) % 360
     quarter, place = (places // 90).astype(int), places % 90
-    # A direction stands for all up to half way to the next, on both sides of a border too.
+    # A bin extends half-way to its neighbours, so a bin on a border is shared by two quarters.
     below = (0.5 - place / width).clip(0, 1)
     above = (0.5 - (90 - place) / width).clip(0, 1)
     mass = posterior.astype(np.float64)
@@ -88,7 +88,7 @@ def quarter_masses(posterior: Floats, start: float = 0.0) -> NDArray[Any]:
 
 
 def read_unit(unit: Floats, turns: Floats | None = None) -> list[Answer]:
-    """(N, 2) as (re, im); or (N, k, 2) of k views, turned by so many degrees, and averaged."""
+    """Estimates from (N, 2) as (re, im), or the average of k views (N, k, 2) rotated by `turns`."""
     angles = np.arctan2(unit[..., 1], unit[..., 0], dtype=np.float64)
     if turns is not None:
         mean = np.exp(1j * (angles - np.radians(turns))).mean(1)
@@ -99,10 +99,10 @@ def read_unit(unit: Floats, turns: Floats | None = None) -> list[Answer]:
 def read_posterior(
     logits: Floats, offsets: Floats, temperature: float = 1.0, spread: float = 0.0
 ) -> list[Answer]:
-    """Two of (N, |B|): logits, and what each beam adds to its own direction in beam steps.
+    """Estimates from two of (N, |B|): logits, and the offset of each beam's angle in beam steps.
 
-    `temperature` and `spread` (degrees) are a card's calibration: how much too sure the logits
-    are, and how far a beam's own answer may be off.
+    `temperature` and `spread` (degrees) are a card's calibration: the overconfidence of the logits,
+    and the uncertainty of a beam's own angle.
     """
     mass, angles = _mass(logits, temperature), _directions(offsets)
     best = np.take_along_axis(angles, mass.argmax(1)[:, None], 1)  # (N, 1)
@@ -116,10 +116,10 @@ def read_posteriors(
     temperature: float = 1.0,
     spread: float = 0.0,
 ) -> list[Answer]:
-    """Two of (N, k, |B|): as above for k views of each picture, turned by `shifts` beam steps.
+    """Estimates from two of (N, k, |B|): k views of each picture, rotated by `shifts` beam steps.
 
-    The posteriors are brought back and averaged. The answer is the mean of the mass around that
-    view's answer which most of all the mass is near: measured in results/refine.json.
+    The posteriors are shifted back and averaged. Of the k estimates, the one with the most mass
+    nearby is taken, and refined to the mean of that mass. results/refine.json measures it.
     """
     count, views, beams = logits.shape
     mass, angles = _mass(logits, temperature), _directions(offsets - shifts[:, None])
@@ -138,7 +138,7 @@ def read_posteriors(
 def _answers(
     best: Doubles, mass: Doubles, angles: Doubles, spread: float, posterior: Doubles
 ) -> list[Answer]:
-    """(N, 1) degrees; two of (N, M): any number of masses and where they lie; (N, |B|)."""
+    """From angles (N, 1) in degrees, masses and their angles (N, M) each, posteriors (N, |B|)."""
     confidences = (mass * _near(np.abs(_shortest(angles - best)), spread, WITHIN)).sum(1)
     uprights = (mass * _near(np.abs(_shortest(angles)), spread, UPRIGHT)).sum(1)
     exacts = (mass * _near(np.abs((angles + 45) % 90 - 45), spread, UPRIGHT)).sum(1)
@@ -164,7 +164,7 @@ def _directions(offsets: Floats) -> Doubles:
 
 
 def _brought_back(mass: Doubles, shifts: Floats) -> Doubles:
-    """(N, k, |B|) → (N, |B|): mass between two beams is shared by them as it is near."""
+    """(N, k, |B|) → (N, |B|): shifts back and averages, with linear interpolation between beams."""
     whole = np.floor(shifts).astype(int)
     part = (shifts - whole)[:, None]
     turned = np.stack([np.roll(mass[:, k], -w, axis=1) for k, w in enumerate(whole)], axis=1)
@@ -173,12 +173,12 @@ def _brought_back(mass: Doubles, shifts: Floats) -> Doubles:
 
 
 def _shortest(degrees: Doubles) -> Doubles:
-    """In [−180, 180)."""
+    """The same angles in [−180, 180)."""
     return (degrees + 180) % 360 - 180
 
 
 def _near(away: Doubles, spread: float, within: float) -> Doubles:
-    """The share of each beam that lies so near: all or nothing, or of a logistic bump."""
+    """The share of each beam within that distance: 0 or 1, or the part of a logistic bump."""
     if not spread:
         return (away <= within).astype(np.float64)
     below, above = ((edge - away) / spread for edge in (within, -within))
@@ -187,14 +187,15 @@ def _near(away: Doubles, spread: float, within: float) -> Doubles:
 
 
 def _in_circle(degrees: float) -> float:
-    """In [0, 360): the remainder of a tiny negative number rounds up to 360 itself."""
+    """The same angle in [0, 360). Twice, as the remainder of a tiny negative number may be 360."""
     return float(degrees) % 360 % 360
 
 
 def read_quarters(mass: Doubles, skew_degrees: float, bins: int) -> Answer:
-    """(4,) chances that a page, whose lines are `skew_degrees` from level, needs k quarter turns.
+    """The estimate for a page whose lines are `skew_degrees` from level.
 
-    Its posterior has `bins` directions, like those of pictures.
+    `mass` (4,) is the probability that it needs k quarter turns. The posterior gets `bins`
+    directions, like those of pictures.
     """
     angles: Doubles = (skew_degrees - 90.0 * np.arange(4, dtype=np.float64)) % 360
     best = int(mass.argmax())
@@ -208,7 +209,7 @@ def read_quarters(mass: Doubles, skew_degrees: float, bins: int) -> Answer:
 
 
 def _symmetry(mass: Doubles, angles: Doubles) -> NDArray[np.int64]:
-    """The smallest k whose circular moment is strong; 0 where none is."""
+    """(N,): the smallest k whose circular moment is strong; 0 if none is."""
     orders = np.arange(1, MOMENTS + 1)[:, None, None]
     moments = np.abs((mass * np.exp(1j * orders * np.radians(angles))).sum(2))  # (MOMENTS, N)
     strong = moments >= STRONG

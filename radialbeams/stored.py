@@ -1,6 +1,6 @@
-"""Values from files: JSON objects, and whether their fields are of the kinds that a class declares.
+"""Reads JSON objects from files and checks their fields against the types of a dataclass.
 
-Whoever made the file may have meant harm or have had a bad disk; both get one sentence.
+A file may be hostile or damaged; both give an error message of one sentence.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ LARGEST = 16 * 2**20  # bytes; a recipe or a card has a few thousand
 
 
 def read_object(path: Path, what: str) -> dict[str, Any]:
-    """The JSON object in a file; ValueError names the file and what is wrong with it."""
+    """The JSON object in a file; raises ValueError with the path and what is wrong."""
     try:
         if path.stat().st_size > LARGEST:
             raise ValueError(f"it is larger than {LARGEST // 2**20} MiB")
@@ -32,7 +32,7 @@ def read_object(path: Path, what: str) -> dict[str, Any]:
 
 
 def check_fields(what: str, values: Mapping[str, Any], kind: type) -> None:
-    """Refuses fields that the class does not declare, and values of another kind."""
+    """Raises ValueError for fields that the class does not declare, and for wrong types."""
     if not isinstance(values, Mapping):
         raise ValueError(f"Expected {what} as fields and values; got {short(values)}.")
     known = [entry.name for entry in fields(kind)]
@@ -48,7 +48,7 @@ def check_fields(what: str, values: Mapping[str, Any], kind: type) -> None:
 
 
 def short(value: Any) -> str:
-    """A value from a file, in so few letters that the sentence stays one."""
+    """A value from a file, shortened for an error message."""
     if isinstance(value, Mapping | list | tuple):
         return "an object" if isinstance(value, Mapping) else "a list"
     text = repr(value)
@@ -56,14 +56,14 @@ def short(value: Any) -> str:
 
 
 def is_of(value: Any, declared: Any) -> bool:
-    """Whether a value from a file is of the kind that a class declares."""
+    """Whether a value from a file has the declared type."""
     origin, parts = get_origin(declared), get_args(declared)
     if origin in (Union, UnionType):
         return any(is_of(value, part) for part in parts)
     if declared is NoneType:
         return value is None
     if origin is Literal:
-        return isinstance(value, str)  # which ones, the class itself says
+        return isinstance(value, str)  # the class itself checks which ones are allowed
     if origin is tuple:
         return isinstance(value, list | tuple) and all(is_of(one, parts[0]) for one in value)
     if origin in (dict, Mapping):
@@ -71,7 +71,7 @@ def is_of(value: Any, declared: Any) -> bool:
             is_of(k, parts[0]) and is_of(v, parts[1]) for k, v in value.items()
         )
     if declared is float:
-        # A whole number may be too large to become a float.
+        # An integer may be too large to convert to a float.
         return type(value) in (int, float) and abs(value) < 1e300 and math.isfinite(value)
     if is_dataclass(declared):
         return isinstance(value, Mapping | declared)  # type: ignore[arg-type, unused-ignore]

@@ -1,8 +1,8 @@
-"""Turning upright as a step of other people's pipelines: a Dataset's transform, a scikit-learn one.
+"""Transforms that turn pictures upright in your own pipeline: for a Dataset, and for scikit-learn.
 
-Both turn and leave alone as the command does, by the thresholds of the model's card; `abstain`
-replaces them with a confidence, and None turns every picture. Both can be pickled: a process loads
-the model when it meets its first picture.
+As in the command, the thresholds of the model's card decide whether a picture is turned. A number
+as `abstain` is a confidence that replaces them; None turns every picture. Both transforms can be
+pickled: each process loads the model for its first picture.
 """
 
 from __future__ import annotations
@@ -16,20 +16,10 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from radialbeams import images, zoo
+from radialbeams import defaults, images, zoo
 from radialbeams.canonicalizer import Canonicalizer
 from radialbeams.decisions import decide
-from radialbeams.defaults import (
-    ABSTAIN,
-    CORNERS,
-    FILL,
-    FIXED_CORNERS,
-    SNAP,
-    Abstain,
-    Snap,
-    check_snap,
-    thresholds_for,
-)
+from radialbeams.defaults import Abstain, Snap
 from radialbeams.documents import document_thresholds
 from radialbeams.images import Corners
 
@@ -38,13 +28,13 @@ Array = NDArray[Any]
 
 @dataclass(frozen=True)
 class Upright:
-    """A Pillow image in, the image turned upright out: `Compose([Upright(), ToTensor()])`."""
+    """Turns a Pillow image upright, as in `Compose([Upright(), ToTensor()])`."""
 
     model: str = zoo.DEFAULT
-    abstain: Abstain = ABSTAIN
-    corners: Corners = CORNERS
-    fill: str | None = FILL
-    snap: Snap = SNAP
+    abstain: Abstain = defaults.ABSTAIN
+    corners: Corners = defaults.CORNERS
+    fill: str | None = defaults.FILL
+    snap: Snap = defaults.SNAP
 
     def __post_init__(self) -> None:
         _check(self.model, self.abstain, self.snap)
@@ -58,20 +48,20 @@ class Upright:
 
 
 class UprightTransformer:
-    """Arrays in, the same arrays turned upright out, as a step of a scikit-learn Pipeline.
+    """Turns arrays upright, as a step of a scikit-learn Pipeline.
 
-    Every array keeps its size, since they are stacked: unlike elsewhere the canvas stays as it is,
-    and what is turned out of it is lost. `X` is (N, H, W) or (N, H, W, C) of uint8, uint16 or
-    float in [0, 1]; or (N, H·W·C) if `image_shape` says how to read a row. There is nothing to
-    fit: the model is trained already.
+    The arrays are stacked, so every array keeps its size: unlike elsewhere, the canvas stays the
+    same, and corners that are rotated out of it are lost. `X` is (N, H, W) or (N, H, W, C) of
+    uint8, uint16 or float in [0, 1]; or (N, H·W·C), if `image_shape` gives the shape of a row.
+    There is nothing to fit, since the model is already trained.
     """
 
     def __init__(
         self,
         model: str = zoo.DEFAULT,
-        abstain: Abstain = ABSTAIN,
+        abstain: Abstain = defaults.ABSTAIN,
         image_shape: Sequence[int] | None = None,
-        snap: Snap = SNAP,
+        snap: Snap = defaults.SNAP,
     ) -> None:
         _check(model, abstain, snap)
         self.model = model
@@ -89,7 +79,7 @@ class UprightTransformer:
         if not pictures:
             return given.copy()
         loaded = _loaded(self.model)
-        least = thresholds_for(loaded.card, self.abstain)
+        least = defaults.thresholds_for(loaded.card, self.abstain)
         pages = document_thresholds(self.abstain)
         turned = []
         for picture, answer, look in zip(pictures, *loaded.judged(pictures), strict=True):
@@ -115,8 +105,8 @@ class UprightTransformer:
         unknown = sorted(set(params) - set(self.get_params()))
         if unknown:
             raise ValueError(
-                f"Unknown to UprightTransformer: {', '.join(unknown)}. "
-                f"It has {', '.join(self.get_params())}."
+                f"Expected parameters of UprightTransformer ({', '.join(self.get_params())}); "
+                f"got {', '.join(unknown)}."
             )
         wanted = {**self.get_params(), **params}
         _check(wanted["model"], wanted["abstain"], wanted["snap"])
@@ -125,14 +115,14 @@ class UprightTransformer:
         return self
 
     def __repr__(self) -> str:
-        said = ", ".join(f"{name}={value!r}" for name, value in self.get_params().items())
-        return f"UprightTransformer({said})"
+        params = ", ".join(f"{name}={value!r}" for name, value in self.get_params().items())
+        return f"UprightTransformer({params})"
 
     def __sklearn_is_fitted__(self) -> bool:
         return True
 
     def __sklearn_tags__(self) -> Any:
-        # Asked for by scikit-learn alone, so it is there.
+        # Only scikit-learn calls this, so it is installed.
         from sklearn.utils import (  # type: ignore[import-not-found, import-untyped, unused-ignore]
             InputTags,
             Tags,
@@ -149,20 +139,20 @@ class UprightTransformer:
         )
 
 
-# One thread a process: whoever loads data has a process for every core already.
+# One thread per process: data loaders already use one process per core.
 @lru_cache(maxsize=4)
 def _loaded(model: str) -> Canonicalizer:
     return Canonicalizer(model, threads=1)
 
 
 def _check(model: str, abstain: Abstain, snap: Snap) -> None:
-    """What is wrong is said where it is written, and not by a worker at its first picture."""
-    thresholds_for(zoo.find(model).card, abstain)
-    check_snap(snap)
+    """Raises errors when the transform is created, not in a worker at its first picture."""
+    defaults.thresholds_for(zoo.find(model).card, abstain)
+    defaults.check_snap(snap)
 
 
 def _turned_inside(picture: Array, degrees: float) -> Array:
-    """On the same canvas, also a quarter turn of a picture that is not square."""
+    """The picture turned on the same canvas, even for a quarter turn of a non-square picture."""
     if degrees % 90 == 0 and degrees % 180 and picture.shape[0] != picture.shape[1]:
         degrees += 1e-6  # a multiple of 90° itself would swap the sides
-    return images.turn(picture, degrees, corners=FIXED_CORNERS)
+    return images.turn(picture, degrees, corners=defaults.FIXED_CORNERS)

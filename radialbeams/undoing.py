@@ -1,4 +1,4 @@
-"""A turn undone: what a decision makes of a picture, as the type that it came in."""
+"""Carries out a decision on a picture, and returns it as the type of the input."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from radialbeams.limits import DEFAULT, Limits
 
 @dataclass(frozen=True)
 class Undo:
-    """What is done to a picture, and to the canvas around it."""
+    """How a rotation is undone: the decision, and the settings of the new canvas."""
 
     decision: Decision
     frame: Frame | None = None
@@ -25,17 +25,17 @@ class Undo:
 
     @property
     def back(self) -> float:
-        """Degrees counter-clockwise that undo the turn; 0 where the picture is left alone."""
+        """The rotation that undoes the turn, counter-clockwise; 0 if the picture is left alone."""
         return -(self.decision.turn or 0.0) % 360
 
     @property
     def quarters(self) -> int | None:
-        """The same in quarter turns, where the picture is to be turned by exactly that."""
+        """The same in quarter turns, if the decision is an exact quarter turn; else None."""
         return round(self.back / 90) % 4 if self.decision.source == "quarter" else None
 
 
 def undone(source: Any, undo: Undo, *, first_frame: bool = False, limits: Limits = DEFAULT) -> Any:
-    """Arrays as arrays, bytes as bytes of the same format, files as BytesIO, the rest as images."""
+    """The upright picture: arrays for arrays, bytes for bytes, BytesIO for files, else an image."""
     if isinstance(source, np.ndarray):
         return images.turn(
             source, undo.back, corners=undo.corners, fill=undo.fill, frame=undo.frame
@@ -52,7 +52,7 @@ def turned(picture: Picture, undo: Undo) -> Picture:
 
 
 def _file(data: bytes, undo: Undo, first_frame: bool, limits: Limits) -> bytes:
-    """Without loss where that is possible; what is left alone keeps its bytes."""
+    """The bytes of the upright file, lossless if possible; unchanged if it is left alone."""
     if undo.decision.turn is None:
         return data
     if undo.quarters is not None:

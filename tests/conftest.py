@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterator
+from functools import cache
 from pathlib import Path
 
 import numpy as np
@@ -11,6 +12,7 @@ import pytest
 import torch
 from PIL import Image
 
+from radialbeams.demo import PICTURES
 from radialbeams.nn.bic import BIC, BICConfig
 from radialbeams.nn.ring_network import RingConfig
 from radialbeams.training.data import DataNotFound, ImageSet, load
@@ -41,6 +43,20 @@ def easy_images(count: int, seed: int = 0, size: int = SIZE) -> ImageSet:
     pixels[:, :, : size // 2] += rng.integers(120, 190, (count, 1, 1, 1), dtype=np.uint8)
     groups = tuple("even" if i % 2 == 0 else "odd" for i in range(count))
     return ImageSet("easy", torch.from_numpy(pixels), tuple(map(str, range(count))), groups)
+
+
+@cache
+def astronaut() -> Image.Image:
+    """A small upright photo of a person."""
+    with Image.open(PICTURES / "astronaut.webp") as picture:
+        return picture.convert("RGB").resize((128, 128), Image.Resampling.LANCZOS)
+
+
+def face(path: Path, turn: float = 40) -> Path:
+    """Saves the photo of a person, turned by that many degrees."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    astronaut().rotate(turn, Image.Resampling.BICUBIC).save(path)
+    return path
 
 
 @pytest.fixture(scope="session")

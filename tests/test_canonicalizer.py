@@ -139,7 +139,7 @@ def test_a_run_of_ones_own_can_be_used(finished_run: Path, turned: list[Image.Im
 
 
 def test_an_unknown_model_is_refused_with_the_names() -> None:
-    with pytest.raises(zoo.ModelNotFound, match=r"got 'nope'\. Shipped models: bic\.coil100"):
+    with pytest.raises(zoo.ModelNotFound, match=r"got 'nope'\. Pretrained models: bic\.coil100"):
         Canonicalizer("nope")
 
 
@@ -312,7 +312,7 @@ def test_more_looks_agree_with_one(model: str, turned: list[Image.Image]) -> Non
 
 
 def test_no_look_is_refused() -> None:
-    with pytest.raises(ValueError, match=r"refine counts views and is at least 1; got 0\."):
+    with pytest.raises(ValueError, match=r"number of views, must be at least 1; got 0\."):
         Canonicalizer("ring.lfw", refine=0)
 
 
@@ -329,13 +329,13 @@ def own_model(folder: Path, onnx: bytes) -> Path:
 
 def test_a_file_that_is_no_onnx_is_refused_in_a_sentence(tmp_path: Path) -> None:
     for content in (b"no model", b"", zoo.verified_onnx(zoo.find("bic.coil100"))[:5000]):
-        with pytest.raises(zoo.DamagedModel, match=r"no ONNX model that runs here\. Export it"):
+        with pytest.raises(zoo.DamagedModel, match=r"not an ONNX model that runs here\. Export it"):
             Canonicalizer(own_model(tmp_path, content))
 
 
 def test_a_model_of_something_else_is_refused_in_a_sentence(tmp_path: Path) -> None:
     ring = zoo.verified_onnx(zoo.find("ring.coil100"))
-    with pytest.raises(zoo.DamagedModel, match=r"something else: expected input views"):
+    with pytest.raises(zoo.DamagedModel, match=r"does not match its card: expected input views"):
         Canonicalizer(own_model(tmp_path, ring))
 
 

@@ -14,7 +14,7 @@ from PIL import Image
 from typer.main import get_command
 
 from radialbeams import cards, defaults, zoo
-from radialbeams.batch import Job
+from radialbeams.batch import JobSettings
 from radialbeams.canonicalizer import Canonicalizer, canonicalize
 from radialbeams.cli import app, main
 from radialbeams.defaults import ALWAYS, thresholds_for, thresholds_of
@@ -29,7 +29,7 @@ ENTRIES: dict[str, Callable[..., Any]] = {
     "Upright": Upright,
     "UprightTransformer": UprightTransformer,
     "module": Module.from_pretrained,
-    "job": Job,
+    "job": JobSettings,
 }
 SHARED = {
     "model": zoo.DEFAULT,
@@ -69,7 +69,7 @@ def test_the_command_has_them_too() -> None:
 @pytest.mark.parametrize("name", ["UprightTransformer", "module"])
 def test_where_sizes_are_fixed_the_docstring_says_so(name: str) -> None:
     text = " ".join((inspect.getdoc({"module": Module}.get(name, ENTRIES[name])) or "").split())
-    assert "keeps its size" in text or "A batch has one size" in text
+    assert "keeps its size" in text or "All images of a batch have one size" in text
     assert given(Module.from_pretrained)["canvas"] == defaults.FIXED_CORNERS
 
 
@@ -81,7 +81,7 @@ def test_thresholds_of_every_model_are_read_in_one_place(name: str) -> None:
     if card.abstain is not None:
         assert (module.abstain, module.most_upright) == (least.confidence, least.upright)
     assert (module.least_quarter, module.least_exact) == (least.quarter, least.exact)
-    job = Job(name, min_confidence=least.confidence, min_angle=least.angle)
+    job = JobSettings(name, min_confidence=least.confidence, min_angle=least.angle)
     assert (job.thresholds.quarter, job.thresholds.exact) == (
         *(Thresholds.quarter, Thresholds.exact),
     )
@@ -102,7 +102,7 @@ def test_a_confidence_replaces_all_chances_of_the_card() -> None:
     assert thresholds_for(card, 0.4) == Thresholds(0.4, 0.0, 1.0, 0.4, 0.0, True)
     assert thresholds_for(card, None) == ALWAYS
     for wrong in ("sure", True, float("nan"), -1):
-        with pytest.raises(ValueError, match="abstain is a confidence, 'card'"):
+        with pytest.raises(ValueError, match="abstain must be a confidence, 'card'"):
             thresholds_for(card, wrong)  # type: ignore[arg-type]
 
 

@@ -15,7 +15,7 @@ import pytest
 from PIL import Image, ImageDraw, ImageFont
 
 from radialbeams import Canonicalizer, documents, zoo
-from radialbeams.batch import Job
+from radialbeams.batch import JobSettings
 from radialbeams.decisions import FILLED
 from radialbeams.demo import PICTURES
 from radialbeams.documents import DocumentCard, DocumentReader, gray_page, looked_closely
@@ -145,7 +145,7 @@ def test_close_views_move_chances_between_the_two_best_turns_alone() -> None:
 
 
 def test_documents_have_thresholds_of_their_own() -> None:
-    job = Job("ring", min_confidence=0.9, document_confidence=0.5, document_angle=1.0)
+    job = JobSettings("ring", min_confidence=0.9, document_confidence=0.5, document_angle=1.0)
     answer = Answer(90.0, 0.7, kind="document")
     assert job.decision(answer, FILLED).action == "turned"
     assert job.decision(replace(answer, kind="picture"), FILLED).action == "unsure"
@@ -159,7 +159,7 @@ def test_a_model_for_documents_that_was_exchanged_is_refused(
     folder = tmp_path / "documents"
     shutil.copytree(documents.FOLDER, folder)
     (folder / "quarter.onnx").write_bytes(b"something else")
-    with pytest.raises(zoo.DamagedModel, match="damaged or was exchanged"):
+    with pytest.raises(zoo.DamagedModel, match="damaged or was replaced"):
         DocumentReader(1, folder).answer(page, lambda: page, 72)
     folder = shutil.copytree(folder, tmp_path / "other")  # a card is read once
     card = json.loads((folder / "quarter.json").read_text(encoding="utf-8"))

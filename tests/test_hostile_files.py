@@ -197,7 +197,7 @@ HOSTILE_WEIGHTS = {
 def test_hostile_weights_are_refused(stem: Path, content: bytes) -> None:
     stem.with_suffix(".safetensors").write_bytes(content)
     vouch(stem)
-    with pytest.raises(DamagedWeights, match=r"mine\.safetensors (is no|holds)") as caught:
+    with pytest.raises(DamagedWeights, match=r"mine\.safetensors (is not|has other)") as caught:
         load_model(stem)
     sentence(caught.value)
 
@@ -208,7 +208,7 @@ def test_weights_that_are_no_numbers_are_refused(stem: Path, tiny_model: BIC, va
     next(one for one in tensors.values() if one.is_floating_point()).view(-1)[0] = value
     save_file(tensors, stem.with_suffix(".safetensors"))
     vouch(stem)
-    with pytest.raises(DamagedWeights, match="no numbers"):
+    with pytest.raises(DamagedWeights, match="NaN or infinite"):
         load_model(stem)
 
 

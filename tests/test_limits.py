@@ -16,26 +16,18 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from conftest import face
 from PIL import Image
 
 from radialbeams import batch
-from radialbeams.batch import Job, Plan, pool
+from radialbeams.batch import JobSettings, Plan, pool
 from radialbeams.canonicalizer import Canonicalizer
 from radialbeams.cli import main
-from radialbeams.demo import PICTURES
 from radialbeams.images import ImageError, read, read_small
 from radialbeams.limits import MIB, Limits
 from radialbeams.training.data.archives import read_files
 
 FACES = "ring.lfw"
-
-
-def face(path: Path, turn: float = 40) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with Image.open(PICTURES / "astronaut.webp") as picture:
-        small = picture.convert("RGB").resize((128, 128), Image.Resampling.LANCZOS)
-    small.rotate(turn, Image.Resampling.BICUBIC).save(path)
-    return path
 
 
 def chunk(kind: bytes, body: bytes) -> bytes:
@@ -250,7 +242,7 @@ def test_a_worker_that_needs_too_much_memory_fails_at_that_file_only(
     monkeypatch.setattr(pool, "COMMAND", [sys.executable, "-c", GREEDY])
     for name in ("1", "2-greedy", "3"):
         face(tmp_path / f"{name}.png")
-    job = Job(FACES, limits=Limits(memory=600 * MIB))
+    job = JobSettings(FACES, limits=Limits(memory=600 * MIB))
     with batch.unjournaled(job, Plan((str(tmp_path),), writes=False), 1) as run:
         errors = [outcome.error for outcome in run.outcomes]
     assert errors[0] is None and errors[2] is None
@@ -272,7 +264,7 @@ def test_the_limits_are_options_of_the_command(
 def test_a_run_with_raised_limits_goes_on(tmp_path: Path) -> None:
     face(tmp_path / "in" / "a.png")
     plan = Plan((str(tmp_path / "in"),), folder=tmp_path / "out")
-    job = Job(FACES, turns=True, writes=True, limits=Limits(pixels=100))
+    job = JobSettings(FACES, turns=True, writes=True, limits=Limits(pixels=100))
     with pytest.raises(KeyboardInterrupt), batch.journaled(job, plan, 1) as run:
         assert "--max-pixels" in str(next(run.outcomes).error)
         raise KeyboardInterrupt
@@ -282,7 +274,9 @@ def test_a_run_with_raised_limits_goes_on(tmp_path: Path) -> None:
 
 def test_an_output_that_exceeds_the_limits_of_inputs_gets_its_thumbnail(tmp_path: Path) -> None:
     path = face(tmp_path / "a.png", 45)  # the canvas nearly doubles
-    job = Job(FACES, turns=True, min_confidence=0, thumbnails=1, limits=Limits(pixels=128 * 128))
+    job = JobSettings(
+        FACES, turns=True, min_confidence=0, thumbnails=1, limits=Limits(pixels=128 * 128)
+    )
     with batch.unjournaled(job, Plan((str(path),)), 1) as run:
         (outcome,) = run.outcomes
     assert outcome.error is None and outcome.after is not None

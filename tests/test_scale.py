@@ -22,7 +22,7 @@ def test_the_rate_counts_from_the_first_unit_of_this_start() -> None:
     progress = clock(12, 2, [0, 1, 2, 60, 60 + EVERY, 60 + 2 * EVERY])
     assert [progress.after(100) for _ in range(3)] == [None, None, None]
     line = progress.after(100) or ""
-    assert line.startswith("radialbeams: 4 of 12 units, 10 images a second, ends ")
+    assert line.startswith("radialbeams: 4 of 12 units, 10 images per second, ends ")
     ends = (datetime.now() + timedelta(seconds=8 * EVERY)).strftime("%H:%M")
     assert ends in line or _clock_time(8 * EVERY)[:5] in line
 

@@ -189,7 +189,7 @@ def test_a_folder_without_a_model_is_refused(tmp_path: Path) -> None:
 def test_a_model_without_onnx_says_how_to_make_it(copied: Path) -> None:
     copied.unlink()
     with pytest.raises(
-        zoo.ModelNotFound, match=r"there is none\. Make it with `radialbeams export"
+        zoo.ModelNotFound, match=r"it does not exist\. Create it with `radialbeams export"
     ):
         zoo.verified_onnx(zoo.find(copied))
 
@@ -198,7 +198,7 @@ def test_a_damaged_onnx_file_is_refused(copied: Path) -> None:
     content = bytearray(copied.read_bytes())
     content[1000] ^= 1
     copied.write_bytes(content)
-    with pytest.raises(zoo.DamagedModel, match=r"has sha256 .*its card says .*: it is damaged or"):
+    with pytest.raises(zoo.DamagedModel, match=r"has sha256 .*its card has .*: it is damaged or"):
         zoo.verified_onnx(zoo.find(copied))
 
 
@@ -230,7 +230,7 @@ def test_a_damaged_card_is_refused(copied: Path) -> None:
 )
 def test_a_card_of_something_else_is_refused(copied: Path, content: str, missing: str) -> None:
     copied.with_suffix(".json").write_text(content)
-    with pytest.raises(zoo.DamagedModel, match=f"is not a model card: it does not say {missing}"):
+    with pytest.raises(zoo.DamagedModel, match=f"is not a model card: it lacks {missing}"):
         zoo.find(copied)
 
 
@@ -238,7 +238,7 @@ def test_a_leakfree_card_names_its_parents_size(copied: Path) -> None:
     card = json.loads(copied.with_suffix(".json").read_text(encoding="utf-8"))
     card["protocol"] = {"name": "leakfree"}
     copied.with_suffix(".json").write_text(json.dumps(card))
-    with pytest.raises(zoo.DamagedModel, match=r"it does not say protocol\.parent_size\."):
+    with pytest.raises(zoo.DamagedModel, match=r"it lacks protocol\.parent_size\."):
         zoo.find(copied)
 
 

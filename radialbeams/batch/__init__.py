@@ -1,19 +1,24 @@
-"""Many files: a plan, a pool of workers, and a journal from which a killed run resumes.
+"""Batches of files: the plan, the worker pool, and the journal from which a killed run resumes.
 
-Whatever depends on the operating system is in `system`.
+Everything that depends on the operating system is in `system`.
 """
 
-from radialbeams.batch.job import Job, Outcome, refusal, with_thresholds
+from radialbeams.batch.job import JobSettings, with_thresholds
 from radialbeams.batch.landing import OutputError
 from radialbeams.batch.locks import JournalError
+from radialbeams.batch.outcome import Outcome
 from radialbeams.batch.plan import OUTPUTS, Plan, PlanError, plan_for
 from radialbeams.batch.pool import PoolError
 from radialbeams.batch.run import Run, journaled, piped, unjournaled
+from radialbeams.batch.sources import refusal
 from radialbeams.batch.walk import Wanted
+
+Job = JobSettings  # the name that earlier versions used
 
 __all__ = [
     "OUTPUTS",
     "Job",
+    "JobSettings",
     "JournalError",
     "Outcome",
     "OutputError",

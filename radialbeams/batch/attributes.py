@@ -1,4 +1,4 @@
-"""Attributes of a file: owner, permissions, extended attributes, times and hard links."""
+"""File attributes: owner, permissions, extended attributes, times and hard links."""
 
 from __future__ import annotations
 
@@ -7,39 +7,40 @@ import os
 import stat
 from contextlib import suppress
 
-# The system's own labels, which a new file gets by the system's rules.
+# Labels that the system sets on every new file by its own rules; they need not be copied.
 _SYSTEM_LABELS = ("security.selinux", "security.ima", "security.evm", "system.nfs4_acl")
 
-PERMISSIONS = 0o777  # without the bits that let a program run as its owner
+PERMISSIONS = 0o777  # without the set-user-ID, set-group-ID and sticky bits
 
 
 class AttributesError(ValueError):
-    """A replaced file would lose something that is not in its bytes; the sentence says what."""
+    """Replacing the file would lose something that is not in its bytes; the message says what."""
 
 
 def check_links(path: str) -> None:
-    """Refuses a file with several names: replacing it under one leaves the others unturned."""
+    """Refuses a file with several hard links: replacing one name leaves the others unturned."""
     names = os.stat(path).st_nlink
     if names > 1:
         raise AttributesError(
             f"It has {names} names (hard links), and only this one would get the turned image. "
-            "Name an output with -o, or add --force to replace it under this name only."
+            "Choose an output with -o, or add --force to replace it under this name only."
         )
 
 
 def check_writable(path: str) -> None:
-    """Refuses a file that somebody protected, even where its folder allows to replace it."""
+    """Refuses a read-only file, even if the permissions of its folder allow replacing it."""
     if not os.stat(path).st_mode & (stat.S_IWUSR | stat.S_IWGRP | stat.S_IWOTH):
         raise AttributesError(
-            "It is read-only. Change its permissions, name an output with -o, or add --force to "
-            "replace it all the same."
+            "It is read-only. Change its permissions, choose an output with -o, or add --force to "
+            "replace it anyway."
         )
 
 
 def copy_to_output(source: str, target: str | int) -> None:
-    """Gives an output elsewhere the permissions, extended attributes and times of its input.
+    """Copies permissions, extended attributes and times from an input to its separate output.
 
-    As far as the file system allows: the input still has them.
+    Attributes that the file system refuses are skipped: nothing is lost, since the input keeps
+    them.
     """
     found = os.stat(source)
     with suppress(OSError):
@@ -51,22 +52,22 @@ def copy_to_output(source: str, target: str | int) -> None:
 
 
 def copy(source: str, target: str | int, *, force: bool = False) -> None:
-    """Gives `target`, a file of our own, the attributes of `source`.
+    """Copies all attributes of `source` to `target`, a file that this program created.
 
-    Give the target's descriptor where the system can use it (`by_descriptor`): somebody may put a
-    link where a path leads. Where an attribute cannot be given, an AttributesError says what would
-    be lost, or with `force` it is lost.
+    Pass the target's file descriptor where the system supports it (`by_descriptor`): a path could
+    be replaced by a link in the meantime. Raises AttributesError if an attribute cannot be copied,
+    unless `force` is set.
     """
     found = os.stat(source)
     lost = [] if _copy_owner(found, target) else ["its owner or group"]
-    # After the owner: changing that may clear bits of the mode.
+    # After the owner, because changing the owner may clear bits of the mode.
     os.chmod(target, stat.S_IMODE(found.st_mode))
     lost += _copy_extended(source, target)
     os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))
     if lost and not force:
         raise AttributesError(
-            f"Replaced, it would lose {' and '.join(lost)}. Name an output with -o, or add "
-            "--force to replace it all the same."
+            f"Replacing it would lose {' and '.join(lost)}. Choose an output with -o, or add "
+            "--force to replace it anyway."
         )
 
 
@@ -79,7 +80,7 @@ def _copy_owner(found: os.stat_result, target: str | int) -> bool:
     if (own.st_uid, own.st_gid) == (found.st_uid, found.st_gid):
         return True
     if not hasattr(os, "chown"):
-        return True  # the system has other means than owners
+        return True  # this system does not have owners of this kind
     try:
         os.chown(target, found.st_uid, found.st_gid)
     except PermissionError:
@@ -88,7 +89,7 @@ def _copy_owner(found: os.stat_result, target: str | int) -> bool:
 
 
 def _copy_extended(source: str, target: str | int) -> list[str]:
-    """Access control lists are among them on Linux. Returns the names of those that are lost."""
+    """Copies extended attributes (on Linux, access control lists too); returns those it lost."""
     if not hasattr(os, "listxattr"):
         return []
     lost = []
@@ -98,7 +99,7 @@ def _copy_extended(source: str, target: str | int) -> list[str]:
         except OSError:
             if name not in _SYSTEM_LABELS:
                 lost.append(f"the extended attribute {name}")
-    for name in set(_names(target)) - set(_names(source)):  # such as those that a folder hands on
+    for name in set(_names(target)) - set(_names(source)):  # for example inherited from the folder
         with suppress(OSError):
             os.removexattr(target, name)
     return lost

@@ -1,4 +1,4 @@
-"""Where the outputs of a run may lie. A journal that says otherwise is not believed."""
+"""Where the outputs of a run may lie. A journal that names other places is rejected."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from radialbeams.batch.plan import Item, Plan
 
 
 class Bounds:
-    """The limits that a plan's sources and outputs set."""
+    """Checks that the items of a journal stay within the inputs and outputs of the plan."""
 
     def __init__(self, plan: Plan) -> None:
         self._plan = plan
@@ -16,7 +16,7 @@ class Bounds:
         self._root = os.path.realpath(plan.folder or "")
 
     def name(self, item: Item) -> bool:
-        """Whether this plan could have such an item, going by the names alone."""
+        """Whether this plan could contain the item, judging by the paths alone."""
         if not self._is_input(item.path):
             return False
         if item.out is None:
@@ -31,7 +31,7 @@ class Bounds:
         return _is_below(folder, os.path.abspath(plan.folder))
 
     def hold(self, item: Item) -> bool:
-        """Whether the output lies inside, now, wherever links in its path lead."""
+        """Whether the output lies within the plan's outputs once all links are resolved."""
         plan = self._plan
         if item.out is None or plan.file is not None:
             return True

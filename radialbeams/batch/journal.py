@@ -1,12 +1,12 @@
 """The record of an unfinished run: its plan, and one line for every batch that is done.
 
-An output takes its place only after the line that names it is on the disk, and the line is
-written only when the finished output lies beside that place under another name. So whenever the
-run is killed, the last line says which outputs may still have to be moved, and nothing before or
-after it is in doubt.
+Each batch goes through three steps: its finished outputs are written next to their final places
+under temporary names; a line that names them is written to the journal and synced to disk; the
+outputs are moved to their final places. So if the run is killed, only the outputs in the last line
+may still have to be moved; everything before that line is complete.
 
-The first line holds the settings; a list is a batch; {"again": …} replaces what earlier lines said
-of some files.
+The first line holds the settings. A line that is a list is a batch. A line {"again": …} replaces
+the outcomes that earlier lines recorded for the same files.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from pathlib import Path
 from typing import IO, Any
 
 from radialbeams.batch import landing, lines, locks, system
-from radialbeams.batch.job import Outcome
 from radialbeams.batch.landing import OUTSIDE, Rules, writing_in
 from radialbeams.batch.locks import JOURNAL, PLAN, JournalError
+from radialbeams.batch.outcome import Outcome
 from radialbeams.batch.plan import Item, batches
 from radialbeams.batch.walk import RUN_FOLDER
 
@@ -30,11 +30,11 @@ Update = Callable[[dict[str, Any]], dict[str, Any]]
 
 
 class Journal:
-    """Opened by one run at a time; `lock` is to be handed to its workers, who share it.
+    """The journal of one run in the folder `home`. Only one run at a time can open it.
 
-    `others` are folders besides `home` that the run works in. `names` tells which items the plan
-    of this run could hold at all. `update` puts the settings that an older version noted into the
-    words of this one.
+    Worker processes inherit `lock`, so that the journal stays locked until the last of them ends.
+    `others` are further folders that the run works in. `names` returns whether the plan of this
+    run could contain an item. `update` converts settings recorded by an older version.
     """
 
     def __init__(
@@ -69,18 +69,18 @@ class Journal:
 
     @property
     def waited_for(self) -> Path | None:
-        """The folder of another run that had to end before this one could begin."""
+        """The folder of another run that had to end before this one could start, or None."""
         return self._claims[0].after
 
     def is_in(self, folder: str) -> bool:
-        """Whether the run of that folder is this one."""
+        """Whether the run in that folder is this one."""
         own = {os.path.realpath(claim.folder) for claim in self._claims}
         return os.path.realpath(folder) in own
 
     # --- the plan ---
 
     def fix_plan(self, items: Iterable[Item]) -> int:
-        """Writes the plan, unless an earlier start has; returns how many files it holds."""
+        """Writes the plan unless it exists from an earlier start; returns its number of files."""
         plan = self.folder / PLAN
         if not plan.exists():
             draft = plan.with_suffix(".part")
@@ -96,7 +96,7 @@ class Journal:
             return sum(1 for _ in file)
 
     def batches(self, start: int = 0) -> Iterator[tuple[int, list[Item]]]:
-        """Numbered as in the whole plan; each item with the place where its output is made."""
+        """Batches with their numbers in the whole plan; each item has its temporary output path."""
         for number, batch in islice(enumerate(batches(self._items())), start, None):
             yield number, [self._placed(item) for item in batch]
 
@@ -104,7 +104,7 @@ class Journal:
         return landing.part_of(out, self._token)
 
     def added(self, paths: Iterable[str]) -> int:
-        """How many of these the plan does not know, neither to read nor to write."""
+        """Counts the paths that are neither an input nor an output of the plan."""
         known = {hash(path) for item in self._items() for path in (item.path, item.out)}
         return sum(hash(path) not in known for path in paths)
 
@@ -124,7 +124,7 @@ class Journal:
     # --- what is done ---
 
     def recover(self) -> int:
-        """Makes good what a kill left half done; returns how many batches are done."""
+        """Completes what a killed run left half done; returns how many batches are done."""
         last, end, done = 0, 0, 0
         with self._opened(JOURNAL) as file:
             for line in lines.lines_of(file, self.folder / JOURNAL):
@@ -143,13 +143,13 @@ class Journal:
         return done
 
     def done(self) -> Iterator[list[Outcome]]:
-        """Of each batch what was noted last."""
+        """The outcomes of each batch, as last recorded."""
         later = {outcome.path: outcome for line in self._lines(b"{") for outcome in line}
         for outcomes in self._lines(b"["):
             yield [later.get(outcome.path, outcome) for outcome in outcomes]
 
     def failed(self) -> Iterator[tuple[int, list[Item]]]:
-        """What may go better now: the files of each batch that ended with an error.
+        """The files of each batch that failed; they are tried again when a run is resumed.
 
         A file that changed is not tried again: it may have been turned before it was edited.
         """
@@ -164,7 +164,7 @@ class Journal:
                 yield number, items
 
     def record(self, outcomes: Sequence[Outcome], *, again: bool = False) -> list[Outcome]:
-        """Notes a batch, then moves its outputs to their places; returns what came of that."""
+        """Records a batch, moves its outputs to their places, and returns the final outcomes."""
         self._append(_again(outcomes) if again else [asdict(outcome) for outcome in outcomes])
         self.done_batches += not again
         self._has_failures |= any(outcome.error is not None for outcome in outcomes)
@@ -179,8 +179,8 @@ class Journal:
     # --- the end ---
 
     def finish(self) -> None:
-        """Forgets the run."""
-        if self._has_failures:  # a worker that died may have left a part
+        """Removes the plan and the journal."""
+        if self._has_failures:  # a worker that died may have left a temporary output
             self._clear_parts()
         locks.forget(self._claims[0])
         self.close()
@@ -190,10 +190,10 @@ class Journal:
             claim.give_up()
         self._file.close()
 
-    # --- inside ---
+    # --- internals ---
 
     def _begin(self, settings: dict[str, Any], update: Update, fresh: bool) -> None:
-        # Without a plan nothing was begun; without a journal all of it was done.
+        # Without a plan, no run was started; without a journal, the run was completed.
         is_unfinished = (self.folder / PLAN).exists() and not self._claims[0].is_new
         if is_unfinished and not fresh:
             self._go_on(settings, update)
@@ -212,9 +212,9 @@ class Journal:
         self.is_resumed = True
 
     def _clear_old_parts(self) -> None:
-        """Those of an earlier run that is to be forgotten."""
+        """Removes the temporary outputs of an earlier run that is to be forgotten."""
         token = self._token
-        with suppress(JournalError):  # a run that cannot be read names no parts
+        with suppress(JournalError):  # an unreadable journal does not say which outputs to remove
             _, self._token = self._header()
             self._check()
             self._clear_parts()
@@ -226,7 +226,7 @@ class Journal:
         return lines.header_from(line, self.folder / JOURNAL)
 
     def _check(self) -> None:
-        """Whether plan and journal belong together and to this command, to the last line."""
+        """Checks every line: plan and journal must belong together and to this command."""
         later = {o.path: o.out for line in self._lines(b"{") for o in line}
         plan = batches(self._items())
         for outcomes in self._lines(b"["):
@@ -248,7 +248,7 @@ class Journal:
             raise lines.damaged(self.folder / PLAN)
 
     def _lines(self, start: bytes) -> Iterator[list[Outcome]]:
-        """Those that begin so; a last one without its end was never finished."""
+        """The outcomes of the lines that begin with `start`; an incomplete last line is ignored."""
         with self._opened(JOURNAL) as file:
             for line in islice(lines.lines_of(file, self.folder / JOURNAL), 1, None):
                 if not line.endswith(b"\n"):
@@ -278,8 +278,8 @@ class Journal:
         return self._land(outcome)
 
     def _clear_parts(self) -> None:
-        """Removes what was made but never noted, or noted but never moved."""
-        parts: dict[str, set[str]] = {}  # by folder: a look at each is cheaper than at each file
+        """Removes temporary outputs that were never recorded, or recorded but never moved."""
+        parts: dict[str, set[str]] = {}  # by folder: listing one is cheaper than checking each file
         for item in self._items():
             if item.out is None:
                 continue
@@ -295,7 +295,7 @@ class Journal:
     def _append(self, content: Any) -> None:
         rest = memoryview(lines.written(content))
         with writing_in(self.home):
-            while rest:  # the system may take less at a time
+            while rest:  # the system may write less than all of it at a time
                 rest = rest[self._file.write(rest) :]
             system.sync(self._file.fileno())
 
@@ -305,7 +305,7 @@ def _again(outcomes: Iterable[Outcome]) -> dict[str, Any]:
 
 
 def difference(home: Path | str, old: dict[str, Any], new: dict[str, Any]) -> str:
-    """The refusal of a run that would go on with other settings."""
+    """The error message for a command whose settings differ from those of the unfinished run."""
     names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
     changes = "; ".join(
         f"{lines.plain(name)} was {lines.plain(old.get(name))}, is {lines.plain(new.get(name))}"
@@ -313,5 +313,5 @@ def difference(home: Path | str, old: dict[str, Any], new: dict[str, Any]) -> st
     )
     return (
         f"{home} holds an unfinished run with other settings ({changes}). "
-        "Repeat the earlier command to finish it, or add --fresh to forget it and start anew."
+        "Repeat the earlier command to finish it, or add --fresh to discard it and start over."
     )

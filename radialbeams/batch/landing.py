@@ -1,7 +1,7 @@
-"""Outputs: made beside their places under hidden names, then moved there whole.
+"""Writes outputs under hidden temporary names, then moves them to their final places in one step.
 
-Whoever moves one checks first that nothing is lost by it: a file that changed since it was read is
-never replaced, nor is a file that appeared where an output goes, unless it is to be overwritten.
+Nothing is lost by the move: a file that changed since it was read is never replaced, and neither
+is a file that appeared at the place of an output, unless the user asked to overwrite it.
 """
 
 from __future__ import annotations
@@ -18,48 +18,48 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from radialbeams.batch import attributes, system
-from radialbeams.batch.job import Outcome
+from radialbeams.batch.outcome import Outcome
 from radialbeams.batch.plan import Item
 from radialbeams.batch.sources import CHANGED, stamp_of
 from radialbeams.batch.walk import reason
 
 PART = "radialbeams-part"
-ORIGINAL = ".orig"  # behind the name of a file whose original is kept
+ORIGINAL = ".orig"  # appended to the name of an original that is kept
 FULL = (errno.ENOSPC, errno.EDQUOT)
 FORBIDDEN = (errno.EACCES, errno.EPERM, errno.EROFS)
-LOCK_TRIES, LOCK_PAUSE = 40, 0.05  # times, seconds: how long another run may hold one file
-REMOVED = "Its output was removed before it was in place. Run the command again."
-TAKEN = "Another file appeared where its output goes, and was left as it is."
+LOCK_TRIES, LOCK_PAUSE = 40, 0.05  # count, seconds: how long to wait for another run's file lock
+REMOVED = "Its output was removed before it could be moved to its place. Run the command again."
+TAKEN = "Another file appeared at the place of its output, and was left as it is."
 OUTSIDE = (
-    "A link leads its output out of the folder for outputs. Remove the link, or name another "
+    "A link would put its output outside the output folder. Remove the link, or choose another "
     "folder with -o."
 )
 
 
 class OutputError(ValueError):
-    """Nothing can be written where the outputs go; what to do is in the sentence."""
+    """Outputs cannot be written to their folder; the message says what to do."""
 
 
 @dataclass(frozen=True)
 class Rules:
-    """What may become of files that are already there, and where outputs may go."""
+    """What may happen to existing files, and where outputs may go."""
 
     in_place: bool = False
     overwrite: bool = False
     holds: Callable[[Item], bool] = lambda item: True
-    backup: bool = False  # in place, the original stays beside the new file
+    backup: bool = False  # in place: keep the original next to the new file
 
 
-# --- making an output ---
+# --- writing an output ---
 
 
 def new_token() -> str:
-    """Makes the names of a run's parts its own, so that nobody can put a file in their way."""
+    """A random token for the temporary names of a run, so that nobody can guess them."""
     return secrets.token_hex(16)
 
 
 def part_of(out: str, token: str | None) -> str:
-    """Where an output is made. Version 0.1.0 knew no tokens."""
+    """The temporary path of an output. Version 0.1.0 used no token."""
     folder, name = os.path.split(out)
     content = os.fsencode(name) if token is None else f"{token}/".encode() + os.fsencode(name)
     digest = hashlib.sha256(content).hexdigest()
@@ -75,9 +75,10 @@ def stage(
     in_place: bool = False,
     force: bool = False,
 ) -> None:
-    """Writes beside the place that the output will take, to the disk and not only to memory.
+    """Writes the output to `part`, next to its final place, and syncs it to disk.
 
-    `like` is the input, whose attributes the output gets: in place all of them, or it is refused.
+    The output gets the attributes of the input `like`. In place, an attribute that cannot be
+    copied is an error unless `force` is set.
     """
     if os.path.isdir(out):
         raise IsADirectoryError(errno.EISDIR, "There is a folder where its output would go", out)
@@ -105,7 +106,7 @@ def _write_new(data: bytes, part: str, like: str | None, in_place: bool, force: 
 
 
 def parts_in(folder: str) -> set[str]:
-    """The names of unfinished outputs in a folder, of this run and of others."""
+    """The temporary files in a folder, of this run and of others."""
     with suppress(OSError), os.scandir(folder or ".") as entries:
         return {entry.name for entry in entries if entry.name.endswith(f".{PART}")}
     return set()
@@ -118,19 +119,19 @@ def discard(part: str) -> None:
 
 @contextmanager
 def writing_in(folder: Path) -> Iterator[None]:
-    """Turns what people can mend themselves into a sentence that says how."""
+    """Converts errors that the user can fix into an OutputError that says how."""
     try:
         yield
     except OSError as error:
         if error.errno in FULL:
             raise OutputError(
-                f"There is no room left for {folder}. Make room and repeat the command: it goes "
-                "on where it was."
+                f"No space is left on the disk of {folder}. Free some space and repeat the "
+                "command: it resumes where it stopped."
             ) from error
         if error.errno in FORBIDDEN:
             raise OutputError(
-                f"Nothing may be written in {folder}. Change its permissions, or name another "
-                "folder with -o."
+                f"You have no permission to write in {folder}. Change its permissions, or choose "
+                "another folder with -o."
             ) from error
         raise
 
@@ -139,9 +140,9 @@ def writing_in(folder: Path) -> Iterator[None]:
 
 
 def land(outcome: Outcome, part: str, rules: Rules) -> Outcome:
-    """Moves a finished output to its place, if that was not done before.
+    """Moves a finished output to its place, unless that was done before.
 
-    Whatever prevents it is the failure of this one file; then its part is removed.
+    If that is impossible, this file fails and its temporary output is removed.
     """
     try:
         problem = _land(outcome, part, rules)
@@ -154,7 +155,7 @@ def land(outcome: Outcome, part: str, rules: Rules) -> Outcome:
 
 
 def verified(outcome: Outcome, part: str) -> Outcome:
-    """The same, or its failure where the part that a killed run left is not what it made."""
+    """The outcome, or a failure if the temporary output has another hash than the recorded one."""
     if os.path.lexists(part) and _sha256(part) != outcome.sha256:
         discard(part)
         return Outcome(outcome.path, error=REMOVED)
@@ -162,7 +163,7 @@ def verified(outcome: Outcome, part: str) -> Outcome:
 
 
 def _land(outcome: Outcome, part: str, rules: Rules) -> str | None:
-    """What is wrong, or None."""
+    """The error message, or None on success."""
     out = outcome.out
     if out is None or outcome.sha256 is None:
         return None  # nothing was written for it
@@ -186,19 +187,22 @@ def _landed_before(outcome: Outcome, out: str, rules: Rules) -> str | None:
     if _sha256(out) == outcome.sha256:
         return None
     if rules.in_place and outcome.source != _stamp_or_none(out):
-        return CHANGED  # it may well have landed, and have been edited since
+        return CHANGED  # it may have been moved into place, and edited since
     return REMOVED
 
 
 def _replace_unchanged(
     outcome: Outcome, part: str, out: str, made: os.stat_result, backup: bool
 ) -> str | None:
-    """Other runs cannot get between the comparison and the move: both hold the file's lock."""
+    """Replaces a file that has not changed.
+
+    The file is locked, so no other run can replace it between the comparison and the move.
+    """
     with _locked(out) as free:
         now = os.lstat(out)
         if not free or not stat.S_ISREG(now.st_mode):
             return CHANGED
-        if outcome.source is None:  # version 0.1.0 did not note what it had read
+        if outcome.source is None:  # version 0.1.0 did not record the stamp of its input
             same = max(now.st_mtime_ns, now.st_ctime_ns) <= made.st_mtime_ns
         else:
             same = outcome.source == stamp_of(now)
@@ -211,14 +215,14 @@ def _replace_unchanged(
 
 
 def _keep_original(out: str, now: os.stat_result) -> str | None:
-    """Gives the original a second name, which it keeps when the new file takes the first."""
+    """Gives the original a second name, so that it survives when the new file takes the first."""
     name = out + ORIGINAL
     try:
         os.link(out, name, follow_symlinks=False)
     except FileExistsError:
-        if not os.path.samestat(os.lstat(name), now):  # else killed right here
+        if not os.path.samestat(os.lstat(name), now):  # the same: an earlier start was killed here
             return (
-                f"There is a backup {os.path.basename(name)} already. Move it elsewhere, or leave "
+                f"The backup {os.path.basename(name)} already exists. Move it elsewhere, or leave "
                 "out --backup."
             )
     except OSError as error:
@@ -228,7 +232,10 @@ def _keep_original(out: str, now: os.stat_result) -> str | None:
 
 @contextmanager
 def _locked(path: str) -> Iterator[bool]:
-    """Whether the lock could be had; Windows cannot replace a file that is open."""
+    """Yields whether the lock was acquired.
+
+    Windows cannot replace an open file, so there the file is not locked.
+    """
     if not system.REPLACES_OPEN_FILES:
         yield True
         return
@@ -247,13 +254,16 @@ def _try_lock(descriptor: int) -> bool:
 
 
 def _take_free_place(part: str, out: str) -> str | None:
-    """A second name can only be given where there is no file yet; a move would replace one."""
+    """Moves the output to a place where there is no file.
+
+    A hard link fails if a file exists there; a plain move would replace that file.
+    """
     try:
         os.link(part, out)
     except FileExistsError:
-        if not os.path.samestat(os.lstat(part), os.lstat(out)):  # else killed right here
+        if not os.path.samestat(os.lstat(part), os.lstat(out)):  # the same: killed here before
             return TAKEN
-    except OSError:  # perhaps a file system without links; if not, this fails again
+    except OSError:  # perhaps a file system without hard links; otherwise the move fails too
         if os.path.lexists(out):
             return TAKEN
         os.replace(part, out)
@@ -269,7 +279,7 @@ def _stamp_or_none(path: str) -> str | None:
 
 
 def _sha256(path: str) -> str | None:
-    """None where there is no such file, or no file but a pipe or a device."""
+    """The hash of a file; None if it does not exist or is a pipe or a device."""
     with suppress(OSError):
         if stat.S_ISREG(os.stat(path).st_mode):
             with open(path, "rb") as file:

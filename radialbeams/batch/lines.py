@@ -1,4 +1,4 @@
-"""The lines of a plan and of a journal, and back again. Nothing in them is taken on trust."""
+"""Writes and parses the lines of a plan and of a journal. Every parsed field is checked."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, get_args
 
-from radialbeams.batch.job import Action, Method, Outcome
 from radialbeams.batch.locks import JournalError
+from radialbeams.batch.outcome import Action, Method, Outcome
 from radialbeams.batch.plan import Item
-from radialbeams.decisions import Reason, Source
+from radialbeams.decisions import AngleSource, Reason
 
-LONGEST = 1 << 26  # bytes; a batch's line with all its thumbnails takes less than one of them
+LONGEST = 1 << 26  # bytes; the line of a batch with all its thumbnails is far shorter
 
 
 def written(content: Any) -> bytes:
@@ -24,8 +24,8 @@ def written(content: Any) -> bytes:
 
 def damaged(path: Path) -> JournalError:
     return JournalError(
-        f"{path}, the record of an unfinished run, is damaged. Add --fresh to forget that run "
-        "and start anew."
+        f"{path}, the record of an unfinished run, is damaged. Add --fresh to discard that run "
+        "and start over."
     )
 
 
@@ -44,7 +44,7 @@ def parsed(line: bytes, path: Path) -> Any:
 
 
 def item_from(line: bytes, path: Path) -> Item:
-    """[input, output], and a third where it is known before that it fails."""
+    """An item from [input, output], or [input, output, error] if it is known to fail."""
     content = parsed(line, path)
     if not isinstance(content, list) or len(content) not in (2, 3):
         raise damaged(path)
@@ -59,7 +59,7 @@ def item_to(item: Item) -> bytes:
 
 
 def outcomes_from(line: bytes, path: Path) -> list[Outcome]:
-    """Of a batch, or of those in {"again": …}."""
+    """The outcomes in the line of a batch, or in a line {"again": …}."""
     content = parsed(line, path)
     found = content.get("again") if isinstance(content, dict) else content
     if not isinstance(found, list):
@@ -68,7 +68,7 @@ def outcomes_from(line: bytes, path: Path) -> list[Outcome]:
 
 
 def header_from(line: bytes, path: Path) -> tuple[dict[str, Any], str | None]:
-    """The settings, and what makes the names of this run's parts its own."""
+    """The settings, and the token in the temporary names of this run."""
     content = parsed(line, path)
     settings = content.get("settings") if isinstance(content, dict) else None
     if not isinstance(settings, dict):
@@ -80,7 +80,7 @@ def header_from(line: bytes, path: Path) -> tuple[dict[str, Any], str | None]:
 
 
 def plain(value: Any) -> str:
-    """Fit to be printed, whatever a file says."""
+    """A value from a file as printable text of at most 200 characters."""
     text = str(value)
     text = text if len(text) <= 200 else text[:199] + "…"
     return "".join(letter if letter.isprintable() else "�" for letter in text)
@@ -94,11 +94,11 @@ def _outcome(content: Any, path: Path) -> Outcome:
     return Outcome(**content)
 
 
-# --- what each field may hold ---
+# --- the allowed values of each field ---
 
 
 def _is_path(value: Any) -> bool:
-    """A name that the system can be asked for: no zero byte, no half of a letter."""
+    """Whether the system accepts this as a path: no null byte, and it can be encoded."""
     if not isinstance(value, str) or not value or "\0" in value:
         return False
     try:
@@ -144,7 +144,7 @@ CHECKS: dict[str, Callable[[Any], bool]] = {
     "quarter": _or_none(lambda value: type(value) is int and value in (0, 90, 180, 270)),
     "quarter_confidence": _or_none(_is_number(1)),
     "applied_ccw": _or_none(_is_number(360)),
-    "applied_by": _or_none(lambda value: isinstance(value, str) and value in get_args(Source)),
+    "applied_by": _or_none(lambda value: isinstance(value, str) and value in get_args(AngleSource)),
     "method": _or_none(lambda value: isinstance(value, str) and value in get_args(Method)),
     "frame_ccw": _or_none(_is_number(360)),
     "document": lambda value: isinstance(value, bool),

@@ -1,9 +1,10 @@
-"""One run at a time in a folder, in all folders above it and in all below.
+"""Locks that allow one run at a time in a folder, the folders above it and those below.
 
-Each run locks the journal in every folder that it works in. After that it looks for locked
-journals in the folders above, and gives way to them; for those below it waits, holding its own.
-So of two runs that start together the one in the upper folder stays, and none waits for ever. A
-lock goes with the last process that holds it, however that ends.
+Each run locks the journal in every folder that it works in. Then it looks for locked journals in
+the folders above: if there is one, it releases its own locks and tries again later. For locked
+journals in the folders below it waits while holding its own locks. So if two runs start at the
+same time, the one in the upper folder goes first, and there is no deadlock. The system releases a
+lock when the last process that holds it ends, for whatever reason.
 """
 
 from __future__ import annotations
@@ -22,14 +23,14 @@ from radialbeams.batch import system
 from radialbeams.batch.walk import RUN_FOLDER
 
 JOURNAL, PLAN = "journal.jsonl", "plan.jsonl"
-PATIENCE = 600.0  # seconds for another run in the same folder to end
-SILENCE = 2.0  # seconds of that before a warning
-PAUSE = 0.05  # seconds between two tries
-MOST_FOLDERS = 64  # that one run locks; each takes a descriptor
+PATIENCE = 600.0  # seconds to wait for another run in the same folder
+SILENCE = 2.0  # seconds of waiting before a warning
+PAUSE = 0.05  # seconds between two attempts
+MOST_FOLDERS = 64  # that one run locks; each lock takes a file descriptor
 
 
 class JournalError(ValueError):
-    """There is an unfinished run that this one cannot go on with."""
+    """There is an unfinished run that this command cannot resume."""
 
 
 @dataclass(frozen=True)
@@ -38,11 +39,11 @@ class Claim:
 
     folder: Path
     file: FileIO
-    is_new: bool  # there was no journal before
+    is_new: bool  # the journal did not exist before
     after: Path | None = None  # the folder of another run that had to end first
 
     def give_up(self) -> None:
-        """Removes the journal, too, unless it is an unfinished run's."""
+        """Releases the lock, and removes the journal unless it belongs to an unfinished run."""
         run = self.folder / RUN_FOLDER
         if not self.file.closed and not (run / PLAN).exists():
             forget(self)
@@ -50,7 +51,7 @@ class Claim:
 
 
 def claim(home: Path, others: Sequence[Path] = ()) -> list[Claim]:
-    """Waits until no other run works in these folders or above; the first is `home`'s."""
+    """Locks these folders once no other run works in or above them; the first claim is `home`'s."""
     held: list[Claim] = []
 
     def is_taken() -> Path | None:
@@ -62,7 +63,7 @@ def claim(home: Path, others: Sequence[Path] = ()) -> list[Claim]:
 
 
 def wait_for(folders: Iterable[str | Path]) -> Path | None:
-    """Until none of the runs in these folders is at work; the last that had to end, or None."""
+    """Waits until no run works in these folders; returns the last one it waited for, or None."""
     waited_for = None
     for folder in map(Path, folders):
         taken = _wait(lambda folder=folder: folder if _is_active(folder) else None)  # type: ignore[misc]
@@ -71,7 +72,7 @@ def wait_for(folders: Iterable[str | Path]) -> Path | None:
 
 
 def forget(claim: Claim) -> None:
-    """Removes a journal. It goes first: without it a plan counts for nothing."""
+    """Removes the journal, then the plan: a plan without a journal is ignored."""
     run = claim.folder / RUN_FOLDER
     if not system.REPLACES_OPEN_FILES:
         claim.file.close()
@@ -79,19 +80,19 @@ def forget(claim: Claim) -> None:
         (run / JOURNAL).unlink()
     (run / PLAN).unlink(missing_ok=True)
     (run / PLAN).with_suffix(".part").unlink(missing_ok=True)
-    with suppress(OSError):  # something else lies there; it is not ours
+    with suppress(OSError):  # the folder contains something else, which is not ours
         run.rmdir()
     claim.file.close()
 
 
 def _wait(is_taken: Callable[[], Path | None]) -> Path | None:
-    """The folder that was waited for last; None where none was taken."""
+    """Waits while `is_taken` returns a folder; returns the last one, or None without a wait."""
     began, warned, last = time.monotonic(), False, None
     while (taken := is_taken()) is not None:
         last = taken
         waited = time.monotonic() - began
         if waited > PATIENCE:
-            raise JournalError(f"Another run is at work in {taken}. Let it finish first.")
+            raise JournalError(f"Another run is working in {taken}. Let it finish first.")
         if waited > SILENCE and not warned:
             warnings.warn(f"Waiting for another run in {taken} to end.", stacklevel=3)
             warned = True
@@ -100,7 +101,7 @@ def _wait(is_taken: Callable[[], Path | None]) -> Path | None:
 
 
 def _outermost(folders: Sequence[Path]) -> list[Path]:
-    """The first, and those that lie in none of the others."""
+    """The first folder, and every other folder that lies inside none of these."""
     real = {os.path.realpath(folder): folder for folder in reversed(folders)}
     first = os.path.realpath(folders[0])
     return [
@@ -111,7 +112,7 @@ def _outermost(folders: Sequence[Path]) -> list[Path]:
 
 
 def _try(folders: Sequence[Path], held: list[Claim]) -> Path | None:
-    """Locks all of the folders, or none and names one that another run has."""
+    """Locks all folders and returns None, or locks none and returns a folder of another run."""
     taken: Path | None = folders[0]
     try:
         taken = _lock_all(folders, held)
@@ -130,7 +131,7 @@ def _lock_all(folders: Sequence[Path], held: list[Claim]) -> Path | None:
         except OSError:
             if number == 0:
                 raise
-            continue  # nothing can be written there by this run either
+            continue  # this run cannot write there either
         if claim is None:
             return folder
         held.append(claim)
@@ -147,7 +148,7 @@ def _above(place: str) -> Iterable[str]:
 
 
 def _locked(folder: Path) -> Claim | None:
-    """None where another run has the lock, or has just finished and removes the folder."""
+    """Locks one folder; None if another run holds the lock, or just finished and removes it."""
     run = folder / RUN_FOLDER
     system.make_folders(str(folder))
     with suppress(FileNotFoundError):
@@ -160,7 +161,7 @@ def _locked(folder: Path) -> Claim | None:
             descriptor = system.open_own(str(run / JOURNAL), create=True)
         except system.Untrusted as error:
             raise not_trusted(run / JOURNAL) from error
-        # Nothing is held back in memory: what a full disk refuses is not tried again later.
+        # Unbuffered: data that a full disk refused must not be written again when the file closes.
         file = FileIO(descriptor, "a+")
         if system.try_lock(descriptor) and os.fstat(descriptor).st_nlink:
             return Claim(folder, file, is_new)
@@ -169,7 +170,10 @@ def _locked(folder: Path) -> Claim | None:
 
 
 def _is_active(folder: Path) -> bool:
-    """Another user's locks do not count: anybody could keep everybody waiting with them."""
+    """Whether a run works in this folder.
+
+    Locks of other users do not count; otherwise anybody could block everybody else's runs.
+    """
     run = folder / RUN_FOLDER
     try:
         if not _is_own_folder(run):
@@ -190,6 +194,6 @@ def _is_own_folder(run: Path) -> bool:
 
 def not_trusted(place: Path) -> JournalError:
     return JournalError(
-        f"{place} was not made by a run of yours: it is a link, or another user's, or of another "
-        "kind. Remove it, or name another folder with -o."
+        f"{place} was not created by a run of yours: it is a link, or belongs to another user, or "
+        "has the wrong type. Remove it, or choose another folder with -o."
     )

@@ -1,4 +1,4 @@
-"""Which files a run takes, in which order, and where each goes: fixed before any is touched."""
+"""Which files a run reads, in which order, and where each output goes; fixed before the run."""
 
 from __future__ import annotations
 
@@ -15,23 +15,25 @@ from pathlib import Path
 from radialbeams.batch.names import problem_with
 from radialbeams.batch.walk import FORMATS, SUFFIXES, Found, Passed, Wanted, walk
 
-# Small enough to share out a few large photos, large enough that a journal line costs nothing.
+# Small enough to spread a few large photos over the workers, large enough that writing a line of
+# the journal costs next to nothing.
 BATCH = 16
 UPRIGHT = "-upright"
 NO_ALPHA = ("jpeg", "bmp", "ppm")
-NOT_CORRECTED = "without a correction"  # a kind of files that are left out
-OUTPUTS = "outputs"  # beside the endings, what files can be left out for
+# Reasons for leaving out a file; the others are file extensions.
+NOT_CORRECTED = "without a correction"
+OUTPUTS = "outputs"
 
 
 class PlanError(ValueError):
-    """The command asks for outputs where they cannot go."""
+    """The command asks for outputs in a place where they cannot go."""
 
 
 @dataclass(frozen=True)
 class Item:
     """One file to read, and where its output goes (None: nothing is written).
 
-    With an `error` it has failed before it is read. `part` is where the output is made.
+    An item with an `error` has failed before it is read. `part` is the temporary output path.
     """
 
     path: str
@@ -42,12 +44,13 @@ class Item:
 
 @dataclass(frozen=True)
 class Plan:
-    """The files and folders that were named, and where the outputs go.
+    """The files and folders given on the command line, and where their outputs go.
 
-    In `folder`, an output lies where its input lies below the folder that all inputs share: one
-    folder's content as it is, several folders under their names. So no output's name depends on
-    which other files are there. With neither `folder`, `file` nor `in_place` an output goes beside
-    its input; without `writes` nothing goes anywhere.
+    With `folder`, an output has the same relative path as its input has below the folder that all
+    inputs share: the content of a single input folder goes there directly, several input folders
+    keep their names. So the name of an output does not depend on which other files exist. Without
+    `folder`, `file` and `in_place`, an output goes next to its input. Without `writes`, nothing is
+    written.
     """
 
     sources: tuple[str, ...]
@@ -57,33 +60,33 @@ class Plan:
     in_place: bool = False
     overwrite: bool = False
     format: str | None = None
-    # Of the files in folders: whether those in folders inside are taken, and by which patterns.
+    # Which files in the given folders are read: whether in subfolders too, and by which patterns.
     recursive: bool = True
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
     only: frozenset[str] | None = None  # absolute paths; None: all
-    # When the command was given, in nanoseconds since the epoch; None: nobody knows.
+    # When the command was started, in nanoseconds since the epoch; None: unknown.
     since: int | None = field(default=None, compare=False)
 
     def __post_init__(self) -> None:
         if self.in_place and self.format:
             raise PlanError("A file turned in place keeps its format; leave out one of the two.")
         if self.folder is not None and self.folder.exists() and not self.folder.is_dir():
-            raise PlanError(f"{self.folder} is a file; name a folder for the outputs.")
+            raise PlanError(f"{self.folder} is a file; choose a folder for the outputs.")
         if self.file is not None and os.path.realpath(self.file) in map(
             os.path.realpath, self.sources
         ):
-            raise PlanError(f"{self.file} is the input itself. Say --in-place to replace it.")
+            raise PlanError(f"{self.file} is the input itself. Use --in-place to replace it.")
         for source in self.sources if self.folder is not None else ():
             if os.path.realpath(_holder(source)) == os.path.realpath(str(self.folder)):
                 raise PlanError(
-                    f"{self.folder} holds the inputs themselves. Choose another folder, or say "
+                    f"{self.folder} holds the inputs themselves. Choose another folder, or use "
                     "--in-place to replace them."
                 )
 
     @property
     def home(self) -> Path:
-        """The folder that keeps the journal: the outputs' own, else the first of the inputs'."""
+        """The folder of the journal: the output folder, or else the first input folder."""
         if self.folder is not None:
             return self.folder
         if self.file is not None:
@@ -92,14 +95,14 @@ class Plan:
 
     @property
     def roots(self) -> list[Path]:
-        """The folders that no other run may work in meanwhile; the journal's comes first."""
+        """The folders that the run locks; the one with the journal comes first."""
         others = dict.fromkeys(map(_holder, self.sources)) if self.in_place else ()
         return list(dict.fromkeys([self.home, *filter(Path.is_dir, map(Path, others))]))
 
     def items(self, passed: Passed | None = None) -> Iterator[Item]:
-        """In plan order; no input comes twice, and no two have the same output."""
+        """The items in plan order. Each input comes once, and no two have the same output."""
         inputs = _Inputs(self)
-        seen: set[int] = set()  # hashes: of very many paths they take a tenth of the memory
+        seen: set[int] = set()  # hashes, which take a tenth of the memory of the paths
         taken: set[int] = set()
         for found in self.found(passed):
             path = found.path
@@ -112,7 +115,7 @@ class Plan:
                 continue
             if self.in_place:
                 self._check_untouched(path, place)
-                # What a link points to is replaced, so that the link stays one.
+                # The target of a link is replaced, so that the link stays a link.
                 yield Item(path, place if os.path.islink(path) else path)
                 continue
             out = _free(self._wanted(path, place), taken)
@@ -121,9 +124,9 @@ class Plan:
             yield Item(path, None if problem else out, problem)
 
     def check_output_folder(self) -> None:
-        """Refuses an output folder inside an input that holds images of its own.
+        """Refuses an output folder that lies inside an input folder and holds other images.
 
-        They are inputs by their place, and would be neither read nor mentioned. Outputs of an
+        These images lie below an input, but would be skipped without notice. Outputs of an
         earlier run of the same command may lie there.
         """
         inside = self._output_inside()
@@ -133,13 +136,13 @@ class Plan:
         for found in walk(inside, None, Passed()):
             if found.error is None and _key(os.path.abspath(found.path)) not in outputs:
                 raise PlanError(
-                    f"{self.folder}, the folder for outputs, lies inside an input and holds "
-                    f"images that would be left out, such as {os.path.basename(found.path)}. "
-                    "Name a folder elsewhere, or a new one, with -o."
+                    f"The output folder {self.folder} lies inside an input folder and holds "
+                    f"images that would be skipped, such as {os.path.basename(found.path)}. "
+                    "Choose a new folder, or one elsewhere, with -o."
                 )
 
     def _output_inside(self) -> str | None:
-        """The folder of the outputs, where it exists and lies in one of the inputs."""
+        """The output folder if it exists and lies inside an input folder, else None."""
         if self.folder is None or not self.folder.is_dir():
             return None
         place = os.path.realpath(self.folder)
@@ -147,23 +150,26 @@ class Plan:
         return place if any(place.startswith(os.path.join(one, "")) for one in sources) else None
 
     def first_without_alpha(self) -> str | None:
-        """An input whose output would have a format that holds no transparency."""
+        """The first input whose output format cannot store transparency, or None."""
         if self.format is not None:
             return str(self.file or self.sources[0]) if self.format in NO_ALPHA else None
         paths = (found.path for found in self.found())
         return next((path for path in paths if format_of(path) in NO_ALPHA), None)
 
     def _check_untouched(self, path: str, place: str) -> None:
-        """A run that ended while this one started may have turned the files already."""
+        """Refuses files that changed since this command was started.
+
+        Another run that has just ended may have turned them already.
+        """
         with suppress(OSError):
             if self.since is not None and os.stat(place).st_ctime_ns > self.since:
                 raise PlanError(
                     f"{path} changed after this command was started; another run may have turned "
-                    "files here already. Look at them, and run the command again if they need it."
+                    "files here already. Check them, and run the command again if necessary."
                 )
 
     def found(self, passed: Passed | None = None) -> Iterator[Found]:
-        """Each file, as often as it is named; `passed` takes what the folders hold besides."""
+        """Each input file, repeated if it is given twice; `passed` records what is skipped."""
         passed = Passed() if passed is None else passed
         beside = self.writes and not (self.folder or self.file or self.in_place)
         images = _Stems()
@@ -180,7 +186,7 @@ class Plan:
 
     @cached_property
     def _shared(self) -> str:
-        """The folder that all inputs lie in."""
+        """The deepest folder that contains all inputs."""
         return os.path.commonpath([os.path.abspath(_holder(source)) for source in self.sources])
 
     def _wanted(self, path: str, place: str) -> str:
@@ -194,7 +200,7 @@ class Plan:
         return stem + UPRIGHT + self._suffix(suffix)
 
     def _suffix(self, suffix: str) -> str:
-        """The input's own, unless it does not fit the format that was asked for."""
+        """The extension of the input, unless it does not fit the requested format."""
         if self.format is None or suffix.lower() in FORMATS[self.format]:
             return suffix
         return FORMATS[self.format][0]
@@ -211,9 +217,10 @@ def plan_for(
     wanted: Wanted | None = None,
     only: Iterable[str] | None = None,
 ) -> Plan:
-    """`out` is a file if it has an image's ending and is no folder already.
+    """The plan for these inputs. `only` limits it to the files with these paths.
 
-    `only` are the paths of files to which the plan is limited.
+    `out` is a file if it has the extension of an image format and is not an existing folder;
+    otherwise it is a folder.
     """
     wanted = wanted or Wanted()
     plan = Plan(
@@ -230,22 +237,25 @@ def plan_for(
     if out is None:
         return plan
     if in_place:
-        raise PlanError("A file goes to an output or stays in its place; leave out one of the two.")
+        raise PlanError("-o and --in-place exclude each other; leave out one of the two.")
     ending = format_of(out)
     if ending is None or os.path.isdir(out):
         return replace(plan, folder=Path(out))
     if len(sources) > 1 or os.path.isdir(sources[0]):
         raise PlanError(
-            f"{out} is the name of one file, but a folder or several inputs were named. Name a "
+            f"{out} is the name of one file, but the input is a folder or several files. Choose a "
             "folder for the outputs."
         )
     if format not in (None, ending):
-        raise PlanError(f"{out} does not end as a file of the format {format} does.")
+        raise PlanError(f"{out} does not have an extension of the format {format}.")
     return replace(plan, file=Path(out), format=ending)
 
 
 def batches(items: Iterable[Item]) -> Iterator[list[Item]]:
-    """Always cut at the same places, so that no answer depends on who works, or since when."""
+    """Cuts the plan into batches of a fixed size.
+
+    The cuts do not depend on the number of workers or on a restart, so neither do the estimates.
+    """
     rest = iter(items)
     while batch := list(islice(rest, BATCH)):
         yield batch
@@ -257,9 +267,9 @@ def format_of(path: str | Path) -> str | None:
 
 
 class _Inputs:
-    """Keeps outputs off the inputs, under whatever names, links or letter cases they are reached.
+    """Refuses outputs that would replace an input, also through a link or another letter case.
 
-    Another walk finds the inputs, but only once some output's place is taken already.
+    The inputs are collected by another walk, but only once the place of some output is taken.
     """
 
     def __init__(self, plan: Plan) -> None:
@@ -275,7 +285,7 @@ class _Inputs:
 
     @cached_property
     def _identities(self) -> set[int | None]:
-        # Whoever names an output of an earlier run does not expect it to be replaced.
+        # An output of an earlier run that the user gives as an input must not be replaced.
         named = self._plan.sources if self._plan.overwrite else ()
         paths = (found.path for found in self._plan.found())
         return {_identity(path) for path in chain(paths, named)}
@@ -290,14 +300,14 @@ def _identity(path: str) -> int | None:
 
 
 class _Stems:
-    """Knows what an output beside its input was made from. Files come folder by folder."""
+    """Recognises outputs that lie next to their inputs. Caches one folder at a time."""
 
     def __init__(self) -> None:
         self._folder: str | None = None
         self._stems: set[str] = set()
 
     def has_original(self, path: str) -> bool:
-        """Whether photo.jpg, or an image photo of another kind, is beside photo-upright.jpg."""
+        """For photo-upright.jpg: whether photo.jpg, or photo in another format, lies next to it."""
         folder, name = os.path.split(path)
         stem, suffix = os.path.splitext(name)
         original = re.fullmatch(rf"(.+){UPRIGHT}(-\d+)?", stem)
@@ -327,7 +337,7 @@ def _holder(source: str) -> str:
 
 
 def _free(wanted: str, taken: set[int]) -> str:
-    """The name that is wanted, or the same with a number where an earlier output has it."""
+    """The wanted name, with a number added if an earlier output has it."""
     stem, suffix = os.path.splitext(wanted)
     free, number = wanted, 2
     while hash(_key(free)) in taken:
@@ -337,7 +347,7 @@ def _free(wanted: str, taken: set[int]) -> str:
 
 
 def _key(name: str) -> str:
-    """Equal for names that some file system takes for one: A and a, é and e with an accent."""
+    """Equal for names that a file system may treat as the same: other case or Unicode form."""
     if name.isascii():
         return name.casefold()
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", name).casefold())

@@ -12,33 +12,33 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, astuple
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from types import TracebackType
 from typing import IO, Any, cast
 
 from radialbeams.batch import system
-from radialbeams.batch.job import Job, Outcome
+from radialbeams.batch.job import JobSettings
+from radialbeams.batch.outcome import Outcome
 from radialbeams.batch.plan import BATCH, Item
 
-# -P: a folder of images may hold a file random.py, which must not be imported.
+# -P: the current folder may hold a file such as random.py, which must not be imported.
 COMMAND = [sys.executable, "-P", "-m", "radialbeams.batch.worker"]
 PACKAGES = str(Path(__file__).parents[2])
-AHEAD = 3  # batches for each worker that may be started before the oldest is done
+AHEAD = 3  # batches per worker that may be submitted before the oldest is done
 ATTEMPTS = 3  # at a batch whose worker dies between two files
-# Seconds by the clock. Computing has a limit of its own, in the worker; these are for what waits
-# without computing, and for systems that have no timer for computing.
+# Limits in seconds of wall-clock time. The worker itself limits its CPU time; these limits catch a
+# worker that waits without computing, and systems without a CPU timer.
 STARTING = 180.0
 FILE = 60.0
-MODEL, MODEL_VIEW = 180.0, 3.0  # for each call of the model, and for each view in it
+MODEL, MODEL_VIEW = 180.0, 3.0  # for each call of the model, plus for each view in it
 # Every worker has one thread, since there are as many workers as cores.
 THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
 
 
 class PoolError(ValueError):
-    """No worker can work: it does not start, or the model does not answer."""
+    """No worker can do its work: it does not start, or the model does not run."""
 
 
 class _Died(Exception):
-    """A worker died. `at` is the place in its batch of the file that it was reading, if any."""
+    """A worker died. `at` is the index in its batch of the file that it was reading, if any."""
 
     def __init__(self, why: str, at: int | None, begun: bool) -> None:
         super().__init__(why)
@@ -49,9 +49,9 @@ class _Died(Exception):
 
 
 class WorkerPool:
-    """Gives batches to processes, and returns their outcomes in the order of the batches."""
+    """Distributes batches over worker processes; returns outcomes in the order of the batches."""
 
-    def __init__(self, job: Job, workers: int, *, lock: int | None = None) -> None:
+    def __init__(self, job: JobSettings, workers: int, *, lock: int | None = None) -> None:
         self.ahead = AHEAD * workers
         self._job, self._lock = job, lock
         self._threads = ThreadPoolExecutor(workers)  # each waits for one process
@@ -61,17 +61,6 @@ class WorkerPool:
         self._all: list[_Process] = []
         self._closed = False
 
-    def __enter__(self) -> WorkerPool:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
-
     def close(self) -> None:
         self._closed = True
         for process in self._all:
@@ -80,7 +69,7 @@ class WorkerPool:
         self._watchdog.close()
 
     def outcomes(self, batches: Iterable[tuple[int, list[Item]]]) -> Iterator[list[Outcome]]:
-        """The batches come with their numbers in the whole plan."""
+        """The outcomes of each batch. Batches are given with their numbers in the whole plan."""
         begun: deque[Future[list[Outcome]]] = deque()
         for number, batch in batches:
             with _threads_in_words():
@@ -91,7 +80,7 @@ class WorkerPool:
             yield begun.popleft().result()
 
     def _outcomes(self, number: int, batch: list[Item]) -> list[Outcome]:
-        """A file that kills its worker has failed; a new worker gets the others."""
+        """A file that kills its worker has failed; a new worker gets the rest of the batch."""
         thumbnails = self._job.thumbnails - number * BATCH
         failed: dict[int, Outcome] = {}
         strikes = 0  # deaths between two files
@@ -130,37 +119,37 @@ class WorkerPool:
                 "--workers."
             ) from error
         self._all.append(process)
-        if self._closed:  # meanwhile
+        if self._closed:  # while the process was started
             process.kill()
         return process
 
 
 @contextmanager
 def _threads_in_words() -> Iterator[None]:
-    """Python reports a limit of the system as a RuntimeError."""
+    """Converts the RuntimeError that Python raises at a system limit into a PoolError."""
     try:
         yield
     except RuntimeError as error:
         raise PoolError(
             "The system allows no more threads or processes for this user. Raise the limit "
-            "(ulimit -u), or ask for fewer --workers."
+            "(ulimit -u), or use fewer --workers."
         ) from error
 
 
 def environment() -> dict[str, str]:
-    """This process's own, with one thread, and with the package found where it was found here."""
-    found = os.pathsep.join(filter(None, (PACKAGES, os.environ.get("PYTHONPATH"))))
-    return {**os.environ, **dict.fromkeys(THREADS, "1"), "PYTHONPATH": found}
+    """The environment of a worker: that of this process, one thread, and the same package."""
+    path = os.pathsep.join(filter(None, (PACKAGES, os.environ.get("PYTHONPATH"))))
+    return {**os.environ, **dict.fromkeys(THREADS, "1"), "PYTHONPATH": path}
 
 
 class _Process:
-    """A worker, seen from its parent: orders go in and messages come out, one on each line."""
+    """The parent's side of a worker: it writes orders and reads messages, one JSON line each."""
 
-    def __init__(self, job: Job, lock: int | None, watchdog: system.Watchdog) -> None:
+    def __init__(self, job: JobSettings, lock: int | None, watchdog: system.Watchdog) -> None:
         self._process = system.start(
             COMMAND,
             environment(),
-            # Decoders print warnings there; what matters comes as a message.
+            # Decoders print warnings to standard error; errors that matter come as messages.
             quiet=not os.environ.get("RADIALBEAMS_TRACEBACK"),
             handles=() if lock is None else (lock,),
         )
@@ -200,7 +189,7 @@ class _Process:
         return message
 
     def _death(self, last: dict[str, Any]) -> Exception:
-        """What the end of the process means, after its `last` message."""
+        """The exception for a process that ended after its `last` message."""
         code = self._process.wait()
         if self._watchdog.has_killed(self._process) or system.ran_out_of_cpu_time(code):
             if not self._is_ready:
@@ -213,13 +202,13 @@ class _Process:
                     f"The model took far too long for {last['model']} views. Use another model, "
                     "or export this one again."
                 )
-            why = "It took far longer than a file of its size may. Save it again, or leave it out."
+            why = "It took far too long for a file of its size. Save it again, or leave it out."
         else:
             how = system.exit_reason(code)
-            why = f"The program that read it broke down ({how}). Leave it out, or save it again."
+            why = f"The process that read it crashed ({how}). Leave it out, or save it again."
         return _Died(why, last.get("at"), self._is_ready)
 
 
 def _seconds_for(message: dict[str, Any]) -> float:
-    """By the clock, for what a worker says that it does now."""
+    """The wall-clock limit for the step that a worker has just reported."""
     return MODEL + MODEL_VIEW * message["model"] if "model" in message else FILE

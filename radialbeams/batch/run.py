@@ -1,4 +1,4 @@
-"""A plan carried out: with a journal where files are written, without one where none are."""
+"""Carries out a plan: with a journal if files are written, without one otherwise."""
 
 from __future__ import annotations
 
@@ -15,21 +15,14 @@ from typing import Any
 import radialbeams
 from radialbeams import zoo
 from radialbeams.batch.bounds import Bounds
-from radialbeams.batch.job import (
-    Job,
-    Outcome,
-    decided_outcome,
-    is_written,
-    made,
-    outcome_of,
-    settings_of_older,
-    undo_for,
-)
+from radialbeams.batch.job import JobSettings, settings_of_older
 from radialbeams.batch.journal import Journal
 from radialbeams.batch.landing import Rules, land, new_token, part_of, stage
 from radialbeams.batch.locks import JournalError, wait_for
+from radialbeams.batch.outcome import Outcome, decided_outcome, outcome_of
 from radialbeams.batch.plan import BATCH, Plan, batches
 from radialbeams.batch.pool import WorkerPool
+from radialbeams.batch.processing import is_written, made, undo_for
 from radialbeams.batch.walk import Passed
 from radialbeams.canonicalizer import Canonicalizer
 from radialbeams.images import ImageError
@@ -38,18 +31,18 @@ from radialbeams.limits import Limits
 
 @dataclass(frozen=True)
 class Run:
-    """`outcomes` come in plan order, those of an earlier start included."""
+    """A run in progress. `outcomes` come in plan order and include those of an earlier start."""
 
     outcomes: Generator[Outcome, None, None]
-    files: int | None = None  # None where the plan is made as the run goes
-    done_before: int = 0  # files that an earlier start came to
-    added: int = 0  # files that were not there when the plan was made, and wait for the next run
-    # Files in the folders that are not taken, by their kinds; complete when the outcomes are.
+    files: int | None = None  # None if the plan is made during the run
+    done_before: int = 0  # files that an earlier start processed
+    added: int = 0  # files that appeared after the plan was made; the next run reads them
+    # Files in the folders that are not read, counted by kind; complete once `outcomes` is.
     left_out: Counter[str] = field(default_factory=Counter)
 
 
-def piped(data: bytes, job: Job, path: str, out: Path | None) -> tuple[Outcome, bytes]:
-    """One picture whose bytes are here already, and what becomes of them."""
+def piped(data: bytes, job: JobSettings, path: str, out: Path | None) -> tuple[Outcome, bytes]:
+    """Processes one image given as bytes; returns its outcome and the resulting bytes."""
     if out is not None and out.exists() and not job.overwrite:
         return Outcome(path, str(out), action="exists"), data
     try:
@@ -76,34 +69,34 @@ def _written(data: bytes, outcome: Outcome, out: str, rules: Rules) -> Outcome:
 
 
 @contextmanager
-def unjournaled(job: Job, plan: Plan, workers: int) -> Iterator[Run]:
-    """For a job that writes nothing: there is nothing to go on from."""
-    # A plan with outputs is gone through before, since it may be refused.
+def unjournaled(job: JobSettings, plan: Plan, workers: int) -> Iterator[Run]:
+    """A run that writes no files, so there is nothing to resume."""
+    # Going through a plan with outputs raises its errors before the run starts.
     files = sum(1 for _ in plan.items()) if plan.writes else None
     passed = Passed()
-    with WorkerPool(job, workers) as pool:
+    with closing(WorkerPool(job, workers)) as pool:
         found = pool.outcomes(enumerate(batches(plan.items(passed))))
         outcomes = (outcome for batch in found for outcome in batch)
         yield Run(outcomes, files, left_out=passed.left_out)
 
 
 @contextmanager
-def journaled(job: Job, plan: Plan, workers: int, *, fresh: bool = False) -> Iterator[Run]:
-    """The journal is forgotten when the block ends well, and kept when it does not."""
-    zoo.verified_onnx(zoo.find(job.model))  # before anything is made that would have to go again
+def journaled(job: JobSettings, plan: Plan, workers: int, *, fresh: bool = False) -> Iterator[Run]:
+    """A run with a journal, which is removed if the block succeeds and kept if it does not."""
+    zoo.verified_onnx(zoo.find(job.model))  # before any file is created
     with closing(_journal(job, plan, fresh)) as journal:
         try:
             run = _begun(job, plan, workers, journal)
             with closing(run.outcomes):
                 yield run
         except BaseException:
-            if not (journal.is_resumed or journal.done_batches):  # nothing to go on from
+            if not (journal.is_resumed or journal.done_batches):  # there is nothing to resume
                 journal.finish()
             raise
         journal.finish()
 
 
-def _journal(job: Job, plan: Plan, fresh: bool) -> Journal:
+def _journal(job: JobSettings, plan: Plan, fresh: bool) -> Journal:
     bounds = Bounds(plan)
     home, *others = plan.roots
     return Journal(
@@ -117,8 +110,8 @@ def _journal(job: Job, plan: Plan, fresh: bool) -> Journal:
     )
 
 
-def _begun(job: Job, plan: Plan, workers: int, journal: Journal) -> Run:
-    """The plan is made, or found with what is done of it."""
+def _begun(job: JobSettings, plan: Plan, workers: int, journal: Journal) -> Run:
+    """Makes the plan, or reads it with the outcomes of an earlier start."""
     passed = Passed()
     start = journal.recover() if journal.is_resumed else 0
     found = (one.path for one in plan.found(passed))
@@ -132,20 +125,20 @@ def _begun(job: Job, plan: Plan, workers: int, journal: Journal) -> Run:
 
 
 def _check_not_turned(journal: Journal, below: Path | None) -> None:
-    """In place, a run that begins when an overlapping one has ended would turn its files again."""
+    """Refuses to turn files in place if an overlapping run, which ended first, may have done so."""
     earlier = journal.waited_for or below
     if earlier is not None and not journal.is_resumed:
         raise JournalError(
-            f"Another run was at work in {earlier} and may have turned these files already. "
-            "Look at them, and run the command again if they still need it."
+            f"Another run was working in {earlier} and may have turned these files already. "
+            "Check them, and run the command again if necessary."
         )
 
 
 def _carried_out(
-    job: Job, journal: Journal, start: int, workers: int
+    job: JobSettings, journal: Journal, start: int, workers: int
 ) -> Generator[Outcome, None, None]:
     try:
-        with WorkerPool(job, workers, lock=journal.lock) as pool:
+        with closing(WorkerPool(job, workers, lock=journal.lock)) as pool:
             for outcomes in pool.outcomes(journal.failed()):
                 journal.record(outcomes, again=True)
             for outcomes in journal.done():
@@ -153,24 +146,24 @@ def _carried_out(
             for outcomes in pool.outcomes(journal.batches(start)):
                 yield from journal.record(outcomes)
     except BaseException:
-        journal.recover()  # stopped halfway, too, it leaves nothing half done
+        journal.recover()  # so that a stopped run leaves nothing half done
         raise
 
 
-def _updated(job: Job, noted: dict[str, Any]) -> dict[str, Any]:
-    """The settings that an older version noted, as this version would note them."""
-    defaults = {**_of_plan(Plan(())), **asdict(Job(job.model))}
+def _updated(job: JobSettings, noted: dict[str, Any]) -> dict[str, Any]:
+    """Converts the settings recorded by an older version to those of this version."""
+    defaults = {**_of_plan(Plan(())), **asdict(JobSettings(job.model))}
     found = settings_of_older(noted, job, {**defaults, "limits": asdict(Limits())})
     return {**found, "corrections": _listed(found["corrections"])}
 
 
 def _listed(corrections: Any) -> Any:
-    """As JSON gives them back."""
+    """Tuples as lists, which is what JSON returns for them."""
     return [list(one) for one in corrections]
 
 
 def _of_plan(plan: Plan) -> dict[str, Any]:
-    """What decides which files are taken."""
+    """The settings that decide which files are read."""
     return {
         "recursive": plan.recursive,
         "include": list(plan.include),
@@ -178,8 +171,8 @@ def _of_plan(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _settings(job: Job, plan: Plan) -> dict[str, Any]:
-    """All that must be the same for a run to go on."""
+def _settings(job: JobSettings, plan: Plan) -> dict[str, Any]:
+    """Everything that must be equal for a command to resume a run."""
     places = [*plan.sources, str(plan.folder or plan.file or "")]
     relative = not all(os.path.isabs(place) for place in places if place)
     return {

@@ -1,6 +1,6 @@
-"""What differs between operating systems: locks, owners, power cuts, timers, memory, processes.
+"""What differs between operating systems: locks, owners, syncing, timers, memory, processes.
 
-Each function has a portable form, which may do less. No other module of the package imports
+Each function has a portable fallback, which may do less. No other module of the package imports
 `fcntl`, `msvcrt` or `resource`, or uses a signal that Windows does not have.
 """
 
@@ -20,7 +20,7 @@ from typing import Any
 
 
 def _module(name: str) -> Any:
-    """None where the system has no such module."""
+    """The module, or None if the system does not have it."""
     try:
         return importlib.import_module(name)
     except ImportError:
@@ -28,25 +28,25 @@ def _module(name: str) -> Any:
 
 
 fcntl, msvcrt, resource = map(_module, ("fcntl", "msvcrt", "resource"))
-LOCKED_BYTE = 1 << 40  # Windows locks ranges of bytes; this one lies beyond all content
+LOCKED_BYTE = 1 << 40  # Windows locks byte ranges; this byte lies beyond the content of any file
 # Windows neither has nor needs most of these.
 NO_FOLLOW: int = getattr(os, "O_NOFOLLOW", 0)
 NO_WAIT: int = getattr(os, "O_NONBLOCK", 0)  # opening a pipe must not wait for its other end
 BINARY: int = getattr(os, "O_BINARY", 0)
-TICK = 0.25  # seconds between two looks of the watchdog
+TICK = 0.25  # seconds between two checks by the watchdog
 _CPU_SIGNALS = {number for name in ("SIGPROF", "SIGXCPU") if (number := getattr(signal, name, 0))}
 REPLACES_OPEN_FILES = os.name == "posix"
 
 
 class Untrusted(Exception):
-    """A file that another user made, or may change."""
+    """A file that another user created or can change."""
 
 
 # --- locks ---
 
 
 def try_lock(descriptor: int, *, shared: bool = False) -> bool:
-    """False where another process holds the lock. A file system without locks refuses nobody."""
+    """False if another process holds the lock; always True on a file system without locks."""
     if fcntl is not None:
         return _try_flock(descriptor, shared)
     if msvcrt is not None:
@@ -65,7 +65,7 @@ def _try_flock(descriptor: int, shared: bool) -> bool:
 
 
 def _try_locking(descriptor: int) -> bool:
-    """Windows has exclusive locks only, and reports one that is held as a lack of permission."""
+    """Windows has only exclusive locks, and raises PermissionError if one is held."""
     os.lseek(descriptor, LOCKED_BYTE, os.SEEK_SET)
     try:
         msvcrt.locking(descriptor, msvcrt.LK_NBLCK, 1)
@@ -80,15 +80,16 @@ def _try_locking(descriptor: int) -> bool:
 
 
 def open_new(path: str, *, private: bool = False) -> int:
-    """A descriptor of a file that did not exist before; never follows a link."""
+    """A descriptor of a new file; raises FileExistsError if it exists, and follows no link."""
     flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | NO_FOLLOW | BINARY
     return os.open(path, flags, 0o600 if private else 0o666)
 
 
 def open_own(path: str, *, create: bool = False) -> int:
-    """A descriptor of a file of this user's, which has no other name and is no link.
+    """A descriptor of a regular file that this user owns and that has only one name.
 
-    Raises Untrusted for any other. `create` also opens it for appending.
+    Raises Untrusted for any other file, and for a link. `create` creates the file if necessary
+    and opens it for appending.
     """
     flags = os.O_RDWR | os.O_APPEND | os.O_CREAT if create else os.O_RDONLY
     if os.path.islink(path):
@@ -102,9 +103,9 @@ def open_own(path: str, *, create: bool = False) -> int:
 
 
 def is_own(info: os.stat_result, folder: str) -> bool:
-    """Whether this user owns a file, or at least whoever owns what this user creates in `folder`.
+    """Whether a file belongs to this user, or to the owner of new files of this user in `folder`.
 
-    Some network file systems give all that a user creates to another one.
+    Some network file systems assign the files that a user creates to another user.
     """
     if not hasattr(os, "geteuid") or info.st_uid == os.geteuid():
         return True
@@ -114,7 +115,7 @@ def is_own(info: os.stat_result, folder: str) -> bool:
 
 
 def make_folders(folder: str) -> None:
-    """Like `os.makedirs`, for any depth: it does not call itself."""
+    """Like `os.makedirs`, but not recursive, so that it works for any depth."""
     missing = []
     while folder and not os.path.isdir(folder):
         missing.append(folder)
@@ -125,12 +126,12 @@ def make_folders(folder: str) -> None:
             os.mkdir(name)
 
 
-# --- power cuts ---
+# --- syncing to disk ---
 
 
 def sync(descriptor: int) -> None:
-    """Waits until a file's content is on the disk, not only in the disk's own memory."""
-    if hasattr(fcntl, "F_FULLFSYNC"):  # macOS, where fsync alone promises less
+    """Waits until the content of a file is on the disk, not only in the disk's cache."""
+    if hasattr(fcntl, "F_FULLFSYNC"):  # macOS, where fsync does not flush the disk's cache
         with suppress(OSError):
             fcntl.fcntl(descriptor, fcntl.F_FULLFSYNC)
             return
@@ -138,7 +139,7 @@ def sync(descriptor: int) -> None:
 
 
 def sync_folder(folder: str) -> None:
-    """So that the names in it survive a power cut too, where the system can do that."""
+    """Syncs the file names in a folder, so that they survive a power cut; ignores failure."""
     with suppress(OSError):
         descriptor = os.open(folder or ".", os.O_RDONLY)
         try:
@@ -151,9 +152,9 @@ def sync_folder(folder: str) -> None:
 
 
 def limit_cpu(seconds: float) -> None:
-    """Ends this process after `seconds` more of computing, even inside a C decoder; 0: never.
+    """Ends this process after `seconds` more of CPU time, even inside a C decoder; 0: no limit.
 
-    Windows has no such timer; there the watchdog of the parent is the only one.
+    Windows has no such timer; there, only the watchdog of the parent limits a worker.
     """
     if hasattr(signal, "setitimer") and hasattr(signal, "ITIMER_PROF"):
         signal.setitimer(signal.ITIMER_PROF, seconds)
@@ -161,10 +162,10 @@ def limit_cpu(seconds: float) -> None:
 
 @contextmanager
 def deadline(seconds: float, sentence: str) -> Iterator[None]:
-    """Ends this process with `sentence` and exit code 1 if the block takes longer by the clock.
+    """Prints `sentence` and exits with code 1 if the block takes more than `seconds`.
 
-    The clock stands still while the process is suspended. Only for blocks that may hang inside a
-    library, where no exception can reach them.
+    This is wall-clock time, except that it does not pass while the process is suspended. Only for
+    blocks that may hang inside a library, where no exception can interrupt them.
     """
     done = threading.Event()
 
@@ -185,9 +186,9 @@ def deadline(seconds: float, sentence: str) -> Iterator[None]:
 
 
 def limit_memory(size: int) -> None:
-    """Lets this process allocate `size` bytes more than it has; then allocations fail.
+    """Lets this process allocate `size` more bytes; further allocations fail.
 
-    Where the system cannot limit the address space, nothing happens.
+    Does nothing if the system cannot limit the address space.
     """
     if resource is None:
         return
@@ -200,7 +201,7 @@ def limit_memory(size: int) -> None:
 
 
 def _address_space() -> int:
-    """Bytes that this process has mapped; 0 where the system does not say."""
+    """Bytes that this process has mapped; 0 if the system does not report it."""
     try:
         with open("/proc/self/statm", "rb") as file:
             return int(file.read().split()[0]) * os.sysconf("SC_PAGE_SIZE")
@@ -214,9 +215,9 @@ def _address_space() -> int:
 def start(
     command: list[str], environment: dict[str, str], *, quiet: bool, handles: tuple[int, ...] = ()
 ) -> subprocess.Popen[str]:
-    """A process with ASCII pipes for its input and output, which inherits `handles`.
+    """Starts a process with ASCII pipes for standard input and output; it inherits `handles`.
 
-    Without `fcntl` no lock can be shared through an inherited handle, so none is inherited.
+    Without `fcntl`, an inherited handle cannot share a lock, so none is inherited.
     """
     return subprocess.Popen(
         command,
@@ -231,7 +232,7 @@ def start(
 
 
 def ran_out_of_cpu_time(code: int) -> bool:
-    """Whether an exit code says that the timer of `limit_cpu` ended the process."""
+    """Whether the exit code shows that the timer of `limit_cpu` ended the process."""
     return -code in _CPU_SIGNALS
 
 
@@ -244,10 +245,10 @@ def exit_reason(code: int) -> str:
 
 
 class Watchdog:
-    """Kills processes that take too long by the clock, from a thread of this process.
+    """A thread that kills processes which exceed a wall-clock limit.
 
-    The clock stands still while this process is suspended (Ctrl-Z, a sleeping laptop), and a
-    process's own clock stands still while that process is.
+    Time does not pass while this process is suspended (Ctrl-Z, a sleeping laptop), nor, for each
+    watched process, while that process is suspended.
     """
 
     def __init__(self) -> None:
@@ -264,7 +265,7 @@ class Watchdog:
         self._thread.join()
 
     def watch(self, process: subprocess.Popen[str], seconds: float) -> None:
-        """From now on, `process` has so many seconds until the next call for it."""
+        """Kills `process` in `seconds` from now, unless it is watched anew or forgotten before."""
         with self._changes:
             self._deadlines[process] = self._awake + seconds
 
@@ -296,7 +297,7 @@ class Watchdog:
 
 
 def _is_suspended(pid: int) -> bool:
-    """Whether a child was stopped by a signal; False where the system does not say."""
+    """Whether a child was stopped by a signal; False if the system cannot tell."""
     if not hasattr(os, "waitid"):
         return False
     try:

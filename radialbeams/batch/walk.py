@@ -1,4 +1,4 @@
-"""The images below a folder, at any depth. What cannot be read fails alone."""
+"""Finds the images below a folder, at any depth. An unreadable entry does not stop the walk."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 from radialbeams import images
 
-# The formats that can be asked for, with the endings that files of each may have.
+# The output formats, with the file extensions of each.
 FORMATS = {
     "jpeg": (".jpg", ".jpeg", ".jpe", ".jfif"),
     "png": (".png",),
@@ -25,15 +25,15 @@ FORMATS = {
     "jpeg2000": (".jp2",),
     "ppm": (".ppm", ".pgm", ".pnm"),
 }
-# What counts as an image inside a folder; a file that is named itself is always tried.
+# Files in a folder count as images by these extensions; a file given by name is always read.
 SUFFIXES = {suffix for suffixes in FORMATS.values() for suffix in suffixes}
 RUN_FOLDER = ".radialbeams-run"
-EXCLUDED = "excluded by patterns"  # a kind of files that are left out
+EXCLUDED = "excluded by patterns"  # a reason for leaving out a file
 
 
 @dataclass(frozen=True)
 class Found:
-    """A file to read, or an entry of a folder that cannot be read and why."""
+    """A file to read, or a folder entry that cannot be read, with the error."""
 
     path: str
     error: str | None = None
@@ -41,22 +41,22 @@ class Found:
 
 @dataclass(frozen=True)
 class Passed:
-    """What a walk went past without reading it."""
+    """What a walk skipped."""
 
-    left_out: Counter[str] = field(default_factory=Counter)  # files, by their kinds
-    runs: list[str] = field(default_factory=list)  # folders in which a run keeps its journal
+    left_out: Counter[str] = field(default_factory=Counter)  # files, counted by kind
+    runs: list[str] = field(default_factory=list)  # folders that contain the journal of a run
 
 
 @dataclass(frozen=True)
 class Wanted:
-    """Which files of a folder are taken, by patterns such as *.jpg or holiday/*."""
+    """Which files of a folder are read, by patterns such as *.jpg or holiday/*."""
 
     recursive: bool = True
     include: tuple[str, ...] = ()
     exclude: tuple[str, ...] = ()
 
     def takes(self, below: str) -> bool:
-        """`below` is the path below the folder that was named."""
+        """Whether a file is read; `below` is its path relative to the given folder."""
         names = (below, os.path.basename(below))
         if self.include and not _matches(names, self.include):
             return False
@@ -73,9 +73,10 @@ EVERYTHING = Wanted()
 def walk(
     folder: str, skip: Path | None, passed: Passed, wanted: Wanted = EVERYTHING
 ) -> Iterator[Found]:
-    """In natural order; nothing hidden, no linked folders, not the folder of the outputs.
+    """The images below a folder in natural order.
 
-    Folders may be nested to any depth: the walk keeps its own stack.
+    Skips hidden files, linked folders and the output folder `skip`. Not recursive, so folders may
+    be nested to any depth.
     """
     for found in _all_below(folder, skip, passed, wanted.recursive):
         if found.error is not None or wanted.takes(os.path.relpath(found.path, folder)):
@@ -98,7 +99,7 @@ def _all_below(folder: str, skip: Path | None, passed: Passed, recursive: bool) 
 
 
 def _entries(folder: str, passed: Passed) -> Iterator[Found | str]:
-    """The images of one folder, and the folders in it as plain paths."""
+    """The images of one folder, and its subfolders as plain paths."""
     kinds: dict[str, str | OSError] = {}
     try:
         with os.scandir(folder) as entries:
@@ -122,7 +123,7 @@ def _entries(folder: str, passed: Passed) -> Iterator[Found | str]:
 
 
 def _kind(entry: os.DirEntry[str]) -> str | OSError:
-    """An image, a folder, a word for what is neither, or why the system does not say."""
+    """ "image", "folder", a name for any other kind of entry, or the error of the system."""
     try:
         if entry.is_dir(follow_symlinks=False):
             return "folder"
@@ -151,11 +152,11 @@ def _identity(folder: str | Path) -> tuple[int, int] | None:
 
 
 def reason(error: OSError) -> str:
-    """What the system says, without the path."""
+    """The system's error message, without the path."""
     return error.strerror or type(error).__name__
 
 
 def natural(name: str) -> tuple[list[str | int], str]:
-    """A sorting key: 2.jpg before 10.jpg, whatever the case."""
+    """A sort key that puts 2.jpg before 10.jpg and ignores case."""
     parts = re.split(r"(\d+)", name.casefold())
     return [int(part) if number % 2 else part for number, part in enumerate(parts)], name

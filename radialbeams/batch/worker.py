@@ -1,7 +1,7 @@
-"""One worker: a process that takes batches from its standard input and answers on its output.
+"""A worker process: it reads batches from standard input and writes outcomes to standard output.
 
 Everything that can crash, hang or exhaust the memory happens here. The worker reports each file
-before it opens it, so its parent knows which file killed it. If the parent dies, the next report
+before it opens it, so the parent knows which file killed it. If the parent dies, the next report
 fails and the worker stops.
 """
 
@@ -21,46 +21,37 @@ from PIL import Image
 from radialbeams import images, zoo
 from radialbeams.batch import system
 from radialbeams.batch.attributes import AttributesError, check_links, check_writable
-from radialbeams.batch.job import (
-    Job,
-    Outcome,
-    decided_outcome,
-    dial_of,
-    is_written,
-    lost,
-    made,
-    outcome_of,
-    refusal,
-    thumbnail,
-    undo_for,
-)
+from radialbeams.batch.job import JobSettings
 from radialbeams.batch.landing import OutputError, stage
+from radialbeams.batch.outcome import Outcome, decided_outcome, outcome_of
 from radialbeams.batch.plan import Item
-from radialbeams.batch.sources import read_unchanged, stamp
+from radialbeams.batch.previews import dial_of, thumbnail
+from radialbeams.batch.processing import is_written, lost, made, undo_for
+from radialbeams.batch.sources import read_unchanged, refusal, stamp
 from radialbeams.canonicalizer import Canonicalizer, Look
 from radialbeams.images import ImageError
 from radialbeams.posterior import Answer
 
-# Seconds of computing that one file may take: a second more for so many bytes, up to a minute.
+# CPU seconds that one file may take: three, and one more for every 8,000 bytes, up to a minute.
 # A decoder that needs longer for a small file is in an endless loop.
 SECONDS, BYTES_A_SECOND, MOST_SECONDS = 3.0, 8_000, 60.0
-# Seconds of computing for a call of the model, and for each view in it.
+# CPU seconds for each call of the model, plus for each view in it.
 MODEL_SECONDS, VIEW_SECONDS = 60.0, 1.0
 
 Say = Callable[[dict[str, Any]], None]
 
 
 class Worker:
-    """The steps of a batch: all views, all answers in one call of the model, all outputs."""
+    """Processes a batch in three steps: all views, one call of the model, all outputs."""
 
-    def __init__(self, job: Job, say: Say) -> None:
+    def __init__(self, job: JobSettings, say: Say) -> None:
         self.job = job
         self.canonicalizer = Canonicalizer(
             job.model, threads=1, refine=job.refine, limits=job.limits
         )
         self._say = say
-        self._stamps: dict[str, str | None] = {}  # of the files that were judged
-        self._looks: dict[str, Look] = {}  # without the views
+        self._stamps: dict[str, str | None] = {}  # of the files whose views were made, by path
+        self._looks: dict[str, Look] = {}  # the looks without their views, by path
 
     def batch(self, items: list[Item], thumbnails: int) -> list[Outcome]:
         self._stamps.clear()
@@ -93,7 +84,7 @@ class Worker:
         return self.canonicalizer.answers_from_looks(looks)
 
     def _look(self, item: Item) -> tuple[Outcome | None, Look | None]:
-        """An outcome if there is nothing to estimate, else the look at the picture."""
+        """An outcome if there is nothing to estimate, else what the model needs of the image."""
         kept = not (self.job.in_place or self.job.overwrite)
         if kept and item.out is not None and os.path.lexists(item.out):
             return Outcome(item.path, item.out, action="exists"), None
@@ -123,7 +114,8 @@ class Worker:
         self, outcome: Outcome, answer: Answer, part: str | None, *, small: bool
     ) -> Outcome:
         """Writes the output under a temporary name; the parent moves it to its place."""
-        # What is turned is what was judged, and what the parent will find before it replaces it.
+        # The stamp ensures that the file turned here is the file that the model saw, and the file
+        # that the parent replaces.
         source = self._stamps.pop(outcome.path)
         before = read_unchanged(outcome.path, source, self.job.limits)
         look = self._looks.pop(outcome.path)
@@ -150,7 +142,7 @@ class Worker:
         return is_written(outcome.action, self.job)
 
     def _shown(self, outcome: Outcome, answer: Answer, before: bytes, after: bytes) -> Outcome:
-        """With pictures for a report: one where nothing changed."""
+        """Adds what a report shows: the posterior, and one thumbnail or, if turned, two."""
         first = thumbnail(before, self.job)
         second = None if after == before else thumbnail(after, self.job)
         return replace(outcome, before=first, after=second, dial=dial_of(answer))
@@ -161,13 +153,13 @@ class Worker:
         return f"{error.strerror}." if isinstance(error, OSError) and error.strerror else str(error)
 
     def _at(self, number: int, item: Item) -> None:
-        """A file that takes too long ends the worker, even inside a decoder that never returns."""
+        """Reports a file and limits its CPU time, so that no decoder can run forever."""
         system.limit_cpu(seconds_for(item.path))
         self._say({"at": number})
 
 
 def seconds_for(path: str) -> float:
-    """Of computing, by the size of the file."""
+    """The CPU seconds that a file may take, by its size."""
     try:
         size = os.path.getsize(path)
     except OSError:
@@ -177,7 +169,7 @@ def seconds_for(path: str) -> float:
 
 def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # the parent decides when to stop
-    # What a library prints must not get between the messages.
+    # Libraries that print to standard output must not interleave with the messages.
     messages = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="ascii")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
 
@@ -185,15 +177,15 @@ def main() -> None:
         messages.write(json.dumps(message) + "\n")
         messages.flush()
 
-    job = Job.from_fields(json.loads(sys.stdin.readline()))
-    Image.MAX_IMAGE_PIXELS = None  # here, `job.limits` decides
+    job = JobSettings.from_fields(json.loads(sys.stdin.readline()))
+    Image.MAX_IMAGE_PIXELS = None  # `job.limits` applies instead
     system.limit_memory(job.limits.memory)
     try:
         worker = Worker(job, say)
     except MemoryError:
         say({"broken": "The model needs more memory than --max-memory allows. Raise it."})
         return
-    except ValueError as error:  # the model is unusable, for any other worker too
+    except ValueError as error:  # the model is unusable, for every other worker too
         say({"broken": str(error)})
         return
     say({"ready": True})
@@ -202,7 +194,7 @@ def main() -> None:
             order = json.loads(line)
             outcomes = worker.batch([Item(*item) for item in order["items"]], order["thumbnails"])
             say({"outcomes": [asdict(outcome) for outcome in outcomes]})
-    except zoo.DamagedModel as error:  # its outputs show it, and another worker would do no better
+    except zoo.DamagedModel as error:  # another worker would get the same outputs
         say({"broken": str(error)})
     except BrokenPipeError:
         os._exit(1)  # the parent is gone

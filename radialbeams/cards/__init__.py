@@ -1,4 +1,4 @@
-"""Model cards: what they hold (`card`), how they are read and checked, how they are written."""
+"""Model cards: their content (`card`), reading with checks (`reading`), and `writing`."""
 
 from radialbeams.cards.card import (
     VERSION,

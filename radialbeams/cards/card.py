@@ -1,6 +1,6 @@
-"""The model card: everything that is needed to use a model and to judge it, as frozen dataclasses.
+"""The model card: everything needed to use and to judge a model, as frozen dataclasses.
 
-`reading` makes one from JSON, `writing` makes JSON of one. Units stand in the comments.
+`reading` parses a card from JSON, `writing` converts it to JSON. Comments give the units.
 """
 
 from __future__ import annotations
@@ -18,16 +18,16 @@ JsonObject: TypeAlias = Mapping[str, Json]
 Reading = Literal["unit", "posterior"]
 ProtocolName = Literal["paper", "leakfree"]
 
-VERSION = 2  # of the format; cards without a version are the first
+VERSION = 2  # of the format; cards without a version have the first format
 
 
 class DamagedModel(ValueError):
-    """The file is not the one that its card describes, or the card is not valid."""
+    """The file does not match its card, or the card is not valid."""
 
 
 @dataclass(frozen=True)
 class NetworkCard:
-    """What running an ONNX file requires; `Card.config` holds the settings that rebuild it."""
+    """What is needed to run an ONNX file; `Card.config` has the settings to rebuild the network."""
 
     architecture: str
     reading: Reading
@@ -43,13 +43,13 @@ class ViewProtocol:
     name: ProtocolName
     parent_size: int | None = None  # pixels
     padding: str = "zeros"
-    sigma: float | None = None  # of leak-free views' blur, in parent pixels; None: by the sizes
-    reach: float = 0.9  # of leak-free views: the disc, as a share of the parent's half-width
+    sigma: float | None = None  # of the leak-free blur, in parent pixels; None: from the sizes
+    reach: float = 0.9  # radius of the leak-free disc, as a share of the parent's half-width
 
 
 @dataclass(frozen=True)
 class DataCard:
-    """What a model was trained on, and what was held out."""
+    """The training data of a model, and the held-out data."""
 
     name: str
     training_images: int | None = None
@@ -59,7 +59,7 @@ class DataCard:
 
 @dataclass(frozen=True)
 class WeightsOrigin:
-    """Weights of another run, by the name on its card and by their sha256."""
+    """The weights of another run, by the name on its card and their sha256."""
 
     name: str
     sha256: str
@@ -88,15 +88,15 @@ class TrainingCard:
 
 @dataclass(frozen=True)
 class Looks:
-    """Below this confidence a view is looked at again at the other three quarter turns."""
+    """Below this confidence, the model also runs on the other three quarter turns of a view."""
 
     below: float
-    mean: float | None = None  # looks per view on held-out images
+    mean: float | None = None  # average number of runs per view on held-out images
 
 
 @dataclass(frozen=True)
 class Hashes:
-    """sha256 of the files beside the card."""
+    """The sha256 of the files next to the card."""
 
     safetensors: str | None = None
     onnx: str | None = None
@@ -144,21 +144,21 @@ class Evaluation:
 
 @dataclass(frozen=True)
 class Measurement:
-    """An evaluation of a model, and on what it was made."""
+    """An evaluation of a model, and the settings of the evaluation."""
 
     evaluation: Evaluation
     protocol: ProtocolName
     split: str = "test"
     seeds: int = 1
     jpeg: int | None = None  # quality
-    data: str | None = None  # None: the data that the card names
+    data: str | None = None  # None: the data set on the card
     quarter: float | None = None  # degrees: the mean error at multiples of 90°
-    quarter_plus_1: float | None = None  # and 1° beside them
+    quarter_plus_1: float | None = None  # degrees: the mean error 1° away from them
 
 
 @dataclass(frozen=True)
 class UncertainObject:
-    """An object whose angle the model is least confident of."""
+    """One of the objects for which the model is least confident."""
 
     object: str
     confidence: float
@@ -167,7 +167,7 @@ class UncertainObject:
 
 @dataclass(frozen=True)
 class Card:
-    """A model: what it computes, how to use it, what it was trained on, how well it does."""
+    """A model: what it computes, how to use it, its training data, and its measured errors."""
 
     network: NetworkCard
     config: JsonObject  # `nn.architectures.parse_config` reads it
@@ -180,18 +180,19 @@ class Card:
     data: DataCard | None = None
     training: TrainingCard | None = None
     calibration: Calibration = field(default_factory=Calibration)
-    calibrated: Mapping[str, float] = field(default_factory=dict)  # crosswise, on held-out images
+    # Calibration results on held-out images, cross-validated.
+    calibrated: Mapping[str, float] = field(default_factory=dict)
     looks: Looks | None = None
     abstain: Thresholds | None = None
-    documents: Literal["quarter"] | None = None  # the network that judges pages and screens
+    documents: Literal["quarter"] | None = None  # the separate network for pages and screens
     least_confident: tuple[UncertainObject, ...] = ()
     parameters: int | None = None
     sha256: Hashes = field(default_factory=Hashes)
     parity: float | None = None  # largest difference between ONNX and torch
     metrics: Mapping[str, Measurement] = field(default_factory=dict)
-    end_to_end: JsonObject = field(default_factory=dict)  # files through the command
+    end_to_end: JsonObject = field(default_factory=dict)  # errors of the command on files
     cost: Cost | None = None
-    other: JsonObject = field(default_factory=dict)  # fields that this version does not know
+    other: JsonObject = field(default_factory=dict)  # fields unknown to this version
     version: int = VERSION
 
     @property

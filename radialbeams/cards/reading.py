@@ -1,7 +1,7 @@
-"""From JSON to a card: every field is checked before anything is computed from it.
+"""Parses a card from JSON; every field is checked before anything is computed from it.
 
-The first format had no version. Its network is described by the settings alone, so that what
-running it requires is read from those.
+The first format had no version. It describes the network only by its settings, so the values
+needed to run it are derived from these.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ T = TypeVar("T")
 
 @dataclass(frozen=True)
 class Rule:
-    """What a field must be, in words and as a check."""
+    """The allowed values of a field, in words and as a check."""
 
     words: str
     holds: Callable[[Any], bool]
@@ -71,7 +71,7 @@ SHA256 = Rule(
     lambda value: isinstance(value, str) and re.fullmatch("[0-9a-f]{64}", value) is not None,
 )
 SIDE = _whole(1, LARGEST_SIDE)
-# The bounds of fields, wherever a card has them; their types are those of the dataclasses.
+# The allowed values of fields; for other fields, only the type in the dataclass is checked.
 RULES = {
     "network.reading": _one_of("unit", "posterior"),
     "network.view_size": SIDE,
@@ -95,9 +95,9 @@ RULES = {
     "sha256.safetensors": SHA256,
 }
 TEXTS = ("name", "summary", "licence", "works_on", "fails_on")
-# How a run ended, beside its recipe.
+# Fields on the outcome of a run, which the file has next to those of the recipe.
 OUTCOME = {"minutes": float, "steps_done": int, "seconds": float, "hardware": str}
-# What the networks of the first format returned.
+# What the networks of the first format return.
 FIRST_READINGS = {"lstm": "unit", "ring": "posterior", "convolutional": "posterior"}
 FIRST_NEEDED = {
     "view_size": SIDE,
@@ -105,7 +105,7 @@ FIRST_NEEDED = {
     "num_beams": _whole(3, 4096),
     "decoder": _one_of("lstm", "ring"),  # of the networks that read beams
 }
-# What a network without beams had instead.
+# The fields that a network without beams had instead.
 FIRST_INSTEAD = {
     "num_beams": ("num_bins", _whole(4, 4096)),
     "decoder": ("architecture", _one_of(*FIRST_READINGS)),
@@ -125,7 +125,7 @@ def read(path: Path) -> Card:
 
 
 def parse(values: Mapping[str, Any]) -> Card:
-    """A card from its JSON; ValueError says in a clause what is wrong with it."""
+    """A card from its JSON; raises ValueError with a clause on what is wrong."""
     version = values.get("version", 1)
     if not is_of(version, int) or not 1 <= version <= VERSION:
         raise ValueError(
@@ -134,7 +134,7 @@ def parse(values: Mapping[str, Any]) -> Card:
         )
     values = _first_as_now(values) if version == 1 else dict(values)
     if missing := _missing(values):
-        raise ValueError(f"it does not say {', '.join(missing)}")
+        raise ValueError(f"it lacks {', '.join(missing)}")
     for name in TEXTS:
         _check(name, values.get(name, ""), str)
     for name, kind in (("parameters", int | None), ("parity", float | None)):
@@ -173,7 +173,7 @@ def _missing(values: Mapping[str, Any]) -> list[str]:
     return [name for name in needed if _value(values, name) is _ABSENT]
 
 
-_ABSENT = object()  # other than null, which is a wrong value
+_ABSENT = object()  # unlike null, which is a wrong value
 
 
 def _value(values: Any, field: str) -> Any:
@@ -186,7 +186,7 @@ def _value(values: Any, field: str) -> Any:
 
 
 def _first_as_now(values: Mapping[str, Any]) -> dict[str, Any]:
-    """What a card without a version says, as the second format says it."""
+    """Converts a card without a version to the second format."""
     config = values.get("config")
     missing = [] if isinstance(config, Mapping) else [f"config.{name}" for name in FIRST_NEEDED]
     found: dict[str, Any] = {}
@@ -203,7 +203,7 @@ def _first_as_now(values: Mapping[str, Any]) -> dict[str, Any]:
             missing.append(f"config.{name}")
     missing += [name for name in ("protocol.name",) if _value(values, name) is _ABSENT]
     if missing:
-        raise ValueError(f"it does not say {', '.join(missing)}")
+        raise ValueError(f"it lacks {', '.join(missing)}")
     network = {
         "architecture": found["decoder"],
         "reading": FIRST_READINGS[found["decoder"]],
@@ -223,7 +223,7 @@ def _first_as_now(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _part(kind: type[T], where: str, values: Any) -> T:
-    """A flat dataclass of the fields that it declares; fields of later versions are passed over."""
+    """A flat dataclass from its declared fields; fields of later versions are ignored."""
     declared = get_type_hints(kind)
     known = {name: one for name, one in _object(where, values).items() if name in declared}
     for name, value in known.items():
@@ -232,9 +232,7 @@ def _part(kind: type[T], where: str, values: Any) -> T:
         return kind(**known)
     except TypeError as error:
         needed = [name for name in declared if name not in known and not hasattr(kind, name)]
-        raise ValueError(
-            f"it does not say {', '.join(f'{where}.{name}' for name in needed)}"
-        ) from error
+        raise ValueError(f"it lacks {', '.join(f'{where}.{name}' for name in needed)}") from error
 
 
 def _optional(kind: type[T], where: str, values: Mapping[str, Any]) -> T | None:
@@ -242,13 +240,13 @@ def _optional(kind: type[T], where: str, values: Mapping[str, Any]) -> T | None:
 
 
 def _closed(kind: type[T], where: str, values: Mapping[str, Any]) -> T:
-    """A part whose fields decide what is done, so that an unknown one is refused."""
+    """A part in which unknown fields are refused, because its fields affect the results."""
     given = _object(where, values.get(where, {}))
     known = list(get_type_hints(kind))
     for name in given:
         if name not in known:
             listed = ", ".join(f"{where}.{one}" for one in known)
-            raise ValueError(f"{where} knows {listed}; got {short(name)}")
+            raise ValueError(f"{where} must have only {listed}; got {short(name)}")
     return _part(kind, where, given)
 
 
@@ -260,7 +258,7 @@ def _rows(kind: type[T], where: str, values: Mapping[str, Any]) -> tuple[T, ...]
 
 
 def _training(values: Mapping[str, Any]) -> TrainingCard | None:
-    """The file has the recipe and the outcome side by side."""
+    """The file has the fields of the recipe and of the outcome in one object."""
     if "training" not in values:
         return None
     given = dict(_object("training", values["training"]))
@@ -285,14 +283,14 @@ def _averaged(where: str, values: Any) -> AveragedWith:
 
 
 def _measurement(where: str, values: Any) -> Measurement:
-    """Settings and figures stand side by side in the file."""
+    """The file has the settings and the figures in one object."""
     given = _object(where, values)
     declared = get_type_hints(Measurement)
     settings = {name: given[name] for name in declared if name in given}
     for name, value in settings.items():
         _check(f"{where}.{name}", value, declared[name])
     if "protocol" not in settings:
-        raise ValueError(f"it does not say {where}.protocol")
+        raise ValueError(f"it lacks {where}.protocol")
     figures = {
         **given,
         "groups": _numbers(f"{where}.groups", given.get("groups", {})),

@@ -1,4 +1,4 @@
-"""From a card to JSON. Fields that are empty are left out, so that a short card stays short."""
+"""Converts a card to JSON. Empty fields are left out."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from radialbeams.cards.card import Card, JsonObject, Measurement, TrainingCard
 from radialbeams.files import write_whole
 from radialbeams.posterior import Calibration
 
-# The order of a card's fields in its file: what people look for first comes first.
+# The order of the fields in the file: what readers look for first comes first.
 ORDER = (
     *("version", "name", "summary", "licence", "works_on", "fails_on"),
     *("data", "protocol", "network", "config", "training"),
@@ -21,17 +21,17 @@ ORDER = (
 
 
 def write(path: Path, card: Card) -> None:
-    """The file appears whole or not at all."""
+    """Writes the card atomically."""
     text = json.dumps(to_json(card), indent=1, ensure_ascii=False) + "\n"
     write_whole(path, lambda partial: partial.write_text(text, encoding="utf-8"))
 
 
 def to_json(card: Card) -> dict[str, Any]:
-    """As `reading.parse` reads it. The version is always the one that this writer writes."""
+    """The JSON that `reading.parse` reads, always in the current version of the format."""
     values = {name: _plain(getattr(card, name)) for name in ORDER}
     values["metrics"] = {name: measurement(one) for name, one in card.metrics.items()}
     values["training"] = None if card.training is None else _training(card.training)
-    if card.calibration == Calibration():  # none was fitted
+    if card.calibration == Calibration():  # the default, so none was fitted
         values["calibration"] = None
     return {
         **{name: value for name, value in values.items() if value not in (None, "", {}, [])},
@@ -55,7 +55,7 @@ def measurement(one: Measurement) -> dict[str, Any]:
 
 
 def _training(training: TrainingCard) -> dict[str, Any]:
-    """The recipe's fields and those of the outcome side by side."""
+    """The fields of the recipe and of the outcome in one object."""
     values = _plain(training)
     recipe: JsonObject = training.recipe
     outcome = {name: value for name, value in values.items() if name != "recipe"}

@@ -1,6 +1,6 @@
-"""The command line: parses, calls, prints. Standard output is data, standard error is talk.
+"""The command line. Data goes to standard output, messages go to standard error.
 
-Nothing heavy is imported before a verb needs it, so that `--help` answers at once.
+Nothing heavy is imported before a command needs it, so that `--help` is fast.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, NoReturn
 
 import typer
 
-# Importing the verbs is what adds them to the command, in this order.
+# Importing these modules registers their commands, in this order.
 from radialbeams.cli import files, models, reproduce, serving, streams, training
 from radialbeams.cli.app import app
 from radialbeams.cli.terminal import talk
@@ -21,14 +21,14 @@ from radialbeams.escaping import shown
 
 __all__ = ["app", "files", "main", "models", "reproduce", "run", "serving", "streams", "training"]
 
-# Some versions of typer have the classes of click inside them: this is the one in use.
+# Some versions of typer bundle click; this finds click's usage error in either case.
 WrongUsage: Any = typer.BadParameter.__mro__[1]
 
 
 def main(argv: list[str] | None = None, *, started: int | None = None) -> int:
-    """0 done, 1 failed with a sentence on standard error, 2 wrong usage.
+    """Runs the command and returns its exit code: 0 done, 1 failed, 2 wrong usage, 130 stopped.
 
-    `started` is when the command was given, in nanoseconds since the epoch.
+    `started` is when the command was started, in nanoseconds since the epoch.
     """
     try:
         code = _exit_code(argv, started)
@@ -60,7 +60,7 @@ def _exit_code(argv: list[str] | None, started: int | None) -> int:
 
 
 def _usage(error: Any) -> int:
-    """Says what is wrong; a command without arguments comes here too, with its help."""
+    """Prints the usage error; for a command without arguments, this is its help."""
     if type(error).__name__ != "NoArgsIsHelpError":
         error.message = shown(error.message)
     error.show()
@@ -70,6 +70,6 @@ def _usage(error: Any) -> int:
 
 def run(started: int | None = None) -> NoReturn:
     streams.prepare()
-    # A warning is for people: the sentence, without the line of code that gave it.
+    # Print only the message of a warning, without the line of code that raised it.
     warnings.showwarning = lambda message, *_: talk(f"radialbeams: {message}")
     sys.exit(main(started=started or time.time_ns()))

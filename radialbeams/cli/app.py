@@ -1,4 +1,4 @@
-"""The command itself, and the options that several verbs share."""
+"""The typer application, and the options that several commands share."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ import radialbeams
 EXIT_CODES = "Exit codes: 0 all done, 1 some files failed, 2 wrong usage, 130 stopped by Ctrl-C."
 
 app = typer.Typer(
-    help="Finds the turn of rotated images and turns them back.",
+    help="Estimates how far images were rotated, and turns them upright.",
     epilog=EXIT_CODES,
     no_args_is_help=True,
     context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # its boxes are narrow, and importing them takes longer than all else
+    rich_markup_mode=None,  # rich's boxes are narrow, and importing rich is slow
 )
 
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
@@ -32,7 +32,9 @@ def _version(asked: bool) -> None:
 def common(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_version, is_eager=True, help="Print it and leave."),
+        typer.Option(
+            "--version", callback=_version, is_eager=True, help="Print the version and exit."
+        ),
     ] = False,
 ) -> None:
-    """What comes before every verb."""
+    """The options that come before a command."""

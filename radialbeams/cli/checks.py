@@ -1,4 +1,4 @@
-"""Options that contradict each other or the files, refused before any work is done."""
+"""Checks for options that contradict each other or the files, before any work is done."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ import typer
 from radialbeams.defaults import CORNERS, Corners
 
 if TYPE_CHECKING:
-    from radialbeams.batch import Job, Plan
+    from radialbeams.batch import JobSettings, Plan
     from radialbeams.cards import Card
 
 
 @contextmanager
 def usage() -> Iterator[None]:
-    """Commands that contradict themselves, or an unfinished run, are wrong usage."""
+    """Reports errors of the plan, and of an unfinished run, as wrong usage."""
     from radialbeams.batch import JournalError, PlanError
 
     try:
@@ -29,7 +29,7 @@ def usage() -> Iterator[None]:
 
 
 def card_of(model: str) -> Card:
-    """The card of a model that exists."""
+    """The card of a model; an unknown model is wrong usage."""
     from radialbeams import zoo
 
     try:
@@ -38,10 +38,10 @@ def card_of(model: str) -> Card:
         raise typer.BadParameter(str(error), param_hint="--model") from error
 
 
-def check_job(job: Job) -> None:
+def check_job(job: JobSettings) -> None:
     if job.exif and job.format not in (None, "jpeg"):
         raise typer.BadParameter(
-            f"--exif sets a JPEG's tag, and the output would be {job.format.upper()}. Leave out "
+            f"--exif sets the tag of a JPEG, but --format asks for {job.format.upper()}. Leave out "
             "one of the two, or use --snap 90 instead of --exif."
         )
     for name, given in (("--force", job.force), ("--backup", job.backup)):
@@ -50,18 +50,18 @@ def check_job(job: Job) -> None:
             raise typer.BadParameter(f"{name} needs --in-place.{hint}")
     if job.first_frame and job.in_place:
         raise typer.BadParameter(
-            "--first-frame --in-place would delete all other frames. Name an output with -o."
+            "--first-frame --in-place would delete all other frames. Choose an output with -o."
         )
 
 
-def check_plan(plan: Plan, job: Job) -> None:
-    """What only the files themselves show."""
+def check_plan(plan: Plan, job: JobSettings) -> None:
+    """Checks that need the files themselves."""
     with usage():
         plan.check_output_folder()
     if job.fill == "transparent" and (path := plan.first_without_alpha()) is not None:
         raise typer.BadParameter(
-            f"{path} would be written in a format that holds no transparency. Add --format png, "
-            "or name a colour.",
+            f"{path} would be written in a format without transparency. Add --format png, or use "
+            "a colour.",
             param_hint="--fill",
         )
 
@@ -75,7 +75,7 @@ def check_report(report: Path | None) -> None:
         raise typer.BadParameter(f"{report} is a folder.", param_hint="--report")
     if not report.parent.is_dir() or not os.access(report.parent, os.W_OK):
         raise typer.BadParameter(
-            f"{report.parent} is no folder that can be written in. Make it first.",
+            f"{report.parent} does not exist or is not writable. Create it first.",
             param_hint="--report",
         )
 
@@ -89,11 +89,12 @@ def check_colour(fill: str | None) -> None:
         ImageColor.getrgb(str(fill))
     except ValueError as error:
         raise typer.BadParameter(
-            f"{fill!r} is no colour; give white, #ff8800 or transparent.", param_hint="--fill"
+            f"Expected a colour, such as white or #ff8800, or transparent; got {fill!r}.",
+            param_hint="--fill",
         ) from error
 
 
 def corners_of(expand: bool, crop: bool, same_size: bool) -> Corners:
     if expand + crop + same_size > 1:
-        raise typer.BadParameter("Give one of --expand, --crop and --same-size.")
+        raise typer.BadParameter("Use only one of --expand, --crop and --same-size.")
     return "expand" if expand else "crop" if crop else "same" if same_size else CORNERS

@@ -1,4 +1,4 @@
-"""What was seen in a picture and what follows from it, in words."""
+"""Explains in sentences what was found in an image, and what is done to it."""
 
 from __future__ import annotations
 
@@ -8,58 +8,61 @@ from typing import TYPE_CHECKING
 from radialbeams.posterior import signed
 
 if TYPE_CHECKING:
-    from radialbeams.batch import Job, Outcome
+    from radialbeams.batch import JobSettings, Outcome
 
 SOURCES = {
     "angle": "by the estimated angle",
     "quarter": "by exactly that quarter turn",
     "frame": "by the angle of its rectangle",
-    "hand": "by the angle that was given by hand",
+    "hand": "by the angle in --corrections",
 }
 METHODS = {
-    "exif": "Only its EXIF tag changes, and no pixel.",
-    "pixels": "Its pixels are moved and not resampled.",
+    "exif": "Only its EXIF tag changes; its pixels stay the same.",
+    "pixels": "Its pixels are moved, not resampled.",
     "resampled": "Its pixels are resampled once.",
 }
 
 
-def explanation(outcome: Outcome, job: Job) -> Iterator[str]:
-    """One sentence a line, the path first."""
+def explanation(outcome: Outcome, job: JobSettings) -> Iterator[str]:
+    """The path, and then one sentence per line."""
     yield outcome.path
     if outcome.error is not None:
         yield f"  It failed. {outcome.error}"
         return
     if outcome.action == "exists":
-        yield "  Its output exists already, so it was not looked at. --overwrite replaces it."
+        yield "  Its output already exists, so it was not read. --overwrite replaces it."
         return
     yield from (f"  {sentence}" for sentence in (*_seen(outcome, job), *_follows(outcome, job)))
 
 
-def _seen(outcome: Outcome, job: Job) -> Iterator[str]:
-    looked = "It was read as a page" if outcome.document else f"The model {job.model} looked at it"
+def _seen(outcome: Outcome, job: JobSettings) -> Iterator[str]:
+    by = "As a document page, it was" if outcome.document else f"By the model {job.model}, it was"
     sure = ""
     if outcome.confidence is not None:
-        sure = f"; the chance that this is right to within 10° is {_percent(outcome.confidence)}"
-    yield f"{looked}: turned by {_angle(outcome.angle_ccw or 0.0)}{sure}."
+        sure = (
+            "; the probability that this is correct to within 10° is "
+            f"{_percent(outcome.confidence)}"
+        )
+    yield f"{by} turned by {_angle(outcome.angle_ccw or 0.0)}{sure}."
     if outcome.quarter is not None and outcome.quarter_confidence is not None:
-        quarter = f"a turn by about {outcome.quarter}°" if outcome.quarter else "upright"
-        chance = _percent(outcome.quarter_confidence)
-        yield f"Of the four quarters the likeliest is {quarter}, with a chance of {chance}."
+        quarter = f"about {outcome.quarter}°" if outcome.quarter else "0° (upright)"
+        probability = _percent(outcome.quarter_confidence)
+        yield f"The most probable quarter turn is {quarter}, with probability {probability}."
     if outcome.symmetry is not None and outcome.symmetry != 1:
         yield _symmetry(outcome.symmetry)
     if outcome.frame_ccw is None:
-        yield "It shows no filled corners around a turned rectangle."
+        yield "It has no filled corners around a turned rectangle."
     else:
         yield (
-            f"It is a rectangle that lies turned by {_angle(outcome.frame_ccw)}, or by a quarter "
-            "turn more, on a plain canvas."
+            f"It is a rectangle on a plain canvas, turned by {_angle(outcome.frame_ccw)} plus a "
+            "multiple of 90°."
         )
 
 
-def _follows(outcome: Outcome, job: Job) -> Iterator[str]:
+def _follows(outcome: Outcome, job: JobSettings) -> Iterator[str]:
     why = _why(outcome)
     if outcome.applied_ccw is None:
-        yield f"It is left alone: {outcome.reason or 'unsure'}{why}."
+        yield f"It is left as it is: {outcome.reason or 'unsure'}{why}."
         return
     turn = signed(outcome.applied_ccw)
     way = "counter-clockwise" if turn > 0 else "clockwise"
@@ -74,20 +77,20 @@ def _why(outcome: Outcome) -> str:
         return ""
     value, limit = outcome.value, outcome.threshold
     if outcome.measure == "angle":
-        return f", since {value:g}° is less than the {limit:g}° from which on it is turned"
+        return f", since {value:g}° is less than the minimum of {limit:g}°"
     if outcome.measure == "upright":
         return (
-            f", since the chance that it is upright is {_percent(value)}, and at most "
-            f"{_percent(limit)} is allowed"
+            f", since the probability that it is upright is {_percent(value)}, above the maximum "
+            f"of {_percent(limit)}"
         )
     if outcome.measure == "exact":
         return (
-            f", since it fills its canvas, but the chance of an exact quarter turn is only "
-            f"{_percent(value)} ({_percent(limit)} is needed); --snap none turns it all the same"
+            f", since it fills its canvas, but the probability of an exact quarter turn is only "
+            f"{_percent(value)} (minimum: {_percent(limit)}); --snap none turns it anyway"
         )
-    name = "the quarter" if outcome.measure == "quarter" else "the angle"
-    enough = "reaches" if value >= limit else "is less than"
-    return f", since {_percent(value)} for {name} {enough} the {_percent(limit)} that is needed"
+    name = "the quarter turn" if outcome.measure == "quarter" else "the angle"
+    enough = "reaches" if value >= limit else "is below"
+    return f", since the probability of {name}, {_percent(value)}, {enough} {_percent(limit)}"
 
 
 def _symmetry(symmetry: int) -> str:

@@ -1,4 +1,4 @@
-"""The verbs for files: upright, angle."""
+"""The commands for files: upright, angle."""
 
 from __future__ import annotations
 
@@ -24,10 +24,10 @@ from radialbeams.defaults import LOOKS
 from radialbeams.escaping import as_json
 
 if TYPE_CHECKING:
-    from radialbeams.batch import Job, Plan
+    from radialbeams.batch import JobSettings, Plan
     from radialbeams.sheet import Sheet
 
-PIPE_SECONDS = 300.0  # for one image and the model
+PIPE_SECONDS = 300.0  # the time limit for one image through a pipe, loading the model included
 
 
 @app.command(epilog=EXIT_CODES)
@@ -70,10 +70,10 @@ def upright(
     address: o.Address = None,
     column: o.Column = None,
 ) -> None:
-    """Turns images upright. One that the model is unsure of is left as it is.
+    """Turns images upright. An image is left as it is if the model is unsure.
 
-    Inputs are never touched without --in-place. Killed or stopped, the same command goes on, and
-    what had failed is tried again.
+    Inputs are never changed without --in-place. If a run is killed or stopped, the same command
+    resumes it and retries the files that failed.
     """
     from radialbeams import batch, sheet, zoo
 
@@ -82,7 +82,7 @@ def upright(
     name = model or zoo.DEFAULT
     card = checks.card_of(name)
     corrected = inputs.read_corrections(corrections)
-    # An engine makes a plan of its own, which may hold addresses.
+    # An engine makes its own plan, which may contain URLs.
     planned = inputs.sources(paths, files_from, list(corrected)) if engine is None else []
     with checks.usage():
         plan = batch.plan_for(
@@ -95,7 +95,7 @@ def upright(
             wanted=batch.Wanted(recursive, tuple(include or ()), tuple(exclude or ())),
             only=corrected if corrections else None,
         )
-    job = batch.Job(
+    job = batch.JobSettings(
         model=name,
         refine=refine,
         first_frame=first_frame,
@@ -149,16 +149,16 @@ def angle(
     max_file_size: o.MaxFileSize = o.MAX_FILE_SIZE,
     json_: o.JsonLines = False,
 ) -> None:
-    """Prints how far images have been turned, counter-clockwise in degrees; writes nothing.
+    """Prints how far images were rotated, in degrees counter-clockwise; writes no files.
 
-    The table shows angles from −180° to 180°. JSON has both these (angle_signed) and those from 0°
-    to 360° (angle_ccw).
+    The table shows angles from −180° to 180°. JSON has these as angle_signed, and angles from 0° to
+    360° as angle_ccw.
     """
     from radialbeams import batch, zoo
 
     name = model or zoo.DEFAULT
     checks.card_of(name)
-    job = batch.Job(
+    job = batch.JobSettings(
         name,
         refine=refine,
         first_frame=first_frame,
@@ -185,7 +185,7 @@ def angle(
 
 
 def _turn_all(
-    job: Job, plan: Plan, workers: int, report: Path | None, *, fresh: bool, json_: bool
+    job: JobSettings, plan: Plan, workers: int, report: Path | None, *, fresh: bool, json_: bool
 ) -> None:
     from radialbeams import batch, sheet, zoo
 
@@ -195,7 +195,7 @@ def _turn_all(
     with checks.usage(), stoppable(job), begin(job, plan, workers) as run:
         counts = follow(run, job, plan, json_, page)
         if page is not None and report is not None:
-            # After a kill the page that is there may be this run's own.
+            # After a restart, an existing report may be this run's own.
             own = job.overwrite or run.done_before > 0
             _write(page, report if own else free_name(report), report)
     talk(terminal.summary(counts, time.monotonic() - started, job))
@@ -206,9 +206,9 @@ def _turn_all(
 
 
 def _explain_all(
-    job: Job, plan: Plan, workers: int, report: Path | None, *, fresh: bool, json_: bool
+    job: JobSettings, plan: Plan, workers: int, report: Path | None, *, fresh: bool, json_: bool
 ) -> None:
-    """Nothing is written, so there is no report and nothing to forget."""
+    """Prints explanations and writes nothing; ignores `fresh`, since there is no journal."""
     from radialbeams import batch
     from radialbeams.cli.explaining import explanation
 
@@ -226,8 +226,8 @@ def _explain_all(
 # --- one file through a pipe ---
 
 
-def _pipe(job: Job, plan: Plan, *, json_: bool, explain: bool = False) -> None:
-    """From standard input, or to standard output, or both."""
+def _pipe(job: JobSettings, plan: Plan, *, json_: bool, explain: bool = False) -> None:
+    """Processes one image from standard input, to standard output, or both."""
     from radialbeams import batch
     from radialbeams.batch.system import deadline
     from radialbeams.cli.explaining import explanation
@@ -235,12 +235,14 @@ def _pipe(job: Job, plan: Plan, *, json_: bool, explain: bool = False) -> None:
     to_stdout = job.turns and plan.file is None and not explain
     paths = plan.sources
     if len(paths) > 1 or job.in_place or job.thumbnails or plan.folder is not None:
-        raise typer.BadParameter("A pipe takes one image, to standard output or to one file.")
+        raise typer.BadParameter(
+            "Expected one image, and standard output or one file as its output."
+        )
     if to_stdout and json_:
-        raise typer.BadParameter("The image itself goes to standard output; leave out --json.")
+        raise typer.BadParameter("The image is written to standard output; leave out --json.")
     if to_stdout and sys.stdout.isatty():
         raise typer.BadParameter(
-            "Standard output is a terminal; send it to a file, or use -o FILE."
+            "Standard output is a terminal; redirect it to a file, or use -o FILE."
         )
     data = _data(paths[0], job)
     with deadline(PIPE_SECONDS, "radialbeams: The image or the model took far too long."):
@@ -261,7 +263,7 @@ def _pipe(job: Job, plan: Plan, *, json_: bool, explain: bool = False) -> None:
     leave(Counter([outcome.kind]))
 
 
-def _data(path: str, job: Job) -> bytes:
+def _data(path: str, job: JobSettings) -> bytes:
     from radialbeams.batch import refusal
     from radialbeams.images import content_of
 
@@ -280,7 +282,7 @@ def _write(page: Sheet, place: Path, wanted: Path) -> None:
 
 
 def _cores() -> int:
-    """Those that this process may use, where the system tells."""
+    """The number of cores that this process may use."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -1,4 +1,4 @@
-"""Inputs from elsewhere than the command line: lists of paths, and lists of corrected angles."""
+"""Reads inputs from files: lists of paths, and lists of corrected angles."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ if TYPE_CHECKING:
     from radialbeams.batch import Plan
 
 STDIN = "-"
-LARGEST = 256 * 2**20  # bytes of a list
+LARGEST = 256 * 2**20  # bytes read of a list
 CORRECTIONS = "corrections"
 
 
 def paths_in(source: str | None) -> list[str]:
-    """The paths in a list, separated by line ends, or by zero bytes where there are any."""
+    """The paths in a list, separated by null bytes if it contains any, else by line ends."""
     if source is None:
         return []
     try:
@@ -39,17 +39,17 @@ def paths_in(source: str | None) -> list[str]:
 
 
 def sources(paths: list[str] | None, files_from: str | None, corrections: list[str]) -> list[str]:
-    """All that was named; corrections name their own files where nothing else does."""
+    """All given paths; without any, those of the corrected files."""
     if files_from == STDIN and STDIN in (paths or ()):
-        raise typer.BadParameter("Standard input holds the list or an image, not both.")
+        raise typer.BadParameter("Standard input can be the list or an image, not both.")
     found = [*(paths or ()), *paths_in(files_from)] or corrections
     if not found:
-        raise typer.BadParameter("Name image files or folders.", param_hint="PATHS")
+        raise typer.BadParameter("Expected image files or folders; got none.", param_hint="PATHS")
     return found
 
 
 def read_corrections(path: Path | None) -> dict[str, float | None]:
-    """Angles by the paths of their files, as a report's page writes them."""
+    """Maps paths to corrected angles, from a file saved by the page of a report."""
     if path is None:
         return {}
     try:
@@ -64,15 +64,15 @@ def read_corrections(path: Path | None) -> dict[str, float | None]:
 def corrections_for(
     plan: Plan, given: dict[str, float | None]
 ) -> tuple[tuple[str, float | None], ...]:
-    """The corrections by the paths that the plan gives the files; all of them must be there."""
+    """The corrections, with the paths as in the plan; all corrected files must be in the plan."""
     angles = {os.path.abspath(path): angle for path, angle in given.items()}
     found = {path.path: os.path.abspath(path.path) for path in plan.found()} if angles else {}
     missing = set(angles) - set(found.values())
     if missing:
         raise typer.BadParameter(
             f"{len(missing)} of {len(angles)} corrected files are not among the inputs, such as "
-            f"{min(missing)}. Name the same files or folders as in the first run, from the same "
-            "folder.",
+            f"{min(missing)}. Give the same files or folders as in the first run, in the same "
+            "working folder.",
             param_hint="--corrections",
         )
     return tuple((path, angles[place]) for path, place in found.items() if place in angles)
@@ -91,7 +91,7 @@ def _correction(one: Any) -> tuple[str, float | None]:
 
 def _wrong(path: Path, why: str) -> typer.BadParameter:
     return typer.BadParameter(
-        f'{path} is no list of corrections ({why}). Expected {{"corrections": [{{"path": …, '
-        '"angle_ccw": …}]}, as the page of --report saves it.',
+        f'{path} is not a list of corrections ({why}). Expected {{"corrections": [{{"path": …, '
+        '"angle_ccw": …}]}, as saved by the page of --report.',
         param_hint="--corrections",
     )

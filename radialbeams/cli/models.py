@@ -1,4 +1,4 @@
-"""The verbs that show what comes with the package: models, demo."""
+"""The commands that show what comes with the package: models, demo."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ from radialbeams.escaping import as_json
 
 @app.command()
 def demo(
-    out: Annotated[Path, typer.Option("--out", "-o", help="Where the contact sheet goes.")] = Path(
+    out: Annotated[Path, typer.Option("--out", "-o", help="File for the contact sheet.")] = Path(
         "radialbeams-demo.png"
     ),
 ) -> None:
-    """Turns pictures inside the package, finds the turns, and writes a contact sheet."""
+    """Rotates sample images, estimates the rotations, and writes a contact sheet."""
     from radialbeams import demo as show
 
     found = []
@@ -36,7 +36,7 @@ def demo(
 
 @app.command()
 def models(json_: JsonOption = False) -> None:
-    """Lists the shipped models: data, licence, measured errors, cost."""
+    """Lists the pretrained models: training data, licence, measured errors, cost."""
     from radialbeams import zoo
     from radialbeams.cards import to_json
 
@@ -50,7 +50,7 @@ def models(json_: JsonOption = False) -> None:
 
 
 def free_name(path: Path) -> Path:
-    """The path itself, or with a number behind it: nothing that is there is overwritten."""
+    """The path, with a number appended if it exists, so that no file is overwritten."""
     number, free = 2, path
     while free.exists():
         free = path.with_name(f"{path.stem}-{number}{path.suffix}")

@@ -1,4 +1,4 @@
-"""The options of the verbs for files, with their help."""
+"""The options of `upright` and `angle`, with their help."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ MAX_PIXELS, MAX_MEMORY, MAX_FILE_SIZE = (
 
 
 def limits_of(max_pixels: float, max_memory: float, max_file_size: float) -> Limits:
-    """In the units of the options: millions, GiB and MiB."""
+    """The limits, from options in millions of pixels, GiB and MiB."""
     return Limits(round(max_pixels * 1e6), round(max_memory * GIB), round(max_file_size * MIB))
 
 
@@ -40,33 +40,33 @@ FilesFrom = Annotated[
     str | None,
     typer.Option(
         metavar="LIST",
-        help="Also take the paths in this file, one per line or separated by zero bytes; - reads "
+        help="Also read the paths in this file, one per line or separated by null bytes; - reads "
         "the list from standard input.",
     ),
 ]
 Recursive = Annotated[
-    bool, typer.Option(help="Whether folders inside the named folders are searched too.")
+    bool, typer.Option(help="Whether to search the subfolders of the given folders too.")
 ]
 Include = Annotated[
     list[str] | None,
     typer.Option(
         metavar="PATTERN",
-        help="From folders take only files that match, such as '*.jpg' or 'holiday/*'. Can be "
+        help="In folders, read only files that match, such as '*.jpg' or 'holiday/*'. Can be "
         "repeated.",
     ),
 ]
 Exclude = Annotated[
     list[str] | None,
-    typer.Option(metavar="PATTERN", help="From folders do not take files that match. As above."),
+    typer.Option(metavar="PATTERN", help="In folders, skip files that match. Can be repeated."),
 ]
 Model = Annotated[
     str | None, typer.Option(help="Name of a pretrained model, folder of a run, or ONNX file.")
 ]
 Refine = Annotated[
-    int, typer.Option(min=1, max=64, help="Number of looks at each image, which are averaged.")
+    int, typer.Option(min=1, max=64, help="Number of views per image whose estimates are averaged.")
 ]
 FirstFrame = Annotated[
-    bool, typer.Option("--first-frame", help="Take the first frame of animated images.")
+    bool, typer.Option("--first-frame", help="Use the first frame of animated images.")
 ]
 Workers = Annotated[
     int | None,
@@ -74,16 +74,16 @@ Workers = Annotated[
         "--jobs", "-j", "--workers", min=1, help="Number of processes. Default: one per core."
     ),
 ]
-JsonLines = Annotated[bool, typer.Option("--json", help="Print one JSON object per line and file.")]
+JsonLines = Annotated[bool, typer.Option("--json", help="Print one JSON object per file and line.")]
 
 Out = Annotated[
     str | None,
     typer.Option(
         "--out",
         "-o",
-        help="Output folder, or output file for one input; files that are left alone are copied "
-        "there. Several inputs keep their paths relative to the folder that they share. Default: "
-        "NAME-upright beside each input that is turned.",
+        help="Output folder, or output file for one input; files that are not turned are copied "
+        "there. Several inputs keep their paths relative to their common folder. Default: "
+        "NAME-upright next to each input that is turned.",
     ),
 ]
 InPlace = Annotated[bool, typer.Option("--in-place", help="Replace the input files.")]
@@ -95,7 +95,7 @@ Force = Annotated[
     typer.Option(
         "--force",
         help="With --in-place: also replace read-only files, and files that would lose something, "
-        "such as further pictures, metadata that cannot be kept, or hard links.",
+        "such as further images, metadata that cannot be kept, or hard links.",
     ),
 ]
 Overwrite = Annotated[
@@ -108,44 +108,46 @@ DryRun = Annotated[
 Explain = Annotated[
     bool,
     typer.Option(
-        "--explain", help="Say in words what is seen in each file and what follows; write nothing."
+        "--explain", help="Explain for each file what would be done and why; write nothing."
     ),
 ]
 Corrections = Annotated[
     Path | None,
     typer.Option(
-        help="Turn only the files in this list, by the angles in it. A report writes such lists."
+        help="Turn only the files in this list, by the angles in it. The page of --report saves "
+        "such a list."
     ),
 ]
 Snap = Annotated[
     SnapTo,
     typer.Option(
-        help="auto: near a quarter turn, and without filled corners, turn by exactly the quarter. "
-        "90: always turn by the nearest quarter. none: turn by the estimated angle. Quarter turns "
-        "are lossless: JPEG by its EXIF tag, other formats by moving pixels (except lossy WebP "
-        "and AVIF)."
+        help="auto: turn by exactly a multiple of 90° if the image fills its canvas and its angle "
+        "is near one, otherwise by its angle. 90: always turn by the nearest multiple of 90°. "
+        "none: always turn by the estimated angle. "
+        "Multiples of 90° are lossless: JPEG by its EXIF tag, other formats by moving pixels "
+        "(except lossy WebP and AVIF)."
     ),
 ]
 Exif = Annotated[
-    bool, typer.Option("--exif", help="As --snap 90, and only by the EXIF tag of JPEG files.")
+    bool, typer.Option("--exif", help="Like --snap 90, but only by the EXIF tag of JPEG files.")
 ]
 Expand = Annotated[
-    bool, typer.Option("--expand", help="Enlarge the canvas so that nothing is cut off.")
+    bool, typer.Option("--expand", help="Enlarge the canvas so that nothing is cropped.")
 ]
 Crop = Annotated[
     bool,
     typer.Option(
         "--crop",
         help="Crop to the largest upright rectangle without empty corners. Default: the original "
-        "rectangle where the input shows one on a plain canvas, else as --expand.",
+        "rectangle if it is visible on a plain canvas, otherwise like --expand.",
     ),
 ]
 SameSize = Annotated[bool, typer.Option("--same-size", help="Keep the size of the canvas.")]
 Fill = Annotated[
     str | None,
     typer.Option(
-        help="Colour of empty corners, or transparent. Default: that of the input's own filled "
-        "corners, else black, or transparent where the input has transparency."
+        help="Colour of empty corners, or transparent. Default: the colour of the input's own "
+        "filled corners, otherwise transparent if the input has transparency, else black."
     ),
 ]
 MinConfidence = Annotated[
@@ -153,8 +155,8 @@ MinConfidence = Annotated[
     typer.Option(
         min=0,
         max=1,
-        help="Leave images below this confidence alone; it replaces all chances on the model's "
-        "card. Default: the thresholds on the card, else 0.5.",
+        help="Do not turn images below this confidence; it replaces all probability thresholds of "
+        "the model's card. Default: the thresholds of the card, else 0.5.",
     ),
 ]
 MinAngle = Annotated[
@@ -162,7 +164,7 @@ MinAngle = Annotated[
     typer.Option(
         min=0,
         max=180,
-        help="Leave smaller angles (degrees) alone. Default: from the model's card, else 1.",
+        help="Do not correct smaller angles (degrees). Default: from the model's card, else 1.",
     ),
 ]
 Quality = Annotated[
@@ -184,21 +186,22 @@ MaxFileSize = Annotated[float, typer.Option(min=0.001, help="Refuse larger files
 Report = Annotated[
     Path | None,
     typer.Option(
-        help="Write an HTML page with every image before and after. Angles can be corrected there."
+        help="Write an HTML page that shows each image before and after, and where you can "
+        "correct angles."
     ),
 ]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Forget an unfinished run.")]
+Fresh = Annotated[bool, typer.Option("--fresh", help="Discard an unfinished run and start over.")]
 EngineName = Annotated[
     Engine | None,
     typer.Option(
         "--engine",
-        help="Run on Ray instead of this process: folders, Parquet files with image bytes, "
-        "WebDataset shards, paths or addresses such as s3://bucket/folder.",
+        help="Run on Ray. Inputs are image folders, Parquet files with image bytes or WebDataset "
+        "shards, as paths or URLs such as s3://bucket/folder.",
     ),
 ]
 Address = Annotated[
     str | None,
-    typer.Option(help="With --engine ray: address of a cluster. Default: this machine."),
+    typer.Option(help="With --engine ray: address of a Ray cluster. Default: this machine."),
 ]
 Column = Annotated[
     str | None,

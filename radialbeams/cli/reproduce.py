@@ -1,4 +1,4 @@
-"""The verb that repeats the paper's experiments."""
+"""The command that repeats the paper's experiments."""
 
 from __future__ import annotations
 
@@ -20,10 +20,11 @@ from radialbeams.cli.training import DataOption, DevicesOption
 @app.command()
 def reproduce(
     name: Annotated[
-        str | None, typer.Argument(help="An experiment, or all; without one, what there is.")
+        str | None,
+        typer.Argument(help="An experiment, or all. Without a name: list the experiments."),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Minutes on two cores: little data, few steps.")
+        bool, typer.Option("--quick", help="Little data and few steps: minutes on two cores.")
     ] = False,
     out: Annotated[
         Path | None,
@@ -32,16 +33,17 @@ def reproduce(
         ),
     ] = None,
     root: DataOption = None,
-    jobs: Annotated[int, typer.Option(min=1, help="Trainings at once.")] = 1,
+    jobs: Annotated[int, typer.Option(min=1, help="Number of trainings in parallel.")] = 1,
     seeds: Annotated[
-        int | None, typer.Option(min=1, help="Trainings of a kind; as the experiment says else.")
+        int | None,
+        typer.Option(min=1, help="Trainings per configuration. Default: set by the experiment."),
     ] = None,
     redraw: Annotated[
-        bool, typer.Option("--redraw", help="Only the figures, from what was found before.")
+        bool, typer.Option("--redraw", help="Only redraw the figures, from earlier results.")
     ] = False,
     trainings_only: Annotated[
         bool,
-        typer.Option("--trainings-only", help="No figures; draw them later."),
+        typer.Option("--trainings-only", help="Only train; draw the figures later."),
     ] = False,
     devices: DevicesOption = "auto",
     classifier: Annotated[
@@ -49,7 +51,7 @@ def reproduce(
         typer.Option(help="For downstream: an .onnx or .pt2 file that takes images in [0, 1]."),
     ] = None,
 ) -> None:
-    """Repeats an experiment of the paper; killed, the same command goes on where it was."""
+    """Repeats an experiment of the paper. If it is killed, the same command resumes it."""
     from radialbeams.reproduce import registry
 
     if name is None:
@@ -73,7 +75,7 @@ def reproduce(
             files = run(experiment, settings, redraw=redraw, trainings_only=trainings_only)
             bar.show(100, experiment)
         if not trainings_only:
-            for line in _told(files[0], there):
+            for line in _summary(files[0], there):
                 terminal.talk(line)
         for path in files:
             terminal.say(str(path))
@@ -90,8 +92,8 @@ def reproduce(
         raise typer.Exit(1)
 
 
-def _told(place: Path, there: int) -> Iterator[str]:
-    """What the paper says and what was found, and whether anything was trained for it now."""
+def _summary(place: Path, there: int) -> Iterator[str]:
+    """The paper's figures beside ours, and how many trainings were read from disk."""
     record = json.loads(place.read_text(encoding="utf-8"))
     if count := record["trainings"]:
         kept = "all" if there >= count else str(there) if there else "none"

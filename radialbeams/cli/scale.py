@@ -1,4 +1,4 @@
-"""`upright` on a distributed engine: refusals, progress with an end time, and the summary."""
+"""`upright --engine ray`: checks, progress with the expected end time, and the summary."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from radialbeams.cli.terminal import talk
 from radialbeams.escaping import as_json
 
 if TYPE_CHECKING:
-    from radialbeams.batch import Job, Outcome
+    from radialbeams.batch import JobSettings, Outcome
     from radialbeams.engines.ray import RayRun
 
 EVERY = 10.0  # seconds between two lines of progress
@@ -25,14 +25,14 @@ DAY = 86_400
 
 
 class Cluster(NamedTuple):
-    """Of the options; `radialbeams.engines` is not imported until it is needed."""
+    """The options for Ray; `radialbeams.engines` is imported only when it is needed."""
 
     address: str | None
     workers: int | None
 
 
 def turn_with_ray(
-    job: Job,
+    job: JobSettings,
     sources: list[str],
     out: str | None,
     cluster: Cluster,
@@ -55,9 +55,9 @@ def turn_with_ray(
     leave(counts)
 
 
-def _checked(job: Job, sources: list[str], out: str | None) -> str:
+def _checked(job: JobSettings, sources: list[str], out: str | None) -> str:
     if out is None or out == "-" or "-" in sources:
-        raise typer.BadParameter("--engine ray needs an output folder or address; name it with -o.")
+        raise typer.BadParameter("--engine ray needs an output folder or URL; give it with -o.")
     if job.in_place or not job.writes or job.thumbnails:
         raise typer.BadParameter(
             "--engine ray writes outputs and a Parquet report; leave out --in-place, --dry-run "
@@ -66,11 +66,11 @@ def _checked(job: Job, sources: list[str], out: str | None) -> str:
     return out
 
 
-def _follow(run: RayRun, job: Job, json_: bool) -> Counter[str]:
+def _follow(run: RayRun, job: JobSettings, json_: bool) -> Counter[str]:
     counts: Counter[str] = Counter()
     if run.units_before:
         talk(
-            f"radialbeams: going on; {run.units_before:,} of {run.units:,} units were done before."
+            f"radialbeams: resuming; {run.units_before:,} of {run.units:,} units were done before."
         )
     clock = _Clock(run, time.monotonic)
     for outcomes in run.outcomes:
@@ -82,7 +82,7 @@ def _follow(run: RayRun, job: Job, json_: bool) -> Counter[str]:
     return counts
 
 
-def _tell(outcome: Outcome, job: Job, json_: bool) -> None:
+def _tell(outcome: Outcome, job: JobSettings, json_: bool) -> None:
     if outcome.error is not None:
         talk(terminal.failure(outcome))
     if json_:
@@ -90,7 +90,7 @@ def _tell(outcome: Outcome, job: Job, json_: bool) -> None:
 
 
 class _Clock:
-    """Lines of progress with the time when the run will end, from the units of this start."""
+    """Progress lines with the expected end time, based on the units done since this start."""
 
     def __init__(self, run: RayRun, now: Callable[[], float]) -> None:
         self._units, self._before, self._now = run.units, run.units_before, now
@@ -98,10 +98,10 @@ class _Clock:
         self._begun = self._told = now()
 
     def after(self, images: int) -> str | None:
-        """Another unit is done; the line, where it is time for one."""
+        """Counts another finished unit; returns a progress line if one is due."""
         self._done += 1
         fresh = self._done - self._before - 1
-        if fresh < 1:  # read from the report; or the first one, before which actors had to start
+        if fresh < 1:  # done by an earlier start, or the first unit, which waited for the actors
             self._begun = self._now()
             return None
         self._images += images
@@ -113,7 +113,7 @@ class _Clock:
         left = spent / fresh * (self._units - self._done)
         return (
             f"radialbeams: {self._done:,} of {self._units:,} units, "
-            f"{self._images / spent:,.0f} images a second, ends {_clock_time(left)}"
+            f"{self._images / spent:,.0f} images per second, ends {_clock_time(left)}"
         )
 
 

@@ -1,4 +1,4 @@
-"""The verbs for the web: serve, page."""
+"""The commands for the web: serve, page."""
 
 from __future__ import annotations
 
@@ -15,34 +15,45 @@ from radialbeams.limits import GIB, MIB
 TOKEN = "RADIALBEAMS_TOKEN"
 Models = Annotated[
     list[str] | None,
-    typer.Option("--model", help="Model to offer; repeat it for several. Default: all shipped."),
+    typer.Option("--model", help="A model to offer; can be repeated. Default: all pretrained."),
 ]
 
 
 @app.command()
 def serve(
     host: Annotated[str, typer.Option(help="Address to listen at.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="0: any free port.")] = 8000,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="Port to listen on; 0: any free port.")
+    ] = 8000,
     model: Models = None,
     workers: Annotated[
         int | None, typer.Option(min=1, help="Number of processes. Default: one per core.")
     ] = None,
     queue: Annotated[
-        int, typer.Option(min=1, help="Files that may wait; more are answered with 503.")
+        int,
+        typer.Option(
+            min=1, help="Files that may wait or be processed; further ones are refused with 503."
+        ),
     ] = 256,
-    max_files: Annotated[int, typer.Option(min=1, help="Files in one request.")] = 64,
-    max_file_size: Annotated[float, typer.Option(min=0.001, help="MiB of one file.")] = 32,
-    max_pixels: Annotated[float, typer.Option(min=0.001, help="Millions in one image.")] = 60,
-    max_memory: Annotated[float, typer.Option(min=0.1, help="GiB for one image.")] = 2,
+    max_files: Annotated[int, typer.Option(min=1, help="Most files in one request.")] = 64,
+    max_file_size: Annotated[
+        float, typer.Option(min=0.001, help="Largest size of a file, in MiB.")
+    ] = 32,
+    max_pixels: Annotated[
+        float, typer.Option(min=0.001, help="Most pixels of an image, in millions.")
+    ] = 60,
+    max_memory: Annotated[float, typer.Option(min=0.1, help="Memory for an image, in GiB.")] = 2,
     seconds: Annotated[
-        float, typer.Option(min=0.1, help="Seconds of computing for one image.")
+        float, typer.Option(min=0.1, help="CPU time for an image, in seconds.")
     ] = 10,
-    page: Annotated[bool, typer.Option("--page/--no-page", help="Serve the page at /.")] = True,
+    page: Annotated[
+        bool, typer.Option("--page/--no-page", help="Serve the demo page at /.")
+    ] = True,
     log: Annotated[bool, typer.Option("--log/--no-log", help="Log each request.")] = True,
 ) -> None:
-    """Starts an HTTP service with a page to try it on. Ctrl-C or SIGTERM stops it.
+    """Starts an HTTP service with a demo page. Ctrl-C or SIGTERM stops it.
 
-    If the environment holds RADIALBEAMS_TOKEN, requests must bear that token.
+    If the environment variable RADIALBEAMS_TOKEN is set, requests must carry that token.
     """
     from radialbeams import serving, zoo
 
@@ -65,7 +76,7 @@ def serve(
         seconds=seconds,
     )
     if token is None and host not in ("127.0.0.1", "::1", "localhost"):
-        talk(f"Others may reach {host}. Set {TOKEN} to require a token.")
+        talk(f"Others may be able to reach {host}. Set {TOKEN} to require a token.")
     shown = f"[{host}]" if ":" in host else host
     serving.serve(settings, lambda at: talk(f"Listening at http://{shown}:{at}"))
 
@@ -74,11 +85,11 @@ def serve(
 def page(
     out: Annotated[Path, typer.Argument(help="A new or empty folder.")],
     runtime: Annotated[
-        Path, typer.Option(help="Folder dist of the npm package onnxruntime-web.")
+        Path, typer.Option(help="The folder dist of the npm package onnxruntime-web.")
     ] = Path("node_modules/onnxruntime-web/dist"),
     model: Models = None,
 ) -> None:
-    """Writes the page as static files that run the models in the browser, without a server."""
+    """Writes the demo page as static files; the models run in the browser, without a service."""
     from radialbeams import serving
 
     written = serving.write_page(out, runtime, tuple(model or ()))

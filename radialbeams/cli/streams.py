@@ -1,4 +1,4 @@
-"""Standard streams: they may be closed from the start, or nobody may read them any longer."""
+"""Standard streams, which may be closed from the start or lose their reader at any time."""
 
 from __future__ import annotations
 
@@ -9,33 +9,33 @@ from typing import TextIO
 
 
 def prepare() -> None:
-    """Opens what is closed, so that no file of ours takes its number and gets its output."""
+    """Opens closed streams, so that no file opened later gets their descriptor and output."""
     for number in range(3):
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # takes the lowest number that is free: this one
+            os.open(os.devnull, os.O_RDWR)  # gets the lowest free descriptor, which is this one
     sys.stdin = sys.stdin or open(0)  # noqa: SIM115 - open until the end
     sys.stdout = sys.stdout or open(1, "w")  # noqa: SIM115
     sys.stderr = sys.stderr or open(2, "w")  # noqa: SIM115
-    # A letter that the terminal does not know is no reason to die.
+    # A character that the terminal cannot encode must not end the program.
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, TextIOWrapper):
             stream.reconfigure(errors="replace")
 
 
 def say(line: str) -> None:
-    """On standard error, if anybody reads it."""
+    """Prints to standard error, unless its reader has gone."""
     _print(line, sys.stderr)
 
 
 def tell(line: str) -> None:
-    """On standard output, if anybody reads it; for what was done whether they do or not."""
+    """Prints to standard output, unless its reader has gone; the work continues either way."""
     _print(line, sys.stdout)
 
 
 def silence(stream: TextIO) -> None:
-    """What Python still holds back for a reader who has gone must not be tried again."""
+    """Redirects a stream whose reader has gone, so that Python does not try to flush it again."""
     null = os.open(os.devnull, os.O_WRONLY)
     os.dup2(null, stream.fileno())
     os.close(null)

@@ -1,4 +1,4 @@
-"""What people see: rows, one line that sums up, and a bar with the time left."""
+"""Text for the terminal: rows, summaries, the table of models, and a progress bar."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from radialbeams.cli import streams
 from radialbeams.escaping import shown
 
 if TYPE_CHECKING:  # importing it takes longer than `--help` may
-    from radialbeams.batch import Job, Outcome, Run
+    from radialbeams.batch import JobSettings, Outcome, Run
     from radialbeams.cards import Card
 
-ROWS = 40  # of files that went as they should; beyond that only the others are worth a row
+ROWS = 40  # with more files than this, only files that need attention get a row
 HEADER = f"{'angle':>8}  {'confidence':>10}  {'symmetry':>8}  file"
-# What was done, or why nothing was, in the order of the summary.
+# What was done, or why nothing was done, in the order of the summary.
 KINDS = {
     "turned": "turned",
     "upright already": "left, upright already",
@@ -31,25 +31,25 @@ QUARTERS = "left, the nearest quarter turn is 0°"
 
 
 def say(line: str) -> None:
-    """One line of data, whatever is in it; JSON goes through `as_json` instead."""
+    """Prints one line of data with unsafe characters replaced; JSON goes through `as_json`."""
     print(shown(line), flush=True)
 
 
 def talk(line: str) -> None:
-    """On standard error, if anybody reads it."""
+    """Prints one line to standard error, unless its reader has gone."""
     streams.say(shown(line))
 
 
-def words(kind: str, job: Job) -> str:
+def words(kind: str, job: JobSettings) -> str:
     return QUARTERS if kind == "upright already" and job.snap == "90" else KINDS[kind]
 
 
 def signed_angle(degrees: float) -> str:
-    """−2.1° and not 357.9°."""
+    """The angle with a proper minus sign."""
     return f"{degrees:.2f}°".replace("-", "−")
 
 
-def row(outcome: Outcome, job: Job) -> str:
+def row(outcome: Outcome, job: JobSettings) -> str:
     angle = "" if outcome.angle_signed is None else signed_angle(outcome.angle_signed)
     confidence = "" if outcome.confidence is None else f"{outcome.confidence:.0%}"
     symmetry = "" if outcome.symmetry is None else str(outcome.symmetry)
@@ -58,7 +58,7 @@ def row(outcome: Outcome, job: Job) -> str:
     return f"{angle:>8}  {confidence:>10}  {symmetry:>8}  {outcome.path}{note}"
 
 
-def _done(outcome: Outcome, job: Job) -> str:
+def _done(outcome: Outcome, job: JobSettings) -> str:
     if outcome.applied_signed is None:
         return words(outcome.kind, job)
     method = {"exif": ", EXIF tag", "pixels": ", lossless"}.get(outcome.method or "", "")
@@ -69,15 +69,15 @@ def failure(outcome: Outcome) -> str:
     return f"radialbeams: {outcome.path}: {outcome.error}"
 
 
-def summary(counts: Counter[str], seconds: float, job: Job) -> str:
+def summary(counts: Counter[str], seconds: float, job: JobSettings) -> str:
     kinds = [kind for kind in KINDS if counts[kind]]
     parts = "; ".join(f"{counts[kind]:,} {words(kind, job)}" for kind in kinds)
     note = "" if job.writes else " (dry run, none written)"
     return f"{_files(counts.total())} in {seconds:.1f} s: {parts}{note}"
 
 
-def thresholds(job: Job, card: Card) -> str:
-    """What was left alone, and by whose thresholds."""
+def thresholds(job: JobSettings, card: Card) -> str:
+    """The thresholds below which images were left alone, and the model."""
     upright = ""
     if job.snap == "none" and job.max_upright < 1:
         upright = f" or more than {100 * job.max_upright:g} % likely to be upright already,"
@@ -90,15 +90,16 @@ def thresholds(job: Job, card: Card) -> str:
 
 def resumption(run: Run) -> Iterator[str]:
     if run.done_before:
-        yield f"radialbeams: going on; {run.done_before:,} of {run.files:,} were done before."
+        yield f"radialbeams: resuming; {run.done_before:,} of {run.files:,} were done before."
     if run.added:
         yield (
-            f"radialbeams: {_files(run.added)} added since; repeat the command afterwards for them."
+            f"radialbeams: {_files(run.added)} added since; repeat the command afterwards to "
+            "process them."
         )
 
 
 def left_out(counts: Counter[str]) -> Iterator[str]:
-    """What lay in the folders and was not taken."""
+    """Lines on the files in the folders that were not read."""
     from radialbeams.batch import OUTPUTS
     from radialbeams.images import EXTRA, missing_suffixes
 
@@ -110,8 +111,8 @@ def left_out(counts: Counter[str]) -> Iterator[str]:
         yield f"to read {', '.join(needed)} files: {EXTRA}"
     if counts[OUTPUTS]:
         yield (
-            f"{_files(counts[OUTPUTS])} not taken: made by this command beside the originals "
-            "(NAME-upright). Name an output with -o to take them."
+            f"{_files(counts[OUTPUTS])} not read: outputs of this command next to their originals "
+            "(NAME-upright). Choose an output with -o to read them too."
         )
 
 
@@ -120,7 +121,7 @@ def _files(count: int) -> str:
 
 
 def models_table(cards: Mapping[str, Card]) -> Iterator[str]:
-    """One line for each way a model was measured, and what to know about the model below."""
+    """One line for each evaluation of a model, and below them notes on the model."""
     columns = ("mean", "median", "within 10°", "paper-equivalent", "views")
     yield f"{'model':<22}{'measured':<18}" + "".join(f"{name:>{len(name) + 3}}" for name in columns)
     for name, card in cards.items():
@@ -146,12 +147,12 @@ def _figures(name: str, card: Card, columns: tuple[str, ...]) -> Iterator[str]:
 
 
 def _notes(card: Card) -> Iterator[str]:
-    """What is known of the model; a card of one's own need not say all of it."""
+    """Notes on a model; the card of your own model may lack some of them."""
     cost = card.cost and card.cost.milliseconds_a_view_one_cpu_thread
-    speed = "" if cost is None else f", {cost:.2f} ms a view on one CPU thread"
+    speed = "" if cost is None else f", {cost:.2f} ms per view on one CPU thread"
     yield card.summary or "no summary"
     if card.data is not None:
-        yield f"data: {card.data.name}, {card.data.training_images or 0:,} images to train on"
+        yield f"data: {card.data.name}, {card.data.training_images or 0:,} training images"
     yield f"cost: {card.parameters or 0:,} parameters{speed}"
     yield f"works on: {card.works_on}"
     yield f"fails on: {card.fails_on}"
@@ -160,7 +161,7 @@ def _notes(card: Card) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Bar:
-    """`show` takes the step and what goes on; `say` puts a line above the bar."""
+    """A progress bar: `show` sets the step and the text; `say` prints a line above the bar."""
 
     show: Callable[[int, str], None]
     say: Callable[[str], None]
@@ -168,7 +169,7 @@ class Bar:
 
 @contextmanager
 def progress_bar(steps: int, text: str) -> Iterator[Bar]:
-    """A bar with the time left, on standard error."""
+    """A progress bar with the remaining time, on standard error."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
@@ -179,7 +180,7 @@ def progress_bar(steps: int, text: str) -> Iterator[Bar]:
         TextColumn("{task.completed:.0f}/{task.total:.0f}"),
         TimeRemainingColumn(),
         console=console,
-        redirect_stdout=False,  # data stays where it was sent
+        redirect_stdout=False,  # data must still go to standard output
     ) as bar:
         task = bar.add_task(shown(text), total=steps)
         yield Bar(

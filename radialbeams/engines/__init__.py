@@ -1,4 +1,4 @@
-"""The batch step on distributed engines: Ray Data, and DataFrames of other engines.
+"""The batch step on distributed engines: Ray Data, and functions for other engines' DataFrames.
 
-`ray` runs a whole job. `frames` has functions for tables that an engine of your own holds.
+`ray` runs a whole job. `frames` has functions to apply to tables in your own engine.
 """

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
-FIELD = "bytes"  # of a struct, beside a path, as some data sets store images
+FIELD = "bytes"  # of a struct that also has a path, as in some data sets
 
 
 def image_column(schema: Any, wanted: str | None = None) -> str:
-    """The name of the only column that can hold images, or the one that was named."""
+    """The name of the only column that can hold images, or `wanted` if it can hold images."""
     names = [field.name for field in schema if _holds_bytes(field.type)]
     if wanted is not None:
         names = [name for name in names if name == wanted]
@@ -16,7 +16,7 @@ def image_column(schema: Any, wanted: str | None = None) -> str:
         return str(names[0])
     found = ", ".join(f"{field.name} ({field.type})" for field in schema)
     asked = "one column of image bytes" if wanted is None else f"image bytes in column {wanted}"
-    raise ValueError(f"Expected {asked}; got {found}. Name the right column with --column.")
+    raise ValueError(f"Expected {asked}; got {found}. Choose the right column with --column.")
 
 
 def bytes_of(column: Any) -> list[bytes | None]:
@@ -29,7 +29,7 @@ def bytes_of(column: Any) -> list[bytes | None]:
 
 
 def with_bytes(rows: Any, name: str, contents: list[bytes | None]) -> Any:
-    """The same record batch with other bytes in one column."""
+    """The record batch with the bytes in one column replaced."""
     import pyarrow as pa
     import pyarrow.compute as pc
 

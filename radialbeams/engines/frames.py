@@ -1,7 +1,7 @@
-"""The batch step for tables that you hold yourself: Ray Data, Spark, pandas, plain Arrow.
+"""The batch step as functions on tables: Ray Data, Spark, pandas, plain Arrow.
 
-Each function takes a column of image bytes, replaces the bytes by those of the upright image, and
-adds the columns of ADDED. An image that fails keeps its bytes and says why in `error`.
+Each function replaces the bytes in a column of images by those of the upright images, and adds the
+columns of ADDED. An image that fails keeps its bytes, and `error` holds the reason.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from radialbeams import zoo
-from radialbeams.batch import Job, with_thresholds
+from radialbeams.batch import JobSettings, with_thresholds
 from radialbeams.engines.columns import bytes_of, image_column, with_bytes
 from radialbeams.engines.record import report_table
 from radialbeams.engines.step import MISSING, BytesStep, Input
@@ -18,18 +18,18 @@ from radialbeams.engines.step import MISSING, BytesStep, Input
 ADDED = ("angle_ccw", "confidence", "symmetry", "action", "error")
 
 
-def job_for(model: str = zoo.DEFAULT) -> Job:
-    """What `radialbeams upright` does by default: the thresholds are those of the model's card."""
-    return with_thresholds(Job(model, turns=True, writes=True), zoo.find(model).card)
+def job_for(model: str = zoo.DEFAULT) -> JobSettings:
+    """The default settings of `radialbeams upright`, with the thresholds of the model's card."""
+    return with_thresholds(JobSettings(model, turns=True, writes=True), zoo.find(model).card)
 
 
 class Upright:
-    """Arrow table in, Arrow table out: for Ray Data's `map_batches` with actors.
+    """Maps an Arrow table to an Arrow table, for Ray Data's `map_batches` with actors.
 
     The model is loaded once, in a worker process that is replaced if a file kills it.
     """
 
-    def __init__(self, job: Job | None = None, column: str | None = None) -> None:
+    def __init__(self, job: JobSettings | None = None, column: str | None = None) -> None:
         self._column = column
         self._step = BytesStep(job or job_for())
 
@@ -67,9 +67,9 @@ Batches = Iterator[Any]
 
 
 def arrow_function(
-    job: Job | None = None, column: str | None = None
+    job: JobSettings | None = None, column: str | None = None
 ) -> Callable[[Batches], Batches]:
-    """For Spark's `mapInArrow`: an iterator of record batches to another."""
+    """A function for Spark's `mapInArrow`, from an iterator of record batches to another."""
 
     def upright(batches: Batches) -> Batches:
         step = Upright(job, column)
@@ -83,9 +83,9 @@ def arrow_function(
 
 
 def pandas_function(
-    job: Job | None = None, column: str | None = None
+    job: JobSettings | None = None, column: str | None = None
 ) -> Callable[[Batches], Batches]:
-    """For Spark's `mapInPandas`, or any iterator of pandas DataFrames."""
+    """A function for Spark's `mapInPandas`, or for any iterator of pandas DataFrames."""
 
     def upright(frames: Batches) -> Batches:
         import pyarrow as pa

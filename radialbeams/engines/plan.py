@@ -1,7 +1,7 @@
-"""What a distributed run does: units of work, fixed before any is begun.
+"""The plan of a distributed run: units of work, fixed before the run starts.
 
-A unit is the work between two reports: a few hundred image files, one group of rows of a Parquet
-file, or one WebDataset shard. A unit is done when its report is there.
+A unit is what one report covers: a few hundred image files, one row group of a Parquet file, or
+one WebDataset shard. A unit is done when its report exists.
 """
 
 from __future__ import annotations
@@ -23,27 +23,27 @@ ENDINGS: dict[Kind, tuple[str, ...]] = {
     "parquet": (".parquet",),
     "webdataset": (".tar",),
 }
-# Image files in a unit: enough units to share out, few enough that reports cost nothing.
+# Enough units to keep all workers busy, few enough that their reports cost next to nothing.
 UNITS_A_WORKER, MOST_IN_A_UNIT = 8, 1024
 
 
 @dataclass(frozen=True)
 class Task:
-    """One row of the plan: an image file, a group of rows, or a shard."""
+    """One row of the plan: an image file, a row group of a Parquet file, or a shard."""
 
     unit: int
     kind: Kind
     path: str
     out: str | None
-    group: int | None = None  # of a Parquet file's row groups
-    error: str | None = None  # known before it is read
-    exists: bool = False  # a file was there when the plan was made, and stays as it is
+    group: int | None = None  # the number of the row group in a Parquet file
+    error: str | None = None  # known before the file is read
+    exists: bool = False  # the output existed when the plan was made, and is left as it is
 
 
 def tasks_for(
     sources: Sequence[str], out: str, *, format: str | None, overwrite: bool, workers: int
 ) -> list[Task]:
-    """All tasks, numbered from unit 0; outputs have the names that the plain batch gives them."""
+    """All tasks, in units numbered from 0; outputs get the same names as in the plain batch."""
     _check_apart(sources, out)
     kind = kind_of(sources)
     if kind == "images":
@@ -59,20 +59,20 @@ def _check_apart(sources: Sequence[str], out: str) -> None:
     for source in sources:
         if f"{out.rstrip('/')}/".startswith(f"{source.rstrip('/')}/"):
             raise PlanError(
-                f"{out} lies in the source, {source}, and a later run would take the outputs for "
-                "inputs. Name another output."
+                f"The output {out} lies inside the source {source}, so a later run would read the "
+                "outputs as inputs. Choose another output."
             )
 
 
 def kind_of(sources: Sequence[str]) -> Kind:
-    """Decided by the endings: images if there are any, else Parquet files, else shards."""
+    """The kind of the sources by file extension: images if any, else Parquet, else shards."""
     names = [name.lower() for source in sources for name in _names(source)]
     for kind, endings in ENDINGS.items():
         if any(name.endswith(endings) for name in names):
             return kind
     raise PlanError(
         f"Expected image files, Parquet files or WebDataset shards (.tar) in "
-        f"{', '.join(sources)}; found none. Check the path or the address."
+        f"{', '.join(sources)}; found none. Check the path or URL."
     )
 
 
@@ -113,7 +113,7 @@ def _renamed(name: str, format: str | None) -> str:
 
 
 def _in_units(tasks: list[Task], workers: int) -> list[Task]:
-    """In units of whole batches, so that every batch holds the files of the plain run's."""
+    """Assigns units of whole batches, so that the batches are the same as in a plain run."""
     size = -(-len(tasks) // (workers * UNITS_A_WORKER * BATCH)) * BATCH
     size = min(max(size, BATCH), MOST_IN_A_UNIT)
     return [replace(task, unit=number // size) for number, task in enumerate(tasks)]
@@ -128,7 +128,7 @@ def _files(sources: Sequence[str], kind: Kind) -> dict[str, str]:
 
 
 def _row_groups(files: dict[str, str], out: str) -> Iterator[Task]:
-    """A file of one group keeps its name; the groups of others become files of their own."""
+    """One task per row group. A file with one group keeps its name; others become several files."""
     for name, path in files.items():
         count = _count_row_groups(path)
         stem = join(out, name.removesuffix(".parquet"))
@@ -143,8 +143,8 @@ def _count_row_groups(path: str) -> int:
     with opened(path) as file:
         try:
             count: int = pq.ParquetFile(file).num_row_groups
-        except ValueError as error:  # pyarrow's errors are kinds of it
-            raise PlanError(f"{path} is no Parquet file ({error}). Remove it.") from error
+        except ValueError as error:  # the base class of pyarrow's errors
+            raise PlanError(f"{path} is not a Parquet file ({error}). Remove it.") from error
     return count
 
 
@@ -159,8 +159,8 @@ def _shards(files: dict[str, str], out: str) -> Iterator[Task]:
 def _below(sources: Sequence[str]) -> dict[str, str]:
     if len(sources) > 1:
         raise PlanError(
-            "With addresses, Parquet files or shards, name one source. Run the command once for "
-            "each of the others, with an output of its own."
+            "Expected one source for URLs, Parquet files or shards; got several. Run the command "
+            "once for each, with a separate output."
         )
     return files_below(sources[0])
 
@@ -170,7 +170,7 @@ def _ends(name: str, endings: tuple[str, ...]) -> bool:
 
 
 def _marked(tasks: list[Task], out: str) -> list[Task]:
-    """With a note on each whose output was there already: one listing for all of them."""
+    """Marks the tasks whose outputs exist, by listing the output folder once."""
     there = set(files_below(out).values())
     absolute = there if is_remote(out) else {os.path.realpath(path) for path in there}
     place = str if is_remote(out) else os.path.realpath

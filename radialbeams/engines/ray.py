@@ -1,7 +1,7 @@
-"""A whole job as a Ray Data pipeline: actors that load the model once and take unit after unit.
+"""A whole job as a Ray Data pipeline: each actor loads the model once and processes many units.
 
-On a cluster every machine needs this package with its `ray` extra, and must reach the source and
-the output under the same paths or addresses.
+On a cluster, every machine needs this package with its `ray` extra, and access to the source and
+the output under the same paths or URLs.
 """
 
 from __future__ import annotations
@@ -15,39 +15,39 @@ from dataclasses import dataclass
 from typing import Any
 
 from radialbeams import zoo
-from radialbeams.batch import Job, Outcome
+from radialbeams.batch import JobSettings, Outcome
 from radialbeams.engines.plan import Task, from_table, tasks_for, to_table
 from radialbeams.engines.record import Record, outcomes_of, settings_of
 from radialbeams.engines.storage import Outputs, is_remote
 from radialbeams.engines.unit import Units
 
-STORE = 256 * 2**20  # bytes for Ray's object store on this machine: only reports pass through it
-REACHED_IN = 10.0  # seconds
+STORE = 256 * 2**20  # bytes for Ray's object store on this machine; it holds only reports
+REACHED_IN = 10.0  # seconds to connect to a cluster
 
 
 class EngineError(ValueError):
-    """Ray is missing or cannot be reached; what to do is in the sentence."""
+    """Ray is missing or cannot be reached; the message says what to do."""
 
 
 @dataclass(frozen=True)
 class RayRun:
-    """`outcomes` come unit by unit, those of an earlier start first."""
+    """A run in progress. `outcomes` come unit by unit, those of an earlier start first."""
 
     outcomes: Generator[list[Outcome], None, None]
     units: int
-    units_before: int  # that were done by an earlier start
+    units_before: int  # done by an earlier start
 
 
 @dataclass(frozen=True)
 class Cluster:
-    """Where a run takes place. Without an address, Ray is started on this machine for it."""
+    """Where a run takes place. Without an address, Ray is started on this machine."""
 
     address: str | None = None
-    workers: int | None = None  # the most; default: one for each core of the cluster
+    workers: int | None = None  # at most; default: one per core of the cluster
 
 
 def upright(
-    job: Job,
+    job: JobSettings,
     sources: Sequence[str],
     out: str,
     cluster: Cluster | None = None,
@@ -55,7 +55,7 @@ def upright(
     column: str | None = None,
     fresh: bool = False,
 ) -> Iterator[Outcome]:
-    """Turns everything below the sources upright; gives the outcomes as they come."""
+    """Turns all images below the sources upright; yields the outcomes as they arrive."""
     with run(job, sources, out, cluster or Cluster(), column=column, fresh=fresh) as begun:
         for outcomes in begun.outcomes:
             yield from outcomes
@@ -63,7 +63,7 @@ def upright(
 
 @contextmanager
 def run(
-    job: Job,
+    job: JobSettings,
     sources: Sequence[str],
     out: str,
     cluster: Cluster,
@@ -71,15 +71,15 @@ def run(
     column: str | None = None,
     fresh: bool = False,
 ) -> Iterator[RayRun]:
-    """The plan is made, or found with what is done of it; the work begins with the iteration."""
+    """Makes or resumes the plan; the work starts when the outcomes are iterated."""
     _import_ray()
-    zoo.verified_onnx(zoo.find(job.model))  # before anything is made that would have to go again
+    zoo.verified_onnx(zoo.find(job.model))  # before any file is created
     sources = [place if is_remote(place) else os.path.abspath(place) for place in sources]
     out = out.rstrip("/") if is_remote(out) else os.path.abspath(out)
     workers = cluster.workers or _cores()
     tasks = tasks_for(
         sources, out, format=job.format, overwrite=job.overwrite, workers=workers
-    )  # refused before a record is made
+    )  # raises its errors before a record is created
     record = Record.begun(out, settings_of(job, sources, out, column), fresh=fresh)
     tasks = record.added(tasks)
     begun = _begun(job, record, tasks, cluster, column)
@@ -90,7 +90,7 @@ def run(
 
 
 def _begun(
-    job: Job, record: Record, tasks: list[Task], cluster: Cluster, column: str | None
+    job: JobSettings, record: Record, tasks: list[Task], cluster: Cluster, column: str | None
 ) -> RayRun:
     by_unit: dict[int, list[Task]] = {}
     for task in tasks:
@@ -102,7 +102,7 @@ def _begun(
         for unit in sorted(done):
             earlier = record.read_report(unit)
             if by_unit[unit][0].kind == "images" and any(o.error is not None for o in earlier):
-                again.add(unit)  # what failed is tried again
+                again.add(unit)  # failed files are tried again
             else:
                 yield earlier
         rest = [by_unit[unit] for unit in sorted(by_unit.keys() - done | again)]
@@ -113,7 +113,7 @@ def _begun(
 
 
 def _carried_out(
-    job: Job, record: Record, units: list[list[Task]], cluster: Cluster, column: str | None
+    job: JobSettings, record: Record, units: list[list[Task]], cluster: Cluster, column: str | None
 ) -> Generator[list[Outcome], None, None]:
     from ray import data
 
@@ -121,12 +121,12 @@ def _carried_out(
         context = data.DataContext.get_current()
         context.enable_progress_bars = False
         most = min(cluster.workers or _cpus(), len(units))
-        # Where Ray can add machines, the pool grows with them.
+        # On a cluster that adds machines, the pool grows with them.
         least = 1 if cluster.address else most
         made = data.from_arrow([to_table(unit) for unit in units]).map_batches(
             Actor,
             fn_constructor_args=(job, record, column),
-            batch_size=None,  # a block, which is a unit
+            batch_size=None,  # whole blocks, each of which is a unit
             batch_format="pyarrow",
             compute=data.ActorPoolStrategy(min_size=least, max_size=most),
             num_cpus=1,
@@ -137,9 +137,9 @@ def _carried_out(
 
 
 class Actor:
-    """Carries out units on one core of the cluster. Ray starts it again if its process dies."""
+    """Processes units on one core of the cluster. Ray restarts it if its process dies."""
 
-    def __init__(self, job: Job, record: Record, column: str | None) -> None:
+    def __init__(self, job: JobSettings, record: Record, column: str | None) -> None:
         self._record = record
         self._units = Units(job, Outputs(record.token, job.overwrite), column)
 
@@ -155,7 +155,7 @@ class Actor:
         return self._record.write_report(unit, [good.get(t.path) or next(new) for t in tasks])
 
     def _earlier(self, unit: int) -> list[Outcome]:
-        """What an earlier start, or an actor that died, has reported of this unit."""
+        """What an earlier start, or an actor that died, reported for this unit."""
         try:
             return self._record.read_report(unit)
         except FileNotFoundError:
@@ -164,7 +164,7 @@ class Actor:
 
 @contextmanager
 def connected(cluster: Cluster) -> Iterator[None]:
-    """To the cluster, or to one on this machine that ends with the block."""
+    """Connects to the cluster, or starts one on this machine that ends with the block."""
     ray = _import_ray()
     if ray.is_initialized():
         yield
@@ -194,16 +194,16 @@ def connected(cluster: Cluster) -> Iterator[None]:
 
 
 def _check_answers(address: str) -> None:
-    """Ray ends the whole process when nobody answers at host:port."""
+    """Checks the address first, because Ray ends the whole process if it cannot connect."""
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if host and port.isdigit():
         socket.create_connection((host, int(port)), timeout=REACHED_IN).close()
 
 
 def _import_ray() -> Any:
-    # Ray reports its use to its vendor unless this is set before it starts.
+    # Ray sends usage statistics to its vendor unless this is set before it starts.
     os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # its warnings are in its own logs
+    os.environ.setdefault("RAY_BACKEND_LOG_LEVEL", "fatal")  # warnings stay in Ray's own logs
     try:
         import fsspec  # noqa: F401
         import pyarrow  # noqa: F401

@@ -1,7 +1,7 @@
-"""What a distributed run leaves beside its outputs: its settings, its plan, and its report.
+"""What a distributed run stores with its outputs: its settings, its plan, and its report.
 
-The report is a folder of Parquet files, `_report`, one for each unit. A unit whose report is there
-is done; a run that died, or whose source has new files, goes on with the others.
+The report is the folder `_report`, with one Parquet file per unit. A unit whose report exists is
+done; a run that is resumed, or whose source has new files, processes the other units.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from typing import Any
 
 import radialbeams
 from radialbeams import zoo
-from radialbeams.batch import Job, JournalError, Outcome
+from radialbeams.batch import JobSettings, JournalError, Outcome
 from radialbeams.batch.journal import difference
 from radialbeams.batch.landing import new_token
 from radialbeams.engines.plan import Task, from_table, to_table
@@ -35,14 +35,14 @@ COLUMNS = (
 
 @dataclass(frozen=True)
 class Record:
-    """Of one output folder or address."""
+    """The record in one output folder or URL; `token` is part of its temporary file names."""
 
     out: str
     token: str
 
     @classmethod
     def begun(cls, out: str, settings: dict[str, Any], *, fresh: bool = False) -> Record:
-        """A new one, or the one that is there if it has the same settings."""
+        """A new record, or the existing one if it has the same settings."""
         place = join(join(out, RECORD), SETTINGS)
         if fresh:
             remove_folder(join(out, RECORD))
@@ -62,7 +62,7 @@ class Record:
         return [task for _, path in files for task in from_table(_table(path))]
 
     def added(self, found: Sequence[Task]) -> list[Task]:
-        """The plan with the tasks that it did not know yet, in units of their own."""
+        """The plan, extended by the tasks in `found` that it lacks, in new units."""
         known = self.tasks()
         seen = {(task.path, task.group) for task in known}
         new = [task for task in found if (task.path, task.group) not in seen]
@@ -93,8 +93,10 @@ class Record:
         return join(join(self.out, REPORT), f"part-{unit:06d}.parquet")
 
 
-def settings_of(job: Job, sources: Sequence[str], out: str, column: str | None) -> dict[str, Any]:
-    """All that must be the same for a run to go on."""
+def settings_of(
+    job: JobSettings, sources: Sequence[str], out: str, column: str | None
+) -> dict[str, Any]:
+    """Everything that must be equal for a command to resume a run."""
     return {
         "version": radialbeams.__version__,
         "inputs": list(sources),
@@ -130,8 +132,8 @@ def _noted(place: str) -> dict[str, Any] | None:
         return None
     except ValueError as error:
         raise JournalError(
-            f"{place}, the record of an earlier run, is damaged. Add --fresh to forget that run "
-            "and start anew."
+            f"{place}, the record of an earlier run, is damaged. Add --fresh to discard that run "
+            "and start over."
         ) from error
     return noted
 

@@ -1,7 +1,7 @@
-"""The batch step on bytes: the same workers as the plain batch, fed from memory.
+"""The batch step for images in memory, with the same worker processes as the plain batch.
 
-A worker opens files, because only then can it be limited and replaced when a file kills it. So the
-bytes pass through a scratch folder, in memory where the system has room for one there.
+Worker processes read files, so the bytes pass through a scratch folder. It is in shared memory if
+there is enough space.
 """
 
 from __future__ import annotations
@@ -12,21 +12,20 @@ from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import TracebackType
 
-from radialbeams.batch import Job, Outcome
+from radialbeams.batch import JobSettings, Outcome
 from radialbeams.batch.landing import new_token, part_of
 from radialbeams.batch.plan import BATCH, Item
 from radialbeams.batch.pool import WorkerPool
 
 IN_MEMORY = Path("/dev/shm")
 MISSING = "This row has no image."
-ROOM = 2 * 2**30  # bytes that must be free there: several batches of large photos
+ROOM = 2 * 2**30  # bytes that must be free in it: several batches of large photos
 
 
 @dataclass(frozen=True)
 class Input:
-    """An image under the name that its outcome carries. Without content it has failed: `error`."""
+    """An image and the name for its outcome; without content, `error` says what failed."""
 
     name: str
     content: bytes | None
@@ -35,39 +34,28 @@ class Input:
 
 @dataclass(frozen=True)
 class Result:
-    """An outcome, and the bytes of its output (None where the image failed)."""
+    """An outcome, and the bytes of its output (None if the image failed)."""
 
     outcome: Outcome
     content: bytes | None
 
 
 class BytesStep:
-    """Turns images in memory, in batches that are cut at the same places as the plain batch's."""
+    """Turns images in memory, in the same batches as the plain batch."""
 
-    def __init__(self, job: Job, workers: int = 1) -> None:
-        # Each output goes to a fresh place in the scratch folder; the caller guards the real one.
+    def __init__(self, job: JobSettings, workers: int = 1) -> None:
+        # Outputs go to new paths in the scratch folder; the caller protects existing files.
         self._job = replace(job, overwrite=True)
         self._pool = WorkerPool(self._job, workers)
         self._scratch = Path(tempfile.mkdtemp(prefix="radialbeams-", dir=_roomy()))
         self._token = new_token()
-
-    def __enter__(self) -> BytesStep:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.close()
 
     def close(self) -> None:
         self._pool.close()
         shutil.rmtree(self._scratch, ignore_errors=True)
 
     def results(self, batches: Iterable[Sequence[Input]]) -> Iterator[list[Result]]:
-        """In order; while the workers are busy, the next batches are already read."""
+        """The results of each batch, in order; the next batches are read ahead meanwhile."""
         waiting: deque[tuple[Path, Sequence[Input]]] = deque()
 
         def written() -> Iterator[tuple[int, list[Item]]]:
@@ -112,7 +100,7 @@ def in_batches(inputs: Iterable[Input]) -> Iterator[list[Input]]:
 
 
 def _roomy() -> str | None:
-    """A folder in memory if it has room; None: the system's own choice."""
+    """The folder in shared memory if it has enough space; None: the system's default."""
     try:
         return str(IN_MEMORY) if shutil.disk_usage(IN_MEMORY).free >= ROOM else None
     except OSError:

@@ -1,7 +1,7 @@
-"""Whole files at local paths and at addresses that fsspec knows, such as s3://bucket/key.
+"""Reads and writes whole files at local paths and at fsspec URLs, such as s3://bucket/key.
 
-An output is never written over a file that somebody else put there. It may be written twice by
-this run, when a worker dies between the output and its report; both times it has the same bytes.
+An output never replaces a file of somebody else. This run may write an output twice, if a worker
+dies after writing it and before its report; both times it has the same bytes.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def join(folder: str, name: str) -> str:
 
 
 def filesystem(address: str) -> tuple[Any, str]:
-    """fsspec's file system for an address, and the path inside it."""
+    """The fsspec file system for a URL or path, and the path inside it."""
     from fsspec.core import url_to_fs
 
     found: tuple[Any, str] = url_to_fs(address)
@@ -40,9 +40,9 @@ def filesystem(address: str) -> tuple[Any, str]:
 
 
 def files_below(address: str) -> dict[str, str]:
-    """The files below a folder: their paths relative to it → their addresses; hidden ones not.
+    """Maps the relative paths of all files below a folder to their addresses, without hidden ones.
 
-    An address that is a file itself is under its own name. Empty if there is nothing.
+    If the address is a file, the result maps its name to it. Empty if nothing exists there.
     """
     fs, root = filesystem(address)
     scheme = f"{address.split('://', 1)[0]}://" if is_remote(address) else ""
@@ -55,7 +55,7 @@ def files_below(address: str) -> dict[str, str]:
 
 
 def read(address: str, limits: Limits) -> bytes:
-    """At most one byte more than the limit, so that a larger file is refused and not loaded."""
+    """The content of a file; reads at most one byte more than the limit, then it is refused."""
     if is_remote(address):
         return _read_remote(address, limits.file_size + 1)
     with open(address, "rb") as file:
@@ -69,7 +69,7 @@ def _read_remote(address: str, most: int) -> bytes:
     except OSError as error:
         if error.errno != errno.EINVAL:
             raise
-        return b""  # an empty object has no range
+        return b""  # an empty object has no byte range
     return content
 
 
@@ -82,7 +82,7 @@ def opened(address: str) -> IO[bytes]:
 
 
 def replace_file(address: str, content: bytes) -> None:
-    """For this run's own records; appears whole or not at all."""
+    """Writes a file atomically, replacing an old one; only for this run's own records."""
     if is_remote(address):
         fs, path = filesystem(address)
         fs.pipe_file(path, content)
@@ -100,13 +100,13 @@ def remove_folder(address: str) -> None:
 
 @dataclass(frozen=True)
 class Outputs:
-    """Writes the outputs of one run; `token` makes the names of its unfinished files its own."""
+    """Writes the outputs of one run; `token` makes its temporary names unique."""
 
     token: str
     overwrite: bool = False
 
     def put(self, address: str, content: bytes) -> str | None:
-        """What kept the output from its place, or None."""
+        """Writes an output; returns the error message, or None on success."""
         if is_remote(address):
             return self._upload(address, content)
         part = part_of(address, self.token)
@@ -115,7 +115,7 @@ class Outputs:
 
     @contextmanager
     def draft(self, address: str) -> Iterator[str]:
-        """A local file to fill, for `publish`."""
+        """The path of a local temporary file to write, for `publish`."""
         if not is_remote(address):
             os.makedirs(os.path.dirname(address) or ".", exist_ok=True)
             part = part_of(address, self.token)
@@ -134,7 +134,7 @@ class Outputs:
         return self._landed(address, draft, sha256(Path(draft)))
 
     def land(self, outcome: Outcome) -> Outcome:
-        """Of an output that a worker made beside its place."""
+        """Moves the temporary output of a worker to its place; returns the final outcome."""
         if outcome.out is None or outcome.sha256 is None:
             return outcome
         problem = self._landed(outcome.out, part_of(outcome.out, self.token), outcome.sha256)
@@ -144,7 +144,7 @@ class Outputs:
         rules = Rules(overwrite=self.overwrite)
         problem = land(Outcome(address, address, sha256=digest), part, rules).error
         if problem == TAKEN and sha256(Path(address)) == digest:
-            return None  # put there by a worker that died before it could report it
+            return None  # written by a worker that died before it could report it
         return problem
 
     def _upload(self, address: str, content: bytes | Path) -> str | None:

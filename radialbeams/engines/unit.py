@@ -1,4 +1,4 @@
-"""One unit of work from its inputs to its report, on any machine of the cluster."""
+"""Processes one unit of work: reads its inputs, writes its outputs, returns its outcomes."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from io import BytesIO
 from itertools import islice
 from typing import IO, Any
 
-from radialbeams.batch import Job, Outcome
+from radialbeams.batch import JobSettings, Outcome
 from radialbeams.batch.landing import OutputError, part_of
 from radialbeams.batch.plan import Item, batches, format_of
 from radialbeams.batch.pool import WorkerPool
@@ -20,13 +20,13 @@ from radialbeams.engines.plan import Task
 from radialbeams.engines.step import MISSING, BytesStep, Input, Result, in_batches
 from radialbeams.engines.storage import Outputs, is_remote, opened, read
 
-TRANSFERS = 16  # at a time: an object store answers slowly, and many at once
+TRANSFERS = 16  # at a time: an object store has a high latency, but serves many requests at once
 
 
 class Units:
-    """Carries out units with one worker process, which is started once."""
+    """Processes units with one worker process, which is started once."""
 
-    def __init__(self, job: Job, outputs: Outputs, column: str | None = None) -> None:
+    def __init__(self, job: JobSettings, outputs: Outputs, column: str | None = None) -> None:
         self._job, self._outputs, self._column = job, outputs, column
         self._step: BytesStep | None = None
         self._pool: WorkerPool | None = None
@@ -39,7 +39,7 @@ class Units:
         self._threads.shutdown(cancel_futures=True)
 
     def outcomes(self, tasks: Sequence[Task]) -> list[Outcome]:
-        """Of one unit, in the order of the plan."""
+        """The outcomes of one unit, in the order of the plan."""
         open_tasks = [task for task in tasks if not task.exists]
         done = iter(self._done(open_tasks))
         if tasks[0].kind == "images":
@@ -59,14 +59,14 @@ class Units:
     # --- image files ---
 
     def _local(self, tasks: Sequence[Task]) -> Iterator[Outcome]:
-        """The worker reads the inputs and makes the outputs beside their places itself."""
+        """The worker itself reads the inputs and writes the outputs under temporary names."""
         token = self._outputs.token
         items = [
             Item(t.path, t.out, t.error, None if t.out is None else part_of(t.out, token))
             for t in tasks
         ]
         if self._pool is None:
-            # Whether an output may be replaced is decided when it lands.
+            # `Outputs.land` decides whether an existing output may be replaced.
             self._pool = WorkerPool(replace(self._job, overwrite=True), 1)
         for outcomes in self._pool.outcomes(enumerate(batches(items))):
             yield from map(self._outputs.land, outcomes)
@@ -76,7 +76,7 @@ class Units:
         chunks = iter(lambda: list(islice(rest, TRANSFERS)), [])
         inputs = (one for chunk in chunks for one in self._threads.map(self._input, chunk))
         places = iter(tasks)
-        for results in self._step_of_its_own().results(in_batches(inputs)):
+        for results in self._bytes_step().results(in_batches(inputs)):
             outs = [next(places).out for _ in results]
             yield from self._threads.map(self._put, results, outs)
 
@@ -102,7 +102,7 @@ class Units:
     # --- files that hold many images ---
 
     def _whole(self, task: Task, write: Any) -> list[Outcome]:
-        """The outcomes of all images in a file, or one for the file itself where it failed."""
+        """The outcomes of all images in a file, or a single one if the file itself failed."""
         if task.out is None:
             return [Outcome(task.path, error=task.error)]
         try:
@@ -131,9 +131,9 @@ class Units:
                         _row(f"{task.path}#{first + len(found) + n}", content)
                         for n, content in enumerate(contents)
                     )
-                    results = list(self._step_of_its_own().all_results(inputs))
+                    results = list(self._bytes_step().all_results(inputs))
                     found += [result.outcome for result in results]
-                    # A row stays a row: an image that failed keeps its bytes.
+                    # No row is dropped: an image that failed keeps its bytes.
                     kept = [
                         before if result.content is None else result.content
                         for before, result in zip(contents, results, strict=True)
@@ -142,7 +142,7 @@ class Units:
         return found
 
     def _shard(self, task: Task, draft: str) -> list[Outcome]:
-        """Members keep their order; all but the images are copied, and so is what fails."""
+        """Members keep their order; those that are not images, or that fail, are copied."""
         found: list[Outcome] = []
         with (
             opened(task.path) as file,
@@ -152,7 +152,7 @@ class Units:
             members = _members(source)
             while chunk := list(islice(members, 256)):
                 images = [Input(f"{task.path}#{m.name}", c) for m, c in chunk if _is_image(m)]
-                results = iter(list(self._step_of_its_own().all_results(images)))
+                results = iter(list(self._bytes_step().all_results(images)))
                 for member, content in chunk:
                     if _is_image(member):
                         result = next(results)
@@ -168,7 +168,7 @@ class Units:
             return name
         return name.rpartition(".")[0] + FORMATS[self._job.format][0]
 
-    def _step_of_its_own(self) -> BytesStep:
+    def _bytes_step(self) -> BytesStep:
         if self._step is None:
             self._step = BytesStep(self._job)
         return self._step
@@ -200,6 +200,6 @@ def _add(made: tarfile.TarFile, member: tarfile.TarInfo, content: bytes | None) 
 
 
 def _sentence(error: Exception) -> str:
-    """Where the system has no words for it, an object store has."""
+    """The system's error message, or the exception's own, as for object stores."""
     text = error.strerror if isinstance(error, OSError) and error.strerror else str(error)
     return text if text.endswith(".") else f"{text}."

@@ -1,8 +1,8 @@
-"""What stands in front of a user's model: turns its images upright, and brings its results back.
+"""A canonicaliser in front of your own model: it turns images upright and maps the results back.
 
-`module` holds the torch module, `pose` what it returns beside the images, `centring` finds boxes,
-`pipeline` exports both models as one ONNX file, `accuracy` measures what uprighting is worth to a
-classifier, and `hub` publishes a canonicaliser (it needs the `hub` extra).
+`module` holds the torch module, `pose` the transform that it returns with the images, `centring`
+finds boxes, `pipeline` exports both models as one ONNX file, `accuracy` measures how much a
+classifier gains, and `hub` publishes a canonicaliser (it needs the `hub` extra).
 """
 
 from radialbeams.front.centring import centred_boxes

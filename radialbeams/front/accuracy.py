@@ -1,7 +1,7 @@
-"""Accuracy of a classifier behind several ways of turning its images upright, over the angle.
+"""Accuracy of a classifier over the rotation angle, with several methods of turning images upright.
 
-All ways see the same turned images, and what they make of them is masked, cut and resampled alike.
-So is the ceiling, which is turned back by the true angle.
+All methods get the same rotated images, and their outputs are masked, cropped and resampled alike.
+So is the upper bound ("ceiling"), which rotates images back by the true angle.
 """
 
 from __future__ import annotations
@@ -20,17 +20,17 @@ from radialbeams.front.pose import Pose
 from radialbeams.nn.angles import angular_error
 
 BATCH = 32
-TURNS = 6  # that test-time averaging averages over
-# In the order in which they are told.
+TURNS = 6  # number of rotations in test-time averaging
+# The methods, in the order of reports.
 LINES = ("plain", "averaged", "bic", "ring", "abstain", "ceiling")
 
 
 @dataclass(frozen=True)
 class Found:
-    """What a canonicaliser says of N images."""
+    """The estimates of a canonicaliser for N images."""
 
     angle: Tensor  # (N,) radians
-    applied: Tensor  # (N,) bool; False: unsure, or nearly upright
+    applied: Tensor  # (N,) bool; False: left alone, because it is unsure or nearly upright
 
 
 Finder = Callable[[Tensor], Found]
@@ -38,15 +38,15 @@ Finder = Callable[[Tensor], Found]
 
 @dataclass(frozen=True)
 class ClassificationTask:
-    """Images to turn, what is behind, and what may stand in front."""
+    """Images to rotate, the classifier, and the canonicalisers to compare."""
 
     name: str
     labels: Tensor  # (N,)
     turned: Callable[[Tensor, Tensor], Tensor]  # rows and radians (n,) → images (n, 3, S, S)
-    shown: Callable[[Tensor], Tensor]  # such images → what the classifier sees: masked, cut
+    shown: Callable[[Tensor], Tensor]  # such images → input of the classifier: masked, cropped
     classify: Callable[[Tensor], Tensor]  # → scores (n, K)
     finders: Mapping[str, Finder]
-    fill: float  # what lies outside of a turned image
+    fill: float  # value outside a rotated image
 
 
 Task = ClassificationTask  # the name that the documents of earlier versions use
@@ -54,14 +54,14 @@ Task = ClassificationTask  # the name that the documents of earlier versions use
 
 @dataclass
 class Tally:
-    """What was predicted for one angle of each of some images."""
+    """The predictions for some images, each rotated by one angle."""
 
     labels: Tensor  # (n,)
     angles: Tensor  # (n,) radians
-    probabilities: Tensor  # (n, K): of the images as they come
-    predicted: dict[str, Tensor]  # (n,) by line
+    probabilities: Tensor  # (n, K): for the rotated images as they are
+    predicted: dict[str, Tensor]  # (n,) by method
     found: dict[str, Found]
-    seconds: dict[str, float]  # spent by each part
+    seconds: dict[str, float]  # by part
 
     def accuracy(self, line: str, where: Tensor | None = None) -> float:
         right = (self.predicted[line] == self.labels).float()
@@ -71,7 +71,7 @@ class Tally:
         return {line: self.accuracy(line) for line in LINES if line in self.predicted}
 
     def errors(self) -> dict[str, dict[str, float]]:
-        """Of each canonicaliser, in degrees; and the share that it left alone."""
+        """The errors of each canonicaliser in degrees, and the share of images it left alone."""
         rows = {}
         for name, found in self.found.items():
             error = torch.rad2deg(angular_error(found.angle, self.angles))
@@ -96,7 +96,7 @@ def tally(
     averaged: bool = False,
     show: Callable[[int], object] | None = None,
 ) -> Tally:
-    """Every line of one turn of each row; `averaged` adds test-time averaging."""
+    """Evaluates all methods on one angle per row; `averaged` adds test-time averaging."""
     parts = []
     for start in range(0, len(rows), BATCH):
         part = slice(start, start + BATCH)
@@ -134,12 +134,12 @@ def _tally_batch(task: ClassificationTask, rows: Tensor, angles: Tensor, average
         turns = [torch.full_like(angles, turn * 2 * math.pi / TURNS) for turn in range(1, TURNS)]
         others = [classified(turned_back(images, turn, task.fill)) for turn in turns]
         predicted["averaged"] = (plain + sum(others)).argmax(-1)
-    seconds["classifier"] = seconds_of_one  # what the classifier itself costs, once
+    seconds["classifier"] = seconds_of_one  # the cost of one run of the classifier
     return Tally(task.labels[rows], angles, plain, predicted, found, seconds)
 
 
 def turned_back(images: Tensor, angles: Tensor, fill: float) -> Tensor:
-    """By −angle, on the same canvas."""
+    """The images rotated by −angle, on the same canvas."""
     size = (images.shape[-2], images.shape[-1])
     return Pose.from_angles(angles, size).apply_images(images, fill)
 
@@ -167,15 +167,15 @@ def _joined(parts: list[Tally]) -> Tally:
 
 
 def average_over_the_grid(tallies: list[Tally]) -> None:
-    """Adds test-time averaging to images that were turned by every angle of an even grid.
+    """Adds test-time averaging, given the tallies of all angles of an even grid.
 
-    A turn of a turned image is another angle of the grid, so nothing is classified again; and no
-    image is resampled twice, which is generous to it.
+    Rotating a rotated image again gives another angle of the grid, so nothing is classified again.
+    No image is resampled twice, which favours averaging.
     """
     if len(tallies) % TURNS:
         raise ValueError(
-            f"Averaging over {TURNS} turns needs a grid with a multiple of as many angles; this "
-            f"one has {len(tallies)}."
+            f"Averaging over {TURNS} turns needs a grid of a multiple of {TURNS} angles; got "
+            f"{len(tallies)}."
         )
     step = len(tallies) // TURNS
     for number, one in enumerate(tallies):
@@ -184,7 +184,7 @@ def average_over_the_grid(tallies: list[Tally]) -> None:
 
 
 def lost_upright(upright: Tally) -> dict[str, float]:
-    """Of upright images: the share that was right and is no longer, by line."""
+    """The share of upright images that only the plain classifier gets right, by method."""
     right = upright.predicted["plain"] == upright.labels
     return {
         line: (right & (upright.predicted[line] != upright.labels)).float().mean().item()
@@ -193,19 +193,19 @@ def lost_upright(upright: Tally) -> dict[str, float]:
 
 
 def share_of_the_gap(accuracies: Mapping[str, float], line: str) -> float | None:
-    """How much of what turning costs the line brings back: 0 as without it, 1 the ceiling.
+    """The share of the accuracy lost by rotation that a method recovers; 1 is the ceiling.
 
-    None where turning costs nothing.
+    None if rotation costs no accuracy.
     """
     gap = accuracies["ceiling"] - accuracies["plain"]
     return (accuracies[line] - accuracies["plain"]) / gap if gap > 0 else None
 
 
-# --- what stands in front ---
+# --- canonicalisers ---
 
 
 def finder(front: TorchCanonicalizer, device: torch.device, side: int | None = None) -> Finder:
-    """What the module finds; `side` is that of the object's own square in the middle of images."""
+    """The estimates of a module; `side` is that of the object's square in the image centre."""
     front = front.to(device)
 
     def find(images: Tensor) -> Found:
@@ -220,14 +220,14 @@ def finder(front: TorchCanonicalizer, device: torch.device, side: int | None = N
 
 
 def _middle_boxes(images: Tensor, side: int) -> Tensor:
-    """(N, 5), as `crops` takes them."""
+    """(N, 5): boxes in the format of `crops`."""
     count, middle = images.shape[0], (images.shape[-1] - 1) / 2
     box = images.new_tensor([middle - side / 2] * 2 + [middle + side / 2] * 2)
     numbers = torch.arange(count, device=images.device, dtype=images.dtype)[:, None]
     return torch.cat((numbers, box.expand(count, -1)), dim=1)
 
 
-# --- a classifier of other classes ---
+# --- a classifier for other classes ---
 
 
 def fit_head(
@@ -235,7 +235,7 @@ def fit_head(
 ) -> Callable[[Tensor], Tensor]:
     """A linear layer on a classifier's scores (N, K), fitted to other labels (N,).
 
-    On its scores and not on what lies below them, so that it can be any classifier, a file too.
+    It uses the scores and not inner features, so that any classifier works, even one in a file.
     """
     mean, deviation = scores.mean(0), scores.std(0).clamp(min=1e-6)
     given = (scores - mean) / deviation

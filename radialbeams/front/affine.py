@@ -1,4 +1,4 @@
-"""Maps of points, (N, 2, 3) each: to turn about a middle, the way back, and boxes by corners.
+"""Affine maps of points, (N, 2, 3): rotation about a middle, inversion, and the corners of boxes.
 
 Conventions as in `pose`: (x, y) in pixel indices, rows downwards, radians counter-clockwise.
 """
@@ -15,25 +15,25 @@ Size = tuple[int, int]  # height, width
 # The canvas of the upright image: that of the original, or one that holds it at any angle.
 Canvas = Literal["same", "expand"]
 
-# A sine or cosine this small is 0: float32 holds 2π to about 5e-7.
+# A smaller sine or cosine counts as 0: float32 represents 2π to about 5e-7.
 QUARTER_TOLERANCE = 1e-6
-# Pixels: half-way between two, the later one is the nearest, whatever the last bits of a sum say.
+# In pixels: half-way between two pixels, the later one is the nearest, despite rounding errors.
 TIE = 1e-3
 
 
 def middle(size: Size) -> tuple[float, float]:
-    """(x, y)."""
+    """(x, y) of the middle of an image."""
     return (size[1] - 1) / 2, (size[0] - 1) / 2
 
 
 def canvas_size(size: Size, canvas: Canvas) -> Size:
-    """The same for all angles, so that a batch stays a batch."""
+    """The size of the upright image; the same for all angles, so that a batch has one size."""
     if canvas == "same":
         return size
     if canvas != "expand":
         raise ValueError(f"canvas must be one of {', '.join(get_args(Canvas))}; got {canvas!r}.")
     diagonal = math.ceil(math.hypot(*size))
-    # Odd stays odd and even stays even: what is not turned falls on whole pixels.
+    # Odd stays odd and even stays even, so that an image that is not turned stays on whole pixels.
     height, width = (diagonal + (diagonal - side) % 2 for side in size)
     return height, width
 
@@ -44,12 +44,12 @@ def turned_back(
     after: tuple[float, float],
     scale: Tensor | None = None,
 ) -> Tensor:
-    """(N,) → (N, 2, 3): turns by −angle about the point `before`, which lands on `after`."""
-    right = _unit(angles)  # (N, 2): where a step to the right goes
+    """(N,) → (N, 2, 3): rotates by −angle about the point `before`, which is mapped to `after`."""
+    right = _unit(angles)  # (N, 2): the image of a step to the right
     if scale is not None:
         right = scale[..., None] * right
     cos, sin = right.unbind(-1)
-    below = torch.stack((-sin, cos), dim=-1)  # (N, 2): and one downwards
+    below = torch.stack((-sin, cos), dim=-1)  # (N, 2): the image of a step downwards
     (x, y), (u, v) = before, after
     shift = -(_each(x) * right) - _each(y) * below  # (N, 2)
     if is_square(u, v):
@@ -60,23 +60,23 @@ def turned_back(
 
 
 def is_square(one: float, other: float) -> bool:
-    """Whether one step will do for both, which spares a GPU some of its launches.
+    """Whether both axes can be handled in one operation, which saves kernel launches on a GPU.
 
-    A compiler spares them anyway, and would need a graph for either case.
+    False when compiling: a compiler fuses them anyway, and would need a graph for each case.
     """
     return not torch.compiler.is_compiling() and one == other
 
 
 def _each(number: float | Tensor) -> float | Tensor:
-    """One for all, or one of each of N, (N, 1)."""
+    """A number for all items, or a tensor (N,) of one each, as (N, 1)."""
     return number[..., None] if isinstance(number, Tensor) else number
 
 
 def on_whole_pixels(transform: Tensor) -> Tensor:
-    """Shifts of quarter turns by whole pixels, (N, 2, 3) each.
+    """(N, 2, 3) → (N, 2, 3): rounds the shifts of quarter turns to whole pixels.
 
-    Where one side of an image is odd and the other even, a quarter turn about the middle falls
-    between the pixels. Half a pixel beside it, it only moves them; the pose knows.
+    If one side of an image is odd and the other even, a quarter turn about the middle falls between
+    the pixels. A rotation about a point half a pixel away only moves pixels; the pose records it.
     """
     grid, shift = transform[..., :2], transform[..., 2:]
     quarter = (grid == grid.round()).flatten(1).all(1)[:, None, None]
@@ -85,17 +85,14 @@ def on_whole_pixels(transform: Tensor) -> Tensor:
 
 
 def _unit(angles: Tensor) -> Tensor:
-    """(N,) → (N, 2): whole numbers at multiples of 90°, where rounding would blur.
-
-    The gradients are as ever.
-    """
+    """(N,) → (N, 2): cosine and sine, exact at multiples of 90°; the gradients are unchanged."""
     unit = torch.stack((torch.cos(angles), torch.sin(angles)), dim=-1)
     quarter = unit.abs().amin(-1, keepdim=True) < QUARTER_TOLERANCE
     return torch.where(quarter, with_gradient_of(unit.round(), unit), unit)
 
 
 def inverted(transform: Tensor) -> Tensor:
-    """(N, 2, 3) → (N, 2, 3), the way back."""
+    """(N, 2, 3) → (N, 2, 3): the inverse maps."""
     turn, shift = transform[..., :2], transform[..., 2]  # (N, 2, 2), (N, 2)
     (a, b), (c, d) = (row.unbind(-1) for row in turn.unbind(-2))
     adjoint = torch.stack((d, -b, -c, a), dim=-1) / (a * d - b * c)[..., None]
@@ -104,13 +101,13 @@ def inverted(transform: Tensor) -> Tensor:
 
 
 def moved(points: Tensor, transform: Tensor) -> Tensor:
-    """(N, …, 2), (N, 2, 3) → (N, …, 2)."""
+    """(N, …, 2), (N, 2, 3) → (N, …, 2): the points under the maps."""
     return moved_xy(points[..., :1], points[..., 1:], transform)
 
 
 def moved_xy(x: Tensor, y: Tensor, transform: Tensor) -> Tensor:
-    """(N, …, 1) each → (N, …, 2), in two passes, of which the first is that of x alone."""
-    # Not as a matrix product: under autocast that would lose whole pixels.
+    """(N, …, 1) each → (N, …, 2): the same for x and y that broadcast, in two passes."""
+    # Not as a matrix product: under autocast, its rounding errors would be whole pixels.
     columns = transform.mT.reshape(-1, 3, *(1 for _ in x.shape[1:-1]), 2)  # (N, 3, …, 2)
     a, b, shift = columns.unbind(1)
     return torch.addcmul(torch.addcmul(shift, a, x), b, y)

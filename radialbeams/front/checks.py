@@ -1,4 +1,4 @@
-"""What comes into the module: refused in words where it cannot be meant."""
+"""Checks the inputs of the module and raises errors that say what to change."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ CHANNELS = (1, 3, 4)
 def check_images(images: Tensor) -> None:
     if not isinstance(images, Tensor):
         raise ValueError(
-            f"Expected images as one tensor (N, C, H, W); got {type(images).__name__}. Images of "
-            "one size become one by torch.stack; those of several sizes go in one by one."
+            f"Expected images as one tensor (N, C, H, W); got {type(images).__name__}. Combine "
+            "images of one size with torch.stack; pass images of different sizes one by one."
         )
     if images.ndim != 4:
         raise ValueError(
-            f"Expected images of shape (N, C, H, W); got {tuple(images.shape)}. One image alone "
-            "is a batch of one: image[None]."
+            f"Expected images of shape (N, C, H, W); got {tuple(images.shape)}. Pass a single "
+            "image as a batch of one: image[None]."
         )
     if 0 in images.shape[1:]:
         raise ValueError(
@@ -36,12 +36,12 @@ def check_images(images: Tensor) -> None:
         raise ValueError(
             f"Expected float images in [0, 1]; got {images.dtype}. Convert bytes: x.float() / 255."
         )
-    if images.numel() and can_ask(images):  # the least and the most that noise or sharpening make
+    if images.numel() and can_ask(images):  # noise or sharpening may exceed [0, 1] a little
         low, high = (bound.item() for bound in images.detach().aminmax())
         if math.isnan(low):
             raise ValueError(
-                "Expected float images in [0, 1]; some values are NaN. Look for a division by zero "
-                "where they are normalised."
+                "Expected float images in [0, 1]; some values are NaN. Check their normalisation "
+                "for a division by zero."
             )
         if low < -0.5 or high > 1.5:
             raise ValueError(
@@ -53,7 +53,10 @@ def check_images(images: Tensor) -> None:
 def check_boxes(boxes: Tensor, count: int) -> None:
     number, corners = boxes[:, 0], boxes[:, 1:]
     if not ((number >= 0) & (number < count) & (number == number.round())).all():
-        raise ValueError(f"A box has the number of its image in front, 0 to {count - 1}; see them.")
+        raise ValueError(
+            f"Expected boxes that start with the index of their image, 0 to {count - 1}; some do "
+            "not."
+        )
     if not (corners.isfinite().all() and (corners[:, 2:] >= corners[:, :2]).all()):
         raise ValueError("Expected boxes as x₀, y₀, x₁, y₁ in pixels with x₁ ≥ x₀ and y₁ ≥ y₀.")
 
@@ -61,13 +64,13 @@ def check_boxes(boxes: Tensor, count: int) -> None:
 def check_dtype(dtype: torch.dtype | None) -> None:
     if dtype is not None and not (isinstance(dtype, torch.dtype) and dtype.is_floating_point):
         raise ValueError(
-            f"dtype is a type of floats, torch.float16 for a GPU; got {dtype!r}. To another device "
-            "it goes by .to(device), before or after."
+            f"dtype must be a floating-point type, such as torch.float16 for a GPU; got {dtype!r}. "
+            "To change the device, use .to(device)."
         )
 
 
 def check_number(name: str, value: float, least: float, most: float) -> None:
     if isinstance(value, bool) or not isinstance(value, int | float):
-        raise ValueError(f"{name} is a number; got {value!r}.")
+        raise ValueError(f"{name} must be a number; got {value!r}.")
     if not least <= value <= most:
         raise ValueError(f"{name} must lie between {least:g} and {most:g}; got {value}.")

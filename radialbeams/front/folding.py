@@ -1,8 +1,8 @@
-"""Folding: the norms of a trained network become part of the convolutions beside them.
+"""Folds the batch norms of a trained network into the adjacent convolutions.
 
-In inference a norm scales and shifts every channel, which the weights and the bias of a
-convolution can do as well. What is left gives the same answers in fewer passes over the features;
-it can not be trained, and no config describes it.
+At inference, a batch norm scales and shifts every channel, which the weights and the bias of a
+convolution can do as well. The folded network gives the same results in fewer passes over the
+features; it cannot be trained, and no config describes it.
 """
 
 from __future__ import annotations
@@ -19,15 +19,15 @@ Network = TypeVar("Network", bound=nn.Module)
 
 @runtime_checkable
 class Freezable(Protocol):
-    """A part that can do something once which is the same in every call from then on."""
+    """A module that can precompute what is the same in every call at inference."""
 
     def freeze(self) -> None: ...
 
 
-@torch.inference_mode(False)  # or the copy would be good for nothing outside of that mode
+@torch.inference_mode(False)  # otherwise the copy could not be used outside inference mode
 @torch.no_grad()
 def folded(network: Network) -> Network:
-    """A copy for inference. Without norms there is nothing to fold."""
+    """A copy for inference, with its batch norms folded."""
     made = copy.deepcopy(network).eval().requires_grad_(False)
     parts = list(made.modules())
     for part in parts:
@@ -42,20 +42,20 @@ def folded(network: Network) -> Network:
 
 
 def _fold(norm: nn.BatchNorm2d, name: str, siblings: list[tuple[str, nn.Module]]) -> None:
-    """Into the convolution before it: `x` of a norm `x_norm`, or the one just before it.
+    """Folds a norm into the convolution before it: `x` for a norm `x_norm`, or the one before it.
 
-    Where there is none, into the 1 × 1 just after it.
+    If there is none, into the 1 × 1 convolution directly after it.
     """
     place = siblings.index((name, norm))
     before = dict(siblings).get(name.removesuffix("_norm"))
-    if before is norm:  # it has no convolution's name
+    if before is norm:  # its name does not end in _norm
         before = siblings[place - 1][1] if place else None
     if isinstance(before, nn.Conv2d):
         _fold_after(before, norm)
         return
     after = siblings[place + 1][1] if place + 1 < len(siblings) else None
     if not isinstance(after, nn.Conv2d) or after.kernel_size != (1, 1):
-        raise ValueError(f"Expected a convolution beside the norm {name!r}; there is none to fold.")
+        raise ValueError(f"Expected a convolution next to the norm {name!r}; there is none.")
     _fold_before(norm, after)
 
 
@@ -68,16 +68,16 @@ def _fold_after(convolution: nn.Conv2d, norm: nn.BatchNorm2d) -> None:
 
 
 def _fold_before(norm: nn.BatchNorm2d, convolution: nn.Conv2d) -> None:
-    """Torch fuses a norm after a convolution only; this one stands before it."""
+    """Folds a norm into the convolution after it; torch only fuses a norm after a convolution."""
     scale, shift = _scale_and_shift(norm)
-    # Not as a product of matrices, which autocast would round.
+    # Not as a matrix product, which autocast would round.
     moved = (convolution.weight.flatten(1) * shift).sum(1)
     bias = moved if convolution.bias is None else convolution.bias + moved
     _replace(convolution, convolution.weight * scale[:, None, None], bias)
 
 
 def _scale_and_shift(norm: nn.BatchNorm2d) -> tuple[Tensor, Tensor]:
-    """What a norm does to every channel: x·scale + shift."""
+    """The scale and shift of a norm: it maps x to x·scale + shift in every channel."""
     mean, variance = norm.get_buffer("running_mean"), norm.get_buffer("running_var")
     scale = norm.weight * torch.rsqrt(variance + norm.eps)
     return scale, norm.bias - mean * scale

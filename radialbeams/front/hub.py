@@ -1,4 +1,4 @@
-"""The torch module on the Hugging Face Hub. What it saves is a run's folder, so either reads it.
+"""The torch module on the Hugging Face Hub. It saves the same files as the folder of a run.
 
 HubCanonicalizer.around(Canonicalizer.from_pretrained("ring.lfw")).push_to_hub("me/faces")
 canonicalizer = HubCanonicalizer.from_pretrained("me/faces")
@@ -24,21 +24,21 @@ from radialbeams.training.weights import new_card, save_model
 
 FILES = ["model.json", "model.safetensors"]
 
-# Beside `abstain`.
+# The thresholds besides `abstain`.
 THRESHOLDS = ("still_degrees", "most_upright", "least_quarter", "least_exact", "tilts")
 
 
 class HubCanonicalizer(ModelHubMixin, TorchCanonicalizer, library_name="radialbeams"):  # type: ignore[misc, call-arg, unused-ignore]
     """A `Canonicalizer` with `save_pretrained`, `push_to_hub` and `from_pretrained(hub id)`.
 
-    Its options come back with it: the mixin keeps them in a config.json.
+    Its options are saved too: the mixin stores them in a config.json.
     """
 
     @classmethod
     def around(cls, canonicalizer: TorchCanonicalizer) -> HubCanonicalizer:
-        """With the very same network, and the same options.
+        """Wraps a module: the result shares its network and has the same options.
 
-        Its thresholds go onto the card that is saved, unless it knows a card's own.
+        Its thresholds are saved on the card, unless it has measured ones from a card.
         """
         made = cls(canonicalizer.network, **_options(canonicalizer))
         made.measured = canonicalizer.measured
@@ -46,13 +46,13 @@ class HubCanonicalizer(ModelHubMixin, TorchCanonicalizer, library_name="radialbe
 
     @classmethod
     def from_pretrained(cls, name: str | Path, **options: Any) -> HubCanonicalizer:  # type: ignore[override, unused-ignore]
-        """From a folder or the hub. Options said here go before those that were saved.
+        """Loads a module from a folder or the hub. Options given here override the saved ones.
 
-        `abstain="card"` takes all thresholds from the card, as `Canonicalizer` does; a folder
-        without saved options is read so.
+        `abstain="card"` takes all thresholds from the card, as `Canonicalizer` does; it is the
+        default for a folder without saved options.
         """
-        # Below, what is said here can no longer be told from what was saved.
-        found: HubCanonicalizer = super().from_pretrained(name, **options, said=frozenset(options))
+        # `_from_pretrained` cannot tell the options given here from the saved ones otherwise.
+        found: HubCanonicalizer = super().from_pretrained(name, **options, given=frozenset(options))
         return found
 
     def _save_pretrained(self, save_directory: Path) -> None:
@@ -78,8 +78,8 @@ class HubCanonicalizer(ModelHubMixin, TorchCanonicalizer, library_name="radialbe
         force_download: bool,
         local_files_only: bool,
         token: str | bool | None,
-        said: frozenset[str] = frozenset(),
-        **options: Any,  # the mixin's: what config.json says, and what the caller says instead
+        given: frozenset[str] = frozenset(),
+        **options: Any,  # from the mixin: those in config.json, overridden by the caller's
     ) -> HubCanonicalizer:
         folder = Path(model_id)
         if not folder.is_dir():
@@ -93,12 +93,12 @@ class HubCanonicalizer(ModelHubMixin, TorchCanonicalizer, library_name="radialbe
                 allow_patterns=FILES,
             )
             folder = Path(found)
-        folder = folder.resolve()  # a path, even where a shipped model has the folder's name
+        folder = folder.resolve()  # absolute, so that it is not taken for a pretrained model's name
         asked = options.get("abstain", ABSTAIN)
         by_card = isinstance(asked, str)
         plain = TorchCanonicalizer.from_pretrained(folder, abstain=asked if by_card else None)
-        if by_card:  # not the thresholds that were saved as options
-            replaced = {"abstain", *(set(THRESHOLDS) - said)}
+        if by_card:  # ignore the thresholds that were saved as options
+            replaced = {"abstain", *(set(THRESHOLDS) - given)}
             options = {key: value for key, value in options.items() if key not in replaced}
         made = cls(plain.network, **{**_options(plain), **options}).eval()
         made.measured = plain.measured
@@ -126,7 +126,7 @@ def _options(canonicalizer: TorchCanonicalizer) -> dict[str, Any]:
 
 
 def _in_force(canonicalizer: TorchCanonicalizer) -> Thresholds | None:
-    """As a card has them; None where every image is turned."""
+    """The thresholds in use, in the format of a card; None if every image is turned."""
     if canonicalizer.abstain is None:
         return None
     return Thresholds(

@@ -1,10 +1,10 @@
 """TorchCanonicalizer: a module that turns batches upright, in front of any other module.
 
     upright, pose = canonicalizer(images)  # (N, C, H, W) in [0, 1], of any size
-    masks = pose.invert_masks(segmenter(upright))  # back to where things are in `images`
+    masks = pose.invert_masks(segmenter(upright))  # masks in the coordinates of `images`
 
-Everything on the way is differentiable: view, network, angle and rotation. So a loss on what
-comes after can train the network. Nothing is kept between calls.
+All steps are differentiable: view, network, angle and rotation. So the loss of a following model
+can train the network. The module keeps no state between calls.
 """
 
 from __future__ import annotations
@@ -53,47 +53,47 @@ from radialbeams.posterior import Thresholds
 Outputs = Tensor | tuple[Tensor, Tensor]
 Returns = Literal["both", "image"]
 
-MARGIN = 0.1  # of an object's box, around it
-CROPS_AT_ONCE = 16  # each needs a copy of its whole image for a moment
+MARGIN = 0.1  # around an object's box, as a share of its side
+CROPS_AT_ONCE = 16  # each temporarily needs a copy of its whole image
 
 
 class TorchCanonicalizer(nn.Module):
-    """Images (N, C, H, W) in [0, 1] → the images turned upright, and the pose to come back by.
+    """Images (N, C, H, W) in [0, 1] → the images turned upright, and the pose to map results back.
 
-    `hard` turns by the likeliest beam and its offset; otherwise it is the mean direction, through
-    which every beam gets a gradient. Images with less confidence than `abstain` are left alone,
-    and so are those that are within `still_degrees` of upright, or upright as they are with a
-    larger chance than `most_upright`. `snap="auto"` turns images that fill their canvas by exact
-    quarter turns, as the command does, by the thresholds `least_quarter` and `least_exact`.
-    `returns="image"` gives the images only, for an `nn.Sequential`.
+    With `hard`, the angle is that of the most probable beam and its offset; otherwise it is the
+    mean direction, through which every beam gets a gradient. Images are left alone if their
+    confidence is below `abstain`, if they are within `still_degrees` of upright, or if the
+    probability that they are upright is above `most_upright`. `snap="auto"` turns images that fill
+    their canvas by exact quarter turns, as the command does, by the thresholds `least_quarter` and
+    `least_exact`. `returns="image"` returns only the images, for an `nn.Sequential`.
 
-    It takes one look at each image, where the command takes three more if it is unsure and the
-    model's card says so. A batch has one size. So unlike the command, the module keeps the canvas
-    (or enlarges it for all angles alike, `canvas="expand"`), and does not cut filled corners off:
+    The module uses one view per image; the command uses three more if it is unsure and the card
+    says so. All images of a batch have one size, so unlike the command, the module keeps the canvas
+    (or enlarges it for all angles alike, `canvas="expand"`) and does not remove filled corners.
     docs/in-front-of-your-model.md says what that costs.
     """
 
-    measured: Thresholds | None = None  # thresholds of a card, whether they are used or not
+    measured: Thresholds | None = None  # the thresholds of the card, whether or not they are used
 
     def __init__(
         self,
         network: Network,
         *,
-        parent_size: int | None = None,  # of leak-free views; None: the paper's
-        sigma: float | None = None,  # of their blur, in parent pixels; None: by the sizes
-        reach: float = REACH,  # of their disc, as a share of the parent's half-width
+        parent_size: int | None = None,  # of leak-free views; None: the paper's views
+        sigma: float | None = None,  # of their blur, in parent pixels; None: from the sizes
+        reach: float = REACH,  # radius of their disc, as a share of the parent's half-width
         hard: bool = True,
         abstain: float | None = None,
         still_degrees: float = 0.0,
         most_upright: float = 1.0,
         least_quarter: float = Thresholds.quarter,
         least_exact: float = Thresholds.exact,
-        tilts: bool = Thresholds.tilts,  # images that fill their canvas are turned by any angle
+        tilts: bool = Thresholds.tilts,  # turn images that fill their canvas by any angle
         snap: Snap = "none",
         canvas: Canvas = FIXED_CORNERS,
-        fill: float = 0.0,  # what lies outside of an image
+        fill: float = 0.0,  # value outside the image
         returns: Returns = "both",
-        temperature: float = 1.0,  # these two are a card's calibration
+        temperature: float = 1.0,  # this and the next: the calibration of a card
         spread_degrees: float = 0.0,
     ) -> None:
         super().__init__()
@@ -130,10 +130,10 @@ class TorchCanonicalizer(nn.Module):
         fill: float = 0.0,
         returns: Returns = "both",
     ) -> TorchCanonicalizer:
-        """A shipped model by its name, or your own by the path of its run folder.
+        """Loads a pretrained model by its name, or your own model by the path of its run folder.
 
-        It turns and leaves alone what the commands do: the thresholds are those on the model's
-        card. A confidence as `abstain` replaces them; None turns every image, as training needs.
+        It turns the same images as the command: the thresholds are those of the model's card. A
+        confidence as `abstain` replaces them; None turns every image, as training requires.
         """
         network, card = load_model(zoo.find(model).stem)
         least = _thresholds(card, abstain)
@@ -160,12 +160,12 @@ class TorchCanonicalizer(nn.Module):
         made.measured = card.abstain
         return made.eval()
 
-    @torch.inference_mode(False)  # or the copy would be good for nothing outside of that mode
+    @torch.inference_mode(False)  # otherwise the copy could not be used outside inference mode
     def for_inference(self, dtype: torch.dtype | None = None) -> Self:
-        """A copy whose network is folded: the same answers for less work, and no more training.
+        """A faster copy with a folded network, which gives the same results but cannot be trained.
 
-        On a GPU give it `torch.float16`. That is for the network alone: how views and beams are
-        read and how images are turned stays as it was.
+        On a GPU, use `torch.float16`. It applies to the network only; views and beams are sampled
+        and images are turned in the same precision as before.
         """
         check_dtype(dtype)
         network = folded(self.network)
@@ -176,12 +176,12 @@ class TorchCanonicalizer(nn.Module):
         return copy.deepcopy(self, {id(self.network): network}).eval()
 
     def forward(self, images: Tensor) -> Tensor | tuple[Tensor, Pose]:
-        if self.returns == "image":  # how sure it is does not matter then, unless it decides
+        if self.returns == "image":  # the confidence is needed only to abstain
             return self._turned(images, sure=self.abstain is not None)[0]
         return self.canonicalize(images)
 
     def canonicalize(self, images: Tensor) -> tuple[Tensor, Pose]:
-        """Images and pose, whatever `returns` says."""
+        """The upright images and the pose, whatever `returns` is."""
         return self._turned(images, sure=True)
 
     def _turned(self, images: Tensor, sure: bool) -> tuple[Tensor, Pose]:
@@ -189,7 +189,7 @@ class TorchCanonicalizer(nn.Module):
         views = self.view_geometry(images)  # (N, c, S, S)
         outputs = self.network(views)  # unit vectors (N, 2), or logits and offsets (N, |B|)
         pose = self.pose(outputs, images, sure)  # N angles
-        # What is left alone must stay as it is to the bit; a turn that was found is never exact.
+        # Images that are left alone must not change at all; estimated angles are never exact.
         upright = pose.apply_images(images, self.fill, exact=self.may_leave_alone)  # (N, C, H', W')
         return upright, pose
 
@@ -199,7 +199,7 @@ class TorchCanonicalizer(nn.Module):
         return self.abstain is not None or self.still > 0 or self.most_upright < 1 or snaps
 
     def pose(self, outputs: Outputs, images: Tensor, sure: bool = True) -> Pose:
-        """What the network's outputs mean for the images that it saw; see `read`."""
+        """The pose of the images, from the outputs of the network; see `read`."""
         found = self.read(outputs, sure)
         size = (images.shape[-2], images.shape[-1])
         angle, applied = found.angle, None
@@ -210,18 +210,18 @@ class TorchCanonicalizer(nn.Module):
         )
 
     def decided(self, found: Reading, plain: Tensor) -> tuple[Tensor, Tensor]:
-        """(N,) each: the angles that are undone where `applied`, as `decisions.decide` has them.
+        """(N,) each: the angles to undo, and `applied`, by the rules of `decisions.decide`.
 
-        Where the corners are `plain` the image may lie at any angle. The angle of an image that
-        is left alone stays as it is.
+        An image with `plain` corners may have any angle. The angle of an image that is left alone
+        is the estimate.
         """
         quarters = Thresholds(quarter=self.least_quarter, exact=self.least_exact, tilts=self.tilts)
         return decided(found, self._applied(found), plain, self.snap, quarters)
 
     def read(self, outputs: Outputs, sure: bool = True) -> Reading:
-        """What the network's outputs say; without a posterior there are no chances.
+        """The estimates in the outputs of the network; without a posterior, no probabilities.
 
-        How `sure` it is takes a GPU as long as the angle: where nobody needs it, it is left out.
+        With `sure=False`, the confidence is omitted: on a GPU it costs as much as the angle.
         """
         if isinstance(outputs, Tensor):
             angle = from_unit(outputs.float())
@@ -248,19 +248,19 @@ class TorchCanonicalizer(nn.Module):
         boxes: Sequence[Tensor] | Tensor,
         *,
         margin: float = MARGIN,
-        size: int | None = None,  # None: what the network was trained on
+        size: int | None = None,  # None: the size that the network was trained on
     ) -> tuple[Tensor, Pose]:
-        """Each object upright in a square of its own: (M, C, size, size), and its way back.
+        """Crops each object to an upright square: (M, C, size, size), and the pose to map back.
 
-        `boxes` are (Kᵢ, 4) for each image as x₀, y₀, x₁, y₁, or (M, 5) with the image's number in
-        front. The square lies around the box's middle; its side is the box's longer one and the
-        margin at both ends. `pose.source` tells which image an object is from.
+        `boxes` are (Kᵢ, 4) for each image as x₀, y₀, x₁, y₁, or (M, 5) with the index of the image
+        first. The square is centred on the box; its side is the longer side of the box plus the
+        margin at both ends. `pose.source` is the index of the image of each object.
         """
         check_images(images)
         source, box = _listed(boxes, images)  # (M,), (M, 4)
         size = self.view_geometry.square_size if size is None else size
         if not isinstance(size, int) or size < 1:
-            raise ValueError(f"size is the side of a crop in whole pixels, 1 or more; got {size}.")
+            raise ValueError(f"size must be a whole number of pixels, at least 1; got {size}.")
         check_number("margin", margin, -0.49, math.inf)
         centres = (box[:, :2] + box[:, 2:]) / 2  # (M, 2)
         sides = (box[:, 2:] - box[:, :2]).amax(-1).clamp(min=1) * (1 + 2 * margin)  # (M,)
@@ -278,9 +278,9 @@ class TorchCanonicalizer(nn.Module):
     def _crops(
         self, images: Tensor, centres: Tensor, sides: Tensor, size: int
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        """One object of each image: upright (m, C, size, size); angle, confidence, applied (m,)."""
+        """One object per image: upright (m, C, size, size); angle, confidence, applied (m,)."""
         found = self.read(self.network(self.view_geometry.around(images, centres, sides)))
-        applied = self._applied(found)  # an object lies at any angle: there is nothing to snap to
+        applied = self._applied(found)  # without snapping, since an object may have any angle
         turn = torch.where(applied, found.angle, torch.zeros_like(found.angle))
         crops = turned_squares(images, centres, sides, turn, size, self.fill)
         return crops, found.angle, found.confidence, applied
@@ -303,10 +303,10 @@ Canonicalizer = TorchCanonicalizer
 def turned_squares(
     images: Tensor, centres: Tensor, sides: Tensor, angles: Tensor, size: int, fill: float
 ) -> Tensor:
-    """One square of each image, turned back by its angle: (N, C, H, W) → (N, C, size, size).
+    """One square of each image, rotated back by its angle: (N, C, H, W) → (N, C, size, size).
 
-    First a square that holds every angle, at the new scale, and only then the turn: sampling a
-    turned grid at once would skip pixels of large squares.
+    First a larger square is resized to the new scale, then it is rotated: sampling a rotated grid
+    directly would skip pixels of large squares.
     """
     wide = canvas_size((size, size), "expand")
     squares = cut(images, centres, sides * (wide[0] / size), wide[0], fill)
@@ -315,26 +315,26 @@ def turned_squares(
 
 
 def _chunks(count: int, at_once: int) -> list[slice]:
-    """At least one, so that nothing has its shapes too."""
+    """Slices of at most `at_once` items; at least one slice, so that empty results have a shape."""
     starts = range(0, max(count, 1), at_once)
     return [slice(start, min(start + at_once, count)) for start in starts]
 
 
-# --- what comes in -----------------------------------------------------------------------------
+# --- checks of inputs --------------------------------------------------------------------------
 
 UNSURE = (
-    "abstain needs a network that says how sure it is; the paper's network gives an angle "
-    "only. Use a ring, or leave abstain out."
+    "abstain needs a network with a posterior; the paper's network returns only an angle. Use a "
+    "ring, or leave abstain out."
 )
 
 
 def _listed(boxes: Sequence[Tensor] | Tensor, images: Tensor) -> tuple[Tensor, Tensor]:
-    """The number of its image and the box itself for every object: (M,) and (M, 4)."""
+    """The index of the image and the box of every object: (M,) and (M, 4)."""
     if not isinstance(boxes, Tensor):
         if len(boxes) != images.shape[0]:
             raise ValueError(
                 f"Expected the boxes of {images.shape[0]} images, one tensor (K, 4) for each; got "
-                f"{len(boxes)}. Where an image has none, give torch.zeros(0, 4)."
+                f"{len(boxes)}. For an image without boxes, pass torch.zeros(0, 4)."
             )
         tensors = [torch.as_tensor(box, device=images.device) for box in boxes]
         found = [box.reshape(0, 4) if not box.numel() else box for box in tensors]
@@ -343,8 +343,8 @@ def _listed(boxes: Sequence[Tensor] | Tensor, images: Tensor) -> tuple[Tensor, T
         boxes = torch.cat(rows) if rows else images.new_zeros(0, 5)
     if boxes.ndim != 2 or boxes.shape[1] != 5:
         raise ValueError(
-            "Expected boxes (K, 4) for each image, or one tensor (M, 5) with the image's number "
-            f"in front; got {tuple(boxes.shape)}."
+            "Expected boxes (K, 4) for each image, or one tensor (M, 5) with the index of the "
+            f"image first; got {tuple(boxes.shape)}."
         )
     boxes = boxes.to(images.device, torch.float32)
     if can_ask(boxes):

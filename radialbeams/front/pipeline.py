@@ -1,4 +1,4 @@
-"""Export of canonicaliser and classifier as one ONNX file, which computes what torch computes."""
+"""Exports canonicaliser and classifier as one ONNX file, and checks that it agrees with torch."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ PARITY_TOLERANCE = 1e-3
 
 
 class Pipeline(nn.Module):
-    """Images (N, C, H, W) → what the classifier says of them upright, and how they were turned."""
+    """Images (N, C, H, W) → the classifier's output for the upright images, and their poses."""
 
     def __init__(self, canonicalizer: TorchCanonicalizer, classifier: nn.Module) -> None:
         super().__init__()
@@ -41,14 +41,14 @@ def export_pipeline(
     any_size: bool = False,
     tolerance: float = PARITY_TOLERANCE,
 ) -> float:
-    """Input `images` (N, C, H, W) of the example's size; outputs as in OUTPUTS, angles in radians.
+    """Writes an ONNX file with the input `images` (N, C, H, W) and the outputs in OUTPUTS.
 
-    With `any_size` the images may have any height and width; the classifier must take them too,
-    and the canvas stays that of the image. Any batch of one or more runs.
-
-    Returns the largest difference of the classifier's output, as a share of its largest value.
-    Nothing is written where torch and ONNX Runtime differ by more than `tolerance` on the example,
-    or on noise in batches of 1 and 7, and with `any_size` of other sizes.
+    The images have the size of the example, or with `any_size` any height and width; the classifier
+    must accept them too, and the canvas stays that of the image. Batches have any size from 1;
+    angles are in radians. Returns the largest difference to torch in the classifier's output, as a
+    share of its largest value. Nothing is written if torch and ONNX Runtime differ by more than
+    `tolerance` on the example, or on noise in batches of 1 and 7 (with `any_size`, of other image
+    sizes too).
     """
     if example.ndim != 4 or not example.shape[0]:
         raise ValueError(
@@ -70,26 +70,26 @@ def export_pipeline(
             partial(_write_graph, pipeline, example=example, any_size=any_size),
             partial(parity, pipeline, example=example, any_size=any_size),
             tolerance,
-            "Give a typical image as the example",
+            "Use a typical image as the example",
         )
 
 
 @contextmanager
 def _ready(pipeline: nn.Module) -> Iterator[None]:
-    """On the CPU and for use; afterwards every part is again as it was found."""
+    """Moves the pipeline to the CPU in evaluation mode; restores every part afterwards."""
     found = [(part, part.training, _device(part)) for part in pipeline.modules()]
     try:
         pipeline.cpu().eval()
         yield
     finally:
-        for part, training, device in found:  # parents first, and what they hold may differ
+        for part, training, device in found:  # parents first: their children may differ
             part.training = training
             if device is not None:
                 part.to(device)
 
 
 def _device(part: nn.Module) -> torch.device | None:
-    """Of the part's own tensors, without those of the parts in it."""
+    """The device of a module's own tensors, without those of its children; None if it has none."""
     own = (*part.parameters(recurse=False), *part.buffers(recurse=False))
     return own[0].device if own else None
 
@@ -143,7 +143,7 @@ def parity(pipeline: Pipeline, path: Path, example: Tensor, any_size: bool = Fal
             expected = pipeline(images)[0].numpy()
         (found,) = session.run(OUTPUTS[:1], {"images": images.numpy()})
         difference = float(np.abs(found - expected).max() / max(np.abs(expected).max(), 1e-6))
-        # A NaN must not hide behind max(), which may pass over it.
+        # max() may ignore a NaN.
         if math.isnan(difference):
             return difference
         worst = max(worst, difference)

@@ -1,13 +1,13 @@
-"""Pose: how images were turned upright, and the way back for what was found in them.
+"""Pose: how images were turned upright, to map results back into the original images.
 
 Convention, for every function here:
 
 - a point is (x, y) in pixel indices, rows downwards: (0, 0) is the middle of the first pixel and
-  ((W − 1)/2, (H − 1)/2) the middle of the image. Where a detector counts from the first pixel's
-  corner, its coordinates are 0.5 larger: `pose.invert_points(points - 0.5) + 0.5`;
-- an angle is the turn that the image has undergone, radians, counter-clockwise as displayed, so
-  upright is the image turned by −angle about its middle;
-- `transform` takes points of the original to points of the upright image.
+  ((W − 1)/2, (H − 1)/2) the middle of the image. If a detector counts from the corner of the first
+  pixel, its coordinates are 0.5 larger: `pose.invert_points(points - 0.5) + 0.5`;
+- an angle is the rotation that the image has undergone, in radians, counter-clockwise as displayed,
+  so the upright image is the image rotated by −angle about its middle;
+- `transform` maps points of the original to points of the upright image.
 """
 
 from __future__ import annotations
@@ -35,19 +35,19 @@ from radialbeams.front.affine import (
 from radialbeams.front.sampling import blend, interpolate, pick, transferred
 
 Kind = Literal["images", "masks", "features", "points", "boxes"]
-# Of all items in one tensor, or in a list with one for each.
+# Results for all items in one tensor, or in a list with one tensor for each item.
 Found = TypeVar("Found", Tensor, Sequence[Tensor])
 
 
 @dataclass(frozen=True, eq=False)
 class Pose:
-    """What was found of N images (or objects in them), and what was done about it."""
+    """The estimates for N images (or objects in them), and how each was turned."""
 
     angle: Tensor  # (N,) radians in [0, 2π)
-    confidence: Tensor  # (N,) chance that the angle is within 10°; NaN: none is known
-    applied: Tensor  # (N,) bool; False: left alone, so the transform does not turn
-    transform: Tensor  # (N, 2, 3): the original's (x, y, 1) → the upright image's (x, y)
-    source: Tensor  # (N,) integers: which image of the batch each belongs to
+    confidence: Tensor  # (N,) probability that the angle is within 10°; NaN: unknown
+    applied: Tensor  # (N,) bool; False: left alone, so the transform does not rotate
+    transform: Tensor  # (N, 2, 3): (x, y, 1) in the original → (x, y) in the upright image
+    source: Tensor  # (N,) integers: the index in the batch of the image each belongs to
     before: Size  # of the originals
     after: Size  # of the upright images
 
@@ -61,13 +61,13 @@ class Pose:
         confidence: Tensor | None = None,
         applied: Tensor | None = None,
     ) -> Pose:
-        """Of N images of one size whose turns are known; all are turned if nothing else is said."""
+        """The pose of N images of one size whose angles are known; by default, all are turned."""
         if confidence is None:
             confidence = torch.full_like(angle, math.nan)
         after = canvas_size(size, canvas)
         turn = angle if applied is None else torch.where(applied, angle, torch.zeros_like(angle))
         transform = turned_back(turn, middle(size), middle(after))
-        if torch.compiler.is_compiling() or sum(size) % 2:  # a graph for odd and for even sums
+        if torch.compiler.is_compiling() or sum(size) % 2:  # one graph for odd and even sums
             transform = on_whole_pixels(transform)
         if applied is None:
             applied = torch.ones_like(angle, dtype=torch.bool)
@@ -78,14 +78,14 @@ class Pose:
         return self.angle.shape[0]
 
     def __getitem__(self, which: SupportsIndex | slice | Tensor) -> Pose:
-        """The pose of some of the items, or of one, as a batch of one."""
+        """The pose of some of the items; a single one is a batch of one."""
         if isinstance(which, SupportsIndex) and not isinstance(which, Tensor):
-            number = range(len(self))[which]  # past the end it is an IndexError, as a loop expects
+            number = range(len(self))[which]  # raises IndexError past the end, as loops expect
             which = slice(number, number + 1)
         return self._with_each(lambda tensor: tensor[which])
 
     def to(self, device: torch.device | str) -> Pose:
-        """The same on another device, for results that were brought there."""
+        """The same pose on another device, for results that are there."""
         return self._with_each(lambda tensor: tensor.to(device))
 
     def _with_each(self, change: Callable[[Tensor], Tensor]) -> Pose:
@@ -93,13 +93,13 @@ class Pose:
         tensors: dict[str, Any] = {name: change(getattr(self, name)) for name in names}
         return replace(self, **tensors)
 
-    # --- there ---
+    # --- from the original to the upright image ---
 
     def apply_images(self, images: Tensor, fill: float = 0.0, *, exact: bool = True) -> Tensor:
-        """(N, C, H, W) → (N, C, H', W'), bilinearly; `fill` is what lies outside.
+        """(N, C, H, W) → (N, C, H', W'), bilinearly; `fill` is the value outside the image.
 
-        What is turned by a multiple of 90°, or not at all, is exact to the bit. Where there is
-        none of that, or 1e-4 is near enough, `exact=False` spares a GPU a second sampling.
+        Images turned by a multiple of 90°, or not at all, are exact. If there are none, or an error
+        of 1e-4 is acceptable, `exact=False` saves a second sampling on a GPU.
         """
         _check_size("apply_images", images, self.before)
         sampler = blend if exact else interpolate
@@ -107,27 +107,27 @@ class Pose:
         return transferred(images, origin, self.before, self.after, sampler, fill)
 
     def apply_masks(self, masks: Tensor, fill: float = 0) -> Tensor:
-        """(N, …, H, W) of any type → (N, …, H', W'): the nearest pixel, so no new values."""
+        """(N, …, H, W) of any type → (N, …, H', W'): nearest neighbour, so no new values."""
         return transferred(masks, inverted(self.transform), self.before, self.after, pick, fill)
 
     def apply_features(
         self, features: Tensor, fill: float = 0.0, *, size: Size | None = None
     ) -> Tensor:
-        """(N, C, h, w) of any resolution → (N, C, h', w'): the same, unless `size` says another."""
+        """(N, C, h, w) of any resolution → (N, C, h', w') of the same, unless `size` is given."""
         origin = inverted(self.transform)
         return transferred(features, origin, self.before, self.after, blend, fill, size)
 
     def apply_points(self, points: Found) -> Found:
-        """(N, …, 2) → (N, …, 2), or a list with some of each item, as for `invert_boxes`."""
+        """(N, …, 2) → (N, …, 2), or lists with one tensor for each item, as in `invert_boxes`."""
         return self._moved("points", points, 2, lambda pose, given: moved(given, pose.transform))
 
     def apply_boxes(self, boxes: Found, *, enclosing: bool = False) -> Found:
-        """(N, K, 4) as x₀, y₀, x₁, y₁ → corners (N, K, 4, 2), or the upright box around them."""
+        """(N, K, 4) as x₀, y₀, x₁, y₁ → corners (N, K, 4, 2), or the box that encloses them."""
         return self._moved(
             "boxes", boxes, 4, lambda pose, given: _boxes(given, pose.transform, enclosing)
         )
 
-    # --- and back ---
+    # --- from the upright image back to the original ---
 
     def invert_images(self, images: Tensor, fill: float = 0.0) -> Tensor:
         """(N, C, H', W') in the upright frame → (N, C, H, W) in the original one."""
@@ -135,27 +135,27 @@ class Pose:
         return transferred(images, self.transform, self.after, self.before, blend, fill)
 
     def invert_masks(self, masks: Tensor, fill: float = 0) -> Tensor:
-        """(N, …, H', W') of any type → (N, …, H, W): the nearest pixel, so no new values."""
+        """(N, …, H', W') of any type → (N, …, H, W): nearest neighbour, so no new values."""
         return transferred(masks, self.transform, self.after, self.before, pick, fill)
 
     def invert_features(
         self, features: Tensor, fill: float = 0.0, *, size: Size | None = None
     ) -> Tensor:
-        """(N, C, h', w') of any resolution → (N, C, h, w): the same, unless `size` says another."""
+        """(N, C, h', w') of any resolution → (N, C, h, w) of the same, unless `size` is given."""
         return transferred(features, self.transform, self.after, self.before, blend, fill, size)
 
     def invert_points(self, points: Found) -> Found:
-        """(N, …, 2) → (N, …, 2), or a list with some of each item, as for `invert_boxes`."""
+        """(N, …, 2) → (N, …, 2), or lists with one tensor for each item, as in `invert_boxes`."""
         return self._moved(
             "points", points, 2, lambda pose, given: moved(given, inverted(pose.transform))
         )
 
     def invert_boxes(self, boxes: Found, *, enclosing: bool = False) -> Found:
-        """(N, K, 4) as x₀, y₀, x₁, y₁ → corners (N, K, 4, 2), or the upright box around them.
+        """(N, K, 4) as x₀, y₀, x₁, y₁ → corners (N, K, 4, 2), or the box that encloses them.
 
-        Or a list of (Kᵢ, 4), one for each item as detectors give them → a list. The corners come in
-        the order upper left, upper right, lower right, lower left *of the upright image*: the box
-        lies turned in the original.
+        A list of (Kᵢ, 4), one for each item as detectors return them, gives a list. The order of
+        the corners is upper left, upper right, lower right, lower left *in the upright image*: in
+        the original, the box is rotated.
         """
         return self._moved(
             "boxes",
@@ -165,7 +165,7 @@ class Pose:
         )
 
     def invert(self, found: Found, kind: Kind = "images", **options: Any) -> Found:
-        """Back into the original frame, whatever it is; options as of `invert_images` and so on."""
+        """Maps results of any kind back; options as for `invert_images` and the others."""
         if kind not in get_args(Kind):
             raise ValueError(f"kind must be one of {', '.join(get_args(Kind))}; got {kind!r}.")
         way: Callable[..., Found] = getattr(self, f"invert_{kind}")
@@ -174,7 +174,7 @@ class Pose:
     def _moved(
         self, name: str, found: Found, numbers: int, way: Callable[[Pose, Tensor], Tensor]
     ) -> Found:
-        """What lies in (N, …, numbers), or in a list of N tensors, all of them at once."""
+        """Applies `way` to a tensor (N, …, numbers), or to a list of N tensors in one call."""
         if isinstance(found, Tensor):
             _check_last(name, found, numbers, len(self))
             return way(self, found)
@@ -186,7 +186,7 @@ class Pose:
         return list(torch.split(way(self[which], every[:, None])[:, 0], counts.tolist()))
 
 
-# Exported programs name the type, so its first name stays, wherever its file is.
+# Exported programs contain the name of the type, so it must not change with the file's place.
 torch.export.register_dataclass(Pose, serialized_type_name="radialbeams.nn.pose.Pose")
 
 
@@ -196,7 +196,7 @@ def _boxes(boxes: Tensor, transform: Tensor, enclosing: bool) -> Tensor:
 
 
 def _rows(name: str, found: Sequence[Tensor], numbers: int, count: int) -> list[Tensor]:
-    """(Kᵢ, …, numbers) each; a detector that finds nothing may give a tensor of any shape."""
+    """The tensors as (Kᵢ, …, numbers); an empty tensor from a detector may have any shape."""
     shape = next((some.shape[1:] for some in found if some.numel()), torch.Size((numbers,)))
     rows = [some if some.numel() else some.reshape(0, *shape) for some in found]
     if (
@@ -206,8 +206,8 @@ def _rows(name: str, found: Sequence[Tensor], numbers: int, count: int) -> list[
     ):
         raise ValueError(
             f"Expected the {name} of {count} items, one tensor (K, …, {numbers}) for each; got "
-            f"{', '.join(str(tuple(some.shape)) for some in found) or 'none'}. Where an item has "
-            f"none, give torch.zeros(0, {numbers})."
+            f"{', '.join(str(tuple(some.shape)) for some in found) or 'none'}. For an item without "
+            f"{name}, pass torch.zeros(0, {numbers})."
         )
     return rows
 
@@ -216,7 +216,7 @@ def _check_last(name: str, found: Tensor, numbers: int, count: int) -> None:
     if found.shape[-1] != numbers or found.shape[0] != count:
         raise ValueError(
             f"Expected the {name} of {count} items, (N, …, {numbers}); got {tuple(found.shape)}. "
-            "Scores and the like stay with you: give the coordinates alone."
+            "Pass only the coordinates, without scores or other columns."
         )
 
 
@@ -225,6 +225,6 @@ def _check_size(name: str, images: Tensor, size: Size) -> None:
         other = name.replace("images", "features")
         raise ValueError(
             f"{name} expects images of {size[0]} × {size[1]} pixels; got "
-            f"{images.shape[-2]} × {images.shape[-1]}. Maps of another resolution go through "
+            f"{images.shape[-2]} × {images.shape[-1]}. For maps of another resolution, use "
             f"{other}."
         )

@@ -1,6 +1,6 @@
-"""Pixels by way of maps of points: bilinear, exact where it only moves them, or the nearest.
+"""Samples images under affine maps: bilinearly, exactly if pixels only move, or nearest neighbour.
 
-A map is (N, 2, 3) and takes points of the new frame to where they come from.
+A map (N, 2, 3) takes points of the new frame to their sources in the old one.
 """
 
 from __future__ import annotations
@@ -17,11 +17,11 @@ Sampler = Callable[[Tensor, Tensor, Size, float], Tensor]
 
 
 def check_batch(images: Tensor) -> None:
-    """ValueError unless it is a batch of float images."""
+    """Raises ValueError unless this is a batch of float images."""
     if images.ndim != 4:
         raise ValueError(
-            f"Expected images of shape (N, C, H, W); got {tuple(images.shape)}. One image alone "
-            "is a batch of one: image[None]."
+            f"Expected images of shape (N, C, H, W); got {tuple(images.shape)}. Pass a single "
+            "image as a batch of one: image[None]."
         )
     if not images.is_floating_point():
         raise ValueError(
@@ -38,17 +38,17 @@ def transferred(
     fill: float,
     size: Size | None = None,
 ) -> Tensor:
-    """(N, …, h, w) of the frame `here`, at any resolution, → the frame `there` at the same one.
+    """(N, …, h, w) in the frame `here`, at any resolution → the frame `there`, at the same one.
 
-    `origin` takes points of `there` to where they come from, both at full resolution.
+    `origin` maps points of `there` to their sources in `here`, both at full resolution.
     """
     if pixels.ndim < 3 or pixels.shape[0] != origin.shape[0]:
         raise ValueError(
-            f"Expected something of each of {origin.shape[0]} items: (N, …, H, W); got "
-            f"{tuple(pixels.shape)}. Objects of crops are found in images[pose.source]."
+            f"Expected (N, …, H, W) with N = {origin.shape[0]} items; got "
+            f"{tuple(pixels.shape)}. For crops, use images[pose.source]."
         )
     rows, columns = pixels.shape[-2:]
-    if size is None and (rows, columns) == here:  # at full resolution, for a graph of any size too
+    if size is None and (rows, columns) == here:  # full resolution; works in graphs of any size
         planes = pixels[:, None] if pixels.ndim == 3 else pixels.flatten(1, -3)
         return sampler(planes, origin, there, fill).reshape(*pixels.shape[:-2], *there)
     if size is None:
@@ -65,9 +65,10 @@ def _share(there: int, found: int, here: int) -> int:
 
 
 def _rescaled(origin: Tensor, steps: tuple[float, float], ratios: tuple[float, float]) -> Tensor:
-    """The same map between coarser pixels, `steps` of the image's apart there, `ratios` here.
+    """The same map for coarser pixels, which are `steps` (x, y) apart there and `ratios` here.
 
-    In x and y. Pixels tile the image: the middle of pixel i is at (i + ½)·step − ½.
+    Both are in pixels at full resolution. Pixels tile the image, so the middle of pixel i is at
+    (i + ½)·step − ½.
     """
     if steps == ratios == (1, 1):
         return origin
@@ -81,7 +82,7 @@ def _rescaled(origin: Tensor, steps: tuple[float, float], ratios: tuple[float, f
 
 
 def _sources(origin: Tensor, size: Size) -> Tensor:
-    """Where each output pixel comes from: x and y, (N, H, W, 2)."""
+    """The source (x, y) of each output pixel: (N, H, W, 2)."""
     y = torch.arange(size[0], device=origin.device, dtype=origin.dtype)[None, :, None, None]
     x = torch.arange(size[1], device=origin.device, dtype=origin.dtype)[None, None, :, None]
     return moved_xy(x, y, origin)
@@ -94,13 +95,13 @@ def interpolate(pixels: Tensor, origin: Tensor, size: Size, fill: float) -> Tens
 
 
 def blend(pixels: Tensor, origin: Tensor, size: Size, fill: float) -> Tensor:
-    """(N, C, h, w) → (N, C, H, W): bilinear, and exact where it only moves pixels."""
+    """(N, C, h, w) → (N, C, H, W): bilinear, and exact if the map only moves pixels."""
     mixed = interpolate(pixels, origin, size, fill)
     if torch.compiler.is_exporting():
-        # A second sampling would cost a runtime a millisecond; without, 1e-5 is all that differs.
+        # A second sampling would cost a millisecond at run time, and changes values by only 1e-5.
         return mixed
-    # A map of whole numbers only moves pixels. The values are then theirs to the bit, but the
-    # gradient stays that of the interpolation: the angle must be able to leave a quarter turn.
+    # A map of whole numbers only moves pixels. The values are then exact, but the gradient is that
+    # of the interpolation: in training, the angle must be able to leave a quarter turn.
     whole = (origin == origin.round()).flatten(1).all(1)[:, None, None, None]
     if can_ask(whole) and not whole.any():
         return mixed
@@ -110,14 +111,14 @@ def blend(pixels: Tensor, origin: Tensor, size: Size, fill: float) -> Tensor:
 
 
 def _values_and_grid(pixels: Tensor, origin: Tensor, size: Size) -> tuple[Tensor, Tensor]:
-    """In the precision of both, which half the bits of a picture would not do for its places."""
+    """The pixels and the grid in the higher precision of both: half would be too coarse for it."""
     origin = origin.to(torch.promote_types(origin.dtype, pixels.dtype))
     grid = _sources(_normalised(origin, pixels), size)  # (N, H, W, 2)
     return pixels.to(origin.dtype), grid
 
 
 def can_ask(answer: Tensor) -> bool:
-    """A graph has no answer yet, and asking a GPU would hold it up."""
+    """Whether values can be read now: not while compiling, nor from a GPU, which would wait."""
     return answer.device.type == "cpu" and not torch.compiler.is_compiling()
 
 
@@ -126,25 +127,25 @@ def _sampled(pixels: Tensor, grid: Tensor, mode: str, fill: float) -> Tensor:
     out = F.grid_sample(pixels, grid, mode, "zeros", align_corners=aligned)
     if fill == 0:
         return out
-    # Added where there is no picture; taken off and put back, it would round the picture.
+    # The fill is added only outside; subtracting it before and adding it after would round.
     picture = torch.ones_like(pixels[:, :1])
     covered = F.grid_sample(picture, grid, mode, "zeros", align_corners=aligned)
     return out + fill * (1 - covered)
 
 
 def _between_middles(pixels: Tensor) -> bool:
-    """Whether `grid_sample` is to count from −1 to 1 between the middles of the outer pixels.
+    """Whether −1 and 1 are the middles of the outer pixels for `grid_sample` (align_corners).
 
-    Otherwise it counts between their outer edges, of which a single pixel has two as well. cuDNN
-    has a fast kernel for the first, ONNX Runtime for the second.
+    Otherwise they are their outer edges, which also works for a single pixel. cuDNN has a fast
+    kernel for the first, ONNX Runtime for the second.
     """
     return pixels.is_cuda and all(side > 1 for side in pixels.shape[-2:])
 
 
 def _normalised(origin: Tensor, pixels: Tensor) -> Tensor:
-    """From pixels to what `grid_sample` counts in.
+    """The map with its sources in the coordinates of `grid_sample` instead of pixels.
 
-    By plain numbers: a tensor made of them here would hold up a GPU, and cannot be in its graphs.
+    It uses plain numbers: creating a tensor here would stall a GPU and break its graphs.
     """
     middles = _between_middles(pixels)
     height, width = pixels.shape[-2:]
@@ -161,12 +162,12 @@ def _normalised(origin: Tensor, pixels: Tensor) -> Tensor:
 
 
 def _step_and_first(side: int, middles: bool) -> tuple[float, float]:
-    """From one pixel to the next, and where the middle of the first one is."""
+    """The distance between two pixels, and the middle of the first one."""
     return (2 / (side - 1), -1.0) if middles else (2 / side, 1 / side - 1)
 
 
 def pick(pixels: Tensor, origin: Tensor, size: Size, fill: float) -> Tensor:
-    """(N, C, h, w) of any type → (N, C, H, W): the nearest pixel."""
+    """(N, C, h, w) of any type → (N, C, H, W): nearest neighbour."""
     height, width = pixels.shape[-2:]
     places = _sources(origin, size)
     column, row = (

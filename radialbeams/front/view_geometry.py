@@ -1,8 +1,8 @@
-"""View geometry: what a network sees of float images of any size, differentiably.
+"""View geometry: makes the views for a network from float images of any size, differentiably.
 
-The view that is not turned separates into its axes: cutting a square out, making it small,
-blurring and resampling it are one matrix for the rows and one for the columns. The two products
-make what Pillow and `images.views` make of files, up to their rounding to bytes.
+The axes of a view that is not rotated separate: cropping a square, resizing, blurring and
+resampling it are one matrix for the rows and one for the columns. The two products give the same
+views as Pillow and `images.views` for files, up to their rounding to bytes.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from torch import Tensor, nn
 from radialbeams.nn.rotation import REACH, blur_sigma, disc, gaussian_matrix
 
 LOBES = 3  # of the Lanczos kernel
-LUMA = (0.299, 0.587, 0.114)  # what red, green and blue count in a grey image
+LUMA = (0.299, 0.587, 0.114)  # weights of red, green and blue in a grey image
 
 
 class ViewGeometry(nn.Module):
-    """Images (N, C, H, W) in [0, 1] → views (N, channels, S, S) under a protocol.
+    """Images (N, C, H, W) in [0, 1] → views (N, channels, S, S) by a protocol.
 
-    With `parent_size` the leak-free one: the centred square at that size, blurred, and only the
-    disc in its middle; `sigma` is that of the blur, in pixels of the parent, where the protocol
-    names one, and `reach` the disc's radius as a share of the parent's half-width. Without, the
-    paper's: the centred square itself.
+    With `parent_size`, by the leak-free protocol: the central square at that size, blurred, and
+    only its central disc; `sigma` is that of the blur, in pixels of the parent, and `reach` the
+    radius of the disc, as a share of the parent's half-width. Without `parent_size`, by the
+    paper's: the central square itself.
     """
 
     def __init__(
@@ -47,14 +47,14 @@ class ViewGeometry(nn.Module):
             if parent_size
             else torch.eye(view_size)
         )
-        # Made of the sizes alone, so no part of what is saved.
+        # These follow from the sizes, so they are not saved.
         self.reduce: Tensor
         self.mask: Tensor
         self.register_buffer("reduce", reduce, persistent=False)  # (S, P)
         self.register_buffer("mask", disc(view_size), persistent=False)  # (S, S)
 
     def forward(self, images: Tensor) -> Tensor:
-        """The centred squares of whole images."""
+        """The views of the central squares of whole images."""
         height, width = images.shape[-2:]
         if torch.compiler.is_exporting():
             return self._seen(images, *self._weights_of_any_size(height, width))
@@ -65,19 +65,19 @@ class ViewGeometry(nn.Module):
         return self._seen(square, weights, weights)
 
     def around(self, images: Tensor, centres: Tensor, sides: Tensor) -> Tensor:
-        """One square of each image: its centre (N, 2) as x, y and its side (N,), in pixels."""
+        """The views of one square per image: centres (N, 2) as x, y and sides (N,), in pixels."""
         x, y = (centres - sides[:, None] / 2).unbind(-1)
         columns = self._weights(images.shape[-1], x, sides)[:, None]  # (N, 1, S, W)
         rows = self._weights(images.shape[-2], y, sides)[:, None]  # (N, 1, S, H)
         return self._seen(images, rows, columns)
 
     def _square_weights(self, side: int) -> Tensor:
-        """The same for every batch of images of a size, so they are made once."""
+        """The weights for whole images; they depend only on the size, so they are cached."""
         device = self.reduce.device
         if not torch.compiler.is_compiling():
             sizes = side, self.view_size, self.parent_size
             return square_weights(*sizes, device, self.sigma, self.reach)
-        # A graph may be for any size, so it makes its own.
+        # A graph may be for any size, so it computes its own.
         start, whole = (torch.full((), value, device=device) for value in (-0.5, float(side)))
         return aligned(self._weights(side, start, whole))
 
@@ -94,14 +94,14 @@ class ViewGeometry(nn.Module):
 
     def _seen(self, images: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
         images = in_channels(images, self.channels)
-        # Lanczos overshoots at edges and bytes cannot; only leak-free views blur that away.
+        # Lanczos overshoots at edges, unlike bytes; the blur of leak-free views hides that.
         limits = None if self.parent_size else (0.0, 1.0)
         views = both_axes(images, rows, columns, limits)[..., : self.view_size, : self.view_size]
         return views * self.mask if self.parent_size else views
 
 
 def aligned(weights: Tensor) -> Tensor:
-    """(S, side) → (S', side): rows of zeros up to a multiple of 8, without which a GPU is slow."""
+    """(S, side) → (S', side): padded with zero rows to a multiple of 8, for speed on a GPU."""
     return F.pad(weights, (0, 0, 0, -weights.shape[0] % 8))
 
 
@@ -114,8 +114,8 @@ def square_weights(
     sigma: float | None = None,
     reach: float = REACH,
 ) -> Tensor:
-    """(S', side): what the rows of a whole square count in a view's, all steps in one."""
-    # Neither of these modes may stay in what later calls, perhaps in training, are given.
+    """(S', side): the weights from the rows of a square to those of a view, all steps combined."""
+    # The cached tensor must also be usable in later calls that train.
     with torch.inference_mode(False), torch.no_grad(), full_precision(device):
         start, whole = torch.tensor(-0.5), torch.tensor(float(side))
         weights = lanczos(side, start, whole, parent_size or view_size)
@@ -125,7 +125,7 @@ def square_weights(
 
 
 def cut(images: Tensor, centres: Tensor, sides: Tensor, size: int, fill: float = 0.0) -> Tensor:
-    """One square of each image, made as large as said: (N, C, H, W) → (N, C, size, size)."""
+    """One square of each image, resized: (N, C, H, W) → (N, C, size, size)."""
     x, y = (centres - sides[:, None] / 2).unbind(-1)
     columns = lanczos(images.shape[-1], x, sides, size)[:, None]  # (N, 1, size, W)
     rows = lanczos(images.shape[-2], y, sides, size)[:, None]  # (N, 1, size, H)
@@ -138,7 +138,7 @@ def both_axes(
     columns: Tensor,
     limits: tuple[float, float] | None = None,
 ) -> Tensor:
-    """(N, C, H, W) → (N, C, S, S); the values are held within the limits after each axis."""
+    """(N, C, H, W) → (N, C, S, S); the values are clamped to the limits after each axis."""
     with full_precision(images.device):
         if images.is_cuda and columns.ndim == 2:
             across = _convolved(images.float().mT, columns).mT  # (N, C, H, S)
@@ -154,8 +154,8 @@ def _within(values: Tensor, limits: tuple[float, float] | None) -> Tensor:
 def _convolved(images: Tensor, weights: Tensor) -> Tensor:
     """`weights @ images` as a 1 × 1 convolution whose channels are the rows: (N, C, S, W).
 
-    A third of the time on a GPU, whose tensor cores then round to 11 bits as they do in the
-    network behind, unless `torch.backends.cudnn.allow_tf32` is off.
+    On a GPU it takes a third of the time. Its tensor cores then round to 11 bits, as they do in
+    the network, unless `torch.backends.cudnn.allow_tf32` is off.
     """
     rows = images.flatten(0, 1)[:, :, None]  # (N·C, H, 1, W)
     seen = F.conv2d(rows, weights[:, :, None, None])  # (N·C, S, 1, W)
@@ -163,18 +163,18 @@ def _convolved(images: Tensor, weights: Tensor) -> Tensor:
 
 
 def full_precision(device: torch.device) -> AbstractContextManager[object]:
-    """Under autocast, what one axis makes for the other would be kept in half precision."""
+    """Disables autocast, which would store intermediate results in half precision."""
     if device.type != "meta" and torch.is_autocast_enabled(device.type):
         return torch.autocast(device.type, enabled=False)
     return nullcontext()
 
 
 def lanczos(length: int, start: Tensor, side: Tensor, size: int) -> Tensor:
-    """(…, size, length): what each of `length` pixels counts in each of `size` new ones.
+    """(…, size, length): the weight of each of `length` pixels in each of `size` new ones.
 
-    The new pixels tile `side` old ones from the edge `start` on, an edge being half a pixel from
-    the index of the pixel. As in Pillow the kernel is as wide as a new pixel, so nothing is
-    skipped, and its weights sum to 1; new pixels beyond the image are 0.
+    The new pixels tile `side` old ones, starting at the edge `start`; an edge lies half a pixel
+    before the index of its pixel. As in Pillow, the kernel scales with the new pixels, so that no
+    pixel is skipped, and its weights sum to 1. New pixels outside the image are 0.
     """
     step = (side / size)[..., None]  # (…, 1)
     places = start[..., None] + (torch.arange(size, device=start.device) + 0.5) * step  # (…, size)
@@ -186,7 +186,7 @@ def lanczos(length: int, start: Tensor, side: Tensor, size: int) -> Tensor:
 
 
 def in_the_middle(length: int, side: int, size: int) -> Tensor:
-    """(size, length): as `lanczos` of the `side` pixels in the middle, cut out of the others."""
+    """(size, length): the weights of `lanczos` for the central `side` pixels alone."""
     first = torch.full((), (length - side) // 2)
     index = torch.arange(length)
     weights = lanczos(length, first - 0.5, torch.full((), side).float(), size)
@@ -197,10 +197,10 @@ def in_the_middle(length: int, side: int, size: int) -> Tensor:
 def blur_and_resample(
     parent_size: int, view_size: int, sigma: float | None = None, reach: float = REACH
 ) -> Tensor:
-    """(S, P): the leak-free blur and the bicubic resample after it, along one axis.
+    """(S, P): the leak-free blur followed by the bicubic resampling, along one axis.
 
-    The matrix of the blur is itself an image, whose columns are blurred pixels: resampled along
-    its rows by the function that training resamples with, it is the matrix of both.
+    The blur matrix is treated as an image: resampling its rows with the function that training
+    uses gives the combined matrix.
     """
     blur = gaussian_matrix(parent_size, blur_sigma(parent_size, view_size, sigma))  # (P, P)
     offsets = torch.arange(view_size) - (view_size - 1) / 2
@@ -215,7 +215,7 @@ def blur_and_resample(
 
 
 def in_channels(images: Tensor, channels: int) -> Tensor:
-    """Grey of coloured images, or grey images in three channels, if that is what is asked for."""
+    """Converts between colour and grey images if the number of channels differs."""
     found = images.shape[1]
     if found == channels:
         return images
@@ -224,6 +224,6 @@ def in_channels(images: Tensor, channels: int) -> Tensor:
     if found == 3 and channels == 1:
         return (images * images.new_tensor(LUMA)[:, None, None]).sum(1, keepdim=True)
     raise ValueError(
-        f"This network sees images of {channels} channel(s); got {found}. Give it grey images of "
-        "1 channel or coloured ones of 3."
+        f"Expected images with {channels} channel(s) for this network; got {found}. Pass grey "
+        "images with 1 channel or colour images with 3."
     )

@@ -1,4 +1,4 @@
-"""Pictures: read as they are meant to be displayed, made into views, turned and written back.
+"""Reads images as they are displayed, makes views for the model, turns images and writes them.
 
 Convention: angles are degrees, counter-clockwise as displayed.
 """
@@ -8,7 +8,7 @@ from radialbeams.images.budget import out_of_memory
 from radialbeams.images.frames import Frame, frame_of, ground_colour, has_plain_ground
 from radialbeams.images.inventory import missing
 from radialbeams.images.orientation import quarter_turned, set_orientation
-from radialbeams.images.picture import ImageError, Picture, Source
+from radialbeams.images.picture import ImageError, ImageSource, Picture
 from radialbeams.images.plugins import EXTRA, missing_suffixes, suffixes
 from radialbeams.images.reading import content_of, read, read_small
 from radialbeams.images.turning import turn
@@ -20,8 +20,8 @@ __all__ = [
     "Corners",
     "Frame",
     "ImageError",
+    "ImageSource",
     "Picture",
-    "Source",
     "content_of",
     "encode",
     "frame_of",

@@ -1,7 +1,7 @@
-"""What an image would cost, known from its header: refused before anything is decoded.
+"""Estimates the memory for an image from its header, and refuses it before it is decoded.
 
-The factors are bytes of address space for each pixel at the peak, measured while an image is
-turned by 45° on an enlarged canvas and written again in its own format, and rounded up.
+The factors are bytes of address space per pixel at the peak, measured while an image is turned by
+45° on an enlarged canvas and written in its own format, and rounded up.
 """
 
 from __future__ import annotations
@@ -13,14 +13,14 @@ from PIL import Image
 from radialbeams.images.picture import LARGE, ImageError
 from radialbeams.limits import GIB, MIB, Limits
 
-# A large image with more pixels for each byte than this is blank at best. Most are a few bytes
-# with a header that is meant to exhaust the memory.
+# A large image with more pixels per byte than this is blank at best. Most such files are a few
+# bytes whose header is meant to exhaust the memory.
 MAX_PIXELS_PER_BYTE = 4_000
 VIEW = 20
 TURNED = {"JPEG": 16, "MPO": 16, "WEBP": 85, "AVIF": 105, "HEIF": 105, "JXL": 130, "JPEG2000": 130}
 TURNED_OTHERS = 42
-TURNED_SIXTEEN_BIT = 115  # colour; numpy holds it in floats while it is turned
-COEFFICIENTS = 6  # which a progressive JPEG keeps of each pixel, at whatever size it is decoded
+TURNED_SIXTEEN_BIT = 115  # colour; numpy holds it as floats while it is turned
+COEFFICIENTS = 6  # kept in memory for each pixel of a progressive JPEG, even if decoded smaller
 
 
 def check_file(size: int, limits: Limits) -> None:
@@ -33,7 +33,7 @@ def check_file(size: int, limits: Limits) -> None:
 
 
 def check_pixels(size: tuple[int, int], count: int, limits: Limits) -> None:
-    """`size` as the header gives it, for a file of `count` bytes."""
+    """Checks the `size` in the header of a file of `count` bytes."""
     pixels = math.prod(size)
     if pixels > limits.pixels:
         raise too_many_pixels(limits, pixels)
@@ -45,7 +45,10 @@ def check_pixels(size: tuple[int, int], count: int, limits: Limits) -> None:
 
 
 def check_view(image: Image.Image, whole: tuple[int, int], limits: Limits) -> None:
-    """`whole` is the size in the file; the image itself may be set to be decoded smaller."""
+    """Checks the memory for a view.
+
+    `whole` is the size in the file; the image may be set to be decoded at a smaller size.
+    """
     needed = VIEW * math.prod(image.size)
     if image.info.get("progressive"):
         needed += COEFFICIENTS * math.prod(whole)
@@ -53,7 +56,7 @@ def check_view(image: Image.Image, whole: tuple[int, int], limits: Limits) -> No
 
 
 def check_turning(image: Image.Image, raw: str, limits: Limits) -> None:
-    """`raw` describes colour of sixteen bits a channel; it is empty for any other."""
+    """Checks the memory for turning; `raw` is the raw mode of sixteen-bit colour, otherwise ""."""
     factor = TURNED_SIXTEEN_BIT if raw else TURNED.get(str(image.format), TURNED_OTHERS)
     if image.info.get("progressive"):
         factor += COEFFICIENTS
@@ -61,7 +64,7 @@ def check_turning(image: Image.Image, raw: str, limits: Limits) -> None:
 
 
 def too_many_pixels(limits: Limits, pixels: int | None = None) -> ImageError:
-    """`pixels` is None where Pillow refused the image by its own limit."""
+    """The error for too many pixels; `pixels` is None if Pillow applied its own limit."""
     most = f"{limits.pixels / 1e6:,.0f} million"
     if pixels is None:
         return ImageError(

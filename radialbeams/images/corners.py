@@ -1,12 +1,12 @@
-"""Pictures that lie turned on a plain canvas: what of them is picture.
+"""Detects the filled corners of a picture that was rotated onto a larger plain canvas.
 
-Whoever turns a picture and keeps all of it fills four triangles in the corners, with a colour or
-with nothing at all. They are no part of the picture, and no model was trained on them. A picture
-that was turned on its own canvas has such triangles too, but they never reach the disc that a
-model sees, so only the first kind matters here.
+Rotating a picture onto a canvas that holds all of it leaves four triangles in the corners, which
+are filled with one colour or left transparent. They are not part of the picture, and no model was
+trained on them. A picture that was rotated on its own canvas has such triangles too, but they
+never reach the disc that a model sees, so only the first kind matters here.
 
-Plain backgrounds are common and must stay: only where the rest is a turned rectangle that touches
-all four sides of the canvas is the background taken for corners.
+Plain backgrounds are common and must stay. So a background counts as filled corners only if the
+rest is a rotated rectangle that touches all four sides of the canvas.
 """
 
 from __future__ import annotations
@@ -22,27 +22,30 @@ from PIL import Image
 Mask = NDArray[np.bool_]
 Floats = NDArray[np.float32]
 
-# Levels by which a plain colour may vary: as JPEG leaves it; in a file without loss, where the
-# picture's own edge may be nearly as dark as the corners; and as JPEG leaves it in a small file.
+# By how many levels a plain colour may vary: after JPEG compression; in a lossless file, where the
+# edge of the picture may be nearly as dark as the corners; and after strong JPEG compression.
 TOLERANCES = (24, 6, 48)
-HALF_CLEAR = 128  # less alpha than this is no picture
-SIDE = 160  # pixels of the copy that is looked at
-OFF_CENTRE = 0.03  # of the canvas
-# Above this share of the canvas' shorter side the corners stay outside what a model sees, by a
-# little more than the blur of its view.
+HALF_CLEAR = 128  # alpha below this counts as transparent
+SIDE = 160  # pixels of the reduced copy that is analysed
+OFF_CENTRE = 0.03  # tolerated offset, as a share of the canvas
+# If the rectangle's shorter side has at least this share of the canvas's shorter side, the corners
+# stay outside what a model sees, with a margin of a little more than the blur of its view.
 HARMLESS = 0.92
-# What spans less of the canvas than this in either direction is an object on a background.
+# Content that spans less of the canvas than this in either direction is an object on a background.
 SPANNED = 0.75
-# An edge counts where picture lies within so many pixels of it: this share of all four edges and
-# of each. The rest may be as dark as the corners, or as bright.
+# Picture content must lie within NEAR pixels of the rectangle's edges, along this share of all
+# four edges and of each single edge. The rest may have the colour of the corners.
 NEAR, EDGES, EDGE = 2.5, 0.7, 0.3
-AGREEING = 2  # edges that a picture must be seen up to for the others to be guessed
+AGREEING = 2  # this many edges must be visible for the others to be inferred
 NEARLY_45 = 0.2  # difference of cosine and sine
 _ANGLES = np.radians(np.arange(1, 90, dtype=np.float32))
 
 
 def without_corners(picture: Image.Image) -> Image.Image:
-    """The middle of an RGB or RGBA picture that holds no corners, or the picture itself."""
+    """The central square of an RGB or RGBA picture without its filled corners.
+
+    Returns the picture itself if it has no such corners.
+    """
     share = picture_share(picture)
     if share is None:
         return picture
@@ -52,13 +55,13 @@ def without_corners(picture: Image.Image) -> Image.Image:
 
 
 def picture_share(picture: Image.Image) -> float | None:
-    """The side of the square in the middle whose circle is all picture.
+    """The side of the central square whose inscribed circle contains no filled corner.
 
-    As a share of the shorter side; None where the corners are not filled, or do no harm.
+    As a share of the shorter side; None if there are no filled corners, or if they do no harm.
     """
     if picture.mode == "RGBA":
         clear = _small(picture.getchannel("A")) < HALF_CLEAR
-        if clear.any():  # nothing is left to guess
+        if clear.any():  # the alpha channel shows the corners
             return _share_of(~clear)
         picture = picture.convert("RGB")
     return _share_by_colour(picture)
@@ -79,7 +82,10 @@ def _small(picture: Image.Image) -> NDArray[np.int16]:
 
 
 def _share_of(rest: Mask) -> float | None:
-    """Of what is not filled, if it is a turned rectangle whose surroundings a model would see."""
+    """The share for a mask of what is not filled.
+
+    None unless the mask is a rotated rectangle whose surroundings a model would see.
+    """
     if rest[_seen(rest.shape)].all() or not rest.any():
         return None
     x, y = _outline(rest)
@@ -93,7 +99,7 @@ def _share_of(rest: Mask) -> float | None:
 
 @dataclass(frozen=True)
 class _Rectangle:
-    """Turned, in pixels; how much of each of its edges has picture beside it."""
+    """A rotated rectangle, in pixels; `edges` are the shares of each edge that touch picture."""
 
     sides: tuple[float, float]
     middle: tuple[float, float]  # x, y
@@ -101,7 +107,7 @@ class _Rectangle:
     edges: tuple[float, ...]
 
     def fits(self, shape: tuple[int, ...]) -> bool:
-        """Whether it touches all four sides of the canvas, and its own edges are picture."""
+        """Whether it touches all four sides of the canvas, and picture reaches its edges."""
         height, width = shape
         (a, b), cos, sin = self.sides, math.cos(self.angle), math.sin(self.angle)
         away = (
@@ -113,10 +119,11 @@ class _Rectangle:
         return self.is_whole and max(map(abs, away)) <= OFF_CENTRE
 
     def completed(self, shape: tuple[int, ...]) -> tuple[float, float]:
-        """Sides of the one that touches all four sides of the canvas, turned as this one is.
+        """Sides of the rectangle at the same angle that touches all four sides of the canvas.
 
-        A picture with a strip along its edge that looks like the corners is not seen whole, but
-        the canvas and the angle say how large it is. (0, 0) if too few edges agree with that.
+        If a strip along the edge of a picture has the colour of the corners, only part of the
+        picture is detected, but the canvas and the angle determine its full size. Returns (0, 0)
+        if too few edges agree with that size.
         """
         full = _filling(shape, self.angle)
         short, limit = self._short_of(full, shape), OFF_CENTRE * min(shape)
@@ -129,7 +136,7 @@ class _Rectangle:
         return min(self.edges) >= EDGE and sum(self.edges) / 4 >= EDGES
 
     def _short_of(self, full: tuple[float, float], shape: tuple[int, ...]) -> list[float]:
-        """How far each edge lies inside a rectangle around the canvas' middle."""
+        """How far each edge lies inside the rectangle `full` around the middle of the canvas."""
         x, y = self.middle[0] - (shape[1] - 1) / 2, self.middle[1] - (shape[0] - 1) / 2
         cos, sin = math.cos(self.angle), math.sin(self.angle)
         off = (x * cos + y * sin, y * cos - x * sin)
@@ -140,19 +147,19 @@ class _Rectangle:
 def _filling(shape: tuple[int, ...], angle: float) -> tuple[float, float]:
     """Sides of the rectangle at that angle that touches all sides of the canvas."""
     (height, width), cos, sin = shape, math.cos(angle), math.sin(angle)
-    if abs(width - height) <= 2:  # a square, as far as one can tell in a copy this small
+    if abs(width - height) <= 2:  # a square, within the precision of the reduced copy
         return width / (cos + sin), height / (cos + sin)
-    if abs(cos - sin) < NEARLY_45:  # any rectangle of the same circumference does
+    if abs(cos - sin) < NEARLY_45:  # every rectangle of the same perimeter would fit
         return 0, 0
     scale = cos * cos - sin * sin
     return (width * cos - height * sin) / scale, (height * cos - width * sin) / scale
 
 
 def smallest_around(plain: Mask) -> tuple[float, tuple[float, float]] | None:
-    """Radians counter-clockwise, and the sides, of the smallest rectangle around the picture.
+    """Angle (radians, counter-clockwise) and sides of the smallest rectangle around the picture.
 
-    `plain` is what has the corners' colour, at any resolution. None where the picture spans too
-    little of the canvas.
+    `plain` marks the pixels with the colour of the corners, at any resolution. Returns None if the
+    picture spans too little of the canvas.
     """
     step = math.ceil(max(plain.shape) / SIDE)
     rest = ~_filled(plain[::step, ::step])
@@ -163,13 +170,13 @@ def smallest_around(plain: Mask) -> tuple[float, tuple[float, float]] | None:
         return None
     found = _smallest_rectangle(x, y)
     (along, across), angle = found.sides, -found.angle  # rows run downwards
-    if angle <= -math.pi / 4:  # the same rectangle, named by its other side
+    if angle <= -math.pi / 4:  # the same rectangle, described by its other side
         along, across, angle = across, along, angle + math.pi / 2
     return angle, (along * step, across * step)
 
 
 def has_plain_corners(picture: Image.Image) -> bool:
-    """Four pixels settle it for nearly all photographs."""
+    """Whether the four corner pixels have nearly the same colour; in most photos they do not."""
     right, bottom = picture.width - 1, picture.height - 1
     if min(right, bottom) < 15:
         return False
@@ -179,7 +186,7 @@ def has_plain_corners(picture: Image.Image) -> bool:
 
 
 def _filled(like: Mask) -> Mask:
-    """What has the corners' colour, and nothing else between itself and both nearest sides."""
+    """Marks pixels of the corners' colour that reach a vertical and a horizontal side unbroken."""
     left, top = (np.logical_and.accumulate(like, axis=axis) for axis in (1, 0))
     right = np.logical_and.accumulate(like[:, ::-1], axis=1)[:, ::-1]
     bottom = np.logical_and.accumulate(like[::-1], axis=0)[::-1]
@@ -207,7 +214,7 @@ def _outline(rest: Mask) -> tuple[Floats, Floats]:
 
 
 def _smallest_rectangle(x: Floats, y: Floats) -> _Rectangle:
-    """Around the outline; one degree is fine enough for a copy this small."""
+    """The smallest rectangle around the outline, to one degree: enough for so small a copy."""
     cos, sin = np.cos(_ANGLES)[:, None], np.sin(_ANGLES)[:, None]
     along, across = x * cos + y * sin, y * cos - x * sin  # (angles, points)
     width, height = np.ptp(along, axis=1) + 1, np.ptp(across, axis=1) + 1
@@ -230,7 +237,7 @@ def _smallest_rectangle(x: Floats, y: Floats) -> _Rectangle:
 
 
 def _beside(depth: Floats, along: Floats, length: float) -> float:
-    """The share of an edge, in 16 pieces, beside which there is picture."""
+    """The share of an edge, divided into 16 pieces, that touches picture."""
     near = along[depth <= NEAR]
     pieces = np.minimum(near * (16 / max(length, 1)), 15).astype(int)
     return len(set(pieces.tolist())) / 16

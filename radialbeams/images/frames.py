@@ -1,12 +1,12 @@
-"""Frames: the rectangle of a picture that lies turned on a plain canvas.
+"""Finds the frame of a picture: its rectangle, if it was rotated on a plain canvas.
 
-Whoever turns a picture fills the empty corners of the canvas, with one colour or with nothing at
-all. Where that shows, the rectangle tells two things that no model knows as well: the angle, up to
-quarter turns, and what of the canvas is picture. There are two kinds. On an enlarged canvas the
-whole rectangle is there; on the picture's own canvas its corners are cut off.
+Rotating a picture leaves empty corners on the canvas, which are filled with one colour or left
+transparent. If they are visible, the rectangle gives two things more precisely than any model: the
+angle, up to quarter turns, and which part of the canvas is picture. There are two cases. On an
+enlarged canvas the whole rectangle is visible; on the picture's own canvas its corners are cut off.
 
-Convention: angles are degrees, counter-clockwise as displayed; a rectangle's own axes are u to the
-right and v downwards, in pixels from its middle.
+Convention: angles are degrees, counter-clockwise as displayed. The axes of a rectangle are u to
+the right and v downwards, in pixels from its middle.
 """
 
 from __future__ import annotations
@@ -24,37 +24,38 @@ from radialbeams.images.corners import TOLERANCES, has_plain_corners, smallest_a
 Mask = NDArray[np.bool_]
 Doubles = NDArray[np.float64]
 
-SIDE, COARSE_SIDE = 640, 256  # pixels of the copies that are looked at
-HALF_CLEAR = 128  # less alpha than this is no picture
-STEP, COARSE_STEP = 0.5, 1.0  # degrees between the angles that are tried
-LEAST = 1.0  # degrees; less cannot be told from a thin border
-FEW, STATIONS = 12, 48  # along each edge: to rule candidates out, and to compare the rest
-BESIDE = 2.5  # pixels from an edge at which both sides are looked at
-# The share of stations of each edge, and of all, that have picture inside; and those with plain
-# colour outside. Parts of a picture may be as dark as the corners, but the corners are plain.
+SIDE, COARSE_SIDE = 640, 256  # pixels of the reduced copies that are analysed
+HALF_CLEAR = 128  # alpha below this counts as transparent
+STEP, COARSE_STEP = 0.5, 1.0  # degrees between the candidate angles
+LEAST = 1.0  # degrees; smaller angles cannot be told from a thin border
+FEW, STATIONS = 12, 48  # sample points along each edge: to discard candidates, to compare the rest
+BESIDE = 2.5  # pixels from an edge at which both sides are sampled
+# Required shares of sample points: with picture inside, for each edge and on average; with plain
+# colour outside, for each edge. Parts of a picture may have the colour of the corners, but the
+# corners have no other colour.
 INSIDE, INSIDE_ALL, OUTSIDE = 0.3, 0.7, 0.93
-SHARE_ON_CANVAS = 0.1  # of an edge's stations
-LEAST_STATIONS = 5  # to lay a line through
-REACH, FINE = 6.0, 0.5  # pixels around an edge within which it is found, in such steps
-STRAIGHT = 1.0  # pixels that a station may be off the line through the others
-# Outward normals of the edges, and the tangents along which a turn moves each edge outwards.
+SHARE_ON_CANVAS = 0.1  # of the sample points of an edge
+LEAST_STATIONS = 5  # sample points to fit a line through
+REACH, FINE = 6.0, 0.5  # pixels around an edge that are searched, and the step of the search
+STRAIGHT = 1.0  # pixels by which a sample point may lie off the fitted line
+# Outward normals of the edges, and the tangents along which a rotation moves each edge outwards.
 NORMALS = np.array([(1, 0), (0, -1), (-1, 0), (0, 1)], dtype=np.float64)
 TANGENTS = np.array([(0, 1), (1, 0), (0, -1), (-1, 0)], dtype=np.float64)
 
 
 @dataclass(frozen=True)
 class Frame:
-    """A turned rectangle on a canvas of plain colour, in pixels of that canvas."""
+    """A rotated rectangle on a plain canvas, in pixels of that canvas."""
 
-    angle: float  # in (−45, 45]; the picture may have been turned by quarters besides
+    angle: float  # in (−45, 45]; the picture may also have been turned by quarter turns
     sides: tuple[float, float]  # along its own axes
-    middle: tuple[float, float]  # (x, y), from the canvas' upper left corner
+    middle: tuple[float, float]  # (x, y), from the upper left corner of the canvas
     canvas: tuple[int, int]  # width, height
-    colour: str | None  # #rrggbb of the corners; None: they are clear
-    cut: bool  # the canvas is the picture's own and cuts its corners off
+    colour: str | None  # #rrggbb of the corners; None: they are transparent
+    cut: bool  # the picture was rotated on its own canvas, which cuts off its corners
 
     def on(self, size: tuple[int, int]) -> Frame:
-        """The same on a canvas of another resolution."""
+        """The same frame at another resolution of the canvas."""
         x, y = size[0] / self.canvas[0], size[1] / self.canvas[1]
         scale = math.sqrt(x * y)
         sides = (self.sides[0] * scale, self.sides[1] * scale)
@@ -63,7 +64,7 @@ class Frame:
 
 
 def frame_of(picture: Image.Image) -> Frame | None:
-    """The frame that an RGB or RGBA picture shows; for most pictures four pixels rule it out."""
+    """The frame of an RGB or RGBA picture, or None; for most pictures four pixels rule it out."""
     if picture.mode == "RGBA":
         clear = np.asarray(_small(picture, SIDE).getchannel("A")) < HALF_CLEAR
         if clear.any():
@@ -81,7 +82,7 @@ def frame_of(picture: Image.Image) -> Frame | None:
 
 
 def has_plain_ground(picture: Image.Image) -> bool:
-    """Whether the corners of an RGB or RGBA picture have one colour, or are clear."""
+    """Whether the corners of an RGB or RGBA picture have one colour or are transparent."""
     if picture.mode == "RGBA":
         right, bottom = picture.width - 1, picture.height - 1
         alpha = np.asarray(picture.getchannel("A"))
@@ -92,7 +93,7 @@ def has_plain_ground(picture: Image.Image) -> bool:
 
 
 def ground_colour(picture: Image.Image) -> str | None:
-    """The one colour of an opaque picture's corners, such as the white of a page."""
+    """The common colour of an opaque picture's corners, such as the white of a page, or None."""
     if picture.mode != "RGB" or not has_plain_corners(picture):
         return None
     corners = np.asarray(picture)[[0, 0, -1, -1], [0, -1, 0, -1]]
@@ -108,13 +109,13 @@ def _away(picture: Image.Image) -> tuple[NDArray[np.int16], str]:
     pixels = np.asarray(picture).astype(np.int16)
     colour = np.median(pixels[[0, 0, -1, -1], [0, -1, 0, -1]], axis=0).astype(np.int16)
     off = np.abs(pixels - colour)
-    # Along an axis of three, `max` takes ten times as long.
+    # `max` along an axis of length three would take ten times as long.
     away: NDArray[np.int16] = np.maximum(np.maximum(off[..., 0], off[..., 1]), off[..., 2])
     return away, "#" + "".join(f"{value:02x}" for value in colour.tolist())
 
 
 def _may_be_framed(plain: Mask) -> bool:
-    """In a small copy, by few candidates: it rules out most photographs with plain corners."""
+    """A quick test with few candidates, which rules out most photos with plain corners."""
     if plain.all():
         return False
     scores = _scores(plain, _candidates(plain, COARSE_STEP), FEW)
@@ -122,7 +123,7 @@ def _may_be_framed(plain: Mask) -> bool:
 
 
 class _Rectangles(NamedTuple):
-    """K candidates about the middle of the canvas."""
+    """K candidate rectangles around the middle of the canvas."""
 
     angles: Doubles  # (K,) radians
     sides: Doubles  # (K, 2)
@@ -133,7 +134,7 @@ class _Rectangles(NamedTuple):
 
 
 def _frame(plain: Mask, size: tuple[int, int], colour: str | None) -> Frame | None:
-    """`plain` is (H, W), what may be corner and not picture; `size` that of the whole picture."""
+    """The best frame for a mask (H, W) of plain pixels; `size` is that of the full picture."""
     height, width = plain.shape
     if not plain[[0, 0, -1, -1], [0, -1, 0, -1]].all() or plain.all():
         return None
@@ -149,7 +150,7 @@ def _frame(plain: Mask, size: tuple[int, int], colour: str | None) -> Frame | No
     refined = _refined(plain, candidates.taken(np.array([best])))
     if not abs(math.degrees(refined.angles[0])) >= LEAST:
         return None
-    # The outermost pixels of a rectangle are mixed with the corners.
+    # The outermost pixels of the rectangle are blended with the corners.
     sides = refined.sides[0] - (0 if refined.cut[0] else 1)
     found = Frame(
         math.degrees(refined.angles[0]),
@@ -163,11 +164,11 @@ def _frame(plain: Mask, size: tuple[int, int], colour: str | None) -> Frame | No
 
 
 def _candidates(plain: Mask, step: float) -> _Rectangles:
-    """Rectangles of the canvas' own size, those that touch all its sides, and the smallest."""
+    """Rectangles of the canvas's size, those that touch all its sides, and the smallest one."""
     height, width = plain.shape
     angles = np.radians(np.arange(-45 + step, 45 + step, step))
     angles = angles[np.abs(angles) >= np.radians(LEAST)]
-    own = np.array([(width, height), (height, width)], dtype=np.float64)  # and turned by a quarter
+    own = np.array([(width, height), (height, width)], dtype=np.float64)  # and after a quarter turn
     inner, is_possible = _touching(width, height, angles)
     inner = inner[is_possible]
     guess = smallest_around(plain)
@@ -184,29 +185,29 @@ def _touching(width: int, height: int, angles: Doubles) -> tuple[Doubles, Mask]:
     """(K, 2): sides of the rectangles at these angles that touch all sides of the canvas."""
     cos, sin = np.cos(angles), np.abs(np.sin(angles))
     scale = cos * cos - sin * sin
-    if abs(width - height) <= 2:  # a square, as far as one can tell in a copy this small
+    if abs(width - height) <= 2:  # a square, within the precision of the reduced copy
         side = width / (cos + sin)
         return np.stack((side, side), axis=1), np.ones(len(angles), dtype=bool)
     with np.errstate(divide="ignore", invalid="ignore"):
         sides = np.stack(
             ((width * cos - height * sin) / scale, (height * cos - width * sin) / scale), axis=1
         )
-    # Near 45° every rectangle of the same circumference does; the smallest one is tried there.
+    # Near 45°, every rectangle of the same perimeter fits; there, only the smallest one is tried.
     return sides, (sides > 8).all(1) & (np.abs(scale) > 0.1)
 
 
 def _scores(plain: Mask, rectangles: _Rectangles, stations: int) -> Doubles:
-    """(K,): how clearly the edges separate picture from plain corners; −1 where they do not."""
+    """(K,): how clearly the edges separate picture from plain corners; −1 if they do not."""
     places = np.linspace(-0.48, 0.48, stations)
     outside, on_canvas = _looked_up(plain, rectangles, places, np.array([BESIDE]))
     inside, in_canvas = _looked_up(plain, rectangles, places, np.array([-BESIDE]))
     counts, seen = on_canvas.sum((2, 3)), in_canvas.sum((2, 3))  # (K, 4)
     out = (outside & on_canvas).sum((2, 3)) / np.maximum(counts, 1)
     within = (~inside & in_canvas).sum((2, 3)) / np.maximum(seen, 1)
-    slack = 1 / stations  # few stations rule out only what is clearly wrong
+    slack = 1 / stations  # few sample points discard only clearly wrong candidates
     clear = (out >= OUTSIDE - slack) & (within >= INSIDE - slack)  # (K, 4)
     visible = np.minimum(counts, seen) >= SHARE_ON_CANVAS * stations
-    # Its own canvas may cut off two whole edges of a picture.
+    # The picture's own canvas may cut off two whole edges.
     enough = visible.all(1) | (rectangles.cut & (visible.sum(1) >= 2))
     shown = np.maximum(visible.sum(1), 1)
     mean = np.where(visible, within, 0).sum(1) / shown
@@ -217,10 +218,10 @@ def _scores(plain: Mask, rectangles: _Rectangles, stations: int) -> Doubles:
 def _looked_up(
     plain: Mask, rectangles: _Rectangles, places: Doubles, depths: Doubles
 ) -> tuple[Mask, Mask]:
-    """Two of (K, 4, S, D): whether it is plain, and whether it is on the canvas at all.
+    """Two of (K, 4, S, D): whether each sample point is plain, and whether it is on the canvas.
 
-    `places` (S,) run along the edges, as shares of their lengths; `depths` (D,) outwards, in
-    pixels.
+    `places` (S,) are positions along the edges, as shares of their lengths; `depths` (D,) are
+    distances outwards, in pixels.
     """
     x, y = _points(rectangles, places, depths)
     height, width = plain.shape
@@ -245,7 +246,7 @@ def _points(rectangles: _Rectangles, places: Doubles, depths: Doubles) -> tuple[
 
 
 def _refined(plain: Mask, one: _Rectangles) -> _Rectangles:
-    """One rectangle whose edges are moved to where the corners end."""
+    """The rectangle with its edges moved to the border between picture and corners."""
     for _ in range(2):
         turns, shifts = _corrections(plain, one)
         if turns is None:
@@ -256,7 +257,7 @@ def _refined(plain: Mask, one: _Rectangles) -> _Rectangles:
 
 
 def _corrections(plain: Mask, one: _Rectangles) -> tuple[float | None, Doubles]:
-    """How far the edges are turned (radians) and how much longer the sides are (2,)."""
+    """The correction of the angle (radians) and of the two sides (2,)."""
     places = np.linspace(-0.48, 0.48, 2 * STATIONS)
     depths = np.arange(REACH, -REACH - FINE, -FINE)  # from the outside inwards
     is_plain, on_canvas = _looked_up(plain, one, places, depths)
@@ -274,7 +275,7 @@ def _corrections(plain: Mask, one: _Rectangles) -> tuple[float | None, Doubles]:
 
 
 def _line(along: Doubles, away: Doubles) -> tuple[float, float] | None:
-    """Slope and height at 0 of the line that most stations lie on."""
+    """Slope and intercept of the line through most of the sample points."""
     for _ in range(4):
         if len(along) < LEAST_STATIONS:
             return None

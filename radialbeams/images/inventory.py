@@ -1,7 +1,7 @@
-"""What a file holds beside its pixels, to find out what a new version of it has lost.
+"""Lists what a file contains besides its pixels, to find out what a turned copy has lost.
 
-The new file itself is read, rather than the intentions of whoever wrote it. What a turned image
-must not keep, such as a thumbnail of the old pixels, is not listed.
+The new file itself is read, so that the result does not depend on what the writer meant to keep.
+Content that would be wrong in a turned image, such as a thumbnail of the old pixels, is not listed.
 """
 
 from __future__ import annotations
@@ -17,7 +17,8 @@ from PIL import Image, TiffTags
 from radialbeams.images import jpeg, png
 from radialbeams.images.metadata import TIFF_LAYOUT
 
-Entry = tuple[str, bytes]  # a name for people, and a digest where the bytes must be the same
+# A readable name, and a digest if the bytes must stay the same (otherwise b"").
+MetadataItem = tuple[str, bytes]
 TRAILER = "the data after the end of the image"
 _JPEG2000_IMAGE = (b"jP  ", b"ftyp", b"jp2h", b"jp2c")
 # Transparency is part of the image; the others are kept where they fit its new mode.
@@ -26,14 +27,14 @@ _AVIF_IMAGE = (b"av01", b"grid", b"Exif", b"mime")
 
 
 def missing(before: bytes, after: bytes) -> list[str]:
-    """Names of what is in the first file and not in the second, which has the same format."""
+    """Names of what the first file contains and the second, of the same format, does not."""
     if _kind(before) != _kind(after):
-        return []  # another format was asked for, and holds what it can
-    lost = Counter(_entries(before)) - Counter(_entries(after))
+        return []  # the user asked for another format, which stores what it can
+    lost = Counter(_metadata(before)) - Counter(_metadata(after))
     return list(dict.fromkeys(name for name, _ in lost))
 
 
-def _entries(data: bytes) -> Iterator[Entry]:
+def _metadata(data: bytes) -> Iterator[MetadataItem]:
     readers = {
         "JPEG": _jpeg,
         "PNG": _png,
@@ -48,7 +49,7 @@ def _entries(data: bytes) -> Iterator[Entry]:
 
 
 def _kind(data: bytes) -> str:
-    """The format, by the first bytes; "" for those that hold nothing but pixels."""
+    """The format, by the first bytes; "" for formats that contain nothing but pixels."""
     starts = {
         jpeg.START: "JPEG",
         png.SIGNATURE: "PNG",
@@ -62,16 +63,16 @@ def _kind(data: bytes) -> str:
     return next(found, boxes.get(data[4:8], ""))
 
 
-def _verbatim(name: str, content: bytes) -> Entry:
+def _verbatim(name: str, content: bytes) -> MetadataItem:
     return name, hashlib.sha256(content).digest()
 
 
-def _after_the_end(content: bytes) -> Iterator[Entry]:
+def _after_the_end(content: bytes) -> Iterator[MetadataItem]:
     if content:
         yield _verbatim(TRAILER, content)
 
 
-def _jpeg(data: bytes) -> Iterator[Entry]:
+def _jpeg(data: bytes) -> Iterator[MetadataItem]:
     trailer = jpeg.trailer(data)
     found = set()
     for kind, body in jpeg.contents(data):
@@ -79,7 +80,7 @@ def _jpeg(data: bytes) -> Iterator[Entry]:
             found.add(name)
         elif kind == jpeg.APP2 and body.startswith(jpeg.MPF):
             if trailer:
-                found.add("the index of further pictures (MPF)")
+                found.add("the index of further images (MPF)")
         elif kind == jpeg.APP11:
             found.add("content credentials or HDR data (APP11)")
         elif kind == jpeg.APP13 and (resources := jpeg.resources(body)) is not None:
@@ -93,7 +94,7 @@ def _jpeg(data: bytes) -> Iterator[Entry]:
 
 
 def _profile(kind: int, body: bytes) -> str:
-    """The name of a segment that is written anew, and may differ in its bytes."""
+    """The name of a segment that is rewritten, so that its bytes may differ; "" for others."""
     if kind == jpeg.APP1 and body.startswith(jpeg.EXIF):
         return "EXIF"
     if kind == jpeg.APP1 and body.startswith(jpeg.XMP):
@@ -101,7 +102,7 @@ def _profile(kind: int, body: bytes) -> str:
     return "the colour profile" if kind == jpeg.APP2 and body.startswith(jpeg.ICC_PROFILE) else ""
 
 
-def _photoshop(resources: list[tuple[int, bytes]]) -> Iterator[Entry]:
+def _photoshop(resources: list[tuple[int, bytes]]) -> Iterator[MetadataItem]:
     for number, whole in resources:
         if not jpeg.is_thumbnail(number):
             name = "a clipping path" if jpeg.is_stale(number) else "IPTC" if number == 1028 else ""
@@ -114,7 +115,7 @@ def _label(body: bytes) -> str:
     return f" ({match[0].decode('ascii')})" if match else ""
 
 
-def _png(data: bytes) -> Iterator[Entry]:
+def _png(data: bytes) -> Iterator[MetadataItem]:
     found = set()
     for kind, body in png.chunks(data):
         if not kind.isalpha() or kind[:1].isupper() or kind in png.STALE or kind in _PNG_HINTS:
@@ -137,7 +138,7 @@ def _png_profile(kind: bytes, body: bytes) -> str:
     return "XMP" if body.startswith(png.XMP) or b"type xmp" in body[:24] else "EXIF"
 
 
-def _webp(data: bytes) -> Iterator[Entry]:
+def _webp(data: bytes) -> Iterator[MetadataItem]:
     names = {b"EXIF": "EXIF", b"XMP ": "XMP", b"ICCP": "the colour profile"}
     size = int.from_bytes(data[4:8], "little") + 8
     at = 12
@@ -152,7 +153,7 @@ def _webp(data: bytes) -> Iterator[Entry]:
     yield from _after_the_end(data[size:])
 
 
-def _tiff(data: bytes) -> Iterator[Entry]:
+def _tiff(data: bytes) -> Iterator[MetadataItem]:
     with Image.open(BytesIO(data), formats=("TIFF",)) as image:
         tags = list(getattr(image, "tag_v2", ()))
     for tag in tags:
@@ -161,7 +162,7 @@ def _tiff(data: bytes) -> Iterator[Entry]:
 
 
 def _boxes(data: bytes, at: int, end: int) -> Iterator[tuple[bytes, int, int]]:
-    """(kind, start, end) of what is in each box of a file that is made of them."""
+    """(kind, start, end) of the content of each box in an ISO base media or JPEG 2000 file."""
     while at + 8 <= end:
         length, start = int.from_bytes(data[at : at + 4], "big"), at + 8
         if length == 1:
@@ -173,14 +174,14 @@ def _boxes(data: bytes, at: int, end: int) -> Iterator[tuple[bytes, int, int]]:
         at = stop
 
 
-def _jpeg2000(data: bytes) -> Iterator[Entry]:
+def _jpeg2000(data: bytes) -> Iterator[MetadataItem]:
     for kind, start, end in _boxes(data, 0, len(data)):
         if kind not in _JPEG2000_IMAGE:
             yield _verbatim(f"a box {kind.decode('ascii', 'replace')!r}", data[start:end])
 
 
-def _avif(data: bytes) -> Iterator[Entry]:
-    """Items that are no part of the image itself, such as a gain map, and more than eight bits."""
+def _avif(data: bytes) -> Iterator[MetadataItem]:
+    """Items besides the image itself, such as a gain map, and a depth of more than eight bits."""
     for kind, start, end in _boxes(data, 0, len(data)):
         if kind != b"meta":
             continue
@@ -190,10 +191,10 @@ def _avif(data: bytes) -> Iterator[Entry]:
         if depth := re.search(rb"av1C\x81.(.)", data[start:end], re.S):
             bits = 8 if not depth[1][0] & 0x40 else 12 if depth[1][0] & 0x20 else 10
             if bits > 8:
-                yield f"{bits} bits a channel, of which 8 are kept", b""
+                yield f"{bits} bits per channel, of which 8 are kept", b""
 
 
-def _gif(data: bytes) -> Iterator[Entry]:
+def _gif(data: bytes) -> Iterator[MetadataItem]:
     with Image.open(BytesIO(data), formats=("GIF",)) as image:
         if image.info.get("comment"):
             yield "a comment", b""

@@ -19,11 +19,11 @@ ICC_PROFILE, MPF, PHOTOSHOP, ADOBE = b"ICC_PROFILE\0", b"MPF\0", b"Photoshop 3.0
 
 _SCAN, _END = 0xDA, 0xD9
 _END_MARKER = b"\xff\xd9"
-# Any marker but those that stand inside compressed data: a stuffed 0xFF and restarts.
+# Any marker except those inside compressed data: a stuffed 0xFF and restart markers.
 _MARKER = re.compile(rb"\xff+([\x01-\xcf\xd8-\xfe])")
-# Written by Pillow from fields of the picture, or false afterwards: JFIF and its thumbnail, SPIFF
-# with the image's size, signed credentials of the old pixels, the index of further pictures, and
-# how the colours of the old scan were coded.
+# Segments that Pillow writes from fields of the picture, or that are wrong after turning: JFIF and
+# its thumbnail, SPIFF with the size of the image, signed credentials of the old pixels, the index
+# of further images, and the colour coding of the old scan.
 _REPLACED = (
     *((APP0, b""), (APP1, EXIF), (APP1, XMP), (APP2, ICC_PROFILE), (APP2, MPF)),
     *((APP8, b"SPIFF\0"), (APP11, b""), (APP14, ADOBE)),
@@ -36,10 +36,10 @@ Segment = tuple[int, bytes]  # the marker's second byte, and what follows its le
 
 
 def segments(data: bytes) -> Iterator[tuple[int, int, int]]:
-    """(kind, start, end) of each segment in front of the pixels, its marker included."""
+    """(kind, start, end) of each segment before the pixels; `start` is that of its marker."""
     at = 2
     while at + 4 <= len(data) and data[at] == 0xFF and data[at + 1] != _SCAN:
-        if data[at + 1] == 0xFF:  # a filling byte
+        if data[at + 1] == 0xFF:  # a fill byte
             at += 1
             continue
         end = at + 2 + int.from_bytes(data[at + 2 : at + 4], "big")
@@ -52,24 +52,24 @@ def contents(data: bytes) -> list[Segment]:
 
 
 def trailer(data: bytes) -> bytes:
-    """What follows the end of the image: a motion photo's video, further pictures, padding."""
+    """What follows the end of the image: the video of a motion photo, further images, padding."""
     at = max((end for _, _, end in segments(data)), default=2)
     if data.find(_END_MARKER, at) == len(data) - 2:
-        return b""  # as nearly always, and far faster than to look at each marker
+        return b""  # the usual case, and much faster than searching for each marker
     while match := _MARKER.search(data, at):
         if match[1][0] == _END:
             return data[match.end() :]
         at = match.end() + int.from_bytes(data[match.end() : match.end() + 2], "big")
-    return b""  # cut short
+    return b""  # truncated
 
 
 def has_index(data: bytes) -> bool:
-    """Whether an index (MPF) gives the places of further pictures, which follow this one."""
+    """Whether the file has an index (MPF) of further images, which follow this one."""
     return any(kind == APP2 and body.startswith(MPF) for kind, body in contents(data))
 
 
 def carried_over(data: bytes, comment: bytes | None) -> tuple[bytes, ...]:
-    """Whole segments for the turned image; `comment` is the one that Pillow writes itself."""
+    """Whole segments to copy to the turned image; Pillow itself writes `comment`."""
     kept = []
     for kind, body in contents(data):
         if not (APP0 <= kind <= 0xEF or kind == COMMENT) or is_replaced(kind, body):
@@ -89,7 +89,7 @@ def is_replaced(kind: int, body: bytes) -> bool:
 
 
 def joined(data: bytes, kept: tuple[bytes, ...], trailer: bytes) -> bytes:
-    """A JPEG with more segments behind its first ones, and with data after its end."""
+    """A JPEG with more segments after its first ones, and with data after its end."""
     if not (kept or trailer):
         return data
     at = 2
@@ -104,7 +104,7 @@ def joined(data: bytes, kept: tuple[bytes, ...], trailer: bytes) -> bytes:
 
 
 def resources(body: bytes) -> list[tuple[int, bytes]] | None:
-    """(number, whole resource) of each; None where they cannot be told apart."""
+    """(number, whole resource) of each; None if they cannot be parsed."""
     if not body.startswith(PHOTOSHOP):
         return None
     at, found = len(PHOTOSHOP), []
@@ -122,7 +122,7 @@ def resources(body: bytes) -> list[tuple[int, bytes]] | None:
 
 
 def is_stale(number: int) -> bool:
-    """A thumbnail of the image as it was, or a path along what was in it."""
+    """Whether a resource is a thumbnail or a clipping path of the unturned image."""
     return number in _THUMBNAILS or number in _CLIPPING_PATHS
 
 

@@ -1,12 +1,13 @@
-"""The skew of a page, modulo 90°, from its pixels alone: lines of text and ruled edges.
+"""Measures the skew of a page, modulo 90°, from its lines of text and ruled edges.
 
-By the projection-slice theorem the profile of a page across direction θ is a ray of its Fourier
-transform. Text lines, rules and edges make two rays at right angles stand out. The method needs
-one FFT and no model, and reports how far the best rays stand out, so that a photo without lines is
-recognised as such.
+By the projection-slice theorem, the projection of a page along a direction corresponds to a ray of
+its Fourier transform. Text lines, rules and edges make two rays at right angles stand out. The
+method needs one FFT and no model. It reports by how much the best rays stand out, so that a photo
+without lines is recognised as such.
 
-Convention: the skew is how far the page is turned counter-clockwise, as displayed, from the nearest
-position with level or upright lines. Turning the image clockwise by it levels the page.
+Convention: the skew is the angle by which the page is rotated counter-clockwise, as displayed, from
+the nearest position with horizontal or vertical lines. Rotating the image clockwise by the skew
+levels the page.
 """
 
 from __future__ import annotations
@@ -19,18 +20,18 @@ from numpy.typing import NDArray
 from PIL import Image, ImageFilter
 
 SIDE = 640  # pixels of the square that is transformed
-LOWEST, HIGHEST = 0.035, 0.36  # cycles a pixel: between the layout and the pixel noise
+LOWEST, HIGHEST = 0.035, 0.36  # cycles per pixel: between the layout and the pixel noise
 COARSE, FINE = 0.25, 0.05  # degrees
-CLIP = 48.0  # gray values; one dark edge must not outweigh a page of text
+CLIP = 48.0  # gray levels; a single dark edge must not outweigh a page of text
 EVIDENCE = 15.0  # deviations by which a ray must stand out; set on rendered pages and photos
 
 
 @dataclass(frozen=True)
 class Levelling:
-    """The skew in degrees, within ±45, and whether the page shows lines that prove it."""
+    """The skew in degrees, within ±45, and how clearly the lines of the page show it."""
 
     skew_degrees: float
-    strength: float  # height of the best rays over the others, in robust deviations
+    strength: float  # energy of the best rays above the median, in robust standard deviations
 
     @property
     def has_evidence(self) -> bool:
@@ -40,7 +41,7 @@ class Levelling:
 def measure_skew(
     page: Image.Image, *, around_degrees: float = 0.0, within_degrees: float = 45.0
 ) -> Levelling:
-    """The skew that the strongest lines within that range show, modulo 90°."""
+    """The skew of the strongest lines within `within_degrees` of `around_degrees`, modulo 90°."""
     if not 0 < within_degrees <= 45:
         raise ValueError(f"Expected within_degrees above 0 and up to 45; got {within_degrees}.")
     spectrum = _spectrum(page)
@@ -70,7 +71,7 @@ def _spectrum(page: Image.Image) -> NDArray[np.float32]:
 
 @lru_cache(maxsize=64)
 def _window(length: int) -> NDArray[np.float32]:
-    """1 inside, falling to 0 over the outer tenths, so that the image's own border has no line."""
+    """1 inside, falling to 0 at both ends, so that the border of the image is not a line."""
     edge = np.minimum(np.arange(length) + 0.5, length - np.arange(length) - 0.5) / (0.12 * length)
     window: NDArray[np.float32] = (np.sin(np.pi / 2 * np.minimum(edge, 1)) ** 2).astype(np.float32)
     return window
@@ -87,13 +88,13 @@ def _rays(angles: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.
 
 @lru_cache(maxsize=2)
 def _places(side: int) -> NDArray[np.intp]:
-    """Flat places of the nearest amplitudes on the coarse rays."""
+    """Flat indices of the nearest amplitudes on the coarse rays."""
     x, y = _rays(np.arange(-45, 45, COARSE))
     return (np.rint(y).astype(np.intp) % side) * (side // 2 + 1) + np.rint(x).astype(np.intp)
 
 
 def _baseline(energy: NDArray[np.float32]) -> NDArray[np.float32]:
-    """The median over ±6° on the circle of 90°: the broad part that strokes and noise have."""
+    """The median over ±6° on the circle of 90°: the broad background of strokes and noise."""
     reach = round(6 / COARSE)
     ring = np.concatenate((energy[-reach:], energy, energy[:reach]))
     windows = np.lib.stride_tricks.sliding_window_view(ring, 2 * reach + 1)

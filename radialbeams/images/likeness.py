@@ -1,8 +1,8 @@
-"""Whether a picture may be a document: a rule so cheap that every photo can be put through it.
+"""Whether a picture may be a document: a rule that is cheap enough to apply to every photo.
 
-Documents have an even ground and sharp strokes on it, with little in between; photos have shades
-everywhere. The rule lets few documents pass by and some photos through: the quarter network has
-the last word.
+Documents have an even background with sharp strokes, and little in between; photos have shades
+everywhere. The rule misses few documents and accepts some photos, which the quarter network then
+rejects.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ from PIL import Image
 
 LOOK_AT = 256  # pixels of the longer side
 CELL = 4  # pixels
-# Of a logistic regression on rendered pages and photos of COCO's training part, half of each
-# turned by any angle: `python tools/documents/likeness.py`.
+# From a logistic regression on rendered pages and on photos of COCO's training set, half of each
+# rotated by random angles: `python tools/documents/likeness.py`.
 WEIGHTS = (-21.29, -9.89, 6.19, 18.42, -47.34, 2.84)
 BIAS = 9.17
 LEAST = -1.5  # reached by 97 % of the rendered pages, many of them worn, and by 17 % of the photos
 
 
 def may_be_document(picture: Image.Image) -> bool:
-    """From a picture of any size and mode."""
+    """Whether a picture, of any size and mode, may be a document."""
     return bool(np.dot(WEIGHTS, likeness(picture)) + BIAS >= LEAST)
 
 
 def likeness(picture: Image.Image) -> NDArray[np.float64]:
-    """(6,): shares of even cells, of the commonest gray, of small, middling and large steps."""
+    """(6,): shares of two kinds of even cells, of the commonest gray, and of three step sizes."""
     scale = LOOK_AT / max(picture.size)
-    if scale <= 0.25:  # a large picture: to less than twice as much first
+    if scale <= 0.25:  # a large picture is first reduced by a whole factor, which is fast
         picture = picture.reduce(int(0.5 / scale))
     picture = picture if picture.mode == "L" else picture.convert("L")
     if max(picture.size) > LOOK_AT:
@@ -50,7 +50,7 @@ def likeness(picture: Image.Image) -> NDArray[np.float64]:
 
 
 def _spread_in_cells(gray: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """Largest minus smallest gray of each cell; of the whole picture if it is smaller than one."""
+    """Range of the gray values in each cell; of the whole picture if it is smaller than a cell."""
     height, width = (length // CELL * CELL for length in gray.shape)
     if not height or not width:
         return np.array([gray.max() - gray.min()], np.uint8)

@@ -1,4 +1,4 @@
-"""Metadata: resolution, EXIF, XMP, comments, colour profile, and what is only copied."""
+"""Metadata: resolution, EXIF, XMP, comments, the colour profile, and parts copied as they are."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from radialbeams.images import jpeg, png
 from radialbeams.images.orientation import reset
 from radialbeams.images.picture import Picture
 
-# Tags of a TIFF that describe how its own bytes are stored.
+# TIFF tags that describe how the file itself is stored.
 TIFF_LAYOUT = frozenset(
     chain(
         range(254, 269),
@@ -20,8 +20,8 @@ TIFF_LAYOUT = frozenset(
         (*range(332, 348), 351, *range(512, 522), *range(529, 533), 559),
     )
 )
-# Not copied either: what other fields of Picture hold (XMP, the colour profile), and what is false
-# once the image is turned (further images, a map's place on the earth, an editor's layers).
+# Also not copied: tags that other fields of Picture hold (XMP, the colour profile), and tags that
+# are wrong once the image is turned (further images, georeferencing, the layers of an editor).
 _NOT_COPIED = TIFF_LAYOUT | {
     *(330, 700, 33550, 33922, 34264, 34675, 34735, 34736, 34737, 37724),
 }
@@ -37,7 +37,7 @@ _SPACES = {
 
 
 def fields_of(image: Image.Image) -> dict[str, Any]:
-    """The fields of Picture that Pillow knows of a decoded image."""
+    """The fields of Picture that Pillow provides for a decoded image."""
     info, name = image.info, "JPEG" if image.format == "MPO" else image.format
     return {
         "format": name,
@@ -83,8 +83,8 @@ def carried_over(data: bytes, fields: dict[str, Any]) -> dict[str, Any]:
     """
     if fields["format"] == "JPEG":
         segments = jpeg.carried_over(data, fields["comment"])
-        # Further pictures are lost with their index. A motion photo's video needs none: XMP gives
-        # its place from the end of the file.
+        # Further images are dropped together with their index. The video of a motion photo needs
+        # no index: XMP gives its position from the end of the file.
         trailer = b"" if jpeg.has_index(data) else jpeg.trailer(data)
         return {"segments": segments, "trailer": trailer}
     if fields["format"] == "PNG":

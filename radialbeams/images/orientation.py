@@ -1,6 +1,6 @@
-"""The EXIF orientation: read, reset, and set without re-encoding a JPEG.
+"""Reads and resets the EXIF orientation, and sets it in a JPEG without re-encoding.
 
-Convention: the tag's value says how the stored picture has to be moved to be seen upright, as in
+Convention: the value of the tag says how the stored image must be transposed for display, as in
 TRANSPOSES; a quarter turn is counter-clockwise as displayed.
 """
 
@@ -24,7 +24,7 @@ TRANSPOSES = {
     7: Image.Transpose.TRANSVERSE,
     8: Image.Transpose.ROTATE_90,
 }
-# Each further quarter turn gives the next value of a cycle: unmirrored and mirrored.
+# Each quarter turn leads to the next value of a cycle: one for unmirrored images, one for mirrored.
 CYCLES = ((1, 8, 3, 6), (2, 5, 4, 7))
 LONGEST_EXIF = 65533  # of a JPEG's segment
 _HEADER = jpeg.EXIF
@@ -41,7 +41,7 @@ def orientation_of(image: Image.Image) -> int:
 
 
 def turned(orientation: int, quarter_turns: int) -> int:
-    """The value for an image with `orientation` after so many more quarter turns."""
+    """The value of the tag for an image with `orientation` after more quarter turns."""
     cycle = CYCLES[0] if orientation in CYCLES[0] else CYCLES[1]
     return cycle[(cycle.index(orientation) + quarter_turns) % 4]
 
@@ -55,7 +55,7 @@ def reset(exif: bytes) -> bytes | None:
 
 
 def quarter_turned(data: bytes, quarter_turns: int) -> bytes | None:
-    """A JPEG turned by its tag alone; None for other formats, and where there is no room for it."""
+    """A JPEG turned by its tag alone; None for other formats, or if the tag does not fit."""
     if not data.startswith(jpeg.START):
         return None
     try:
@@ -69,9 +69,9 @@ class NoRoom(ImageError):
 
 
 def set_orientation(data: bytes, quarter_turns: int) -> bytes:
-    """A JPEG that is displayed with so many more quarter turns; its scan data is unchanged."""
+    """A JPEG that is displayed with more quarter turns; its compressed pixels are unchanged."""
     if not data.startswith(jpeg.START):
-        raise ImageError("Only a JPEG can be turned by its EXIF tag alone; this is no JPEG.")
+        raise ImageError("Only a JPEG can be turned by its EXIF tag alone; this is not a JPEG.")
     segments = list(jpeg.segments(data))
     places = [(start, end) for kind, start, end in segments if _is_exif(data, kind, start)]
     if places:
@@ -88,12 +88,12 @@ def set_orientation(data: bytes, quarter_turns: int) -> bytes:
         exif = _only(value)
     if len(exif) > LONGEST_EXIF:
         raise NoRoom(
-            "Its EXIF data are so long that there is no room for the orientation tag. Turn its "
-            "pixels instead, or remove what is large in there, such as a preview."
+            "Its EXIF data are too long to add the orientation tag. Turn its pixels instead, or "
+            "remove something large from the EXIF data, such as a preview."
         )
     if len(exif) + 4 != end - start and _has_index_before(data, segments, start):
         raise NoRoom(
-            "Its index of further pictures (MPF) would point to the wrong bytes. Turn its pixels "
+            "Its index of further images (MPF) would point to the wrong bytes. Turn its pixels "
             "instead."
         )
     segment = b"\xff\xe1" + struct.pack(">H", len(exif) + 2) + exif
@@ -101,7 +101,10 @@ def set_orientation(data: bytes, quarter_turns: int) -> bytes:
 
 
 def _has_index_before(data: bytes, segments: list[tuple[int, int, int]], place: int) -> bool:
-    """Offsets in an index are relative to it, so only growth after it makes them wrong."""
+    """Whether an MPF index precedes `place`.
+
+    Its offsets are relative to the index, so only growth after it makes them wrong.
+    """
     return any(
         kind == jpeg.APP2 and at < place and data.startswith(jpeg.MPF, at + 4)
         for kind, at, _ in segments
@@ -113,7 +116,7 @@ def _stored(data: bytes) -> int:
         with Image.open(BytesIO(data), formats=("JPEG",)) as image:
             return orientation_of(image)
     except Exception as error:
-        raise ImageError("It is damaged or cut short. Get a fresh copy.") from error
+        raise ImageError("It is damaged or truncated. Get a fresh copy.") from error
 
 
 def _is_exif(data: bytes, kind: int, start: int) -> bool:

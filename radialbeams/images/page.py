@@ -1,8 +1,8 @@
-"""The quarter network's views of a levelled page: squares with enough pixels to see text.
+"""The quarter network's views of a levelled page: squares with enough pixels to resolve text.
 
-The frame around a page and its empty margins are cut away, long pages lose their ends, and the
-rest is scaled onto a square whose centre is the content's. Close views show about half as much, at
-the places with the most detail. All of it commutes with quarter turns of the page.
+The frame around a page and its empty margins are cropped, long pages lose both ends, and the rest
+is scaled to a square around the centre of the content. Close-up views show squares of about half
+that side, at the places with the most detail. All steps commute with quarter turns of the page.
 """
 
 from __future__ import annotations
@@ -13,15 +13,15 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-LONGEST = 1.6  # of the short side; what is longer is cut at both ends
+LONGEST = 1.6  # times the short side; longer content is cropped at both ends
 LEAST_KEPT = 0.5  # of each side, however empty the page is
 MARGIN = 0.02  # kept around the content, as a share of the page's sides
-EVEN = 10.0  # gray values; a row whose pixels lie this close together is empty
-UNLIKE = 40.0  # gray values by which a frame differs from the page that it surrounds
-LOOK_AT = 256  # pixels of the longer side, to find the margins
-ENLARGED = 2.5  # times at most; larger letters than a screen ever shows help nobody
-CLOSE = 0.5  # of the content's longer side: what a close view shows
-CLIP = 48.0  # gray values; the edge of a picture must not outweigh a paragraph
+EVEN = 10.0  # gray levels; a row with at most this range is empty
+UNLIKE = 40.0  # gray levels by which a frame must differ from the page inside it
+LOOK_AT = 256  # pixels of the longer side of the copy in which the margins are found
+ENLARGED = 2.5  # the largest magnification; larger letters than on a screen do not help
+CLOSE = 0.5  # side of a close-up view, as a share of the content's longer side
+CLIP = 48.0  # gray levels; the edge of a picture must not outweigh a paragraph
 
 Gray = NDArray[np.uint8]
 Box = tuple[float, float, float, float]  # left, top, right, bottom
@@ -30,7 +30,7 @@ Box = tuple[float, float, float, float]  # left, top, right, bottom
 def page_view(page: Image.Image, size: int, box: Box | None = None, *, trim: bool = True) -> Gray:
     """(size, size) gray pixels of a levelled page in any of its four quarter turns.
 
-    `box` is the page's content box, where it is known already.
+    `box` is the content box of the page, if it is already known.
     """
     page = page if page.mode == "L" else page.convert("L")
     left, top, right, bottom = (box or content_box(page)) if trim else _all_of(page)
@@ -40,7 +40,7 @@ def page_view(page: Image.Image, size: int, box: Box | None = None, *, trim: boo
 
 
 def close_views(page: Image.Image, size: int, count: int, box: Box | None = None) -> Iterator[Gray]:
-    """At most `count` views of (size, size), of the places with the most detail, best first."""
+    """Up to `count` close-up views (size, size) of the places with the most detail, best first."""
     page = page if page.mode == "L" else page.convert("L")
     side, centres = close_places(page, count, box)
     return (_square(page, x, y, side, size) for x, y in centres)
@@ -49,7 +49,7 @@ def close_views(page: Image.Image, size: int, count: int, box: Box | None = None
 def close_places(
     page: Image.Image, count: int, box: Box | None = None
 ) -> tuple[float, list[tuple[float, float]]]:
-    """The side of the squares that close views show, and their centres (x, y)."""
+    """The side of the squares that close-up views show, and their centres (x, y)."""
     box = box or content_box(page)
     short, long = sorted((box[2] - box[0], box[3] - box[1]))
     side = CLOSE * long if long <= LONGEST * short else short
@@ -57,7 +57,7 @@ def close_places(
 
 
 def _square(page: Image.Image, x: float, y: float, side: float, size: int) -> Gray:
-    """The square of that centre and side, scaled to `size`; outside the page is its ground."""
+    """The square with this centre and side, scaled to `size` and padded with the page's rim."""
     side = max(side, size / ENLARGED)
     left, top = x - side / 2, y - side / 2
     inside = (
@@ -78,7 +78,7 @@ def _square(page: Image.Image, x: float, y: float, side: float, size: int) -> Gr
 
 
 def ground(page: Image.Image) -> int:
-    """The gray of the page's rim."""
+    """The median gray of the page's rim."""
     return int(np.median(_rim(np.asarray(page))))
 
 
@@ -86,11 +86,11 @@ def _rim(pixels: Gray) -> Gray:
     return np.concatenate((pixels[0], pixels[-1], pixels[:, 0], pixels[:, -1]))
 
 
-# --- what of the page is shown ---
+# --- which part of the page is shown ---
 
 
 def content_box(page: Image.Image) -> Box:
-    """The page without a frame around it and without its empty margins."""
+    """The box of the page without a surrounding frame and without its empty margins."""
     scale = max(page.size) / LOOK_AT
     small = page if scale <= 1 else page.resize(
         (max(1, round(page.width / scale)), max(1, round(page.height / scale))),
@@ -105,15 +105,15 @@ def content_box(page: Image.Image) -> Box:
 
 
 def _without_frame(pixels: Gray) -> tuple[int, int, Gray]:
-    """Left and top of the page inside an even frame, and its pixels; all of them without one.
+    """Left, top and pixels of the page inside an even frame; all pixels if there is no frame.
 
-    A page that was turned and levelled again lies in a frame of the fill colour.
+    A page that was rotated and levelled again lies in a frame of the fill colour.
     """
     (top, bottom), (left, right) = _filled(pixels), _filled(pixels.T)
     if min(bottom - top, right - left) < 12:
         return 0, 0, pixels
     page = pixels[top:bottom, left:right]
-    # The outermost pixels mix the page with its frame, so that no margin would look empty.
+    # The outermost pixels blend the page with its frame, and would make margins look non-empty.
     inner = page[2:-2, 2:-2]
     apart = abs(float(np.median(_rim(inner))) - float(np.median(_rim(pixels))))
     if apart < UNLIKE or int(inner.max()) - int(inner.min()) <= EVEN:  # a margin, or a black bar
@@ -122,14 +122,14 @@ def _without_frame(pixels: Gray) -> tuple[int, int, Gray]:
 
 
 def _filled(pixels: Gray) -> tuple[int, int]:
-    """First row that is not empty, and one after the last; all rows where every one is."""
+    """The first row that is not empty, and one after the last; all rows if all are empty."""
     spread = pixels.max(axis=1).astype(np.int16) - pixels.min(axis=1)
     rows = np.flatnonzero(spread > EVEN)
     return (int(rows[0]), int(rows[-1]) + 1) if rows.size else (0, len(pixels))
 
 
 def _widened(first: float, last: float, length: int) -> tuple[float, float]:
-    """With a margin, at least LEAST_KEPT long, and within the page."""
+    """The interval with a margin, at least LEAST_KEPT long, and clipped to the page."""
     first, last = first - MARGIN * length, last + MARGIN * length
     lacking = max(0.0, LEAST_KEPT * length - (last - first)) / 2
     return max(0.0, first - lacking), min(float(length), last + lacking)
@@ -139,7 +139,7 @@ def _all_of(page: Image.Image) -> Box:
     return 0.0, 0.0, float(page.width), float(page.height)
 
 
-# --- where to look closely ---
+# --- where close-up views are taken ---
 
 
 def _densest(page: Image.Image, box: Box, side: float, count: int) -> list[tuple[float, float]]:

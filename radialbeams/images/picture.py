@@ -11,9 +11,9 @@ from numpy.typing import NDArray
 from PIL import Image
 
 Array = NDArray[Any]  # (H, W) or (H, W, C) of uint8, uint16, or float in [0, 1]
-Source = str | Path | bytes | BinaryIO | Image.Image | Array
+ImageSource = str | Path | bytes | BinaryIO | Image.Image | Array
 
-LARGE = 4_000_000  # pixels that are always allowed, however small the file
+LARGE = 4_000_000  # images of up to this many pixels are allowed however small the file is
 
 
 class ImageError(ValueError):
@@ -38,14 +38,14 @@ class Picture:
     segments: tuple[bytes, ...] = ()  # of a JPEG, without those in other fields
     trailer: bytes = b""  # data after the end of a JPEG, PNG or WebP
     more: bool = False  # the file contains further images, which are not kept
-    # (H, W, C): colour that `image` holds with eight bits a channel only
+    # (H, W, C): the same colours as in `image`, which has only eight bits per channel
     sixteen_bit: NDArray[np.uint16] | None = None
-    reduced: bool = False  # the file has sixteen bits a channel, of which eight were read
+    reduced: bool = False  # the file has sixteen bits per channel, of which eight were read
     background: str | None = None  # the colour behind transparent parts in formats without alpha
 
 
 def image_of(array: Array) -> Image.Image:
-    """The array as an image with eight bits a channel."""
+    """The array as an image with eight bits per channel."""
     planes = checked(array)
     if planes.dtype == np.uint16:
         planes = eight_bits(planes)
@@ -65,7 +65,7 @@ def checked(array: Array) -> Array:
     if array.ndim not in (2, 3) or shape[2:] not in ((), (1,), (2,), (3,), (4,)) or 0 in shape:
         raise ImageError(
             "Expected an array of shape (H, W) or (H, W, C) with 1 to 4 channels; "
-            f"got {shape}. Put the channels last, and pass one picture at a time."
+            f"got {shape}. Put the channels last, and pass one image at a time."
         )
     if array.dtype not in (np.uint8, np.uint16) and array.dtype.kind != "f":
         raise ImageError(
@@ -75,7 +75,7 @@ def checked(array: Array) -> Array:
     # NaN fails both comparisons.
     if array.dtype.kind == "f" and not (array.min() >= 0 and array.max() <= 1):
         raise ImageError(
-            "Expected floats in [0, 1]; some lie outside. Divide by the largest value that a "
-            "pixel can have, e.g. by 255."
+            "Expected floats in [0, 1]; some lie outside. Divide by the largest possible pixel "
+            "value, such as 255."
         )
     return array

@@ -1,6 +1,6 @@
-"""Formats that Pillow reads with plug-ins of others: HEIC and HEIF, JPEG XL.
+"""Formats that Pillow reads with third-party plug-ins: HEIC and HEIF, JPEG XL.
 
-They are loaded when such a file is met, so that nobody else waits for them.
+A plug-in is loaded when the first such file is read, so that other users do not wait for it.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from importlib.util import find_spec
 from radialbeams.images.picture import ImageError
 
 EXTRA = "pip install 'radialbeams[heif]'"
-# By Pillow's name of the format: what people call it, the package, and the endings of its files.
+# For Pillow's name of each format: its usual name, the package, and the file extensions.
 PLUGINS = {
     "HEIF": ("HEIC or HEIF", "pillow_heif", (".heic", ".heif", ".hif")),
     "JXL": ("JPEG XL", "pillow_jxl", (".jxl",)),
@@ -22,14 +22,14 @@ _JXL_STARTS = (b"\xff\x0a", b"\0\0\0\x0cJXL ")
 
 
 def format_of(start: bytes) -> str | None:
-    """The format that needs a plug-in, by the first bytes of a file."""
+    """The format, by the first bytes of a file, if it needs a plug-in; else None."""
     if start[4:8] == b"ftyp" and start[8:12] in _HEIF_BRANDS:
         return "HEIF"
     return "JXL" if start.startswith(_JXL_STARTS) else None
 
 
 def load(name: str) -> None:
-    """Teaches Pillow the format, or says what to install."""
+    """Registers the plug-in with Pillow; raises ImageError if it is not installed."""
     words, package, _ = PLUGINS[name]
     if not is_installed(name):
         raise ImageError(
@@ -47,7 +47,7 @@ def is_installed(name: str) -> bool:
 
 
 def suffixes() -> set[str]:
-    """Endings of the formats whose plug-ins are installed."""
+    """File extensions of the formats whose plug-ins are installed."""
     return {s for name, (*_, endings) in PLUGINS.items() if is_installed(name) for s in endings}
 
 

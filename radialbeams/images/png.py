@@ -1,7 +1,7 @@
 """The chunks of a PNG file, and which of them a turned image may keep.
 
-The specification marks chunks that stay true when the pixels change: the fourth letter of their
-name is small. Of the others, those are kept that describe colours or hold text.
+The specification marks chunks that stay valid when the pixels change with a lower-case fourth
+letter. Of the other chunks, those that describe colours or contain text are kept.
 """
 
 from __future__ import annotations
@@ -14,21 +14,21 @@ Chunk = tuple[bytes, bytes]  # its name and its content
 
 SIGNATURE = b"\x89PNG\r\n\x1a\n"
 XMP = b"XML:com.adobe.xmp\0"
-# Written by Pillow from fields of the picture.
+# Chunks that Pillow writes from fields of the picture.
 WRITTEN = frozenset((b"iCCP", b"eXIf", b"tRNS", b"pHYs"))
-# False for other pixels, and of no use without the old ones: the palette's histogram, places on a
-# page, when the image was last changed, where parts of the compressed data begin.
+# Chunks that are wrong for other pixels: the histogram of the palette, the position on a page, the
+# time of the last change, the offsets of parts of the compressed data.
 STALE = frozenset((b"hIST", b"oFFs", b"vpAg", b"tIME", b"iDOT"))
 _COLOURS = frozenset((b"gAMA", b"cHRM", b"sRGB", b"cICP", b"mDCV", b"cLLI", b"sPLT", b"pCAL"))
 _TEXTS = frozenset((b"tEXt", b"zTXt", b"iTXt"))
 _PROFILES = b"Raw profile type "
-# EXIF, XMP and colour profiles in a text; Pillow reads and writes them in their own chunks.
+# EXIF, XMP and colour profiles stored as text; Pillow writes them in their own chunks.
 _OTHER_PROFILES = (b"exif\0", b"APP1\0", b"xmp\0", b"icc\0", b"icm\0")
 _CHANNELS = {"L": 1, "LA": 2, "RGB": 3, "RGBA": 4, "I;16": 1}
 
 
 def chunks(data: bytes) -> Iterator[Chunk]:
-    """Up to the last one, which has no content."""
+    """All chunks up to IEND, including it."""
     at = len(SIGNATURE)
     while at + 12 <= len(data):
         length = int.from_bytes(data[at : at + 4], "big")
@@ -44,7 +44,7 @@ def trailer(data: bytes) -> bytes:
 
 
 def carried_over(data: bytes, *, resolution: bool) -> tuple[Chunk, ...]:
-    """Chunks for the turned image; with pHYs where it holds no resolution, only a ratio."""
+    """Chunks to copy to the turned image; pHYs too if it holds an aspect ratio, no resolution."""
     return tuple(
         (kind, body)
         for kind, body in chunks(data)
@@ -53,7 +53,7 @@ def carried_over(data: bytes, *, resolution: bool) -> tuple[Chunk, ...]:
 
 
 def is_profile(kind: bytes, body: bytes) -> bool:
-    """Whether a text stands for EXIF, XMP or a colour profile."""
+    """Whether a text chunk contains EXIF, XMP or a colour profile."""
     if kind not in _TEXTS:
         return False
     return body.startswith(XMP) or body.startswith(
@@ -62,7 +62,7 @@ def is_profile(kind: bytes, body: bytes) -> bool:
 
 
 def joined(data: bytes, kept: Sequence[Chunk], mode: str, trailer: bytes) -> bytes:
-    """A PNG with these chunks behind its header, as far as they fit its mode."""
+    """A PNG with those of the chunks that fit its mode after its header, and with the trailer."""
     head = len(SIGNATURE) + 25
     fitting = [chunk(*one) for one in kept if _fits(*one, mode)]
     return b"".join((data[:head], *fitting, data[head:], trailer))
@@ -82,7 +82,7 @@ def _is_kept(kind: bytes, body: bytes) -> bool:
 
 
 def _fits(kind: bytes, body: bytes, mode: str) -> bool:
-    """Two kinds have as many numbers as the image has channels."""
+    """Whether a chunk fits the mode: sBIT and bKGD depend on the number of channels."""
     if kind == b"sBIT":
         return len(body) == _CHANNELS.get(mode)
     if kind == b"bKGD":

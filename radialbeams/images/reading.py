@@ -18,28 +18,28 @@ from radialbeams.images.metadata import carried_over, fields_of, same_space
 from radialbeams.images.orientation import TRANSPOSES, orientation_of
 from radialbeams.images.picture import (
     ImageError,
+    ImageSource,
     Picture,
-    Source,
     eight_bits,
     image_of,
 )
 from radialbeams.images.sixteen_bit import SixteenBit, joined, raw_mode, readings, with_key_clear
 from radialbeams.limits import DEFAULT, Limits
 
-# Formats whose plugins Pillow always loads come first. None of them starts another program, as
-# PostScript would.
+# Formats whose plugins Pillow always loads come first. None of them starts another program, unlike
+# PostScript.
 FORMATS = ("JPEG", "PNG", "GIF", "BMP", "PPM", "WEBP", "TIFF", "AVIF", "JPEG2000", "ICO")
 NAMES = "JPEG, PNG, WebP, TIFF, GIF, BMP, AVIF, JPEG 2000, PPM"
 SHOWN = ("icc_profile", "dpi", "exif", "xmp", "comment")  # as Pillow names them
-COLOUR_MODES = ("RGB", "RGBA", "CMYK")  # eight bits a channel, in Pillow
+COLOUR_MODES = ("RGB", "RGBA", "CMYK")  # in Pillow, with eight bits per channel
 KEPT_MODES = ("L", "LA", "RGB", "RGBA", "CMYK", "I;16")
-# Pillow decodes an image when its pixels are first used, and seeks in its file. A caller's image
-# may be shared between threads; images that are opened here are not.
+# Pillow decodes an image lazily and then seeks in its file. An image passed in by the caller may be
+# shared between threads, so it needs a lock; images that are opened here are not shared.
 _CALLERS_IMAGES = Lock()
 
 
-def read(source: Source, *, first_frame: bool = False, limits: Limits = DEFAULT) -> Picture:
-    """The whole picture at its full depth, with the metadata that goes back into its file."""
+def read(source: ImageSource, *, first_frame: bool = False, limits: Limits = DEFAULT) -> Picture:
+    """The whole picture at its full bit depth, with the metadata to write back to its file."""
     with _in_plain_words(limits), _opened(source, first_frame, limits) as image:
         raw = "" if isinstance(source, Image.Image) else _sixteen_bit_colour(image)
         budget.check_turning(image, raw, limits)
@@ -59,16 +59,16 @@ def read(source: Source, *, first_frame: bool = False, limits: Limits = DEFAULT)
 
 
 def read_small(
-    source: Source, side: int, *, first_frame: bool = False, limits: Limits = DEFAULT
+    source: ImageSource, side: int, *, first_frame: bool = False, limits: Limits = DEFAULT
 ) -> Image.Image:
-    """The picture for a model's view, in RGB; in RGBA where parts may be transparent.
+    """The picture for a model's view, in RGB, or in RGBA if parts may be transparent.
 
-    A JPEG is decoded at a half, a quarter or an eighth of its size where its shorter side stays
-    2 · `side` or more; other pictures come as large as they are.
+    A JPEG is decoded at a half, a quarter or an eighth of its size if both sides stay at least
+    2 · `side`; other formats are decoded at full size.
     """
     with _in_plain_words(limits), _opened(source, first_frame, limits) as image:
         whole = image.size
-        if not isinstance(source, Image.Image):  # a draft changes the image itself
+        if not isinstance(source, Image.Image):  # `draft` would change the caller's image
             image.draft(None, (2 * side, 2 * side))
         budget.check_view(image, whole, limits)
         image.load()
@@ -80,8 +80,8 @@ def read_small(
 
 
 @contextmanager
-def _opened(source: Source, first_frame: bool, limits: Limits) -> Iterator[Image.Image]:
-    """The image with only its header read. Files that are opened here are closed at the end."""
+def _opened(source: ImageSource, first_frame: bool, limits: Limits) -> Iterator[Image.Image]:
+    """The image with only its header read. Files opened here are closed at the end."""
     if isinstance(source, np.ndarray):
         yield image_of(source)
     elif isinstance(source, Image.Image):
@@ -102,7 +102,7 @@ def _opened(source: Source, first_frame: bool, limits: Limits) -> Iterator[Image
 
 
 def _formats(stream: Any) -> tuple[str, ...]:
-    """Those that are tried; a plug-in is loaded for a file that needs it."""
+    """The formats to try; loads a plug-in if the file needs one."""
     name = plugins.format_of(stream.read(16))
     stream.seek(0)
     if name is None:
@@ -113,7 +113,7 @@ def _formats(stream: Any) -> tuple[str, ...]:
 
 @contextmanager
 def _at_first_frame(image: Image.Image) -> Iterator[Image.Image]:
-    """The caller's image at its first frame; afterwards it is at its own frame again."""
+    """The caller's image at its first frame; afterwards, its current frame is restored."""
     place = image.tell()
     if not place:
         yield image
@@ -142,7 +142,7 @@ def content_of(file: Any, limits: Limits = DEFAULT) -> bytes:
     """The bytes of an open file from its start; a pipe is read from where it is."""
     most = limits.file_size + 1
     if hasattr(file, "seekable") and file.seekable():
-        # Python makes room for as many bytes as are asked for, so only the file's own are.
+        # `read` allocates as many bytes as requested, so request no more than the file has.
         file.seek(0, SEEK_END)
         most = min(most, file.tell() + 1)
         file.seek(0)
@@ -154,7 +154,7 @@ def content_of(file: Any, limits: Limits = DEFAULT) -> bytes:
 
 
 def _content(image: Image.Image) -> bytes:
-    """The whole file of an image that is open and not decoded yet."""
+    """The whole file of an image that is open but not yet decoded."""
     stream = image.fp  # type: ignore[attr-defined]
     place = stream.tell()
     stream.seek(0)
@@ -175,12 +175,12 @@ def _is_lossless(stream: Any) -> bool:
 
 
 def _allowed(image: Image.Image, first_frame: bool) -> Image.Image:
-    # An MPO of a camera holds one photo, and previews or a second view.
+    # A camera's MPO file holds one photo, plus previews or a second view.
     several = getattr(image, "is_animated", False) and image.format != "MPO"
     if several and not first_frame:
         raise ImageError(
-            "It has several frames or pages. Ask for the first with --first-frame "
-            "(first_frame=True), or save the one you mean as an image of its own."
+            "It has several frames or pages. Use the first with --first-frame "
+            "(first_frame=True), or save the one you need as a separate image."
         )
     return image
 
@@ -195,21 +195,23 @@ def _in_plain_words(limits: Limits) -> Iterator[None]:
     except FileNotFoundError as error:
         raise ImageError("There is no such file. Check the path.") from error
     except PermissionError as error:
-        raise ImageError("It may not be read. Change its permissions or copy it.") from error
+        raise ImageError(
+            "You have no permission to read it. Change its permissions or copy it."
+        ) from error
     except IsADirectoryError as error:
-        raise ImageError("It is a folder. Name the files in it.") from error
+        raise ImageError("It is a folder. Give the files in it instead.") from error
     except UnidentifiedImageError as error:
         raise ImageError(
-            f"It is no image, or of a kind that is not read here. Known are {NAMES}."
+            f"It is not an image, or its format is not supported. Supported are {NAMES}."
         ) from error
     except Image.DecompressionBombError as error:
         raise budget.too_many_pixels(limits) from error
     except MemoryError as error:
         raise budget.out_of_memory(limits) from error
     except Exception as error:
-        if "out of memory" in str(error):  # in the words of Pillow's decoders
+        if "out of memory" in str(error):  # the message of Pillow's decoders
             raise budget.out_of_memory(limits) from error
-        raise ImageError(f"It is damaged or cut short{_why(error)}. Get a fresh copy.") from error
+        raise ImageError(f"It is damaged or truncated{_why(error)}. Get a fresh copy.") from error
 
 
 def _why(error: Exception) -> str:
@@ -223,7 +225,7 @@ def _why(error: Exception) -> str:
 
 
 def _upright(image: Image.Image, *, shared: bool = True) -> Image.Image:
-    """A new image; one that nobody else holds may give its pixels away instead of copying them."""
+    """A new image with its orientation applied; it may reuse the pixels of an unshared one."""
     method = TRANSPOSES.get(orientation_of(image))
     if method is not None:
         return image.transpose(method)
@@ -231,7 +233,7 @@ def _upright(image: Image.Image, *, shared: bool = True) -> Image.Image:
 
 
 def _kept_mode(image: Image.Image) -> Image.Image:
-    """The image in a mode that can be turned; palettes and single bits cannot."""
+    """The image in a mode that can be turned, which excludes palettes and one-bit images."""
     if image.mode == "F":
         raise _floats()
     if image.mode in KEPT_MODES and "transparency" not in image.info:
@@ -254,13 +256,13 @@ def _eight_bit_colour(image: Image.Image) -> Image.Image:
 
 
 def _sixteen_bit_colour(image: Image.Image) -> str:
-    """Pillow's raw mode of colour with sixteen bits a channel; "" for any other image."""
+    """Pillow's raw mode of colour with sixteen bits per channel; "" for any other image."""
     raw = raw_mode(image)
     return raw if ";16" in raw and image.mode in COLOUR_MODES else ""
 
 
 def _deep(image: Image.Image, raw: str) -> SixteenBit | None:
-    """The pixels with sixteen bits a channel, with their EXIF orientation applied."""
+    """The pixels with sixteen bits per channel, with their EXIF orientation applied."""
     images = readings(image, raw)
     if not images:
         return None
@@ -273,10 +275,11 @@ def _sixteen_bits(image: Image.Image) -> NDArray[np.uint16]:
     values = np.asarray(image)
     if values.min() < 0 or values.max() > 65535:
         raise ImageError(
-            "Its pixels are integers beyond 16 bits, of unknown range. Save it with 8 or 16 bits."
+            "Its pixels are integers of more than 16 bits, whose range is unknown. Save it with 8 "
+            "or 16 bits."
         )
     return values.astype(np.uint16)
 
 
 def _floats() -> ImageError:
-    return ImageError("Its pixels are floats of unknown range. Save it with 8 or 16 bits.")
+    return ImageError("Its pixels are floats, whose range is unknown. Save it with 8 or 16 bits.")

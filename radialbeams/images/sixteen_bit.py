@@ -1,7 +1,7 @@
-"""Colour with sixteen bits a channel: Pillow has no mode for it, so numpy holds it.
+"""Colour with sixteen bits per channel, in numpy arrays, since Pillow has no mode for it.
 
 Pillow decodes such files, but keeps only the upper of every two bytes. With the byte order swapped
-it keeps the lower one, so two readings give all sixteen bits.
+it keeps the lower one, so decoding twice gives all sixteen bits.
 """
 
 from __future__ import annotations
@@ -32,21 +32,21 @@ def raw_mode(image: Image.Image) -> str:
         return ""
     options = tiles[0].args
     if image.format == "PPM" and image.mode == "RGB":
-        # The last of several options is the largest value; plain eight bits have one option.
+        # The last of several options is the largest value; eight-bit files have a single option.
         several = isinstance(options, tuple) and options[-1] != "RGB"
         return "RGB;16" if several and int(options[-1]) > 255 else "RGB"
     return str(options[0] if isinstance(options, tuple) else options)
 
 
 def readings(image: Image.Image, raw: str) -> list[Image.Image]:
-    """Images that together hold all bytes of a file that is open but not decoded.
+    """Images that together hold all bytes of a file that is open but not yet decoded.
 
-    Upper and lower ones, or all in one for gray with alpha; none where Pillow mixes the channels
-    as it reads them.
+    One image with the upper bytes and one with the lower bytes; for gray with alpha, a single
+    image with both. Empty if Pillow mixes the channels while decoding.
     """
     channels, _, order = raw.partition(";16")
     if channels == "LA" and order == "B":
-        return [_read_again(image, "RGBA")]  # the same four bytes a pixel, one by one
+        return [_read_again(image, "RGBA")]  # the same four bytes per pixel, as separate channels
     if channels not in ("RGB", "RGBA", "RGBX") or order not in _SWAPPED:
         return []
     return [_read_again(image, one) for one in (raw, f"{channels};16{_SWAPPED[order]}")]
@@ -61,7 +61,7 @@ def joined(images: Sequence[Image.Image]) -> SixteenBit:
 
 
 def with_key_clear(pixels: SixteenBit, key: object) -> SixteenBit:
-    """Adds alpha where a PNG names one colour as transparent."""
+    """Adds an alpha channel for a PNG that declares one colour (`key`) as transparent."""
     clear = (pixels == np.array(key, np.uint16)).all(2, keepdims=True)
     return np.concatenate((pixels, np.where(clear, 0, 65535).astype(np.uint16)), axis=2)
 
@@ -105,9 +105,9 @@ def as_gray(pixels: SixteenBit) -> Image.Image:
 
 
 def sixteen_bit_tiff(pixels: SixteenBit, shell: bytes) -> bytes:
-    """A TIFF of these pixels from one of `as_gray`: the same data with other tags.
+    """A TIFF of these pixels, made from the TIFF of `as_gray`: the same data with other tags.
 
-    The directory needs more room than it has, so a new one stands at the end.
+    The new directory is longer than the old one, so it is appended at the end.
     """
     width, channels = pixels.shape[1:]
     (at,) = struct.unpack_from("<I", shell, 4)
@@ -123,7 +123,7 @@ def sixteen_bit_tiff(pixels: SixteenBit, shell: bytes) -> bytes:
     entries[_PHOTOMETRIC] = struct.pack("<HHII", _PHOTOMETRIC, 3, 1, 1 if channels == 2 else 2)
     entries[_SAMPLES] = struct.pack("<HHII", _SAMPLES, 3, 1, channels)
     if channels in (2, 4):
-        entries[_EXTRA] = struct.pack("<HHII", _EXTRA, 3, 1, 2)  # alpha, not multiplied
+        entries[_EXTRA] = struct.pack("<HHII", _EXTRA, 3, 1, 2)  # unassociated alpha
     directory = struct.pack("<H", len(entries)) + b"".join(entries[tag] for tag in sorted(entries))
     start = struct.pack("<I", len(shell) + len(bits))
     return shell[:4] + start + shell[8:] + bits + directory + bytes(4)
@@ -136,5 +136,5 @@ def _filtered(pixels: SixteenBit) -> bytes:
     out = np.empty((height, width * step + 1), np.uint8)
     out[:, 0] = _SUBTRACT_LEFT
     out[:, 1 : step + 1] = rows[:, :step]
-    out[:, step + 1 :] = rows[:, step:] - rows[:, :-step]  # modulo 256, as PNG wants it
+    out[:, step + 1 :] = rows[:, step:] - rows[:, :-step]  # modulo 256, as PNG requires
     return out.tobytes()

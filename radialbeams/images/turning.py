@@ -1,7 +1,7 @@
-"""Turns a picture with one resampling, at its full resolution and depth.
+"""Turns a picture with a single resampling, at its full resolution and bit depth.
 
 Convention: degrees, counter-clockwise as displayed, about the middle of the canvas. Multiples of
-90° only move pixels, so the sides of the canvas swap for 90° and 270°, whatever the corners.
+90° only move pixels, so 90° and 270° swap the sides of the canvas, whatever `corners` is.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _QUARTERS = {
 }
 _MODES = ("L", "LA", "RGB", "RGBA")  # of 1, 2, 3, 4 channels
 _ALPHA = ("LA", "RGBA")
-STRAIGHT = 0.5  # degrees; a rectangle whose edges are off by less comes to lie straight
+STRAIGHT = 0.5  # degrees; a rectangle whose edges are off by less counts as axis-aligned
 _WITH_ALPHA = {"L": "LA", "RGB": "RGBA", "CMYK": "RGBA", "LA": "LA", "RGBA": "RGBA"}
 
 
@@ -51,9 +51,10 @@ def turn(
 ) -> Turnable:
     """`picture` turned counter-clockwise, as the same type.
 
-    `fill` is a colour's name or #rrggbb; without it corners have the colour of the frame's, or are
-    transparent where the picture has alpha and black where it has none. "transparent" gives a
-    picture alpha. What lies outside of `frame` is no picture: it is cut off, or filled anew.
+    `fill` is the name of a colour, #rrggbb, or "transparent", which adds an alpha channel. Without
+    it, new corners get the corner colour of `frame`; without a frame, they are transparent if the
+    picture has alpha, and black otherwise. The area outside `frame` is not part of the picture: it
+    is cropped or filled.
     """
     if corners not in get_args(Corners):
         raise ValueError(f"corners must be {', '.join(get_args(Corners))}; got {corners!r}.")
@@ -70,7 +71,7 @@ def turn(
 
 @dataclass(frozen=True)
 class Canvas:
-    """How far a picture is turned, and what becomes of the canvas around it."""
+    """How far a picture is turned, and how its new canvas is made."""
 
     degrees: float  # in [0, 360)
     corners: Corners
@@ -79,7 +80,7 @@ class Canvas:
 
     @property
     def is_quarter(self) -> bool:
-        """Pixels are only moved."""
+        """Whether pixels are only moved, not resampled."""
         return self.degrees % 90 == 0
 
     @property
@@ -109,7 +110,7 @@ def _turned_fields(picture: Picture, canvas: Canvas) -> dict[str, Any]:
 def _turn_image(image: Image.Image, canvas: Canvas) -> Image.Image:
     if canvas.fill == "transparent":
         if image.mode not in _WITH_ALPHA:
-            raise ImageError(f"An image of mode {image.mode} has no alpha channel. Name a colour.")
+            raise ImageError(f"An image of mode {image.mode} has no alpha channel. Use a colour.")
         image = image.convert(_WITH_ALPHA[image.mode])
     if canvas.is_quarter:
         turns = _QUARTERS.get(int(canvas.degrees))
@@ -138,7 +139,7 @@ def _turn_array(array: Array, canvas: Canvas) -> Array:
     channels = math.prod(array.shape[2:])
     mode = _MODES[channels - 1]
     if canvas.fill == "transparent" and mode not in _ALPHA:
-        raise ImageError("An array without alpha cannot be transparent. Add it, or name a colour.")
+        raise ImageError("An array without alpha cannot be transparent. Add alpha or use a colour.")
     whole = array.dtype.kind in "iu"
     largest = np.float32(np.iinfo(array.dtype).max if whole else 1)
     planes = array.reshape(*array.shape[:2], channels).astype(np.float32) / largest
@@ -181,11 +182,11 @@ def _resampled(
 
 
 class Window(NamedTuple):
-    """The new canvas: its size, and the point of the old one that comes to its middle."""
+    """The new canvas: its size, and the point of the old canvas that becomes its middle."""
 
     size: tuple[int, int]
     middle: tuple[float, float]
-    # Corners of what is picture on the old canvas, where the rest has to be filled anew.
+    # Corners of the picture on the old canvas; the area outside them is filled. None: nothing is.
     outside: tuple[tuple[float, float], ...] | None = None
 
 
@@ -196,15 +197,15 @@ def _window(size: tuple[int, int], canvas: Canvas) -> Window:
 
 
 def _framed(size: tuple[int, int], canvas: Canvas, frame: Frame) -> Window:
-    """As large as the rectangle where it comes to lie straight, else as large as it needs."""
-    rest = (frame.angle + canvas.degrees + 45) % 90 - 45  # how far its edges are off the axes then
+    """The canvas for a framed picture: its rectangle if axis-aligned, else one that holds it."""
+    rest = (frame.angle + canvas.degrees + 45) % 90 - 45  # angle of its edges to the axes, turned
     quarters = round((frame.angle + canvas.degrees - rest) / 90)
     sides = frame.sides[::-1] if quarters % 2 else frame.sides
     outline = None if frame.cut else _outline(frame)
     if canvas.corners == "same":
         return Window(size, (size[0] / 2, size[1] / 2), outline)
     if canvas.corners == "crop":
-        # A cut picture is what its own canvas and its rectangle share.
+        # A cut picture is the intersection of its own canvas and its rectangle.
         whole, away = (size, canvas.degrees) if frame.cut else (sides, rest)
         inside = _floor(_largest_inside(whole[0], whole[1], *_cos_sin(away)))
         limits = _floor(sides) if frame.cut else inside
@@ -218,7 +219,7 @@ def _framed(size: tuple[int, int], canvas: Canvas, frame: Frame) -> Window:
 
 
 def _outline(frame: Frame) -> tuple[tuple[float, float], ...]:
-    """The corners of a rectangle, in pixels from the canvas' upper left one."""
+    """The corners of a rectangle, in pixels from the upper left corner of the canvas."""
     cos, sin = (f(math.radians(frame.angle)) for f in (math.cos, math.sin))
     x, y = frame.middle
     a, b = frame.sides[0] / 2, frame.sides[1] / 2
@@ -233,9 +234,9 @@ def _mask(size: tuple[int, int], outline: tuple[tuple[float, float], ...]) -> Im
 
 
 def _inverse(window: Window, degrees: float) -> tuple[float, float, float, float, float, float]:
-    """The inverse map as Pillow takes it: (x, y) → (ax + by + c, dx + ey + f).
+    """The inverse map in Pillow's form: (x, y) → (ax + by + c, dx + ey + f).
 
-    Coordinates run from the canvas' upper left corner, not from the middle of its first pixel.
+    The origin is the upper left corner of the canvas, not the middle of its first pixel.
     """
     cos, sin = math.cos(math.radians(degrees)), math.sin(math.radians(degrees))
     (x, y), (u, v) = window.middle, (window.size[0] / 2, window.size[1] / 2)
@@ -243,7 +244,7 @@ def _inverse(window: Window, degrees: float) -> tuple[float, float, float, float
 
 
 def _cos_sin(degrees: float) -> tuple[float, float]:
-    """Without their signs."""
+    """The absolute values of cosine and sine."""
     return abs(math.cos(math.radians(degrees))), abs(math.sin(math.radians(degrees)))
 
 
@@ -260,13 +261,13 @@ def _canvas(size: tuple[int, int], degrees: float, corners: Corners) -> tuple[in
         # Up to a thousandth of a pixel is a rounding error.
         across = math.ceil(width * cos + height * sin - 1e-3)
         down = math.ceil(width * sin + height * cos - 1e-3)
-        # A square at most doubles; a long strip needs a canvas that is nearly all corners.
+        # The canvas of a square at most doubles; that of a long strip would be nearly all corners.
         doubled = 2 * (width + 1) * (height + 1)
         allowed = min(2 * DEFAULT.pixels, max(LARGE, 8 * width * height))
         if across * down > max(doubled, allowed):
             raise ImageError(
-                f"Turned, all of it needs a canvas of {across} × {down} pixels, which is too "
-                'large. Use --crop or --same-size (corners="crop" or "same").'
+                f"Turning it without cropping needs a canvas of {across} × {down} pixels, which is "
+                'too large. Use --crop or --same-size (corners="crop" or "same").'
             )
         return across, down
     return _floor(_largest_inside(width, height, cos, sin))
@@ -284,7 +285,7 @@ def _largest_inside(width: float, height: float, cos: float, sin: float) -> tupl
 
 
 def _colour(fill: str | None, mode: str) -> tuple[int, ...]:
-    """The fill's channels in an image of that mode."""
+    """The channels of the fill colour in an image of that mode."""
     clear = fill == "transparent" or (fill is None and mode in _ALPHA)
     try:
         rgb = (0, 0, 0) if fill in (None, "transparent") else ImageColor.getrgb(str(fill))[:3]

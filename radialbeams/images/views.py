@@ -1,6 +1,6 @@
-"""The square view of a picture that a model gets. numpy only.
+"""The square view of a picture that is the input of a model. numpy only.
 
-Convention: a view's `turn` is degrees, counter-clockwise as displayed, about its middle.
+Convention: `turn` is in degrees, counter-clockwise as displayed, about the middle of the view.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ def view(
     channels: int,
     turn: float = 0.0,
 ) -> Floats:
-    """(C, S, S) in [0, 1] of an RGB or RGBA picture, by the protocol of the model's card."""
+    """(C, S, S) in [0, 1]: the view of an RGB or RGBA picture by a model card's protocol."""
     return looks(picture, protocol, view_size, channels, (turn,))[0]
 
 
@@ -37,7 +37,7 @@ def looks(
     channels: int,
     turns: Sequence[float],
 ) -> list[Floats]:
-    """One view for each turn; work that does not depend on the turn is shared."""
+    """One view for each turn; steps that do not depend on the turn are done once."""
     leakfree = protocol.name == "leakfree"
     picture = _on_black(without_corners(picture) if leakfree else picture)
     if channels == 1:
@@ -51,7 +51,7 @@ def looks(
 
 
 def _on_black(picture: Image.Image) -> Image.Image:
-    """In RGB: premultiplied colours are the picture on a black background."""
+    """The picture in RGB on black: its premultiplied colours are exactly that."""
     if picture.mode != "RGBA":
         return picture
     return Image.merge("RGB", picture.convert("RGBa").split()[:3])
@@ -64,7 +64,7 @@ def centre_square(picture: Image.Image) -> Image.Image:
 
 
 def paper_view(picture: Image.Image, view_size: int, turn: float = 0.0) -> Floats:
-    """(3, S, S) in [0, 1]: the centred square, taken for the paper's padded and rotated X_θ."""
+    """(3, S, S) in [0, 1]: the central square, used as the paper's padded and rotated X_θ."""
     view = centre_square(picture).resize((view_size, view_size), Image.Resampling.LANCZOS)
     if turn:
         view = view.rotate(turn, Image.Resampling.BICUBIC)
@@ -76,9 +76,9 @@ def paper_view(picture: Image.Image, view_size: int, turn: float = 0.0) -> Float
 # view as a share of the parent's, and the parameter of torch's bicubic kernel.
 REACH, LARGEST_VIEW, BICUBIC = 0.9, 0.45, -0.75
 BANDS = 512  # steps of numerical integrals
-# Pillow resizes in two steps from twice this factor on: box averages, then Lanczos.
+# Pillow reduces by a larger factor than twice this one in two steps: box averages, then Lanczos.
 GAP = 3.0
-# From so many times the parent's size on, the products are larger than Pillow's resizing is slow.
+# From this multiple of the parent's size on, resizing with Pillow is faster than the products.
 DIRECT = 4
 
 
@@ -90,10 +90,10 @@ def leakfree_view(
     sigma: float | None = None,
     reach: float = REACH,
 ) -> Floats:
-    """(3, S, S) in [0, 1]: the disc in the middle of the centred square, on black.
+    """(3, S, S) in [0, 1]: the central disc of the central square, on black.
 
-    `sigma` is that of the blur, in pixels of the parent; None: by the sizes. `reach` is the
-    disc's radius, as a share of the parent's half-width.
+    `sigma` is that of the blur, in pixels of the parent; None: it follows from the sizes. `reach`
+    is the radius of the disc, as a share of the parent's half-width.
     """
     return _leakfree(picture, parent_size, view_size, (turn,), sigma, reach)[0]
 
@@ -132,7 +132,7 @@ def _resized(square: Image.Image, size: int) -> Image.Image:
 def _as_it_is(
     square: Image.Image, parent_size: int, view_size: int, sigma: float, reach: float
 ) -> Floats:
-    """Without a turn the axes separate: resizing, blur and resampling are two matrix products."""
+    """Without a turn, the axes separate: resizing, blur and resampling are two matrix products."""
     if not parent_size <= square.width < DIRECT * parent_size:
         square = _resized(square, parent_size)
     side = square.width
@@ -158,8 +158,8 @@ def _both_axes(matrix: Floats, pixels: Floats) -> Floats:
     return _along_rows(matrix, _along_rows(matrix, pixels).swapaxes(1, 2)).swapaxes(1, 2)
 
 
-# OpenBLAS starts threads for a product of more multiplications than this. For these small ones
-# they cost more than they bring, and callers in several threads wait for each other's.
+# OpenBLAS starts threads for a product of more multiplications than this. For products as small as
+# these, threads cost more than they save, and concurrent callers wait for each other's threads.
 ONE_THREAD = 2**18
 
 
@@ -175,7 +175,7 @@ def _along_rows(matrix: Floats, pixels: Floats) -> Floats:
 
 
 def _turned(blurred: Floats, view_size: int, turn: float, reach: float) -> Floats:
-    """With a turn the axes do not separate: 4 × 4 weighted pixels for each pixel of the disc."""
+    """With a turn, the axes do not separate: 4 × 4 weighted pixels for each pixel of the disc."""
     pixels = blurred.reshape(3, -1)
     index, weight = _taps(blurred.shape[-1], view_size, turn, reach)
     view = np.zeros((3, view_size, view_size), dtype=np.float32)
@@ -204,7 +204,7 @@ def _disc(view_size: int) -> Floats:
 def _blur(parent_size: int, sigma: float) -> Floats:
     """(W, W): the filter that, combined with the bicubic kernel, is a Gaussian along one axis.
 
-    Its rows sum to 1 at the border too. Why not a Gaussian by itself stands beside its twin.
+    Its rows sum to 1, also at the border. `nn.rotation` explains why it is no plain Gaussian.
     """
     index = np.arange(parent_size)
     frequency = (np.arange(BANDS) + 0.5) / (2 * BANDS)  # cycles a pixel
@@ -291,7 +291,7 @@ def _lanczos(side: int, size: int) -> Floats:
 def _taps(
     parent_size: int, view_size: int, turn: float, reach: float
 ) -> tuple[NDArray[np.int32], Floats]:
-    """Two of (16, P) for the P pixels of the disc: places in the flat parent, and weights."""
+    """Two of (16, P) for the P pixels of the disc: indices into the flat parent, and weights."""
     offsets = _offsets(parent_size, view_size, reach)
     y, x = (axis[_disc(view_size) > 0] for axis in np.meshgrid(offsets, offsets, indexing="ij"))
     cos, sin = np.cos(np.radians(turn)), np.sin(np.radians(turn))

@@ -1,4 +1,4 @@
-"""Encodes pictures, with the metadata of the files that they came from."""
+"""Encodes pictures, with the metadata of the files they came from."""
 
 from __future__ import annotations
 
@@ -17,17 +17,17 @@ NO_ALPHA = ("JPEG", "BMP", "PPM")
 BACKGROUND = "white"  # default colour behind transparent parts in these formats
 ONLY_RGB = ("PNG", "WEBP", "GIF", "BMP", "PPM", "AVIF", "JPEG2000", "ICO", "HEIF", "JXL")  # no CMYK
 SIXTEEN_BITS = ("PNG", "TIFF", "JPEG2000", "PPM")
-# Those that Pillow can write; fax compressions hold single bits only.
+# The compressions that Pillow can write; fax compressions are only for one-bit images.
 TIFF_COMPRESSIONS = ("raw", "tiff_lzw", "tiff_adobe_deflate", "packbits", "jpeg")
-# Most bytes that fit into a segment of a JPEG.
+# The most bytes that fit into a segment of a JPEG.
 LONGEST = {"exif": 65533, "xmp": 65504, "comment": 65533}
 
 
 def encode(picture: Picture, format: str | None = None, *, quality: int | None = None) -> bytes:
-    """The bytes of a file in the picture's own format, or PNG; deterministic.
+    """The bytes of a file in `format`, in the picture's own format, or in PNG; deterministic.
 
-    Where a format has no alpha, transparent parts are laid on the colour that the picture was
-    turned with, or on white.
+    In formats without alpha, the background of transparent parts is the fill colour with which
+    the picture was turned, or white.
     """
     name = (format or picture.format or "PNG").upper()
     name = {"JPG": "JPEG", "TIF": "TIFF"}.get(name, name)
@@ -52,7 +52,7 @@ def _encoded(picture: Picture, name: str, options: dict[str, Any]) -> tuple[byte
 
 
 def _saved(image: Image.Image, name: str, options: dict[str, Any]) -> bytes:
-    image = image._new(image.im)  # the same pixels: a copy of a large image is a lot of memory
+    image = image._new(image.im)  # shares the pixels: a copy would need a lot of memory
     image.info = {}  # Pillow would write whatever it finds there
     stream = BytesIO()
     try:
@@ -70,13 +70,13 @@ def _check_depth(picture: Picture, name: str) -> None:
         return
     if picture.reduced:
         raise ImageError(
-            f"It has 16 bits a channel, of which {name} would be given 8 here. Convert it to PNG "
-            "with 16 bits in RGB, or to 8 bits, with another program first."
+            f"It has 16 bits per channel, of which only 8 would be written to {name} here. Convert "
+            "it to PNG with 16 bits in RGB, or to 8 bits, with another program first."
         )
     if picture.sixteen_bit is not None and name not in ("PNG", "TIFF"):
         raise ImageError(
-            f"It has 16 bits a channel, of which {name} would be given 8 here. Write PNG, which "
-            'keeps them all (--format png, format="png"), or convert it to 8 bits first.'
+            f"It has 16 bits per channel, of which only 8 would be written to {name} here. Write "
+            'PNG, which keeps them all (--format png, format="png"), or convert it to 8 bits first.'
         )
 
 
@@ -85,7 +85,7 @@ def _writable(picture: Picture, name: str) -> Image.Image:
     image = picture.image
     if name in NO_ALPHA and image.mode in ("LA", "RGBA"):
         if picture.background == "transparent":
-            raise ImageError(f"{name} holds no transparency. Fill with a colour, or write PNG.")
+            raise ImageError(f"{name} has no transparency. Fill with a colour, or write PNG.")
         return _laid_on(picture.background or BACKGROUND, image)
     if image.mode == "I;16" and name not in SIXTEEN_BITS:
         return Image.fromarray(eight_bits(np.asarray(image)))

@@ -1,9 +1,9 @@
-"""The network of the paper in torch, one file per box of its figure, in the order data flows.
+"""The networks in torch. The paper's network has one file per box of its figure.
 
-`rotation` → `beams` → `encoder` → `context` → `decoder`, trained with `prior`; or, on the same
-beams, `ring`. `convolutional` reads the view as it is. `bic` and `ring_network` wire the parts,
-`posterior` reads and trains what the ring returns, `architectures` is the table of networks,
-`pretrained` reads trained ones from disk.
+In the order of the data flow: `rotation` → `beams` → `encoder` → `context` → `decoder`, trained
+with `prior`. `ring` is another network on the same beams; `convolutional` reads the view itself.
+`bic` and `ring_network` connect the parts. `posterior` interprets the outputs of the ring and
+defines its loss, `architectures` is the table of networks, `pretrained` loads them from disk.
 """
 
 from radialbeams.nn.angles import angular_error, circle_loss, from_unit, paper_equivalent, to_unit

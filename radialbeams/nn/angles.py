@@ -1,7 +1,7 @@
-"""The circle: wrap, angle ↔ unit vector, the circle loss, circular errors.
+"""Angles on the circle: wrapping, unit vectors, the circle loss, circular errors.
 
-Convention: an angle is the turn that an image has undergone, in radians, counter-clockwise as
-displayed. A unit vector is (re, im) = (cos, sin) of it.
+Convention: an angle is the rotation that an image has undergone, in radians, counter-clockwise as
+displayed. Its unit vector is (re, im) = (cos, sin).
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ TURN = 2 * math.pi
 
 
 def wrap(angles: Tensor) -> Tensor:
-    """The same angles in [−π, π), where the shortest way round can be read off."""
+    """The same angles in [−π, π); applied to a difference, this is the shortest way round."""
     return _below(torch.remainder(angles + math.pi, TURN), TURN) - math.pi
 
 
@@ -35,15 +35,15 @@ def positive(angles: Tensor) -> Tensor:
 
 
 def _below(values: Tensor, end: float) -> Tensor:
-    """A remainder of a tiny negative number rounds up to the end itself, which is the start."""
+    """Maps `end` to 0: the remainder of a tiny negative number rounds up to `end` itself."""
     return torch.where(values >= end, torch.zeros_like(values), values)
 
 
 def circle_loss(angles: Tensor, unit: Tensor) -> Tensor:
     """The paper's L_circle, not yet averaged: (…), (…, 2) → (…); within [0, 4] for unit vectors.
 
-    It is the squared chord between the two points of the circle, so 2 − 2·cos of their distance:
-    no seam at 0°, and as a function of the angle its Lipschitz constant is 2.
+    It is the squared chord between the two points on the circle, 2 − 2·cos of their distance. So
+    it has no seam at 0°, and as a function of the angle its Lipschitz constant is 2.
     """
     return (to_unit(angles) - unit).square().sum(dim=-1)
 
@@ -56,7 +56,8 @@ def angular_error(predicted: Tensor, true: Tensor) -> Tensor:
 def paper_equivalent(errors: Tensor) -> Tensor:
     """arccos(1 − mean(L_circle)/2): what the paper calls its error. It is not a mean of errors.
 
-    Flips weigh far more in it than in the mean: 1 % of 180° among perfect answers gives 11.5°.
+    Flips weigh far more than in the mean: if 1 % of the estimates are off by 180° and the others
+    are perfect, it is 11.5°.
     """
     mean_loss = (2 - 2 * torch.cos(errors)).mean()
     return torch.arccos((1 - mean_loss / 2).clamp(-1, 1))

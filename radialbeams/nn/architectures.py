@@ -1,7 +1,7 @@
-"""The table of networks. A row is all that training, export, evaluation and use know of one.
+"""The table of networks. Training, export, evaluation and use know a network only by its row.
 
-To add a network, write it in a file of its own and add its row here. What the light side needs of
-it is written onto the card.
+To add a network, write it in a separate file and add its row here. Its card holds what inference
+without torch needs.
 """
 
 from __future__ import annotations
@@ -33,11 +33,11 @@ class Architecture:
     """One row of the table."""
 
     config: type[NetworkConfig]
-    build: Callable[[Any], Network]  # from such a configuration
+    build: Callable[[Any], Network]  # takes a configuration of that class
     loss: Loss
-    reading: Reading  # whether the outputs are a unit vector, or a posterior of logits and offsets
-    defaults: Callable[[int], JsonObject]  # a recipe's fields for parents of this size
-    has_prior: bool = False  # whether the loss takes the Toeplitz prior
+    reading: Reading  # whether the outputs are a unit vector, or the logits and offsets of bins
+    defaults: Callable[[int], JsonObject]  # the recipe's default fields, by the parent size
+    has_prior: bool = False  # whether the loss supports the Toeplitz prior
 
 
 def _ring_defaults(parent_size: int) -> JsonObject:
@@ -80,7 +80,7 @@ ARCHITECTURES: dict[str, Architecture] = {
 
 
 def architecture(config: NetworkConfig | str) -> Architecture:
-    """The row of a configuration, or of a name."""
+    """The row for a configuration, or for a name."""
     name = config if isinstance(config, str) else config.architecture
     if name not in ARCHITECTURES:
         raise ValueError(
@@ -90,7 +90,7 @@ def architecture(config: NetworkConfig | str) -> Architecture:
 
 
 def parse_config(values: Mapping[str, Any]) -> NetworkConfig:
-    """From a card or a recipe, of the present format or the first."""
+    """The configuration in a card or a recipe, of the current format or the first one."""
     values = as_now(values)
     name = values["architecture"]
     if not isinstance(name, str):
@@ -105,14 +105,14 @@ def build(config: NetworkConfig) -> Network:
 
 
 def network_card(config: NetworkConfig) -> NetworkCard:
-    """What the light side needs to know to run the exported network."""
+    """What inference without torch needs to know about the exported network."""
     reading = architecture(config).reading
     sizes = (config.view_size, config.channels, config.num_bins)
     return NetworkCard(config.architecture, reading, *sizes)
 
 
 def with_beams(config: NetworkConfig) -> BeamConfig:
-    """The configuration itself, of a network that reads beams; an error for any other."""
+    """Returns the configuration if its network reads beams; raises TypeError otherwise."""
     if not isinstance(config, BeamConfig):
         raise TypeError(
             f"Expected a network that reads beams; got {config.architecture}, which has none."

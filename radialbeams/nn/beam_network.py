@@ -1,4 +1,4 @@
-"""What networks that read beams share: their configuration, and how beams are sampled."""
+"""The configuration that networks on beams share, including how beams are sampled."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ MOST_PIXELS = 2**24  # of all beams of a view together
 
 @dataclass(frozen=True)
 class BeamConfig(NetworkConfig):
-    """The paper's symbols by name; the defaults are its COIL-100 setting."""
+    """The fields are the paper's symbols; the defaults are its settings for COIL-100."""
 
     num_beams: int = 32  # |B|
     beam_length: int = 64  # D
@@ -41,7 +41,7 @@ class BeamConfig(NetworkConfig):
 
     @property
     def num_bins(self) -> int:
-        """Of the posterior: one for each beam."""
+        """The number of bins of the posterior, one for each beam."""
         return self.num_beams
 
     @property

@@ -1,4 +1,4 @@
-"""Radial beams: which pixels they read, computed once and applied as one gather; and the lemmas.
+"""Radial beams: the pixels they read, computed once and read with one gather; and the lemmas.
 
 Convention: beam 0 points to the upper left (135°), the others follow counter-clockwise in equal
 steps of 360°/|B|. Along a beam, sample 0 is nearest to the centre (W − 1)/2. Across it, row 0 is
@@ -15,8 +15,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 Length = Literal["A", "B", "C"]
-# Equal angles between beams, as the paper says; or equal steps of their ends along the border of
-# the square, as its proofs and its authors' code have it. Only with the first is a turn a roll.
+# "angle": equal angles between beams, as in the text of the paper. "border": equal steps of their
+# ends along the border of the square, as in its proofs and its authors' code. Only with "angle" is
+# a rotation of the image a roll of the beams.
 Spacing = Literal["angle", "border"]
 
 # --- which pixels a beam reads ---------------------------------------------------------------
@@ -28,10 +29,9 @@ def bresenham_pixels(
     """The (x, y) pixel of every sample of every beam: (|B|, 2ε + 1, D, 2), integers.
 
     The modified Bresenham line: one pixel per step along the longer axis, the nearest one across
-    it, and ε more to both sides. Every beam is drawn in the left quadrant (135° to 225°) and then
-    turned about the centre by whole quarter turns, in integers: where 4 divides |B| the quadrants
-    are copies of one another to the bit. Ties go to the counter-clockwise side, which is turned
-    along with everything else.
+    it, and ε more on both sides. Every beam is drawn in the left quadrant (135° to 225°) and then
+    rotated about the centre by whole quarter turns, in integers. So if 4 divides |B|, the quadrants
+    are exact copies of one another. Ties go to the counter-clockwise side, in every quadrant.
     """
     _check_beams(num_beams, beam_length, epsilon)
     _check_reach(beam_length, size)
@@ -53,8 +53,8 @@ def bresenham_pixels(
 def polar_positions(num_beams: int, beam_length: int, epsilon: int, size: int) -> Tensor:
     """The (x, y) position of every sample on a polar grid: (|B|, 2ε + 1, D, 2), between pixels.
 
-    All beams are equally long here: sample d lies at (d + ½)/D of the radius that still keeps
-    its rows inside the image, and the rows lie one pixel apart across the beam.
+    All beams have the same length: sample d lies at (d + ½)/D of the largest radius that keeps
+    all rows inside the image. The rows lie one pixel apart across the beam.
     """
     _check_beams(num_beams, beam_length, epsilon)
     centre = (size - 1) / 2
@@ -77,9 +77,9 @@ def polar_positions(num_beams: int, beam_length: int, epsilon: int, size: int) -
 
 
 def _quadrants(num_beams: int) -> tuple[Tensor, Tensor]:
-    """For each beam the whole quarter turns from the left quadrant, and the angle inside it.
+    """For each beam, the number of quarter turns from the left quadrant, and the angle within it.
 
-    In integers until the last step, so beams a quarter turn apart get the very same angle.
+    Computed in integers until the last step, so beams a quarter turn apart get the same angle.
     """
     quarters = 4 * torch.arange(num_beams)
     quadrant = quarters // num_beams
@@ -88,7 +88,7 @@ def _quadrants(num_beams: int) -> tuple[Tensor, Tensor]:
 
 
 def _quarter_turns(offsets: Tensor, quadrant: Tensor) -> Tensor:
-    """Turns (x, y) offsets from the centre counter-clockwise: (x, y) → (y, −x), y down."""
+    """Rotates (x, y) offsets from the centre counter-clockwise: (x, y) → (y, −x), y down."""
     turned = offsets
     for k in (1, 2, 3):
         offsets = torch.stack((offsets[..., 1], -offsets[..., 0]), dim=-1)
@@ -123,7 +123,7 @@ class BresenhamBeams(nn.Module):
         pixels = pixels.clamp(0, size - 1)
         self.size = size
         self.index: Tensor
-        # Geometry follows from the configuration, so it is no part of the weights.
+        # The geometry follows from the configuration, so it is not stored with the weights.
         self.register_buffer("index", pixels[..., 1] * size + pixels[..., 0], persistent=False)
 
     def forward(self, images: Tensor) -> Tensor:
@@ -132,7 +132,7 @@ class BresenhamBeams(nn.Module):
 
 
 class PolarBeams(nn.Module):
-    """(N, C, W, W) → (N, |B|, C, 2ε + 1, D): bilinear samples, all beams equally long."""
+    """(N, C, W, W) → (N, |B|, C, 2ε + 1, D): bilinear samples; all beams have the same length."""
 
     def __init__(self, num_beams: int, beam_length: int, epsilon: int, size: int) -> None:
         super().__init__()
@@ -156,7 +156,7 @@ class PolarBeams(nn.Module):
         return (corners * self.weight.unsqueeze(-3)).sum(1)  # (N, |B|, C, 2ε+1, D)
 
     def _sampled(self, images: Tensor) -> Tensor:
-        """The same by `grid_sample`: a quarter of the time on a GPU."""
+        """The same with `grid_sample`, which takes a quarter of the time on a GPU."""
         count, channels = images.shape[:2]
         _, num_beams, width, length = self.index.shape
         grid = self.grid.float().expand(count, -1, -1, -1)  # (N, (2ε+1)·|B|, D, 2)
@@ -167,8 +167,8 @@ class PolarBeams(nn.Module):
 def _gather(images: Tensor, index: Tensor) -> Tensor:
     """(N, C, W, W) at pixels (…, 2ε + 1, D) → (N, …, C, 2ε + 1, D), contiguous.
 
-    The channels are part of the index: the samples land where the encoder reads them, in half
-    the time of a gather per channel and a transpose.
+    The channels are part of the index, so the samples have the layout that the encoder reads. This
+    takes half the time of a gather per channel and a transpose.
     """
     planes = images.shape[-1] ** 2 * torch.arange(images.shape[1], device=images.device)
     index = index.unsqueeze(-3) + planes[:, None, None]  # (…, C, 2ε+1, D)
@@ -192,7 +192,7 @@ def _bilinear(positions: Tensor, size: int) -> tuple[Tensor, Tensor]:
 def _check_size(images: Tensor, size: int) -> None:
     if images.ndim != 4 or images.shape[-2:] != (size, size):
         raise ValueError(
-            f"These beams were laid out for images of shape (N, C, {size}, {size}); "
+            f"Expected images of shape (N, C, {size}, {size}), for which these beams were built; "
             f"got {tuple(images.shape)}. Resize the images or build beams for their size."
         )
 
@@ -201,7 +201,7 @@ def _check_size(images: Tensor, size: int) -> None:
 
 
 def margin(size: int) -> int:
-    """The paper's δ = ⌈W(√2 − 1)/2⌉: padded by it, a square loses no pixel at any rotation."""
+    """The paper's δ = ⌈W(√2 − 1)/2⌉: a square padded by δ loses no pixel under any rotation."""
     return max(0, math.ceil(size * (math.sqrt(2) - 1) / 2))
 
 
@@ -214,15 +214,15 @@ def named_length(length: Length, size: int) -> int:
 
 
 def upper_bound(beam_length: int, epsilon: int) -> float:
-    """8D/(2ε + 1): from here on the beams' outer ends fill the whole border between them."""
+    """8D/(2ε + 1): with this many beams, their outer ends cover the whole border."""
     return 8 * beam_length / (2 * epsilon + 1)
 
 
 def coverage(num_beams: int, beam_length: int, epsilon: int, *, as_printed: bool = False) -> float:
-    """The pixels that all beams together read, by the lemma; compare `count_pixels`.
+    """The number of pixels that all beams together read, by the lemma; compare `count_pixels`.
 
-    `as_printed` keeps the paper's own formula for comparison: at 32 beams it is half of the
-    truth, and for thin beams it is negative.
+    `as_printed` uses the formula as printed in the paper, for comparison: for 32 beams it gives
+    half of the true value, and for thin beams it is negative.
     """
     _check_beams(num_beams, beam_length, epsilon)
     if num_beams < 8:
@@ -239,7 +239,7 @@ def coverage(num_beams: int, beam_length: int, epsilon: int, *, as_printed: bool
 
 
 def overlap(num_beams: int, beam_length: int, epsilon: int, *, as_printed: bool = False) -> float:
-    """The samples that repeat a pixel some other sample has: all samples less the coverage."""
+    """The number of samples that repeat a pixel: all samples minus the coverage."""
     samples = num_beams * (2 * epsilon + 1) * beam_length
     return samples - coverage(num_beams, beam_length, epsilon, as_printed=as_printed)
 

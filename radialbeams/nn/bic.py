@@ -21,11 +21,11 @@ from radialbeams.nn.prior import prior_loss
 
 @dataclass(frozen=True)
 class BICConfig(BeamConfig):
-    """The paper's symbols by name; the defaults are its COIL-100 setting."""
+    """The fields are the paper's symbols; the defaults are its settings for COIL-100."""
 
     architecture: Literal["lstm"] = "lstm"
     latent: int = 128  # L
-    context_layers: int = 3  # 0 leaves the wheel graph out
+    context_layers: int = 3  # 0: without the wheel graph
     edge_factor: float = 0.5  # λ
     hub: Hub = "mean"
     lstm_layers: int = 3
@@ -50,7 +50,7 @@ class BICConfig(BeamConfig):
 
     @classmethod
     def for_images(cls, size: int, **changes: Any) -> BICConfig:
-        """For W × W images under the paper's protocol: padded by δ, beams of D = W/2."""
+        """The configuration for W × W images by the paper's protocol: padded by δ, D = W/2."""
         return cls(**{"view_size": size + 2 * margin(size), "beam_length": size // 2, **changes})
 
 
@@ -75,7 +75,7 @@ class BIC(Network):
         self.apply(_initialise)
 
     def embed(self, views: Tensor) -> Tensor:
-        """(N, C, S, S) → (N, |B|, L): what the decoder reads, and what the prior compares."""
+        """(N, C, S, S) → (N, |B|, L): the input of the decoder and of the prior."""
         beams = self.beams(views)  # (N, |B|, C, 2ε+1, D)
         embeddings = self.encoder(beams)  # (N, |B|, L)
         context: Tensor = self.context(embeddings)  # (N, |B|, L)
@@ -92,7 +92,7 @@ class BIC(Network):
 
 
 def bic_loss(network: BIC, given: LossInputs) -> tuple[Tensor, Losses]:
-    """The circle loss, and with a prior the cross-entropy of the shift between two embeddings."""
+    """The circle loss plus, with a prior, the cross-entropy of the shift between two embeddings."""
     circle_weight, prior_weight = given.weights
     context = network.embed(given.views)  # (N, |B|, L)
     circle = circle_loss(given.angles, network.decoder(context)).mean()
@@ -105,7 +105,7 @@ def bic_loss(network: BIC, given: LossInputs) -> tuple[Tensor, Losses]:
 
 
 def _initialise(module: nn.Module) -> None:
-    """He initialisation with biases at 0; the LSTM keeps torch's own, made for its gates."""
+    """He initialisation with zero biases; the LSTM keeps torch's own, which suits its gates."""
     if isinstance(module, nn.Conv1d | nn.Conv2d | nn.Linear):
         nn.init.kaiming_normal_(module.weight, a=LEAK, nonlinearity="leaky_relu")
         if module.bias is not None:

@@ -1,7 +1,7 @@
-"""The context encoder: messages on a directed wheel, so that no beam is judged alone.
+"""The context encoder: message passing on a directed wheel graph, which relates the beams.
 
-Node k < |B| is beam k, node |B| is the hub. Messages run one way round the rim, because which
-neighbour is which tells the sense of rotation.
+Node k < |B| is beam k, node |B| is the hub. Messages run one way round the rim, because the order
+of the neighbours encodes the sense of rotation.
 """
 
 from __future__ import annotations
@@ -15,15 +15,16 @@ from torch import Tensor, nn
 LEAK = 0.3
 
 Hub = Literal["mean", "sum", "dead", "held-mean", "held-sum", "authors"]
-# How beams and hub exchange messages. The first three send the hub to the rim in every layer, and
-# differ in what the hub receives: the beams' mean; their sum, which is |B| times as large and lets
-# activations explode; nothing, so that it stays 0. The paper's text sends beams to the hub only
-# and adds the hub at the end ("held back"). "authors" is the graph of the authors' code.
+# How beams and hub exchange messages. In the first three, the hub sends messages to the rim in
+# every layer; they differ in what the hub receives: the mean of the beams; their sum, which is |B|
+# times as large and makes activations explode; nothing, so that it stays 0. In the text of the
+# paper, the hub only receives messages and is added at the end ("held-…"). "authors" is the graph
+# of the authors' code.
 HUBS: tuple[Hub, ...] = ("mean", "sum", "dead", "held-mean", "held-sum", "authors")
 
 
 def wheel(num_beams: int, hub: Hub) -> Tensor:
-    """The adjacency A, (|B| + 1, |B| + 1): row v holds the weights of the messages to node v."""
+    """The adjacency A, (|B| + 1, |B| + 1): row v has the weights of the messages to node v."""
     if hub not in HUBS:
         raise ValueError(f"hub must be one of {', '.join(HUBS)}; got {hub!r}.")
     # Differs from the paper: it prints |B| × |B| for |B| + 1 nodes, and sums at the hub.
@@ -42,8 +43,11 @@ def wheel(num_beams: int, hub: Hub) -> Tensor:
 
 
 def _with_a_seam(adjacency: Tensor) -> Tensor:
-    """The rim runs the other way round and has a seam: the first and the last beam hear both of
-    their neighbours and not the hub, and nothing reaches the hub."""
+    """The graph of the authors' code: its rim runs the other way round and has a seam.
+
+    The first and the last beam receive messages from both neighbours but not from the hub, and
+    the hub receives none.
+    """
     last = len(adjacency) - 2
     inner = torch.arange(1, last)
     adjacency[inner, inner - 1] = 1
@@ -54,7 +58,7 @@ def _with_a_seam(adjacency: Tensor) -> Tensor:
 
 
 class WheelContext(nn.Module):
-    """(N, |B|, L) → (N, |B|, L): each embedding with what the rim and the hub have gathered."""
+    """(N, |B|, L) → (N, |B|, L): each embedding plus the messages of the rim and the hub."""
 
     def __init__(
         self, num_beams: int, latent: int, layers: int, edge_factor: float, hub: Hub
@@ -69,8 +73,8 @@ class WheelContext(nn.Module):
         return embeddings + rim + hub
 
     def messages(self, embeddings: Tensor) -> tuple[Tensor, Tensor]:
-        """What the graph layers leave at the rim, (N, |B|, L), and at the hub, (N, 1, L)."""
-        nodes = F.pad(embeddings, (0, 0, 0, 1))  # (N, |B|+1, L): the hub begins with 0
+        """The output of the graph layers at the rim, (N, |B|, L), and at the hub, (N, 1, L)."""
+        nodes = F.pad(embeddings, (0, 0, 0, 1))  # (N, |B|+1, L): the hub starts at 0
         for weight in self.layers:
             nodes = F.leaky_relu(weight(self.edges @ nodes), LEAK)  # λ·A·f(B)·W
         return nodes[:, :-1], nodes[:, -1:]

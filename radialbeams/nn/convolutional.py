@@ -1,8 +1,8 @@
-"""The convolutional network: a pretrained Cartesian encoder that ends in the ring's posterior.
+"""The convolutional network: a pretrained Cartesian encoder with the same posterior as the ring.
 
-EfficientNet-Lite: inverted bottlenecks with ReLU6 and without squeeze-and-excitation. It does not
-commute with turns of the image, so it has to learn each of them; in exchange it begins with what
-ImageNet taught it about what things look like.
+EfficientNet-Lite: inverted bottlenecks with ReLU6 and without squeeze-and-excitation. It is not
+equivariant to rotation, so it must learn all rotations; in exchange, it starts from weights that
+were pretrained on ImageNet.
 """
 
 from __future__ import annotations
@@ -23,11 +23,11 @@ STEM, LAST = 32, 1280  # channels of the first and of the last convolution, in e
 
 
 class Stage(NamedTuple):
-    """Blocks of one width; the stride is that of the first of them."""
+    """Blocks of one width; `stride` is that of the first block."""
 
     kernel: int
     stride: int
-    expansion: int  # channels inside a block, for each channel of its input
+    expansion: int  # channels inside a block, as a multiple of its input channels
 
 
 STAGES = (
@@ -57,14 +57,14 @@ VARIANTS = {
 
 @dataclass(frozen=True)
 class ConvolutionalConfig(NetworkConfig):
-    """Which EfficientNet-Lite, what it sees, and the bins of its posterior."""
+    """The EfficientNet-Lite variant, the size of its views, and the bins of its posterior."""
 
     architecture: Literal["convolutional"] = "convolutional"
     variant: str = "lite2"
     view_size: int = 192
     channels: int = 3
     num_bins: int = 72
-    drop_path: float = 0.0  # share of views that the last block's branch is left out of
+    drop_path: float = 0.0  # stochastic depth: the rate of the last block
     dropout: float = 0.0  # of the pooled features
 
     LIMITS: ClassVar[Mapping[str, tuple[int, int]]] = {
@@ -77,7 +77,7 @@ class ConvolutionalConfig(NetworkConfig):
         super().__post_init__()
         if self.variant not in VARIANTS:
             raise ValueError(f"variant must be one of {', '.join(VARIANTS)}; got {self.variant!r}.")
-        if self.num_bins % 4:  # or a quarter turn would not be a roll of the bins
+        if self.num_bins % 4:  # otherwise a quarter turn is not a roll of the bins
             raise ValueError(f"num_bins must be a multiple of 4; got {self.num_bins}.")
         for name in ("drop_path", "dropout"):
             if not 0 <= getattr(self, name) < 1:
@@ -85,7 +85,7 @@ class ConvolutionalConfig(NetworkConfig):
 
 
 class SameConv(nn.Conv2d):
-    """A convolution that makes ⌈size/stride⌉ pixels, as TensorFlow pads: the odd one at the end."""
+    """A convolution with ⌈size/stride⌉ output pixels and TensorFlow's asymmetric padding."""
 
     def __init__(
         self, channels: int, maps: int, kernel: int, stride: int, size: int, groups: int = 1
@@ -95,7 +95,7 @@ class SameConv(nn.Conv2d):
         super().__init__(
             channels, maps, kernel, stride, missing // 2 if even else 0, groups=groups, bias=False
         )
-        # Only where the sides differ is a copy of the image needed.
+        # An explicit padding, which copies the image, is needed only if the two sides differ.
         self.before, self.after = (0, 0) if even else (missing // 2, missing - missing // 2)
 
     def forward(self, features: Tensor) -> Tensor:
@@ -109,7 +109,7 @@ def _norm(maps: int) -> nn.BatchNorm2d:
 
 
 class Bottleneck(nn.Module):
-    """1 × 1 wider, depthwise, 1 × 1 narrower; a skip connection where the shapes agree."""
+    """1 × 1 expansion, depthwise, 1 × 1 projection; a skip connection if the shapes agree."""
 
     def __init__(
         self, channels: int, maps: int, stage: Stage, stride: int, size: int, drop: float
@@ -163,7 +163,7 @@ class Convolutional(Network):
         return logits, OFFSET_REACH * offsets.tanh()
 
     def features(self, views: Tensor) -> Tensor:
-        """(N, C, S, S) → (N, LAST, S/32, S/32): what a classifier would pool."""
+        """(N, C, S, S) → (N, LAST, S/32, S/32): the features before pooling."""
         image = in_precision_of(self.stem, views * (255 / 128) - 127 / 128)
         features = F.relu6(self.stem_norm(self.stem(image)))  # (N, STEM, S/2, S/2)
         features = self.blocks(features)  # (N, widths[-1], S/32, S/32)
@@ -175,7 +175,7 @@ class Convolutional(Network):
 
 
 def _blocks(config: ConvolutionalConfig, size: int) -> list[Bottleneck]:
-    """All stages' blocks in a row; the deeper a block, the more often its branch is dropped."""
+    """The blocks of all stages; deeper blocks have a higher rate of stochastic depth."""
     widths, depths = VARIANTS[config.variant]
     blocks: list[Bottleneck] = []
     channels = STEM
@@ -191,13 +191,13 @@ def _blocks(config: ConvolutionalConfig, size: int) -> list[Bottleneck]:
 def _initialise(module: nn.Module) -> None:
     if isinstance(module, nn.Conv2d):
         nn.init.kaiming_normal_(module.weight, mode="fan_out")
-    elif isinstance(module, nn.Linear):  # small: a posterior begins flat
+    elif isinstance(module, nn.Linear):  # small weights: the posterior starts out flat
         nn.init.normal_(module.weight, std=0.01)
         nn.init.zeros_(module.bias)
 
 
 def load_encoder(model: Convolutional, tensors: Mapping[str, Tensor]) -> None:
-    """Pretrained weights into everything before the head, strictly; the head stays as it is."""
+    """Loads pretrained weights into all layers before the head, strictly; keeps the head."""
     kept = {name: value for name, value in model.state_dict().items() if name.startswith("head.")}
     encoder = {name: value for name, value in tensors.items() if not name.startswith("head.")}
     try:
@@ -205,5 +205,5 @@ def load_encoder(model: Convolutional, tensors: Mapping[str, Tensor]) -> None:
     except RuntimeError as error:
         raise ValueError(
             f"Expected the encoder of {model.config.variant} with {model.config.channels} "
-            "channels; the file holds other tensors. Convert the weights of that variant."
+            "channels; the file has other tensors. Convert the weights of that variant."
         ) from error

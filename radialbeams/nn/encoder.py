@@ -1,7 +1,7 @@
-"""The shared beam encoder: each beam by itself to one embedding, with the same weights for all.
+"""The beam encoder: maps each beam separately to one embedding, with shared weights.
 
-The proximity encoder folds the width of a beam, the spatial encoder folds its length. Nothing is
-padded and nothing is pooled, so the order along the beam survives up to the last layer.
+The proximity encoder reduces the width of a beam, the spatial encoder its length. There is no
+padding and no pooling, so the order along the beam is kept up to the last layer.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ SHORTEST_BEAM = 9
 
 
 class Layer(NamedTuple):
-    """One row of the paper's tables; its feature maps are L / `divisor`."""
+    """One row of the paper's tables; it has L / `divisor` feature maps."""
 
     kernel: int
     stride: int
@@ -24,7 +24,7 @@ class Layer(NamedTuple):
 
 
 # The paper's spatial encoders by beam length D, for images of 28, 32, 128 and 250 pixels. The
-# strides of the last two do not divide evenly and never see the outermost 3 and 7 samples.
+# strides of the last two do not divide evenly, so they never read the outermost 3 and 7 samples.
 SPATIAL_TABLES: dict[int, tuple[Layer, ...]] = {
     14: (Layer(4, 1, 4), Layer(4, 1, 2), Layer(4, 1, 2), Layer(3, 1, 1)),
     16: (Layer(4, 1, 4), Layer(4, 1, 2), Layer(4, 1, 2), Layer(4, 1, 1), Layer(2, 1, 1)),
@@ -42,7 +42,7 @@ SPATIAL_TABLES: dict[int, tuple[Layer, ...]] = {
 
 
 def spatial_table(beam_length: int) -> tuple[Layer, ...]:
-    """The paper's table where it gives one for this D, else one of the same shape by rule."""
+    """The paper's table for this D, or one of the same form by rule if the paper has none."""
     if beam_length < SHORTEST_BEAM:
         raise ValueError(
             f"The beam encoder needs a beam_length of at least {SHORTEST_BEAM}; got {beam_length}. "
@@ -52,12 +52,12 @@ def spatial_table(beam_length: int) -> tuple[Layer, ...]:
 
 
 def _table_by_rule(beam_length: int) -> tuple[Layer, ...]:
-    """Strides of 2 down to 14 samples, kernels of 4 down to 4, and one last kernel to a point.
+    """Strides of 2 down to 14 samples, kernels of 4 down to 4 samples, one last kernel down to 1.
 
-    The strided kernels are chosen so that they end exactly on the last sample: the outer end of
-    a beam moves most under rotation, and no rounding may drop it.
+    The strided kernels end exactly on the last sample, so that no rounding drops the outer end of
+    a beam, which moves most under rotation.
     """
-    length = beam_length - 2  # the proximity encoder takes one sample at each end
+    length = beam_length - 2  # the proximity encoder removes one sample at each end
     layers = []
     while length > 14:
         kernel = 4 if length % 2 == 0 else 5
@@ -70,7 +70,7 @@ def _table_by_rule(beam_length: int) -> tuple[Layer, ...]:
 
 
 class AlongBeams(nn.Conv1d):
-    """A `Conv1d` of features (M, C, 1, D): a GPU has a fast layout for images, not for lines."""
+    """A `Conv1d` on features (M, C, 1, D), computed as a `conv2d`: it is faster on a GPU."""
 
     def forward(self, features: Tensor) -> Tensor:
         return F.conv2d(features, self.weight.unsqueeze(2), self.bias, (1, self.stride[0]))
@@ -97,8 +97,8 @@ class BeamEncoder(nn.Module):
         self.spatial = nn.Sequential(*spatial, nn.Flatten(1))
 
     def forward(self, beams: Tensor) -> Tensor:
-        shared = beams.flatten(0, 1)  # (N·|B|, C, 2ε+1, D): a beam does not know its number
-        shared = shared.to(next(self.parameters()).dtype)  # beams are not rounded, networks may be
+        shared = beams.flatten(0, 1)  # (N·|B|, C, 2ε+1, D): the index of a beam is not an input
+        shared = shared.to(next(self.parameters()).dtype)  # beams are always float32
         near = self.proximity(shared)  # (N·|B|, L/8, 1, D−2)
         embeddings: Tensor = self.spatial(near)  # (N·|B|, L)
         return embeddings.reshape(*beams.shape[:2], embeddings.shape[1])  # (N, |B|, L)

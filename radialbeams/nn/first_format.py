@@ -1,7 +1,6 @@
-"""Configurations of the first format: one class had the settings of both decoders.
+"""Reads configurations of the first format, in which one class had the settings of both decoders.
 
-Cards, recipes and checkpoints that were written then are read as the network that they name; the
-settings of the other decoder, which never did anything, are passed over.
+Only the settings of the decoder in use are kept; those of the other one had no effect.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ RING_ONLY = tuple(f"ring_{name}" for name in RING)
 
 
 def as_now(values: Mapping[str, Any]) -> Mapping[str, Any]:
-    """The same settings as the present format names them."""
+    """The same settings in the current format."""
     if "architecture" in values:
         return values
     name = values.get("decoder", "lstm")

@@ -7,7 +7,7 @@ from torch import Tensor, nn
 
 
 class StochasticDepth(nn.Module):
-    """In training, drops a block's branch for a share of the views: the skip connection remains.
+    """In training, drops the residual branch of a block for a share of the views.
 
     Not torchvision's layer of that name, since torchvision is not a dependency.
     """
@@ -17,7 +17,7 @@ class StochasticDepth(nn.Module):
         self.share = share
 
     def freeze(self) -> None:
-        """For inference, whatever mode the network is put in later."""
+        """Prepares for inference, even if the network is put into training mode later."""
         self.share = 0.0
 
     def forward(self, branch: Tensor) -> Tensor:
@@ -28,7 +28,7 @@ class StochasticDepth(nn.Module):
 
 
 def in_precision_of(layer: nn.Conv2d, image: Tensor) -> Tensor:
-    """Views and beams are float32; if the network has less, this is where it begins."""
+    """Converts an image, which is float32, to the precision of the layer."""
     if image.dtype == layer.weight.dtype:
         return image
     return image.to(layer.weight.dtype, memory_format=torch.channels_last)

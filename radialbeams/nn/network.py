@@ -1,4 +1,4 @@
-"""What every network has: a configuration that a file can hold, and outputs with names."""
+"""The base classes of networks: a configuration that can be stored, and named outputs."""
 
 from __future__ import annotations
 
@@ -19,8 +19,8 @@ class NetworkConfig:
     view_size: int = 182  # S: the side of a view in pixels
     channels: int = 3  # C
 
-    # The least and the most of each number. What a damaged or hostile file requests must fit into
-    # memory, so the most is far above any value of use.
+    # The smallest and largest value of each number. The largest is far above any useful value; it
+    # only ensures that a damaged or hostile file cannot exhaust the memory.
     LIMITS: ClassVar[Mapping[str, tuple[int, int]]] = {"view_size": (1, 4096), "channels": (1, 64)}
 
     def __post_init__(self) -> None:
@@ -36,12 +36,12 @@ class NetworkConfig:
 
     @property
     def num_bins(self) -> int:
-        """Into how many directions the circle is divided."""
+        """The number of directions into which the circle is divided."""
         raise NotImplementedError
 
     @classmethod
     def from_dict(cls, values: Mapping[str, Any]) -> Self:
-        """From a file: unknown fields and values of another kind are refused."""
+        """A configuration from a file; refuses unknown fields and values of the wrong type."""
         check_fields("a model configuration", values, cls)
         declared = get_type_hints(cls)
         plain: dict[str, Any] = {  # JSON has no tuples
@@ -58,8 +58,8 @@ class NetworkConfig:
 class Network(nn.Module):
     """Views (N, C, S, S) in [0, 1] → one unit vector each, or logits and offsets for each bin."""
 
-    outputs: ClassVar[tuple[str, ...]]  # names, in the exported file
-    full_precision: ClassVar[tuple[str, ...]] = ()  # parts that are never halved
+    outputs: ClassVar[tuple[str, ...]]  # their names in the exported file
+    full_precision: ClassVar[tuple[str, ...]] = ()  # parts that always stay float32
 
     config: NetworkConfig
 

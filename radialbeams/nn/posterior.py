@@ -1,6 +1,6 @@
-"""The posterior over the circle in torch: read, and trained.
+"""The posterior over the circle in torch: how it is interpreted, and its loss.
 
-`radialbeams.posterior` (numpy) is the definition of what is read; a test holds the two together.
+`radialbeams.posterior` (numpy) is the definition; a test checks that this file agrees with it.
 """
 
 from __future__ import annotations
@@ -16,42 +16,42 @@ from radialbeams.nn.angles import TURN, circle_loss, from_unit, positive, to_uni
 from radialbeams.nn.losses import Losses, LossInputs, RingLoss
 from radialbeams.nn.network import Network
 
-WITHIN = math.radians(definition.WITHIN)  # confidence is the posterior mass this close
+WITHIN = math.radians(definition.WITHIN)  # confidence is the mass this close to the estimate
 UPRIGHT = math.radians(definition.UPRIGHT)  # an image turned by less counts as upright
-OFFSET_REACH = 1.5  # bins that an offset can reach to either side
-SHORT = 1e-6  # a mean direction shorter than this points nowhere
+OFFSET_REACH = 1.5  # the largest offset, in bins to either side
+SHORT = 1e-6  # a mean vector shorter than this has no direction
 
 
 class Posterior(NamedTuple):
-    """Of each view: (N, bins) log-probabilities, and the angle of each bin."""
+    """Log-probabilities (N, bins), and the angle of each bin (N, bins)."""
 
     log_probabilities: Tensor
     angles: Tensor  # radians: the bin's own angle and its offset
 
 
 def posterior(logits: Tensor, offsets: Tensor, temperature: float = 1.0) -> Posterior:
-    """Two of (N, |B|) → log-probabilities and the angle that each beam stands for."""
+    """Two of (N, bins) → the log-probability and the angle of each bin."""
     beams = torch.arange(logits.shape[-1], device=logits.device, dtype=offsets.dtype)
     angles = (beams + offsets) * (TURN / logits.shape[-1])
     return Posterior((logits / temperature).log_softmax(-1), angles)
 
 
 def answer(read: Posterior) -> Tensor:
-    """(N,) radians in [0, 2π): the likeliest beam, moved by its offset."""
+    """(N,) radians in [0, 2π): the angle of the most probable bin, with its offset."""
     best = read.log_probabilities.argmax(-1, keepdim=True)
     return positive(read.angles.gather(-1, best).squeeze(-1))
 
 
 def confidence(read: Posterior, spread: float = 0.0) -> Tensor:
-    """(N,) in [0, 1]: the posterior mass within ±10° of the answer."""
+    """(N,) in [0, 1]: the posterior mass within ±10° of the estimate."""
     return mass_near(read, answer(read), WITHIN, spread)
 
 
 def mass_near(read: Posterior, angles: Tensor, within: float, spread: float = 0.0) -> Tensor:
-    """(N,) in [0, 1]: the posterior mass so near to the angles (N,), all in radians.
+    """(N,) in [0, 1]: the posterior mass `within` radians of the angles (N,).
 
-    `spread` is how far a beam's own answer may be off: each beam is then not a point but a
-    logistic bump of that width. On objects that a model has not seen it matters.
+    `spread` is the uncertainty of a bin's own angle, in radians: each bin is then a logistic bump
+    of that width instead of a point. It matters for objects that a model has not seen.
     """
     away = wrap(read.angles - angles[:, None]).abs()
     if spread:
@@ -62,10 +62,10 @@ def mass_near(read: Posterior, angles: Tensor, within: float, spread: float = 0.
 
 
 def symmetry(read: Posterior, threshold: float = definition.STRONG) -> Tensor:
-    """(N,) integers: 1 = one clear up, k = the same every 360°/k, 0 = no up.
+    """(N,) integers: 1 = one clear upright direction, k = the same every 360°/k, 0 = none.
 
-    The k-th circular moment is the length of the mean of e^{ikθ}; a k-fold posterior has its
-    first strong one at k. The smallest strong k wins, and a flat posterior has none.
+    The k-th circular moment is the length of the mean of e^{ikθ}. The first strong moment of a
+    k-fold posterior is the k-th, so the smallest strong k is returned; a flat posterior has none.
     """
     mass = read.log_probabilities.exp()
     moments = torch.stack(
@@ -85,10 +85,10 @@ DEFAULT_PARTS = RingLoss()
 def ring_loss(
     angles: Tensor, logits: Tensor, offsets: Tensor, parts: RingLoss = DEFAULT_PARTS
 ) -> tuple[Tensor, Tensor]:
-    """Radians (N,) against logits and offsets: the loss to minimise, and the plain circle loss.
+    """For angles (N,) in radians, logits and offsets: the loss to minimise, and the circle loss.
 
-    Cross-entropy against a von Mises target, the paper's circle loss of the posterior's mean, and
-    1 − cos of what the beams near the truth answer.
+    The loss is the sum of the cross-entropy against a von Mises target, the paper's circle loss of
+    the posterior's mean, and 1 − cos of the error of the bins near the true angle.
     """
     read = posterior(logits, offsets)
     step = TURN / logits.shape[-1]
@@ -103,15 +103,15 @@ def ring_loss(
 
 
 def mean_direction(read: Posterior) -> Tensor:
-    """(N,) radians: where the mean of the posterior points, which moves with all of its mass."""
+    """(N,) radians: the direction of the posterior's mean vector; differentiable."""
     mean = (read.log_probabilities.exp()[..., None] * to_unit(read.angles)).sum(-2)  # (N, 2)
-    # A mean of no length points nowhere, and its gradient would not be a number.
+    # A zero vector has no direction, and its gradient would be NaN.
     short = (mean.detach().norm(dim=-1, keepdim=True) < SHORT).to(mean.dtype)  # (N, 1)
     return from_unit(mean + SHORT * torch.cat((short, torch.zeros_like(short)), dim=-1))
 
 
 def posterior_loss(network: Network, given: LossInputs) -> tuple[Tensor, Losses]:
-    """The loss of every network that ends in a posterior, as a row of the table has it."""
+    """The loss of every network whose output is a posterior."""
     logits, offsets = network(given.views)  # (N, bins) each
     loss, circle = ring_loss(given.angles, logits, offsets, given.settings)
     return loss.mean(), Losses(circle.mean().detach(), circle.new_zeros(()))

@@ -1,7 +1,7 @@
-"""Trained networks from disk: weights that have the sha256 on the JSON card beside them.
+"""Loads trained networks from disk, with weights that match the sha256 on their JSON card.
 
-They are in STEM.safetensors. Of a published model whose ONNX file holds the same numbers, they are
-in STEM.onnx only, so that the package does not contain them twice.
+The weights are in STEM.safetensors. If a published model has no such file, its ONNX file contains
+the same numbers, so that the package does not store them twice.
 """
 
 from __future__ import annotations
@@ -21,37 +21,37 @@ from radialbeams.nn.onnx_weights import read_weights
 
 
 class DamagedWeights(ValueError):
-    """The weights are not the ones that their card describes."""
+    """The weights do not match their card."""
 
 
 def read_card(path: Path) -> Card:
     if not path.is_file():
         raise FileNotFoundError(
             f"Expected a model card at {path}; there is none. "
-            "Name a run folder that `radialbeams train` finished, or a shipped model."
+            "Give a folder that `radialbeams train` has finished, or a pretrained model."
         )
     return cards.read(path)
 
 
 def load_model(stem: Path) -> tuple[Network, Card]:
-    """STEM's weights into a model, strictly: other names, shapes or bytes are an error."""
+    """Loads the weights of STEM into a model, strictly: names, shapes and sha256 must match."""
     card = read_card(stem.with_name(stem.name + ".json"))
     once = card.sha256.safetensors is None and card.sha256.onnx is not None
     weights = stem.with_name(stem.name + (".onnx" if once else ".safetensors"))
     if not weights.is_file():
         raise FileNotFoundError(
-            f"Expected weights at {weights}; there are none. An exported ONNX file goes without "
-            "them: name the run's folder instead."
+            f"Expected weights at {weights}; there are none. An exported ONNX file has no "
+            "safetensors: give the folder of the run instead."
         )
     if sha256(weights) != (card.sha256.onnx if once else card.sha256.safetensors):
         raise DamagedWeights(
-            f"{weights} does not have the sha256 that its card names, so it is damaged or was "
-            "exchanged. Copy the model again, weights and card together."
+            f"{weights} does not have the sha256 on its card, so it is damaged or was replaced. "
+            "Copy the model again, weights and card together."
         )
     config = parse_config(card.config)
     if network_card(config) != card.network:
         raise DamagedWeights(
-            f"The card of {weights} describes two networks: its config is not that of its network. "
+            f"The card of {weights} contradicts itself: its config does not match its network. "
             "Copy the model again, weights and card together."
         )
     if once:
@@ -62,7 +62,7 @@ def load_model(stem: Path) -> tuple[Network, Card]:
     model = build(config)
     if not all(torch.isfinite(tensor).all() for tensor in tensors.values()):
         raise DamagedWeights(
-            f"{weights} holds values that are no numbers (NaN or infinite). Train or copy it again."
+            f"{weights} contains values that are NaN or infinite. Train or copy it again."
         )
     model.load_state_dict(tensors, strict=True)
     return model.eval(), card
@@ -91,7 +91,7 @@ def _from_onnx(path: Path, config: Config) -> dict[str, Tensor]:
 
 
 def _check_shapes(weights: Path, config: Config) -> None:
-    """Before any memory is taken: the file holds just the tensors that the config describes."""
+    """Checks, before allocating memory, that the file has exactly the tensors of the config."""
     with torch.device("meta"):
         expected = {name: tuple(one.shape) for name, one in build(config).state_dict().items()}
     try:
@@ -100,10 +100,10 @@ def _check_shapes(weights: Path, config: Config) -> None:
             found = {name: tuple(file.get_slice(name).get_shape()) for name in names}
     except SafetensorError as error:
         raise DamagedWeights(
-            f"{weights} is no safetensors file. Copy the model again, weights and card together."
+            f"{weights} is not a safetensors file. Copy the model again, weights and card together."
         ) from error
     if found != expected:
         raise DamagedWeights(
-            f"{weights} holds other tensors than the config on its card describes. "
+            f"{weights} has other tensors than the config on its card describes. "
             "Copy the model again, weights and card together."
         )

@@ -1,7 +1,7 @@
-"""The Toeplitz prior: a training loss that ties a turn of the image to a shift of its beams.
+"""The Toeplitz prior: a training loss that relates a rotation of the image to a shift of its beams.
 
-It needs a pair: the embeddings of X₀ and those of X_θ, the same image turned by θ of C_|B|. Beam
-i of X₀ then looks like beam i + k of X_θ, so the similarities light up one shifted diagonal.
+It compares the embeddings of X₀ with those of X_θ, the same image rotated by θ of C_|B|. Beam i of
+X₀ then looks like beam i + k of X_θ, so one shifted diagonal of the similarity matrix is large.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ def extraction_tensor(num_beams: int) -> Tensor:
 
 def similarity(upright: Tensor, turned: Tensor) -> Tensor:
     """Ξ = 1/(1 + ‖·‖₂) of all pairs of beams: two of (N, |B|, L) → (N, |B|, |B|)."""
-    # The exact distance: the faster one through a matrix product is not 0 for equal beams.
+    # The exact distance: the faster form with a matrix product is not 0 for equal beams.
     distance = torch.cdist(
         upright.float(), turned.float(), compute_mode="donot_use_mm_for_euclid_dist"
     )
@@ -54,7 +54,7 @@ class ToeplitzPrior(nn.Module):
 def prior_loss(angles: Tensor, log_probabilities: Tensor) -> Tensor:
     """L_prior, not yet averaged: (N,), (N, |B|) → (N,).
 
-    The target is one shift, so an angle between two beams counts as the nearer of them.
+    The target is a single shift, so an angle between two beams counts as the nearer one.
     """
     num_beams = log_probabilities.shape[-1]
     shift = torch.round(angles * (num_beams / TURN)).long() % num_beams
@@ -63,7 +63,7 @@ def prior_loss(angles: Tensor, log_probabilities: Tensor) -> Tensor:
 
 
 def loss_weights(mode: PriorMode, epoch: int) -> tuple[float, float]:
-    """What L_circle and L_prior are multiplied by in this epoch; epochs count from 1."""
+    """The weights of L_circle and L_prior in this epoch; epochs count from 1."""
     if mode not in PRIOR_MODES:
         raise ValueError(f"The prior is one of {', '.join(PRIOR_MODES)}; got {mode!r}.")
     if mode == "dynamic":

@@ -1,10 +1,10 @@
 """The quarter network: which of the four quarter turns makes a levelled page upright.
 
-One small network scores "this is upright" and is run on all four quarter turns of a page, so a
+One small network scores how upright a view is, and runs on all four quarter turns of a page. So a
 quarter turn of the page rolls the four scores and changes nothing else, by construction.
 
 Convention: turns are counter-clockwise as displayed. Score k belongs to the page turned by k
-quarter turns, so the largest score names the turn that makes the page upright.
+quarter turns, so the largest score gives the turn that makes the page upright.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ TURNS = 4
 
 @dataclass(frozen=True)
 class QuarterConfig:
-    """Shape of the network; `size` is the side of the square view of a page in pixels."""
+    """The architecture; `size` is the side of the square view of a page in pixels."""
 
     size: int = 384
     stem: int = 16
@@ -38,7 +38,7 @@ class QuarterConfig:
             )
         if self.size % self.stride:
             raise ValueError(
-                f"Expected a size that {self.stride} divides, since every stage halves it; "
+                f"size must be a multiple of {self.stride}, since every stage halves it; "
                 f"got {self.size}."
             )
 
@@ -68,7 +68,7 @@ class Block(nn.Module):
 
 
 class Pool(nn.Module):
-    """The mean over all places, and a learned weight for each place: where text is, and what."""
+    """The mean over all positions, and a learned weighted sum over positions, per channel."""
 
     def __init__(self, channels: int, side: int) -> None:
         super().__init__()
@@ -108,7 +108,7 @@ class QuarterNetwork(nn.Module):
         super().__init__()
         self.config = config
         self.scorer = Scorer(config)
-        # Divides the logits when the network is used; fitted on held-out pages after training.
+        # Divides the logits at inference; fitted on held-out pages after training.
         self.temperature: Tensor
         self.register_buffer("temperature", torch.ones(()))
 
@@ -119,9 +119,9 @@ class QuarterNetwork(nn.Module):
 
 
 class ViewScores(nn.Module):
-    """The part that is exported: views (N, 1, S, S) in [0, 1] → "upright" (N,), "document" (N,).
+    """The exported part: views (N, 1, S, S) in [0, 1] → "upright" (N,), "document" (N,).
 
-    Who runs it turns the page, and decides after the first view whether it is worth the others.
+    The caller rotates the page, and decides after the first view whether to run the others.
     """
 
     outputs = ("upright", "document")
@@ -136,14 +136,14 @@ class ViewScores(nn.Module):
 
 
 def standardized(pages: Tensor) -> Tensor:
-    """Each page with mean 0 and deviation 1, whatever its brightness and contrast."""
+    """Each page with mean 0 and standard deviation 1, whatever its brightness and contrast."""
     mean = pages.mean((1, 2, 3), keepdim=True)
     spread = (pages - mean).square().mean((1, 2, 3), keepdim=True).sqrt()
     return (pages - mean) / (spread + 0.02)  # a blank page stays blank
 
 
 def four_turns(pages: Tensor) -> Tensor:
-    """(N, C, S, S) → (4N, C, S, S): all pages, then all turned by one quarter, and so on."""
+    """(N, C, S, S) → (4N, C, S, S): all pages, then all with one quarter turn, and so on."""
     across = pages.transpose(2, 3)
     return torch.cat((pages, across.flip(2), pages.flip((2, 3)), across.flip(3)))
 
@@ -153,7 +153,7 @@ def quarter_loss(
 ) -> tuple[Tensor, Tensor]:
     """Cross-entropies of the turn and of "document".
 
-    `turns` (N,) is the right turn; pages without an up have the uniform target instead.
+    `turns` (N,) is the correct turn; pages without an upright direction get a uniform target.
     """
     right = F.one_hot(turns, TURNS).to(quarters.dtype)
     target = torch.where(has_up[:, None], 0.98 * right + 0.005, torch.full_like(right, 1 / TURNS))

@@ -1,11 +1,11 @@
-"""The ring: a network that commutes with rolls of the beams.
+"""The ring: a network that is equivariant to rolls of the beams.
 
-A turn of the image by 360°/|B| rolls its beams by one. Every layer here treats all beams alike
-and joins them in a circle, so the output rolls along: the answer turns with the image by
-construction, and only the angle within one step is left to learn. `ring_fast` has forms of these
-layers that are computed faster, above all by a GPU.
+A rotation of the image by 360°/|B| rolls its beams by one. Every layer here treats all beams alike
+and joins them in a circle, so the output rolls by one too: the estimate rotates with the image by
+construction, and only the angle within one step has to be learned. `ring_fast` has faster forms of
+these layers, mainly for a GPU.
 
-The names of layers are those of the tensors in every file of weights, so they stay.
+The names of the layers are those of the tensors in every weights file, so they must not change.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ HEADS = 8  # of attention
 
 
 def circular(features: Tensor, beams: int) -> Tensor:
-    """(N, C, |B|, D) with the last `beams` in front of the first, and the first behind the last."""
+    """(N, C, |B|, D) padded circularly by `beams` beams on both sides."""
     return torch.cat((features[:, :, -beams:], features, features[:, :, :beams]), dim=2)
 
 
@@ -63,7 +63,7 @@ class RadialBlock(nn.Module):
         )
 
     def freeze(self) -> None:
-        """For inference, once folded: branch and skip connection are added, so one bias will do."""
+        """Merges the biases of branch and skip connection, for inference after folding."""
         if isinstance(self.around, nn.Sequential) and self.second.bias is not None:
             joined = self.around.get_parameter("1.bias") + self.second.get_parameter("bias")
             self.around[1].bias = nn.Parameter(joined, requires_grad=False)
@@ -98,7 +98,7 @@ class RingBlock(nn.Module):
 class RingAttention(nn.Module):
     """Attention of every beam to every other, by content and by distance around the circle.
 
-    A bias by distance, and not by position, commutes with rolls of the beams.
+    The bias depends on distance and not on position, so it is equivariant to rolls of the beams.
     """
 
     def __init__(self, maps: int, num_beams: int, drop: float = 0.0, heads: int = HEADS) -> None:
@@ -122,12 +122,12 @@ class RingAttention(nn.Module):
         self.register_buffer("frozen", None)
 
     def freeze(self) -> None:
-        """For inference: the bias by distance is then the same in every call."""
+        """Stores the bias by distance, which is constant at inference."""
         self.frozen = self.by_distance()
         self.register_parameter("apart", None)
 
     def by_distance(self) -> Tensor:
-        """(heads, |B|, |B|)"""
+        """(heads, |B|, |B|): the bias for each pair of beams."""
         if self.frozen is not None:
             return self.frozen
         return self.get_parameter("apart")[:, self.distance]

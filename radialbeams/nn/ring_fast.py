@@ -1,7 +1,7 @@
-"""The ring's layers in forms that are computed faster, with the same results.
+"""Faster forms of the ring's layers, with the same results.
 
-`with_fast_forms` gives a ring these forms; its weights and their names stay. `ring` says what is
-computed, this file how: most forms are for a GPU only, and elsewhere the plain layer runs.
+`with_fast_forms` gives a ring these forms and keeps its weights and their names. `ring` defines
+what is computed. Most forms are for a GPU only; on other devices the plain layer runs.
 """
 
 from __future__ import annotations
@@ -13,11 +13,11 @@ from torch import Tensor, nn
 from radialbeams.nn.layers import in_precision_of
 from radialbeams.nn.ring import Halved, Pointwise, RadialBlock, Ring, RingBlock, circular
 
-REACHED = 2  # beams on either side that a block of two 3 × 3 convolutions reads
+REACHED = 2  # beams on either side in the receptive field of two 3 × 3 convolutions
 
 
 def with_fast_forms(ring: Ring) -> Ring:
-    """The same ring, changed in place."""
+    """The ring with its layers replaced, in place, by their fast forms."""
     for layer in ring.modules():
         if type(layer) in FORMS:
             layer.__class__ = FORMS[type(layer)]
@@ -27,7 +27,7 @@ def with_fast_forms(ring: Ring) -> Ring:
 
 
 class FastPointwise(Pointwise):
-    """In half precision a plain matrix product takes half the time of a convolution."""
+    """In half precision, a matrix product takes half the time of a convolution."""
 
     def forward(self, features: Tensor) -> Tensor:
         if features.is_cuda and features.dtype == torch.float16:
@@ -37,12 +37,12 @@ class FastPointwise(Pointwise):
 
 def product(features: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """A 1 × 1 convolution as a matrix product: (N, C, |B|, D) → (N, maps, |B|, D)."""
-    rows = features.permute(0, 2, 3, 1)  # (N, |B|, D, C), the order in which a GPU has the maps
+    rows = features.permute(0, 2, 3, 1)  # (N, |B|, D, C), the memory layout on a GPU
     return F.linear(rows, weight.flatten(1), bias).permute(0, 3, 1, 2)
 
 
 class FastHalved(Halved):
-    """A GPU's pooling is slow and `lerp` is not, but the gradient of `lerp` is."""
+    """On a GPU, `lerp` is faster than pooling, but its gradient is slower."""
 
     def forward(self, features: Tensor) -> Tensor:
         if features.is_cuda and not self.training and features.shape[-1] % 2 == 0:
@@ -56,15 +56,15 @@ def interpolated(features: Tensor) -> Tensor:
 
 
 class FastRingBlock(RingBlock):
-    """The dilated convolution as one 1 × 1 over three neighbours: wide dilations are slow.
+    """The dilated convolution as a 1 × 1 convolution over three neighbours, which is faster.
 
-    On every device: on a CPU training is 6 % faster with it, and the exported file 4 %.
+    Used on every device: on a CPU, training is 6 % faster with it, and the exported file 4 %.
     """
 
     three: Tensor
 
     def convolved(self, ring: Tensor) -> Tensor:
-        # In the order in which a GPU has the maps, channels last: others would be copied twice.
+        # Channels last, the memory layout on a GPU; any other would be copied twice.
         beams = self._with_neighbours(ring.permute(0, 2, 3, 1))  # (N, |B|, 1, 3·C)
         weight = self.wide.weight.transpose(1, 2).flatten(1, 2)[..., None]  # (C, 3·C, 1, 1)
         features = beams.permute(0, 3, 1, 2)
@@ -73,31 +73,31 @@ class FastRingBlock(RingBlock):
         return F.conv2d(features, weight, self.wide.bias)
 
     def _with_neighbours(self, rows: Tensor) -> Tensor:
-        """(N, |B|, 1, C) → (N, |B|, 1, 3·C)"""
-        if self.training:  # the gradient of rolls is rolls; that of a selection is a slow sum
+        """(N, |B|, 1, C) → (N, |B|, 1, 3·C): each beam with its two neighbours."""
+        if self.training:  # the gradient of a roll is a roll; that of a selection is a slow sum
             return torch.cat((rows.roll(self.dilation, 1), rows, rows.roll(-self.dilation, 1)), 3)
         count, num_beams, _, maps = rows.shape
         return rows.index_select(1, self.three).reshape(count, num_beams, 1, 3 * maps)
 
     def neighbours(self) -> Tensor:
-        """(3·|B|,): of every beam the one before it, itself, and the one after, by dilation."""
+        """(3·|B|,): for every beam, the indices of the one before, itself, and the one after."""
         beams = torch.arange(self.num_beams)[:, None]
         return (beams + self.dilation * torch.arange(-1, 2)).flatten() % self.num_beams
 
 
 class FastRing(Ring):
-    """Closes the circle once for all radial blocks: copies cost a GPU more than a few beams."""
+    """Pads circularly once for all radial blocks: on a GPU, copies cost more than extra beams."""
 
     def forward(self, beams: Tensor) -> tuple[Tensor, Tensor]:
         return self.closed_once(beams) if self.closes_once(beams) else super().forward(beams)
 
     @property
     def beams_around(self) -> int:
-        """How many beams the stem and all radial blocks read on either side."""
+        """The number of beams on either side that the stem and all radial blocks read."""
         return 1 + REACHED * len(self.radial)
 
     def closes_once(self, beams: Tensor) -> bool:
-        """Not in training, where the beams that come twice would count twice in the norms."""
+        """Whether to pad once; not in training, where repeated beams would bias the batch norms."""
         return beams.is_cuda and not self.training and beams.shape[1] >= self.beams_around
 
     def closed_once(self, beams: Tensor) -> tuple[Tensor, Tensor]:
@@ -110,7 +110,7 @@ class FastRing(Ring):
 
 
 def _surrounded(block: nn.Module, features: Tensor) -> Tensor:
-    """A radial block on features with further beams on both sides, two of which it uses up."""
+    """A radial block on features with padding on both sides, of which it consumes two beams."""
     if not isinstance(block, RadialBlock):
         raise TypeError(f"Expected a radial block; got {type(block).__name__}.")
     hidden = F.gelu(block.first_norm(block.first(features)))

@@ -1,4 +1,4 @@
-"""The ring on sampled beams: a network whose posterior turns with the image by construction."""
+"""The ring on sampled beams: a network whose posterior rotates with the image by construction."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ class RingConfig(BeamConfig):
     stem: int = 48  # channels of the first convolution
     stem_stride: int = 4
     stages: tuple[int, ...] = (64, 96)  # channels
-    depth: int = 1  # blocks a stage
+    depth: int = 1  # blocks per stage
     width: int = 128  # channels of the ring blocks
     dilations: tuple[int, ...] = (1, 2, 4, 8)  # one ring block each
-    attention: int = 0  # blocks of attention after the dilated ones
-    drop: float = 0.0  # stochastic depth: share of views that a block's branch is dropped for
+    attention: int = 0  # number of attention blocks after the dilated ones
+    drop: float = 0.0  # rate of stochastic depth
 
     LIMITS: ClassVar[Mapping[str, tuple[int, int]]] = {
         **BeamConfig.LIMITS,
@@ -46,7 +46,7 @@ class RingConfig(BeamConfig):
                 raise ValueError(f"{name} must be at most 64 numbers from 1 to 4096.")
         if self.attention and self.width % HEADS:
             raise ValueError(
-                f"width must be a multiple of {HEADS}, the heads of attention; got {self.width}."
+                f"width must be a multiple of {HEADS}, the attention heads; got {self.width}."
             )
         if self.stem_stride > self.beam_length:
             raise ValueError(

@@ -1,4 +1,4 @@
-"""Rotate, pad, render: the one place that fixes centre, sign and interpolation.
+"""Rotates, pads and renders images: the only place that defines centre, sign and interpolation.
 
 Convention, for every function here and everywhere else in the project:
 
@@ -18,15 +18,15 @@ import torch.nn.functional as F
 from torch import Tensor
 
 Padding = Literal["zeros", "corner"]
-# The padding that the paper starts from, and its adaptive one that removes the border.
+# The paper's basic padding, and its adaptive one, which removes the visible border.
 PADDINGS: tuple[Padding, ...] = ("zeros", "corner")
 
-# An angle this close to a multiple of 90° is that multiple: float32 holds 2π to about 5e-7.
+# An angle this close to a multiple of 90° counts as exact: float32 represents 2π to about 5e-7.
 QUARTER_TOLERANCE = 1e-6
 
 
 def pad(images: Tensor, width: int, padding: Padding = "zeros") -> Tensor:
-    """(N, C, W, W) → (N, C, W + 2·width, W + 2·width), filled with 0 or the image's own corner."""
+    """(N, C, W, W) → (N, C, W + 2·width, W + 2·width), filled with 0 or with the corner pixel."""
     return _surround(images, _fill(images, padding), width)
 
 
@@ -38,14 +38,14 @@ def rotate(
     padding: Padding = "zeros",
     exact: bool = True,
 ) -> Tensor:
-    """Turns each image counter-clockwise by its angle, bilinearly; outside lies the fill.
+    """Rotates each image counter-clockwise by its angle, bilinearly; `padding` fills the outside.
 
-    With `width` it equals `rotate(pad(images, width), angles)` in one resample instead of two
-    passes. Multiples of 90° are exact: they only move pixels. Where there are none, or 1e-4 is
-    near enough, `exact=False` spares a GPU a second sampling.
+    With `width`, it equals `rotate(pad(images, width), angles)`, but needs one pass instead of two.
+    Multiples of 90° are exact: they only move pixels. If there are none, or an error of 1e-4 is
+    acceptable, `exact=False` saves a second sampling on a GPU.
     """
     _check_square(images)
-    # Whole turns go in double precision: in single, 1001 quarter turns would not be exact.
+    # Full turns are removed in double precision; in float32, 1001 quarter turns would be inexact.
     turns = torch.remainder(torch.as_tensor(angles, dtype=torch.float64), 2 * math.pi).float()
     if turns.ndim and len(turns) != len(images):
         raise ValueError(
@@ -62,16 +62,17 @@ def rotate(
 
 
 def _rotation_grid(angles: Tensor, size: int, width: int) -> Tensor:
-    """Where each output pixel comes from: (N,) → (N, S, S, 2), S = size + 2·width.
+    """The source of each output pixel: (N,) → (N, S, S, 2), S = size + 2·width.
 
-    `grid_sample` wants the output-to-input map, so this is the *inverse* turn; y points down.
+    `grid_sample` needs the map from output to input, so this is the *inverse* rotation; y points
+    down.
     """
     centre = (size - 1) / 2
     # With align_corners, ±1 are the centres of the outermost pixels: index offset / centre.
     scale = max(centre, 0.5)
     offsets = (torch.arange(size + 2 * width, device=angles.device) - centre - width) / scale
     y, x = torch.meshgrid(offsets, offsets, indexing="ij")
-    # A turn is a product of complex numbers: one pass over the grid instead of six.
+    # A rotation as a product of complex numbers needs one pass over the grid instead of six.
     turns = torch.complex(torch.cos(angles), torch.sin(angles))
     return torch.view_as_real(torch.complex(x, y) * turns[:, None, None])
 
@@ -80,13 +81,13 @@ def _sampled(images: Tensor, grid: Tensor, mode: str) -> Tensor:
     return F.grid_sample(images, grid, mode=mode, padding_mode="zeros", align_corners=True)
 
 
-# --- views that do not give the angle away ----------------------------------------------------
+# --- leak-free views: nothing but the content of the image shows the angle ---------------------
 
-# The disc that a view shows, as a share of the parent's half-width: the rest is reach for blur
-# and interpolation, so that nothing in the view ever depends on where the parent ends. Views with
-# a narrow blur may show more of the parent (`ViewProtocol.reach`).
+# The radius of the disc that a view shows, as a share of the parent's half-width. The rest is a
+# margin for blur and interpolation, so that a view never depends on where the parent ends. Views
+# with a narrow blur may show a larger disc (`ViewProtocol.reach`).
 REACH = 0.9
-# The largest view of a parent, as a share of its width: from here down the blur hides the grid.
+# The largest view of a parent, as a share of its width. Up to this size the blur hides the grid.
 LARGEST_VIEW = 0.45
 # The sharpness of torch's bicubic kernel.
 BICUBIC = -0.75
@@ -97,10 +98,10 @@ def largest_view(parent_size: int) -> int:
 
 
 def blur_sigma(parent_size: int, view_size: int, sigma: float | None = None) -> float:
-    """In parent pixels: as given, or 1 for the largest view and in proportion for smaller ones.
+    """The sigma of the blur in parent pixels; the default is 1 for the largest view.
 
-    Without a sigma, the blur is known to hide the grid only up to the largest view. With one,
-    whoever chose it has measured it at these sizes (`radialbeams leaks`).
+    For smaller views it is proportionally larger. The default is known to hide the grid only up to
+    the largest view. Check a `sigma` of your own with `radialbeams leaks` at these sizes.
     """
     if sigma is not None:
         return sigma
@@ -113,14 +114,14 @@ def blur_sigma(parent_size: int, view_size: int, sigma: float | None = None) -> 
 
 
 def gaussian_matrix(size: int, sigma: float) -> Tensor:
-    """(W, W): row i holds the weights of pixel i's neighbours; rows sum to 1 at the border too.
+    """(W, W): row i has the weights of pixel i's neighbours; rows sum to 1, also at the border.
 
-    Not a Gaussian itself, but what makes one *together with* the bicubic kernel of the resample.
-    That kernel alone passes fine detail along the axes 4 % worse than along the diagonals, which
-    turns with the parent: a plain CNN read the angle modulo 90° off white noise by it (ρ₄ = 0.34).
-    A Gaussian is the one separable filter that treats all directions alike.
+    This is not a Gaussian itself, but *combined with* the bicubic kernel of the resampling it is
+    one. The bicubic kernel alone passes fine detail 4 % less along the axes than along the
+    diagonals, and this anisotropy rotates with the parent: a plain CNN used it to read the angle
+    modulo 90° from white noise (ρ₄ = 0.34). The Gaussian is the only isotropic separable filter.
     """
-    frequency = (torch.arange(BANDS, dtype=torch.float64) + 0.5) / (2 * BANDS)  # cycles a pixel
+    frequency = (torch.arange(BANDS, dtype=torch.float64) + 0.5) / (2 * BANDS)  # cycles per pixel
     gaussian = torch.exp(-2 * (math.pi * sigma * frequency) ** 2)
     distance = torch.arange(size, dtype=torch.float64)
     waves = torch.cos(2 * math.pi * frequency * distance[:, None])  # (W, BANDS)
@@ -131,12 +132,12 @@ def gaussian_matrix(size: int, sigma: float) -> Tensor:
     return (weights / weights.sum(1, keepdim=True)).float()
 
 
-# Steps of the sums that stand for integrals over frequency and distance: enough for 1e-6.
+# Number of steps in the numerical integrals over frequency and distance; enough for 1e-6.
 BANDS = 512
 
 
 def _bicubic_response(frequency: Tensor) -> Tensor:
-    """What torch's bicubic kernel leaves of a wave: its Fourier transform, cycles a pixel."""
+    """The Fourier transform of torch's bicubic kernel; frequencies in cycles per pixel."""
     distance = (torch.arange(2 * BANDS, dtype=torch.float64) + 0.5) / BANDS  # (0, 2)
     a, d = BICUBIC, distance
     near = (a + 2) * d**3 - (a + 3) * d**2 + 1
@@ -147,7 +148,7 @@ def _bicubic_response(frequency: Tensor) -> Tensor:
 
 
 def blur(parents: Tensor, kernel: Tensor) -> Tensor:
-    """Both axes at once as two matrix products: (N, C, W, W), (W, W) → (N, C, W, W)."""
+    """Blurs both axes with two matrix products: (N, C, W, W), (W, W) → (N, C, W, W)."""
     return kernel @ parents @ kernel.mT
 
 
@@ -166,11 +167,11 @@ def render(
     zoom: Tensor | None = None,
     shift: Tensor | None = None,
 ) -> Tensor:
-    """Blurred parents (N, C, W, W) → turned views (N, C, S, S), in one bicubic resample.
+    """Blurred parents (N, C, W, W) → rotated views (N, C, S, S), with one bicubic resampling.
 
-    The view spans `reach` of the parent's width, the disc inside it is all that is shown, and
-    outside it is 0. `zoom` (N, 2) ≥ 1 enlarges columns and rows, `shift` (N, 2) moves the centre
-    by a share of the parent's half-width; the caller keeps the disc within `reach`.
+    The view spans `reach` of the parent's width and shows only the disc inside it; outside, it is
+    0. `zoom` (N, 2) ≥ 1 enlarges columns and rows, `shift` (N, 2) moves the centre by a share of
+    the parent's half-width; the caller must keep the disc within `reach` of the parent.
     """
     _check_square(blurred)
     size = blurred.shape[-1]
@@ -189,16 +190,16 @@ def render(
     return views * disc(view_size, blurred.device)
 
 
-# --- parts -----------------------------------------------------------------------------------
+# --- helpers ---------------------------------------------------------------------------------
 
 
 def _exact_quarters(
     images: Tensor, out: Tensor, angles: Tensor, grid: Tensor, width: int, padding: Padding
 ) -> Tensor:
-    """Puts the pixels themselves where interpolation would only have come close."""
+    """Replaces interpolated pixels by exact ones in images rotated by a multiple of 90°."""
     quarters = angles / (math.pi / 2)
     exact = (quarters - torch.round(quarters)).abs() < QUARTER_TOLERANCE
-    if not images.is_cuda and not exact.any():  # to ask a GPU costs more than to go on
+    if not images.is_cuda and not exact.any():  # on a GPU, the check costs more than continuing
         return out
     moved = _sampled(images, grid, "nearest")
     if width:
@@ -207,14 +208,14 @@ def _exact_quarters(
 
 
 def _window(canvas: Tensor, width: int) -> Tensor:
-    """(S, S) of booleans: where an image lies on its canvas before and after a quarter turn."""
+    """(S, S) of booleans: the part of a padded canvas that the image covers."""
     index = torch.arange(canvas.shape[-1], device=canvas.device)
     inside = (index >= width) & (index < canvas.shape[-1] - width)
     return inside & inside[:, None]
 
 
 def _surround(images: Tensor, fill: Tensor, width: int) -> Tensor:
-    """Lays the pixels on the fill as they are: subtracting and adding it back would round them."""
+    """Pastes the pixels unchanged onto the fill; subtracting and adding it would round them."""
     count, channels, size, _ = images.shape
     canvas = fill.repeat(1, 1, size + 2 * width, size + 2 * width)
     canvas = canvas.expand(count, channels, -1, -1).contiguous()
@@ -223,7 +224,7 @@ def _surround(images: Tensor, fill: Tensor, width: int) -> Tensor:
 
 
 def _fill(images: Tensor, padding: Padding) -> Tensor:
-    """The colour outside, (N, C, 1, 1)."""
+    """The colour of the padding, (N, C, 1, 1) or (1, 1, 1, 1)."""
     if padding == "zeros":
         return images.new_zeros(1, 1, 1, 1)
     if padding == "corner":

@@ -1,6 +1,6 @@
-"""The HTTP service: images in, angles and upright images out, with a page to try it on.
+"""The HTTP service: it takes images and returns angles and upright images; with a demo page.
 
-One process speaks HTTP; worker processes with limits decode the files and run the models.
+One process handles HTTP; worker processes with resource limits decode the files and run the models.
 """
 
 from radialbeams.serving.page import write_page

@@ -1,4 +1,4 @@
-"""What a client gets back: records as JSON, an image, or an archive of images."""
+"""Builds the responses: records as JSON, an image, or an archive of images."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from radialbeams.files import sha256
 from radialbeams.serving.bodies import Upload
 from radialbeams.serving.errors import CODES, Problem
 
-# How files of each kind start: (place, bytes).
+# File signatures of each media type: (offset, bytes).
 SIGNATURES = {
     "image/jpeg": (0, b"\xff\xd8"),
     "image/png": (0, b"\x89PNG"),
@@ -41,7 +41,7 @@ ENDINGS = {
     "image/x-portable-anymap": "ppm",
     "image/tiff": "tif",
 }
-# Of the page.
+# Media types of the page's files, by extension.
 TYPES = {
     "html": "text/html; charset=utf-8",
     "css": "text/css; charset=utf-8",
@@ -57,11 +57,11 @@ HEADERS = {
     "model": "radialbeams-model",
 }
 Result = tuple[dict[str, Any], bytes]
-PIECE = 256 * 1024  # bytes that are sent at once
+PIECE = 256 * 1024  # bytes sent at once
 
 
 class Large(Response):
-    """Sent in pieces, each when the one before has left: a slow client costs no more memory."""
+    """A response sent in pieces, each after the previous one: a slow client needs little memory."""
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         await send(
@@ -76,7 +76,7 @@ class Large(Response):
 
 def as_json(content: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
     text = json.dumps(content, ensure_ascii=False, separators=(",", ":"))
-    # A name from a form may hold half a character.
+    # A name from a form may contain a lone surrogate.
     data = text.encode("utf-8", "replace")
     kind = Response if len(data) <= PIECE else Large
     return kind(data, status, headers, media_type="application/json")
@@ -90,7 +90,7 @@ def problem(error: Problem) -> Response:
 
 
 def one(result: Result) -> Response:
-    """The record of one file by itself; one that failed decides the status."""
+    """The record of a single file; if it failed, the status code is that of its error."""
     record = result[0]
     status = CODES[record["error"]["code"]] if "error" in record else 200
     return as_json(record, status, {"retry-after": "1"} if status == 503 else None)
@@ -109,7 +109,7 @@ def image(result: Result) -> Response:
 
 
 def records(uploads: Sequence[Upload], results: Sequence[Result], *, images: bool) -> Response:
-    """A record for each file, with its name; and with its image in base64."""
+    """A record for each file, with its name and, if `images`, with its image in base64."""
     found = []
     for upload, (record, data) in zip(uploads, results, strict=True):
         content = {"name": upload.name, **record}
@@ -120,7 +120,7 @@ def records(uploads: Sequence[Upload], results: Sequence[Result], *, images: boo
 
 
 def archive(uploads: Sequence[Upload], results: Sequence[Result]) -> Response:
-    """The images that could be made, and `results.json` with a record for each file."""
+    """A zip of the images that succeeded, and `results.json` with a record for each file."""
     stream, taken, listed = io.BytesIO(), {"results.json"}, []
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as pack:
         for upload, (record, data) in zip(uploads, results, strict=True):
@@ -141,7 +141,7 @@ def kind_of(data: bytes) -> str:
 
 
 def safe_name(name: str | None, data: bytes) -> str:
-    """A name without folders, drives and odd characters, with the ending of what it holds."""
+    """The name without folders, drives and unusual characters, with the extension of `data`."""
     last = PureWindowsPath(PurePosixPath(name or "image").name).name
     plain = "".join(c if c.isalnum() or c in " ._-()" else "_" for c in last).strip(" .")
     stem = PurePosixPath(plain).stem[:100] or "image"
@@ -150,7 +150,7 @@ def safe_name(name: str | None, data: bytes) -> str:
 
 
 def _free(name: str, taken: set[str]) -> str:
-    """The name, or the first of NAME-2, NAME-3 … that no file in the archive has."""
+    """The name, or the first of NAME-2, NAME-3 … that the archive does not contain."""
     path, number, free = PurePosixPath(name), 1, name
     while free.lower() in taken:
         number += 1
@@ -160,7 +160,7 @@ def _free(name: str, taken: set[str]) -> str:
 
 
 def file_of_the_page(name: str, content: bytes) -> Callable[[Request], Response]:
-    """Answers with a file that is in memory: no path from a request touches the disk."""
+    """A handler that returns a file from memory: no path in a request touches the disk."""
     tag = f'"{sha256(content)[:32]}"'
     kind = TYPES[name.rpartition(".")[2]]
 

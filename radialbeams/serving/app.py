@@ -27,7 +27,7 @@ from radialbeams.serving.settings import Settings
 
 
 class Service:
-    """What the routes share."""
+    """The routes, and the state they share."""
 
     def __init__(self, settings: Settings, log: Log | None = None) -> None:
         self.settings = settings
@@ -100,7 +100,7 @@ class Service:
         results = await self._work(task, body, share)
         if output == "image":
             return answers.image(results[0])
-        # In a thread: packing many images takes so long that other requests would wait.
+        # In a thread: packing many images would block other requests.
         if output == "zip":
             return await run_in_threadpool(answers.archive, body.uploads, results)
         return await run_in_threadpool(answers.records, body.uploads, results, images=True)
@@ -109,9 +109,9 @@ class Service:
         return Task(self.settings.default_model, turns=turns)
 
     async def _body(self, request: Request) -> tuple[Body, Share]:
-        self.pool.backlog.check_room(1)  # before anything is received in vain
+        self.pool.backlog.check_room(1)  # before the body is received
         share = Share(self.held)
-        request.scope[SHARE] = share  # the guard releases it when the answer is sent
+        request.scope[SHARE] = share  # the guard releases it when the response is sent
         body = await read_body(request, self.settings, share)
         request.scope[FILES], request.scope[BYTES] = len(body.uploads), share.size
         return body, share
@@ -141,10 +141,10 @@ class Service:
     async def show_metrics(self, request: Request) -> Response:
         backlog = self.pool.backlog
         gauges = {
-            "queue_files": ("Files that wait or are worked on.", float(backlog.held)),
-            "queue_waiting_files": ("Files that wait for a worker.", float(backlog.waiting)),
-            "held_bytes": ("Bytes of request bodies in memory.", float(self.held.now)),
-            "workers_ready": ("Workers that can take files.", float(self.pool.ready_workers)),
+            "queue_files": ("Files waiting or being processed.", float(backlog.held)),
+            "queue_waiting_files": ("Files waiting for a worker.", float(backlog.waiting)),
+            "held_bytes": ("Bytes of requests and responses in memory.", float(self.held.now)),
+            "workers_ready": ("Workers ready to take files.", float(self.pool.ready_workers)),
         }
         return PlainTextResponse(
             self.metrics.text(gauges), media_type="text/plain; version=0.0.4; charset=utf-8"
@@ -160,7 +160,7 @@ class Service:
 def _answering(
     answer: Callable[[Request], Response],
 ) -> Callable[[Request], Awaitable[Response]]:
-    """As a coroutine; the framework runs plain functions in threads."""
+    """The handler as a coroutine; Starlette would run a plain function in a thread."""
 
     async def call(request: Request) -> Response:
         return answer(request)
@@ -175,7 +175,7 @@ async def _problem(_: Request, error: Exception) -> Response:
 
 
 async def _http_error(request: Request, error: Exception) -> Response:
-    """The framework's own errors, in the shape of all others."""
+    """The framework's own errors, in the format of all others."""
     if not isinstance(error, HTTPException):
         raise error
     path = request.url.path[:200]
@@ -187,4 +187,4 @@ async def _http_error(request: Request, error: Exception) -> Response:
 
 
 async def _internal(_: Request, error: Exception) -> Response:
-    return answers.problem(Problem("internal", "The service made a mistake. It is logged."))
+    return answers.problem(Problem("internal", "An internal error occurred. It was logged."))

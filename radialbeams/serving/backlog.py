@@ -1,4 +1,4 @@
-"""The files of all requests that wait for a worker: bounded, and handed out in batches."""
+"""The bounded queue of files that wait for a worker, which takes them in batches."""
 
 from __future__ import annotations
 
@@ -12,23 +12,23 @@ from radialbeams.serving.errors import Problem
 from radialbeams.serving.held import Share
 from radialbeams.serving.options import Task
 
-# Larger batches make a model hardly faster on a CPU, and each file waits for the whole batch.
+# Larger batches are hardly faster on a CPU, and each file waits for the whole batch.
 BATCH = 8
-BATCH_BYTES = 2 * 2**20  # so that a large file does not hold up small ones
+BATCH_BYTES = 2 * 2**20  # so that a large file does not delay small ones
 
 
 @dataclass(eq=False)
-class Entry:
-    """One file on its way; `result` is a record and the bytes that go with it."""
+class QueuedFile:
+    """One file in the queue; `result` is its record and the bytes of its output."""
 
     task: Task
     data: bytes
     result: asyncio.Future[tuple[dict[str, Any], bytes]]
-    share: Share  # what its request holds
-    alone: bool = False  # a worker died of a batch with it
+    share: Share  # the memory that its request holds
+    alone: bool = False  # a worker died on a batch with this file
 
     def finish(self, record: dict[str, Any], data: bytes) -> None:
-        if self.result.done():  # nobody waits for it any more
+        if self.result.done():  # the request is no longer waiting
             return
         try:
             self.share.add(len(data))
@@ -38,12 +38,12 @@ class Entry:
 
 
 class Backlog:
-    """First come, first served. Batching is dynamic: a worker takes what waits when it is free."""
+    """A first-in, first-out queue. An idle worker takes whatever waits, up to a batch."""
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self.held = 0  # entries that wait or are worked on
-        self._waiting: deque[Entry] = deque()
+        self.held = 0  # files that wait or are being processed
+        self._waiting: deque[QueuedFile] = deque()
         self._some = asyncio.Event()
 
     @property
@@ -58,8 +58,8 @@ class Backlog:
                 "Try again in a second.",
             )
 
-    def add(self, entries: Sequence[Entry]) -> None:
-        """All of them or none, so that a request is either accepted or not."""
+    def add(self, entries: Sequence[QueuedFile]) -> None:
+        """Adds all files or none, so that a request is either accepted or refused as a whole."""
         self.check_room(len(entries))
         self.held += len(entries)
         for entry in entries:
@@ -67,14 +67,14 @@ class Backlog:
         self._waiting.extend(entries)
         self._some.set()
 
-    def put_back(self, entries: Sequence[Entry]) -> None:
-        """At the front, each to be tried alone."""
+    def put_back(self, entries: Sequence[QueuedFile]) -> None:
+        """Puts files back at the front, each to be tried alone."""
         for entry in reversed(entries):
             entry.alone = True
             self._waiting.appendleft(entry)
         self._some.set()
 
-    async def take(self) -> list[Entry]:
+    async def take(self) -> list[QueuedFile]:
         """The next batch, as soon as there is at least one file."""
         while True:
             while not self._waiting:
@@ -83,15 +83,15 @@ class Backlog:
             if batch := self._batch():
                 return batch
 
-    def _batch(self) -> list[Entry]:
-        batch: list[Entry] = []
+    def _batch(self) -> list[QueuedFile]:
+        batch: list[QueuedFile] = []
         size = 0
         while self._waiting and len(batch) < BATCH:
             entry = self._waiting[0]
             if batch and (entry.alone or batch[0].alone or size + len(entry.data) > BATCH_BYTES):
                 break
             self._waiting.popleft()
-            if not entry.result.done():  # else nobody waits for it any more
+            if not entry.result.done():  # otherwise the request is no longer waiting
                 batch.append(entry)
                 size += len(entry.data)
         return batch

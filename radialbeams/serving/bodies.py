@@ -1,4 +1,4 @@
-"""The files in a request: its raw body, or the parts of a form; all in memory, within limits."""
+"""Reads the files in a request, from its raw body or the parts of a form, within memory limits."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ MAX_HEADERS = 16 * 1024  # bytes of a part's headers
 
 @dataclass(frozen=True)
 class Upload:
-    name: str | None  # as the client gives it; only ever sent back
+    name: str | None  # as given by the client; it is only sent back
     data: bytes
 
 
@@ -37,7 +37,7 @@ class Body:
 
 
 async def read_body(request: Request, settings: Settings, share: Share) -> Body:
-    """All files of a request, once they have arrived."""
+    """All files of a request, once they have been received."""
     try:
         async with asyncio.timeout(settings.receive_seconds):
             chunks = _chunks(request, settings, share)
@@ -94,13 +94,13 @@ async def _form(chunks: AsyncIterator[bytes], boundary: bytes, settings: Setting
     if not parts.uploads:
         raise _no_file()
     if not parts.ended:
-        raise Problem("bad_body", "The form is cut short. Send it again.")
+        raise Problem("bad_body", "The form is truncated. Send it again.")
     return parts.uploads
 
 
 @dataclass
 class _Parts:
-    """What the parser of a form reports, put together."""
+    """Collects the files of a form from the callbacks of its parser."""
 
     settings: Settings
     uploads: list[Upload] = field(default_factory=list)
@@ -157,7 +157,7 @@ class _Parts:
         if self._name is None:
             raise Problem(
                 "bad_body",
-                "The form has a part that is no file. Options go into the URL, as in "
+                "The form has a part that is not a file. Options go into the URL, as in "
                 "?model=ring; files need a filename.",
             )
 

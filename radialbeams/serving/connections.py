@@ -1,4 +1,4 @@
-"""One connection of a client, which must send the head of a request within seconds."""
+"""A client's connection, with a time limit for receiving the head of a request."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from typing import Any
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol
 
 HEAD_SECONDS = 10.0
-HEAD_BYTES = 2**20  # the start of a body may come in the same piece
+HEAD_BYTES = 2**20  # the start of a body may arrive in the same piece
 
 
 class Connection(HttpToolsProtocol):
-    """Closes where a head does not come to an end: each would cost a descriptor and memory.
+    """Closes itself if the head of a request never ends, to free its descriptor and memory.
 
-    The time and size of a body are limited where the body is read.
+    `bodies` limits the time and size of a request's body.
     """
 
     _timer: asyncio.TimerHandle | None = None

@@ -1,4 +1,4 @@
-"""What goes wrong with a request, in one shape: a status, a code for programs, and a sentence."""
+"""Errors of a request in one format: an HTTP status, an error code, and a message."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ CODES = {
 
 
 class Problem(Exception):
-    """Ends a request, or stands for one file of it."""
+    """An error that ends a request, or that is the result for one of its files."""
 
     def __init__(self, code: str, message: str) -> None:
         super().__init__(message)

@@ -1,7 +1,7 @@
-"""Messages between the service and its workers: a JSON header, then bytes, through a pipe.
+"""Messages between the service and its workers, through a pipe: a JSON header, then bytes.
 
-A frame is four bytes of length, so many bytes of JSON, and one after the other the contents whose
-lengths the JSON lists under "sizes".
+A frame is the length of the header in four bytes, the JSON header, and then the contents, whose
+lengths the header lists under "sizes".
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ PREFIX = 4  # bytes
 
 
 def packed(header: dict[str, Any], contents: Sequence[bytes] = ()) -> list[bytes]:
-    """The pieces of a frame; joining them would copy the contents."""
+    """The pieces of a frame, not joined, since that would copy the contents."""
     text = json.dumps({**header, "sizes": [len(content) for content in contents]}).encode()
     return [len(text).to_bytes(PREFIX, "big") + text, *contents]
 
@@ -31,7 +31,7 @@ def write(stream: BinaryIO, header: dict[str, Any], contents: Sequence[bytes] = 
 
 
 def read(stream: BinaryIO) -> tuple[dict[str, Any], list[bytes]] | None:
-    """The next frame; None where the other end was closed, also in the middle of a frame."""
+    """The next frame; None if the other end was closed, even in the middle of a frame."""
     prefix = stream.read(PREFIX)
     text = stream.read(int.from_bytes(prefix, "big")) if len(prefix) == PREFIX else b""
     if not text:

@@ -1,4 +1,4 @@
-"""What surrounds every request: token, security headers, log line, metrics, the last answers."""
+"""Middleware for every request: token, security headers, log line, metrics, draining."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from radialbeams.serving.errors import Problem
 if TYPE_CHECKING:
     from radialbeams.serving.app import Service
 
-# The page loads nothing from elsewhere and is shown in no other page. Its model, if it runs in
-# the browser, is WebAssembly.
+# The page loads nothing from other sites and cannot be embedded in another page. A model that runs
+# in the browser is WebAssembly.
 POLICY = "; ".join(
     (
         "default-src 'none'",
@@ -40,14 +40,14 @@ HEADERS = {
     "cross-origin-resource-policy": "same-origin",
     "permissions-policy": "camera=(), microphone=(), geolocation=()",
 }
-# What the routes leave in the scope of a request.
+# Keys under which the routes store values in the scope of a request.
 SHARE, FILES, BYTES = "radialbeams.share", "radialbeams.files", "radialbeams.bytes"
-SEND_SECONDS = 30.0  # for each piece of an answer; a client that takes longer is cut off
+SEND_SECONDS = 30.0  # for each piece of a response; a slower client is disconnected
 ROUTES = ("/v1/angle", "/v1/upright", "/v1/models", "/healthz", "/readyz", "/metrics")
 
 
 class Guard:
-    """Wraps the routes; written for ASGI itself, because it runs for every request."""
+    """Wraps the routes; plain ASGI middleware, because it runs for every request."""
 
     def __init__(self, inner: ASGIApp, service: Service) -> None:
         self._inner, self._service = inner, service
@@ -84,7 +84,7 @@ class Guard:
             self._note(scope, path, status, time.perf_counter() - started)
 
     def _may(self, scope: Scope) -> bool:
-        """The page and the health checks need no token: they contain nothing private."""
+        """Whether a request is authorised. The page and the health checks need no token."""
         if self._expected is None or not scope["path"].startswith(("/v1/", "/metrics")):
             return True
         given = dict(scope["headers"]).get(b"authorization", b"")
@@ -93,7 +93,7 @@ class Guard:
     def _add_headers(self, path: str, headers: MutableHeaders) -> None:
         for name, value in HEADERS.items():
             headers[name] = value
-        # Files of the page may change with the version; a browser asks whether they did.
+        # The page's files may change with the version, so a browser must revalidate them.
         headers["cache-control"] = "no-store" if path.startswith("/v1/") else "no-cache"
         if self._service.draining:
             headers["connection"] = "close"

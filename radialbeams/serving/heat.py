@@ -1,4 +1,4 @@
-"""Which directions decided: the answer with one wedge of the view hidden after the other.
+"""How much each direction contributes to an estimate: an occlusion test with wedges of the view.
 
 Convention: wedge 0 is centred on the direction of beam 0, the upper left (135°); the others
 follow counter-clockwise.
@@ -15,14 +15,15 @@ from radialbeams.canonicalizer import Canonicalizer
 from radialbeams.posterior import WITHIN, Answer
 
 WEDGES = 24
-LEAST = 1e-4  # of a confidence, whose log-odds would otherwise be endless
+LEAST = 1e-4  # probabilities are clipped to [LEAST, 1 − LEAST], so that log-odds are finite
 Floats = NDArray[np.float32]
 
 
 def heat(canonicalizer: Canonicalizer, view: Floats, answer: Answer) -> list[float]:
-    """(WEDGES,) from (C, S, S): how much the answer loses without each wedge; at least 0.
+    """(C, S, S) → (WEDGES,): how much the estimate loses if each wedge is hidden; at least 0.
 
-    For a posterior, log-odds of the mass near the answer; for a unit vector, degrees.
+    For a posterior, the drop in log-odds of the mass near the estimate; for a unit vector, the
+    change of the angle in degrees.
     """
     hidden = _hidden(view)
     found = canonicalizer.answers_from_views(hidden)
@@ -34,7 +35,7 @@ def heat(canonicalizer: Canonicalizer, view: Floats, answer: Answer) -> list[flo
 
 
 def _hidden(view: Floats) -> Floats:
-    """(WEDGES, C, S, S): each with one wedge in the mean colour of the view's disc."""
+    """(WEDGES, C, S, S): the view with each wedge filled with the mean colour of its disc."""
     wedges, disc = _wedges(view.shape[-1])
     mean = view[:, disc].mean(1)[None, :, None, None]
     return np.where(wedges[:, None], mean, view[None]).astype(np.float32)
@@ -42,7 +43,7 @@ def _hidden(view: Floats) -> Floats:
 
 @lru_cache(maxsize=8)
 def _wedges(side: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
-    """(WEDGES, S, S) and the disc (S, S) that they divide."""
+    """Masks of the wedges (WEDGES, S, S), and of the disc (S, S) that they divide."""
     offset = np.arange(side) - (side - 1) / 2
     x, y = offset[None, :], -offset[:, None]  # y up
     direction = np.degrees(np.arctan2(y, x)) - 135
@@ -52,7 +53,7 @@ def _wedges(side: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
 
 
 def _mass_near(answer: Answer, other: Answer) -> float:
-    """How much of the other posterior lies within 10° of the first answer, or half a bin more."""
+    """The mass of the other posterior within 10° (plus half a bin) of the first estimate."""
     if other.posterior is None:
         return 0.0
     bins = len(other.posterior)

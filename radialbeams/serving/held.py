@@ -1,4 +1,4 @@
-"""How many bytes of requests and answers the service holds in memory, and its limit on them."""
+"""Counts and limits the bytes of requests and responses that the service holds in memory."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from radialbeams.serving.errors import Problem
 
 @dataclass
 class Held:
-    """Of all requests together."""
+    """The bytes of all requests together."""
 
     most: int
     now: int = 0
@@ -17,7 +17,7 @@ class Held:
 
 @dataclass
 class Share:
-    """Of one request, from its first byte until its answer is sent."""
+    """The bytes of one request, from its first byte until its response is sent."""
 
     held: Held
     size: int = 0
@@ -25,7 +25,7 @@ class Share:
     def add(self, size: int) -> None:
         if self.held.now + size > self.held.most:
             raise Problem(
-                "overloaded", "The service holds too many bytes already. Try again in a second."
+                "overloaded", "The service has no memory left for requests. Try again in a second."
             )
         self.size += size
         self.held.now += size

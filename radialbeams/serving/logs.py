@@ -1,4 +1,4 @@
-"""One JSON object per line on standard error; never a file's name or content."""
+"""Logs one JSON object per line to standard error; never the name or content of a file."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Log:
 
 
 class Library(logging.Handler):
-    """What libraries log, in the same lines: errors only, with their tracebacks."""
+    """Forwards errors that libraries log, with their tracebacks, in the same format."""
 
     def __init__(self, log: Log) -> None:
         super().__init__(logging.ERROR)

@@ -11,7 +11,7 @@ SIZES = (1, 2, 4, 8)
 
 
 class Histogram:
-    """How many values lie below each bound."""
+    """Counts values in buckets with these upper bounds."""
 
     def __init__(self, bounds: Sequence[float]) -> None:
         self.bounds = bounds
@@ -35,7 +35,7 @@ class Histogram:
 class Metrics:
     def __init__(self) -> None:
         self.restarts = 0
-        self.begun = 0  # requests, whether or not they are answered by now
+        self.begun = 0  # requests received, including those not yet answered
         self._requests: Counter[tuple[str, int]] = Counter()
         self._files: Counter[str] = Counter()
         self._seconds: dict[str, Histogram] = {}
@@ -62,13 +62,13 @@ class Metrics:
         yield from _head("requests_total", "counter", "Answered requests.")
         for (route, status), count in sorted(self._requests.items()):
             yield f'radialbeams_requests_total{{route="{route}",status="{status}"}} {count}'
-        yield from _head("files_total", "counter", "Files in them, by what became of them.")
+        yield from _head("files_total", "counter", "Files in requests, by action or error code.")
         for outcome, count in sorted(self._files.items()):
             yield f'radialbeams_files_total{{outcome="{outcome}"}} {count}'
-        yield from _head("request_seconds", "histogram", "From the first byte to the answer.")
+        yield from _head("request_seconds", "histogram", "Time until the response is sent.")
         for route, histogram in sorted(self._seconds.items()):
             yield from histogram.lines("radialbeams_request_seconds", f'route="{route}"')
-        yield from _head("batch_size", "histogram", "Files that a worker got at once.")
+        yield from _head("batch_size", "histogram", "Files in a batch for a worker.")
         yield from self._batches.lines("radialbeams_batch_size")
         yield from _head("worker_restarts_total", "counter", "Workers that died and were replaced.")
         yield f"radialbeams_worker_restarts_total {self.restarts}"

@@ -1,4 +1,4 @@
-"""The models on offer, as the API and the page describe them. Cards are read only here."""
+"""The available models, as the API and the page describe them."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ SHOWN = ("summary", "licence", "works_on", "fails_on")
 
 @cache
 def card_of(model: str) -> Card:
-    """Read once: it is asked for with every file."""
+    """The card of a model, cached because every file needs it."""
     return zoo.find(model).card
 
 
 def described(name: str) -> dict[str, Any]:
-    """What a client needs to choose a model, and a browser to run it by itself."""
+    """What a client needs to choose a model, and what a browser needs to run it."""
     card = zoo.find(name).card
     network, config = card.network, card.config
     return {

@@ -1,4 +1,4 @@
-"""The description of the API for machines and people, at /openapi.json."""
+"""The OpenAPI description of the service, at /openapi.json."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from radialbeams.serving.errors import CODES
 from radialbeams.serving.options import Option
 from radialbeams.serving.settings import Settings
 
-# What the service answers to the picture of a rocket inside the package; a test sends it.
+# The response to the package's image of a rocket; a test compares it with the real one.
 EXAMPLE = {
     "angle_ccw": 356.85,
     "confidence": 0.9456,
@@ -24,11 +24,11 @@ EXAMPLE = {
 EXAMPLE_ERROR = {
     "error": {
         "code": "not_an_image",
-        "message": "It is no image, or of a kind that is not read here. Known are JPEG, PNG, "
+        "message": "It is not an image, or its format is not supported. Supported are JPEG, PNG, "
         "WebP, TIFF, GIF, BMP, AVIF, JPEG 2000, PPM.",
     }
 }
-CHANCE = {"type": ["number", "null"], "minimum": 0, "maximum": 1}
+PROBABILITY = {"type": ["number", "null"], "minimum": 0, "maximum": 1}
 RECORD = {
     "type": "object",
     "required": ["angle_ccw", "confidence", "symmetry", "upright", "model", "action"],
@@ -37,24 +37,32 @@ RECORD = {
             "type": "number",
             "minimum": 0,
             "exclusiveMaximum": 360,
-            "description": "Degrees that the image was turned, counter-clockwise.",
+            "description": "The rotation of the image in degrees, counter-clockwise.",
         },
-        "confidence": {**CHANCE, "description": "Chance that the angle is within 10°."},
+        "confidence": {
+            **PROBABILITY,
+            "description": "Probability that the angle is correct to within 10°.",
+        },
         "symmetry": {
             "type": ["integer", "null"],
-            "description": "1: one clear up; k: looks the same every 360°/k; 0: no up.",
+            "description": "1: one clear upright direction; k: looks the same every 360°/k; "
+            "0: no upright direction.",
         },
-        "upright": {**CHANCE, "description": "Chance that the image is within 5° of upright."},
+        "upright": {
+            **PROBABILITY,
+            "description": "Probability that the image is within 5° of upright.",
+        },
         "model": {"type": ["string", "null"]},
         "kind": {
             "type": "string",
             "enum": ["picture", "document"],
-            "description": "Documents are levelled by their lines and judged by their own network.",
+            "description": "Documents are levelled by their lines, and a separate network "
+            "estimates their quarter turn.",
         },
         "action": {"type": "string", "enum": ["turned", "left", "unsure"]},
         "reason": {
             "type": ["string", "null"],
-            "description": "Why the image was left alone.",
+            "description": "Why the image was not turned.",
         },
         "applied": {
             "type": ["object", "null"],
@@ -69,15 +77,15 @@ RECORD = {
         "posterior": {
             "type": ["array", "null"],
             "items": {"type": "number"},
-            "description": "Probability of each direction, from 0° on, counter-clockwise.",
+            "description": "Probability of each direction, starting at 0°, counter-clockwise.",
         },
         "beams": {
             "type": "array",
             "items": {"type": "number"},
-            "description": "How much the answer loses without each of 24 wedges of the image, "
-            "from the upper left on, counter-clockwise.",
+            "description": "How much the estimate depends on each of 24 wedges of the image, "
+            "starting at the upper left, counter-clockwise.",
         },
-        "type": {"type": "string", "description": "Of the image: image/jpeg and so on."},
+        "type": {"type": "string", "description": "Media type of the image, such as image/jpeg."},
         "image": {"type": "string", "contentEncoding": "base64"},
     },
 }
@@ -95,7 +103,7 @@ ERROR = {
         }
     },
 }
-# A file that came as the body has no name.
+# A file sent as the raw body has no name.
 NAMED = {
     "type": "object",
     "required": ["name"],
@@ -114,11 +122,11 @@ def document(
             "description": "Estimates how far images were rotated, and turns them upright.",
         },
         "paths": {
-            "/v1/angle": {"post": _post("angle", "How far images were turned", of_angle)},
-            "/v1/upright": {"post": _post("upright", "Images turned upright", of_upright)},
-            "/v1/models": {"get": _get("models", "The models on offer", secured=True)},
-            "/healthz": {"get": _get("healthz", "Whether the service runs")},
-            "/readyz": {"get": _get("readyz", "Whether a worker can take files", busy=True)},
+            "/v1/angle": {"post": _post("angle", "Estimate the rotation of images", of_angle)},
+            "/v1/upright": {"post": _post("upright", "Turn images upright", of_upright)},
+            "/v1/models": {"get": _get("models", "List the available models", secured=True)},
+            "/healthz": {"get": _get("healthz", "Whether the service is running")},
+            "/readyz": {"get": _get("readyz", "Whether a worker is ready", busy=True)},
             "/metrics": {"get": _metrics()},
         },
         "components": {
@@ -146,7 +154,7 @@ def _post(name: str, summary: str, options: list[Option]) -> dict[str, Any]:
         ],
         "requestBody": {
             "required": True,
-            "description": "An image as it is, or a form of one or more files.",
+            "description": "An image as the raw body, or a form with one or more files.",
             "content": {
                 "image/*": {"schema": {"type": "string", "format": "binary"}},
                 "multipart/form-data": {
@@ -173,7 +181,7 @@ def _angle_response() -> dict[str, Any]:
     examples = {
         "image": {"summary": "For an image as the body", "value": EXAMPLE},
         "form": {
-            "summary": "For a form of two files, one of which is none",
+            "summary": "For a form with two files, one of which is not an image",
             "value": {
                 "results": [{"name": "rocket.webp", **EXAMPLE}, {"name": "a.txt", **EXAMPLE_ERROR}]
             },
@@ -224,7 +232,7 @@ def _metrics() -> dict[str, Any]:
     text = {"description": "Prometheus text", "content": {"text/plain": {}}}
     return {
         "operationId": "metrics",
-        "summary": "Counts and durations in the format of Prometheus",
+        "summary": "Metrics in the text format of Prometheus",
         "responses": {"200": text, **_errors(401)},
     }
 

@@ -1,4 +1,4 @@
-"""What a request asks for: the options in its URL, checked, and described once for the OpenAPI."""
+"""The options in the URL of a request: parsed, checked, and described for OpenAPI."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any, get_args
 
 from PIL import ImageColor
 
-from radialbeams.batch import Job, with_thresholds
+from radialbeams.batch import JobSettings, with_thresholds
 from radialbeams.defaults import CORNERS, FILL, SNAP, Corners, Snap
 from radialbeams.serving.errors import Problem
 from radialbeams.serving.models import card_of
@@ -17,19 +17,19 @@ from radialbeams.serving.settings import Settings
 
 FORMATS = ("jpeg", "png", "webp", "tiff", "bmp", "gif", "avif", "jpeg2000", "ppm")
 OUTPUTS = ("image", "json", "zip")
-LONGEST = 200  # characters of a value that an error repeats at most
+LONGEST = 200  # an error message repeats at most this many characters of a value
 
 
 @dataclass(frozen=True)
 class Task:
-    """What a worker does with one file; sent to it as JSON."""
+    """What a worker does with one file; sent to the worker as JSON."""
 
     model: str
-    turns: bool = False  # else only the angle is estimated
+    turns: bool = False  # False: only estimate the angle
     first_frame: bool = False
     posterior: bool = False
     beams: bool = False
-    angle: float | None = None  # to turn by, instead of the model's answer
+    angle: float | None = None  # the rotation to undo, instead of the model's estimate
     corners: Corners = CORNERS
     fill: str | None = FILL
     snap: Snap = SNAP
@@ -39,9 +39,9 @@ class Task:
     min_angle: float | None = None
     output: str | None = None  # "image", "json" or "zip"
 
-    def job(self, settings: Settings) -> Job:
-        """The same settings as the batch has them, with the thresholds of the model's card."""
-        job = Job(
+    def job(self, settings: Settings) -> JobSettings:
+        """The same settings in the form the batch uses, with the thresholds of the model's card."""
+        job = JobSettings(
             model=self.model,
             first_frame=self.first_frame,
             turns=self.turns,
@@ -57,7 +57,7 @@ class Task:
 
 @dataclass(frozen=True)
 class Option:
-    """One parameter of the URL: what it means, its schema, and how its text is read."""
+    """A URL parameter: its name, description and schema, and the function that parses it."""
 
     name: str
     meaning: str
@@ -65,7 +65,7 @@ class Option:
     read: Callable[[str], Any]
 
 
-# --- how values are read ---
+# --- parsing values ---
 
 
 def _choice(*values: str) -> tuple[dict[str, Any], Callable[[str], str]]:
@@ -114,7 +114,7 @@ def _colour() -> tuple[dict[str, Any], Callable[[str], str]]:
             try:
                 ImageColor.getrgb(text)
             except ValueError as error:
-                raise ValueError("transparent, a colour's name or #rrggbb") from error
+                raise ValueError("transparent, the name of a colour, or #rrggbb") from error
         return text
 
     return {"type": "string", "examples": ["white", "#ff8800", "transparent"]}, read
@@ -124,7 +124,7 @@ def _colour() -> tuple[dict[str, Any], Callable[[str], str]]:
 
 
 def of_angle(settings: Settings) -> list[Option]:
-    """The options of /v1/angle, which /v1/upright has too."""
+    """The options of /v1/angle, which are also options of /v1/upright."""
     model, read_model = _choice(*settings.offered)
     return [
         Option(
@@ -133,15 +133,17 @@ def of_angle(settings: Settings) -> list[Option]:
             {**model, "default": settings.default_model},
             read_model,
         ),
-        Option("first_frame", "Take the first frame of animated images.", *_flag()),
+        Option("first_frame", "Use the first frame of animated images.", *_flag()),
         Option("posterior", "Add the probability of each direction.", *_flag()),
-        Option("beams", "Add how much each direction decided; many times slower.", *_flag()),
+        Option("beams", "Add how much each direction contributes; much slower.", *_flag()),
         Option(
-            "min_confidence", "Least confidence for `turned`. Default: the card's.", *_number(0, 1)
+            "min_confidence",
+            "Minimum confidence for `turned`. Default: from the model's card.",
+            *_number(0, 1),
         ),
         Option(
             "min_angle",
-            "Least angle in degrees for `turned`. Default: the card's.",
+            "Minimum angle in degrees for `turned`. Default: from the model's card.",
             *_number(0, 180),
         ),
     ]
@@ -157,19 +159,23 @@ def of_upright(settings: Settings) -> list[Option]:
             *_choice(*OUTPUTS),
         ),
         Option(
-            "angle", "Degrees that the image was turned, if you know better.", *_number(-360, 360)
+            "angle",
+            "Rotation of the image in degrees, counter-clockwise, instead of the estimate.",
+            *_number(-360, 360),
         ),
         Option(
             "corners",
-            "Give back the original rectangle where the image shows one, enlarge the canvas, cut "
-            "the corners off, or keep the size.",
+            "What to do with the canvas: `restore` the original rectangle if it is visible, "
+            "otherwise like `expand`; `expand` it to hold the whole image; `crop` empty corners; "
+            "or keep the `same` size.",
             *_choice(*get_args(Corners)),
         ),
         Option("fill", "Colour of the corners.", *_colour()),
         Option(
             "snap",
-            "How a turn near a multiple of 90° is undone: exactly where the image has no filled "
-            "corners (`auto`), always (`90`), or by the estimated angle (`none`).",
+            "`auto`: turn by exactly a multiple of 90° if the image fills its canvas and its angle "
+            "is near one, otherwise by its angle. `90`: always by the nearest multiple of 90°. "
+            "`none`: always by the estimated angle.",
             *_choice(*get_args(Snap)),
         ),
         Option("format", "Format of the result. Default: that of the file.", *_choice(*FORMATS)),
@@ -178,7 +184,7 @@ def of_upright(settings: Settings) -> list[Option]:
 
 
 def task_of(query: Iterable[tuple[str, str]], options: list[Option], default: Task) -> Task:
-    """The task that a URL's query describes; an unknown or repeated option is refused."""
+    """The task for the query of a URL; refuses unknown and repeated options."""
     known = {option.name: option for option in options}
     given: dict[str, Any] = {}
     for name, text in query:

@@ -1,4 +1,4 @@
-"""The page as static files, with the models beside it: no server, and nothing is uploaded."""
+"""The demo page, also as static files with the models: then it needs no server for the images."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from radialbeams.serving.settings import Settings
 
 WEB = Path(__file__).parents[1] / "web"
 SAMPLES = Path(__file__).parents[1] / "pictures"
-# Each sample with the model that knows its kind.
+# Each sample image with a model that was trained on its kind.
 SHOWN = {"rocket": "general", "astronaut": "ring.lfw", "horse": "ring"}
-# What a browser needs of the npm package onnxruntime-web.
+# The files of the npm package onnxruntime-web that a browser needs.
 RUNTIME = ("ort.wasm.min.mjs", "ort-wasm-simd-threaded.mjs", "ort-wasm-simd-threaded.wasm")
 
 
 class PageError(ValueError):
-    """The page cannot be written as it was asked for."""
+    """The page cannot be written as requested."""
 
 
 def page_settings(backend: str, settings: Settings) -> dict[str, Any]:
-    """What the page reads first: who runs the model, which models, which limits and samples."""
+    """The page's configuration: where the model runs, the models, the limits and the samples."""
     return {
         "backend": backend,
         "version": radialbeams.__version__,
@@ -46,7 +46,7 @@ def page_settings(backend: str, settings: Settings) -> dict[str, Any]:
 
 
 def page_files() -> dict[str, bytes]:
-    """The files of the page and its samples, by their places on it."""
+    """The files of the page and its samples, by their paths on it."""
     found = {path.relative_to(WEB).as_posix(): path for path in sorted(WEB.rglob("*.*"))}
     found |= {f"samples/{name}.webp": SAMPLES / f"{name}.webp" for name in SHOWN}
     return {name: path.read_bytes() for name, path in found.items()}
@@ -55,12 +55,12 @@ def page_files() -> dict[str, bytes]:
 def write_page(folder: Path, runtime: Path, models: Sequence[str] = ()) -> list[Path]:
     """Writes the page into a new or empty folder; `runtime` holds onnxruntime-web's files."""
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise PageError(f"Expected a new or empty folder; {folder} is neither. Name another.")
+        raise PageError(f"Expected a new or empty folder; {folder} is neither. Choose another.")
     missing = [name for name in RUNTIME if not (runtime / name).is_file()]
     if missing:
         raise PageError(
             f"Expected onnxruntime-web's files in {runtime}; {missing[0]} is missing. Get them "
-            "with `npm install onnxruntime-web` and name node_modules/onnxruntime-web/dist."
+            "with `npm install onnxruntime-web` and give node_modules/onnxruntime-web/dist."
         )
     default = zoo.DEFAULT if not models or zoo.DEFAULT in models else models[0]
     settings = Settings(models=tuple(models), default_model=default)

@@ -1,4 +1,4 @@
-"""The worker processes of the service: fed from the backlog, and replaced when they die."""
+"""The worker processes of the service: they take files from the queue and are replaced on death."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from typing import Any, cast
 from radialbeams.batch import system
 from radialbeams.batch.pool import environment
 from radialbeams.serving import frames
-from radialbeams.serving.backlog import Backlog, Entry
+from radialbeams.serving.backlog import Backlog, QueuedFile
 from radialbeams.serving.errors import Problem
 from radialbeams.serving.held import Share
 from radialbeams.serving.logs import Log
@@ -22,23 +22,23 @@ from radialbeams.serving.metrics import Metrics
 from radialbeams.serving.options import Task
 from radialbeams.serving.settings import Settings
 
-# -P: the folder in which the service is started may hold a file random.py.
+# -P: the current folder may hold a file such as random.py, which must not be imported.
 COMMAND = [sys.executable, "-P", "-m", "radialbeams.serving.worker"]
-STARTING = 180.0  # seconds by the clock
-# By the clock, as a multiple of the seconds of computing: for what waits without computing.
+STARTING = 180.0  # seconds of wall-clock time
+# The wall-clock limit as a multiple of the CPU limit, for a worker that waits without computing.
 CLOCK_FACTOR = 3.0
 AGAIN = 1.0  # seconds between two attempts to start a worker
-STOPPING = 5.0  # seconds until a worker that has nothing to do any more is killed
+STOPPING = 5.0  # seconds that a worker has to exit before it is killed
 
-TOO_LONG = "It took far longer than an image may. Save it again, or leave it out."
+TOO_LONG = "It took far too long. Save it again, or leave it out."
 
 
 class WorkerDied(Exception):
-    """The process ended, or was ended because it took too long."""
+    """The process ended by itself, or it took too long."""
 
 
 class Pool:
-    """One asyncio task for each process: it takes batches from the backlog and sends them there."""
+    """One asyncio task per process, which takes batches from the queue and sends them to it."""
 
     def __init__(self, settings: Settings, metrics: Metrics, log: Log) -> None:
         self.settings, self.metrics = settings, metrics
@@ -70,9 +70,9 @@ class Pool:
     async def work(
         self, task: Task, files: Sequence[bytes], share: Share
     ) -> list[tuple[dict[str, Any], bytes]]:
-        """A record for each file, and the bytes that go with it; they count as the share's."""
+        """A record and the output bytes for each file; the bytes count towards the share."""
         loop = asyncio.get_running_loop()
-        entries = [Entry(task, data, loop.create_future(), share) for data in files]
+        entries = [QueuedFile(task, data, loop.create_future(), share) for data in files]
         self.backlog.add(entries)
         return list(await asyncio.gather(*(entry.result for entry in entries)))
 
@@ -88,7 +88,7 @@ class Pool:
             self.metrics.restarts += 1
 
     async def _started(self, number: int) -> _Worker:
-        """Tries until a worker is ready: what is missing may come back."""
+        """Tries until a worker is ready: a missing resource may become available again."""
         while True:
             worker = await self._attempt()
             if worker is not None:
@@ -126,20 +126,20 @@ class Pool:
             for entry, (record, data) in zip(batch, results, strict=True):
                 entry.finish(record, data)
 
-    def _retry_or_fail(self, batch: list[Entry], died: WorkerDied) -> None:
-        """Which file of a batch ended the worker is unknown, so each is tried again alone."""
+    def _retry_or_fail(self, batch: list[QueuedFile], died: WorkerDied) -> None:
+        """It is unknown which file of a batch killed the worker, so each is tried again alone."""
         if len(batch) > 1:
             self.backlog.put_back(batch)
         else:
             self._fail(batch, Problem("took_too_long", str(died)))
 
-    def _fail(self, batch: list[Entry], problem: Problem) -> None:
+    def _fail(self, batch: list[QueuedFile], problem: Problem) -> None:
         for entry in batch:
             entry.finish(problem.content, b"")
 
 
 class _Worker:
-    """One process, seen from the service."""
+    """The service's side of one worker process."""
 
     def __init__(self, process: Process, settings: Settings) -> None:
         self._process, self._settings = process, settings
@@ -149,7 +149,7 @@ class _Worker:
 
     @classmethod
     async def start(cls, settings: Settings) -> _Worker:
-        # Decoders print warnings; what matters comes as a frame.
+        # Decoders print warnings to standard error; errors that matter come as frames.
         quiet = not os.environ.get("RADIALBEAMS_TRACEBACK")
         process = await asyncio.create_subprocess_exec(
             *COMMAND,
@@ -161,7 +161,7 @@ class _Worker:
         return cls(process, settings)
 
     async def start_error(self) -> str | None:
-        """Why the worker cannot work; None if it can."""
+        """Why the worker cannot start; None if it is ready."""
         try:
             # A worker does not need the token.
             fields = {**asdict(self._settings), "token": None}
@@ -171,7 +171,7 @@ class _Worker:
         reason: str | None = header.get("broken")
         return reason
 
-    async def work(self, batch: list[Entry]) -> list[tuple[dict[str, Any], bytes]]:
+    async def work(self, batch: list[QueuedFile]) -> list[tuple[dict[str, Any], bytes]]:
         header = {"tasks": [asdict(entry.task) for entry in batch]}
         seconds = CLOCK_FACTOR * self._settings.seconds
         answer, contents = await self._exchange(header, [entry.data for entry in batch], seconds)
@@ -203,7 +203,7 @@ class _Worker:
         if system.ran_out_of_cpu_time(code):
             return TOO_LONG
         return (
-            f"The program that read it broke down ({system.exit_reason(code)}). Leave it out, or "
+            f"The process that read it crashed ({system.exit_reason(code)}). Leave it out, or "
             "save it again."
         )
 
@@ -212,7 +212,7 @@ class _Worker:
             self._process.kill()
 
     async def close(self) -> None:
-        """Closing its input ends a worker that waits; one that works is killed."""
+        """Ends the process. Closing its input ends an idle worker; a busy one is killed."""
         with suppress(OSError):
             self._orders.close()
         try:

@@ -1,4 +1,4 @@
-"""Runs the service until it is told to stop, and then finishes what it has accepted."""
+"""Runs the service until a signal stops it, and then finishes the requests it has accepted."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from radialbeams import zoo
 from radialbeams.serving.logs import Library
 from radialbeams.serving.settings import Settings
 
-# Seconds in which a service that is to stop still takes requests, and asks each client to close
-# its connection: whoever was about to send one on an open connection is not cut off. Then nobody
-# can connect any more, and what is on its way on new connections has as long again to arrive.
+# Seconds during which a stopping service still accepts requests and asks clients to close their
+# connections, so that a request about to be sent on an open connection is not lost. After that it
+# accepts no more connections, and waits as long again for requests on the newest ones.
 DRAIN = 0.5
-LAST = 0.05  # seconds in which the last connections that the system has queued are accepted
-FILES = 65536  # open files, if the system allows so many: each connection is one
+LAST = 0.05  # seconds to accept the last connections in the system's queue
+FILES = 65536  # open files, if the system allows that many; each connection is one
 
 
 class MissingExtra(ValueError):
@@ -25,9 +25,9 @@ class MissingExtra(ValueError):
 
 
 def serve(settings: Settings, listening: Callable[[int], object] | None = None) -> None:
-    """Returns when the service has stopped; `listening` is called with its port."""
+    """Runs the service and returns when it has stopped; calls `listening` with its port."""
     for name in settings.offered:
-        zoo.verified_onnx(zoo.find(name))  # better now than in a worker
+        zoo.verified_onnx(zoo.find(name))  # so that errors appear here and not in a worker
     try:
         import uvicorn
 
@@ -63,7 +63,7 @@ def serve(settings: Settings, listening: Callable[[int], object] | None = None) 
             service.draining = True
             service.log.event("stopping")
             await asyncio.sleep(DRAIN)
-            bound.listen(0)  # the system queues no more
+            bound.listen(0)  # the system queues no more connections
             await asyncio.sleep(LAST)
             for listener in self.servers:
                 listener.close()
@@ -72,7 +72,7 @@ def serve(settings: Settings, listening: Callable[[int], object] | None = None) 
 
     logging.getLogger().addHandler(Library(service.log))
     bound = _bound(settings.host, settings.port)
-    # uvicorn raises the signal again when it has stopped; a stop that was asked for is no error.
+    # uvicorn raises the signal again after it has stopped; ignore it, since this stop is no error.
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: None)
     Server(config).run([bound])

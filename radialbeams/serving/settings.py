@@ -1,4 +1,4 @@
-"""How a service is set up: where it listens, what it offers, and its limits."""
+"""The settings of the service: where it listens, which models it offers, and its limits."""
 
 from __future__ import annotations
 
@@ -11,35 +11,35 @@ from radialbeams.limits import GIB, MIB, Limits
 
 @dataclass(frozen=True)
 class Settings:
-    """Defaults are for a service on this machine alone, open to hostile files."""
+    """The defaults suit a service for this machine only, which may receive hostile files."""
 
     host: str = "127.0.0.1"
     port: int = 8000
-    models: tuple[str, ...] = ()  # empty: all shipped ones
+    models: tuple[str, ...] = ()  # empty: all pretrained models
     default_model: str = zoo.DEFAULT
-    workers: int = 0  # 0: one for each core
-    token: str | None = None  # which requests to /v1 must bear
-    page: bool = True  # else only the API
-    log: bool = True  # a line for each request
+    workers: int = 0  # 0: one per core
+    token: str | None = None  # required in requests to /v1 and /metrics
+    page: bool = True  # False: only the API
+    log: bool = True  # one line per request
 
-    # A file: limits that are lower than the command's, because strangers send the files.
+    # Limits of a file: lower than those of the command, because strangers send the files.
     max_file_size: int = 32 * MIB
     max_pixels: int = 60_000_000
     max_memory: int = 2 * GIB  # of a worker, while it reads, turns and writes
-    seconds: float = 10.0  # of computing for one file
-    # A request.
+    seconds: float = 10.0  # of CPU time for one file
+    # Limits of a request.
     max_files: int = 64
     max_body: int = 128 * MIB
-    receive_seconds: float = 30.0  # until the whole body has arrived
-    # All requests together.
-    queue: int = 256  # files that wait or are worked on
-    max_received: int = 512 * MIB  # bytes of all bodies that are held at once
-    stop_seconds: float = 60.0  # for accepted work, when the service stops
+    receive_seconds: float = 30.0  # until the whole body has been received
+    # Limits of all requests together.
+    queue: int = 256  # files that wait or are being processed
+    max_received: int = 512 * MIB  # bytes of requests and responses held in memory at once
+    stop_seconds: float = 60.0  # for accepted requests, when the service stops
 
     def __post_init__(self) -> None:
         if self.default_model not in self.offered:
             raise ValueError(
-                f"The default model must be one of the models on offer "
+                f"The default model must be one of the available models "
                 f"({', '.join(self.offered)}); got {self.default_model!r}."
             )
         for name in ("max_file_size", "max_pixels", "max_memory", "max_files", "max_body", "queue"):

@@ -1,7 +1,7 @@
-"""A worker process of the service: files come in through a pipe, answers go out through another.
+"""A worker process of the service: it reads files from one pipe and writes results to another.
 
-Everything that can crash, hang or exhaust the memory happens here. A file that ends this process
-does not end the service, which starts another one.
+Everything that can crash, hang or exhaust the memory happens here. If a file kills this process,
+the service starts another one.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from PIL import Image
 
 from radialbeams import images
 from radialbeams.batch import system
-from radialbeams.batch.job import made, undo_for
+from radialbeams.batch.processing import made, undo_for
 from radialbeams.canonicalizer import Canonicalizer, Look
 from radialbeams.decisions import Decision, by_hand
 from radialbeams.images import ImageError
@@ -29,13 +29,13 @@ from radialbeams.serving.options import Task
 from radialbeams.serving.settings import Settings
 from radialbeams.undoing import Undo
 
-LARGEST = 4  # a result may be so many times as large as a file may be
+LARGEST = 4  # the limit for a result, as a multiple of the limit for a file
 Floats = NDArray[np.float32]
 Result = tuple[dict[str, Any], bytes]  # a record, and the file that goes with it
 
 
 class Worker:
-    """All views of a batch, then one call of each model, then the turned files."""
+    """Processes a batch in three steps: all views, one call of each model, all turned files."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -57,7 +57,7 @@ class Worker:
         return results
 
     def _look(self, task: Task, data: bytes) -> Look | dict[str, Any] | None:
-        """What the model sees; a record of what is wrong; None where no model is needed."""
+        """What the model needs of the image, an error record, or None if no model is needed."""
         if task.turns and task.angle is not None:
             return None
         try:
@@ -66,7 +66,7 @@ class Worker:
             return self._refused(error)
 
     def _answers(self, tasks: list[Task], looks: list[Any]) -> list[Answer | None]:
-        """One call for each model that the batch needs."""
+        """The estimates, with one call for each model that the batch needs."""
         found: list[Answer | None] = [None] * len(tasks)
         for name, model in self._models.items():
             places = [
@@ -122,13 +122,16 @@ class Worker:
         return self._sent({**record, "model": None, "action": decision.action}, after)
 
     def _sent(self, record: dict[str, Any], data: bytes) -> Result:
-        """Uncompressed formats make huge files of small ones, which the service would hold."""
+        """The result, or an error if it is too large, since the service holds it in memory.
+
+        Uncompressed formats turn small files into huge ones.
+        """
         most = LARGEST * self.settings.max_file_size
         if len(data) <= most:
             return record, data
         message = (
-            f"The result would have {len(data) / MIB:,.0f} MiB; at most {most / MIB:,.0f} MiB are "
-            "sent. Ask for a compressed format, or send a smaller image."
+            f"Expected a result of at most {most / MIB:,.0f} MiB; it has {len(data) / MIB:,.0f} "
+            "MiB. Use a compressed format, or send a smaller image."
         )
         return {"error": {"code": "too_large", "message": message}}, b""
 
@@ -150,7 +153,7 @@ def _rounded(chance: float | None) -> float | None:
 
 
 def _warm(model: Canonicalizer) -> None:
-    """The first call allocates what later ones use; no request should wait for that."""
+    """Runs the model once, so that no request waits for its first allocations."""
     model.answers([np.zeros((64, 64, 3), np.uint8)])
 
 
@@ -158,7 +161,7 @@ def main() -> None:
     # The service decides when to stop: it closes the pipe after the last batch.
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     signal.signal(signal.SIGTERM, signal.SIG_IGN)
-    # What a library prints must not get between the frames.
+    # Libraries that print to standard output must not interleave with the frames.
     out = os.fdopen(os.dup(sys.stdout.fileno()), "wb")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
     try:
@@ -173,7 +176,7 @@ def run(orders: BinaryIO, out: BinaryIO) -> None:
         return
     fields = first[0]["settings"]
     settings = Settings(**{**fields, "models": tuple(fields["models"])})
-    Image.MAX_IMAGE_PIXELS = None  # here, the settings decide
+    Image.MAX_IMAGE_PIXELS = None  # the limits in `settings` apply instead
     try:
         worker = Worker(settings)
     except (ValueError, MemoryError) as error:
@@ -183,7 +186,7 @@ def run(orders: BinaryIO, out: BinaryIO) -> None:
     frames.write(out, {"ready": True})
     while (frame := frames.read(orders)) is not None:
         header, files = frame
-        # For the whole batch: if one of its files needs all of it, each is tried again alone.
+        # The limit is for the whole batch: if it is exceeded, each file is tried again alone.
         system.limit_cpu(settings.seconds)
         results = worker.batch([Task(**fields) for fields in header["tasks"]], files)
         system.limit_cpu(0)

@@ -1,7 +1,7 @@
-"""A report as one HTML page: every file before and after, with filters, and angles to correct.
+"""The report as one HTML page: every file before and after, filters, and corrections of angles.
 
-The page needs nothing from elsewhere. Its only script is the one beside this file, named by its
-hash, so that nothing in the name of a file can run.
+The page is self-contained. Its security policy allows only the script in this folder, by its hash,
+so that nothing in the name of a file can be executed.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from radialbeams.batch import Outcome
 from radialbeams.escaping import as_json, shown
 from radialbeams.files import write_whole
 
-PICTURES = 2000  # files shown with pictures: more would make a page that no browser likes
+PICTURES = 2000  # files shown with thumbnails; more would make the page too large for browsers
 KINDS = {
     "turned": "turned upright",
     "upright already": "upright already",
@@ -44,9 +44,9 @@ style-src 'unsafe-inline'; script-src 'sha256-{digest}'; base-uri 'none'; form-a
 <header>
 <h1>{title}</h1>
 <p>{summary}</p>
-<p>Left: before. Right: after. Angles are how far a picture had been turned, counter-clockwise if
- positive; the percentage is the chance that the angle is within 10°. Click a picture to enlarge it
- and to correct its angle.{limit}</p>
+<p>Left: before. Right: after. The angle is the rotation of the picture, counter-clockwise if
+ positive; the percentage is the probability that the angle is correct to within 10°. Click a
+ picture to enlarge it and to correct its angle.{limit}</p>
 <div class="tools"><fieldset><legend>Show</legend>{filters}</fieldset>
 <label class="sort">Sort by <select id="sort"><option value="order">order of the run
 <option value="least">least confident first<option value="most">most confident first
@@ -55,7 +55,7 @@ style-src 'unsafe-inline'; script-src 'sha256-{digest}'; base-uri 'none'; form-a
 <ol id="files">
 """
 FOOT = """</ol>
-<p id="empty" hidden>No file is of this kind.</p>
+<p id="empty" hidden>There are no files of this kind.</p>
 <footer id="corrections" hidden><span id="count"></span>
 <button id="save" type="button">Save corrections.json</button>
 <button id="discard" type="button">Discard them</button>
@@ -67,8 +67,8 @@ FOOT = """</ol>
 <figcaption>before</figcaption></figure>
 <figure id="detail-after-box"><div class="stage"><img id="detail-after" alt="after"></div>
 <figcaption>after</figcaption></figure>
-<figure><div class="stage dial" id="detail-dial"></div><figcaption>what the model sees: the longer
- the ray, the likelier up is there</figcaption></figure></div>
+<figure><div class="stage dial" id="detail-dial"></div><figcaption>the model's estimate: the longer
+ the ray, the more probable that up is in this direction</figcaption></figure></div>
 <p id="detail-note"></p>
 <div class="correct"><label>Turned by <input id="angle" type="number" min="-180" max="180"
  step="0.1" aria-label="angle in degrees">°</label>
@@ -78,8 +78,8 @@ FOOT = """</ol>
 <button type="button" data-turn="180">180°</button>
 <button type="button" id="apply" class="main">Correct to this angle</button>
 <button type="button" id="leave">Leave it as it was</button>
-<button type="button" id="forget">Take the correction back</button></div>
-<p class="hint">The left picture shows the result. Arrow keys move the angle; Escape closes.</p>
+<button type="button" id="forget">Undo the correction</button></div>
+<p class="hint">The left picture shows the result. Arrow keys change the angle; Escape closes.</p>
 </dialog>
 <script>{script}</script>
 </html>
@@ -97,7 +97,7 @@ alt="unchanged" loading="lazy"></button>"""
 
 
 class Sheet:
-    """Takes outcomes as they come, keeps none of them in memory, and writes the page at the end."""
+    """Collects outcomes on disk, not in memory, and writes the page at the end."""
 
     def __init__(self, title: str, *, in_place: bool = False) -> None:
         self._title, self._in_place = title, in_place
@@ -109,7 +109,7 @@ class Sheet:
         self._cards.write(_card(outcome, self._in_place))
 
     def write(self, path: Path) -> None:
-        """At once: whoever looks sees the whole page or none."""
+        """Writes the page atomically."""
         with self._cards:
             write_whole(path, self._write)
 
@@ -142,7 +142,7 @@ def _head(title: str, counts: Counter[str], script: str) -> str:
 
 
 def _slug(kind: str) -> str:
-    """One word for style sheets."""
+    """A name for a kind that is valid in style sheets."""
     return kind.split()[0] if kind.startswith(("upright", "document")) else kind.replace(" ", "-")
 
 
@@ -180,7 +180,7 @@ def _what(outcome: Outcome) -> str:
 
 
 def _data(outcome: Outcome, in_place: bool) -> str:
-    """What the script sorts by and saves. The path is JSON, since it need not be valid text."""
+    """Attributes for the script. The path is JSON, because it may not be valid Unicode."""
     undone = -(outcome.applied_ccw or 0.0) % 360
     fields = {
         "path": as_json(outcome.path),
@@ -188,7 +188,7 @@ def _data(outcome: Outcome, in_place: bool) -> str:
         "confidence": outcome.confidence,
         "dial": outcome.dial,
         "undone": f"{undone:g}" if outcome.applied_ccw is not None else None,
-        # In place the file is turned already, and a correction starts from there.
+        # In place, the file is already turned, and a correction starts from there.
         "start": f"{undone:g}" if in_place else "0",
         "why": _why(outcome),
     }
@@ -203,5 +203,5 @@ def _why(outcome: Outcome) -> str | None:
     if outcome.value is None or outcome.measure is None:
         return None
     if outcome.measure == "angle":
-        return f"angle {outcome.value:g}°, turned from {outcome.threshold:g}°"
+        return f"angle {outcome.value:g}°, threshold {outcome.threshold:g}°"
     return f"{outcome.measure} {outcome.value:.1%}, threshold {outcome.threshold:.1%}"

@@ -1,4 +1,4 @@
-"""The shipped models: NAME.onnx to run, NAME.safetensors to train on, NAME.json to know them by."""
+"""The pretrained models: NAME.onnx to run, NAME.safetensors to train on, the card NAME.json."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ __all__ += ["find", "names", "verified_onnx"]
 
 FOLDER = Path(__file__).parent
 DEFAULT = "general"
-LARGEST_ONNX = 2**30  # bytes; the shipped ones have at most twelve million
+LARGEST_ONNX = 2**30  # bytes; the pretrained models have at most twelve million
 
 
 class ModelNotFound(ValueError):
-    """No model of that name, or no file at that path."""
+    """There is no model with that name, or no file at that path."""
 
 
 @dataclass(frozen=True)
 class Model:
-    """A model that can be run: its card, and where its files lie."""
+    """A model that can be run: its card, and the path of its files."""
 
     name: str
     card: Card
-    stem: Path  # the files' common path without their endings
+    stem: Path  # the common path of its files, without their extensions
 
     @property
     def onnx(self) -> Path:
@@ -40,7 +40,7 @@ def names() -> list[str]:
 
 
 def find(model: str | Path) -> Model:
-    """A shipped model by its name, or your own by the path of its run folder or ONNX file."""
+    """A pretrained model by name, or your own by the path of its run folder or ONNX file."""
     name = str(model)
     if name in names():
         return _open(FOLDER / name, name)
@@ -51,8 +51,9 @@ def find(model: str | Path) -> Model:
         return _open(path.with_suffix(""), name)
     near = get_close_matches(name, names(), 1)
     raise ModelNotFound(
-        f"Expected a model's name or the path of a run; got {name!r}. "
-        f"Shipped models: {', '.join(names())}." + "".join(f" Did you mean {one}?" for one in near)
+        f"Expected the name of a model or the path of a run; got {name!r}. "
+        f"Pretrained models: {', '.join(names())}."
+        + "".join(f" Did you mean {one}?" for one in near)
     )
 
 
@@ -60,30 +61,30 @@ def _open(stem: Path, name: str) -> Model:
     card = stem.with_name(stem.name + ".json")
     if not card.is_file():
         raise ModelNotFound(
-            f"Expected a model card at {card}; there is none. Name a run folder that "
-            "`radialbeams train` finished, or an ONNX file with its card beside it."
+            f"Expected a model card at {card}; there is none. Give a folder that "
+            "`radialbeams train` has finished, or an ONNX file next to its card."
         )
     return Model(name, cards.read(card), stem)
 
 
 def verified_onnx(model: Model) -> bytes:
-    """The bytes of the ONNX file, once they have the sha256 that the card names."""
+    """The bytes of the ONNX file, after checking the sha256 on its card."""
     if not model.onnx.is_file():
         raise ModelNotFound(
-            f"Expected {model.onnx}; there is none. Make it with "
+            f"Expected {model.onnx}; it does not exist. Create it with "
             f"`radialbeams export {model.name} {model.onnx}`."
         )
     if model.onnx.stat().st_size > LARGEST_ONNX:
         raise DamagedModel(
-            f"{model.onnx} is larger than {LARGEST_ONNX // 2**20} MiB, so it is no model of ours. "
-            "Copy the model again, weights and card together."
+            f"{model.onnx} is larger than {LARGEST_ONNX // 2**20} MiB, so it is not a model of "
+            "radialbeams. Copy the model again, weights and card together."
         )
     content = model.onnx.read_bytes()
     expected = model.card.sha256.onnx
     found = sha256(content)
     if found != expected:
         raise DamagedModel(
-            f"{model.onnx} has sha256 {found[:12]}…, its card says {str(expected)[:12]}…: it is "
-            "damaged or was exchanged. Copy the model again, weights and card together."
+            f"{model.onnx} has sha256 {found[:12]}…, but its card has {str(expected)[:12]}…: it is "
+            "damaged or was replaced. Copy the model again, weights and card together."
         )
     return content

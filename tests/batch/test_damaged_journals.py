@@ -17,7 +17,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from radialbeams.batch import Job, JournalError, Outcome, Plan, lines
+from radialbeams.batch import JobSettings, JournalError, Outcome, Plan, lines
 from radialbeams.batch.bounds import Bounds
 from radialbeams.batch.journal import Journal
 from radialbeams.batch.landing import Rules, stage
@@ -85,7 +85,7 @@ def resume(folder: Path, *, in_place: bool) -> None:
                 assert item.out is None or item.out.startswith(str(folder) + os.sep)
         for outcomes in kept.done():
             for outcome in outcomes:
-                json.dumps(outcome.record(Job("ring", turns=True)))
+                json.dumps(outcome.record(JobSettings("ring", turns=True)))
 
 
 @contextmanager

@@ -136,7 +136,7 @@ def test_two_runs_cannot_share_a_journal(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, two_done: tuple[Journal, list[Outcome]]
 ) -> None:
     monkeypatch.setattr(locks, "PATIENCE", 0.1)
-    with pytest.raises(JournalError, match="Another run is at work"):
+    with pytest.raises(JournalError, match="Another run is working"):
         Journal(tmp_path, SETTINGS)
 
 
@@ -242,7 +242,7 @@ def test_a_full_disk_is_a_sentence_and_is_not_made_fuller(
             return getattr(self.file, name)
 
     monkeypatch.setattr(kept, "_file", FullDisk(kept._file))
-    with pytest.raises(OutputError, match=r"no room left .* goes on where it was"):
+    with pytest.raises(OutputError, match=r"No space is left .* resumes where it stopped"):
         kept.record([Outcome("32.jpg", error="Damaged.")])
     assert kept.recover() == 2  # the torn line is gone, and so is what filled the disk
     assert [batch[0] for batch in kept.done()] == outcomes
@@ -256,7 +256,7 @@ def test_a_folder_that_may_not_be_written_in_is_named(
         raise PermissionError(errno.EACCES, "Permission denied", ".radialbeams-run")
 
     monkeypatch.setattr(locks, "_locked", forbidden)
-    with pytest.raises(OutputError, match=f"Nothing may be written in {tmp_path}"):
+    with pytest.raises(OutputError, match=f"no permission to write in {tmp_path}"):
         Journal(tmp_path, SETTINGS)
 
 

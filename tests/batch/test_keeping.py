@@ -133,7 +133,7 @@ def test_the_video_of_a_motion_photo_stays_where_xmp_says(
 @pytest.mark.parametrize(
     ("segments", "tail", "name"),
     [
-        (segment(0xE2, b"MPF\0II*\0" + bytes(40)), saved("JPEG"), "index of further pictures"),
+        (segment(0xE2, b"MPF\0II*\0" + bytes(40)), saved("JPEG"), "index of further images"),
         (segment(0xEB, b"JP\0\1" + bytes(40)), b"", "content credentials"),
         (segment(0xED, PHOTOSHOP + resource(2000, bytes(26))), b"", "a clipping path"),
     ],
@@ -145,7 +145,7 @@ def test_what_a_jpeg_cannot_keep_is_refused_by_name(
     data = with_segments(saved("JPEG"), segments) + tail
     after, err = in_place(data, ".jpg")
     assert after == data
-    assert "In place it would lose" in err and name in err and "--force" in err
+    assert "In place, it would lose" in err and name in err and "--force" in err
     after, err = in_place(data, ".jpg", "--force")
     assert after != data and err.count("failed") == 0
 
@@ -235,7 +235,7 @@ def test_an_avif_of_ten_bits_is_not_reduced_to_eight_silently(in_place: InPlace)
     assert not data[at] & 0x60
     ten = bytearray(data)
     ten[at] |= 0x40
-    assert missing(bytes(ten), bytes(data)) == ["10 bits a channel, of which 8 are kept"]
+    assert missing(bytes(ten), bytes(data)) == ["10 bits per channel, of which 8 are kept"]
     assert missing(bytes(data), bytes(ten)) == []
 
 

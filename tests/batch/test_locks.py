@@ -32,7 +32,7 @@ def release(held: list[Claim]) -> None:
 def test_a_folder_below_one_that_is_claimed_cannot_be_claimed(tmp_path: Path) -> None:
     held = claim(tmp_path)
     for below in (tmp_path, tmp_path / "a", tmp_path / "a" / "b"):
-        with pytest.raises(JournalError, match=f"Another run is at work in {tmp_path}"):
+        with pytest.raises(JournalError, match=f"Another run is working in {tmp_path}"):
             claim(below)
     release(held)
     release(claim(tmp_path / "a"))
@@ -43,7 +43,7 @@ def test_a_folder_below_one_that_is_claimed_cannot_be_claimed(tmp_path: Path) ->
 def test_a_folder_above_waits_for_those_below(tmp_path: Path) -> None:
     held = claim(tmp_path / "a" / "b")
     above = claim(tmp_path)
-    with pytest.raises(JournalError, match=r"at work in .*b"):
+    with pytest.raises(JournalError, match=r"working in .*b"):
         wait_for([tmp_path / "a" / "b"])
     release(held)
     wait_for([tmp_path / "a" / "b"])
@@ -75,7 +75,7 @@ def test_all_folders_are_claimed_or_none(tmp_path: Path, monkeypatch: pytest.Mon
 def test_a_folder_that_is_refused_leaves_no_lock_in_the_others(tmp_path: Path) -> None:
     (tmp_path / "b").mkdir()
     (tmp_path / "b" / RUN_FOLDER).symlink_to(tmp_path)
-    with pytest.raises(JournalError, match="not made by a run of yours"):
+    with pytest.raises(JournalError, match="not created by a run of yours"):
         claim(tmp_path / "a", [tmp_path / "b"])
     assert not (tmp_path / "a" / RUN_FOLDER).exists()
 

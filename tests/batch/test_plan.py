@@ -174,7 +174,7 @@ def test_a_plan_that_contradicts_itself_is_refused(tmp_path: Path) -> None:
         ([source], source, {}, "is the input itself"),
         ([source], "x.png", {"in_place": True}, "leave out one of the two"),
         ([source], None, {"in_place": True, "format": "png"}, "keeps its format"),
-        ([source], "x.gif", {"format": "png"}, "does not end as a file of the format png"),
+        ([source], "x.gif", {"format": "png"}, "does not have an extension of the format png"),
         ([folder], source, {}, "is the name of one file"),
         ([source, source], "x.jpg", {}, "is the name of one file"),
         ([folder], "x.jpg", {}, "is the name of one file"),

@@ -19,14 +19,14 @@ from PIL import Image
 
 import radialbeams
 from radialbeams import batch, zoo
-from radialbeams.batch import Job, JournalError, Outcome, Plan, PlanError
+from radialbeams.batch import JobSettings, JournalError, Outcome, Plan, PlanError
 from radialbeams.batch.plan import BATCH
 from radialbeams.demo import PICTURES
 
 COMMAND = [sys.executable, "-c", "from radialbeams.cli import run; run()", "upright"]
 OPTIONS = ("--model", "ring.lfw", "--min-confidence", "0")
 FIXTURES = Path(__file__).parent / "fixtures" / "journals"
-TURNING = Job("ring.lfw", turns=True, writes=True, min_confidence=0)
+TURNING = JobSettings("ring.lfw", turns=True, writes=True, min_confidence=0)
 IN_PLACE = replace(TURNING, in_place=True)
 RUN = ".radialbeams-run"
 
@@ -54,7 +54,7 @@ def in_place(folder: Path) -> Plan:
     return Plan((str(folder),), in_place=True)
 
 
-def all_done(plan: Plan, job: Job) -> dict[str, Outcome]:
+def all_done(plan: Plan, job: JobSettings) -> dict[str, Outcome]:
     with batch.journaled(job, plan, 1) as run:
         return {Path(outcome.path).name: outcome for outcome in run.outcomes}
 
@@ -192,7 +192,7 @@ def test_every_folder_that_is_named_is_locked(
     with batch.journaled(IN_PLACE, both, 1) as run:
         for folder in ("a", "b", "b/c"):
             with (
-                pytest.raises(JournalError, match="Another run is at work"),
+                pytest.raises(JournalError, match="Another run is working"),
                 batch.journaled(IN_PLACE, in_place(tmp_path / folder), 1),
             ):
                 pass
@@ -220,7 +220,7 @@ def test_a_run_folder_that_is_a_link_is_refused(tmp_path: Path) -> None:
     (tmp_path / "out").mkdir()
     (tmp_path / "out" / RUN).symlink_to(tmp_path / "elsewhere")
     plan = Plan((str(tmp_path / "in"),), folder=tmp_path / "out")
-    with pytest.raises(JournalError, match="not made by a run of yours"):
+    with pytest.raises(JournalError, match="not created by a run of yours"):
         all_done(plan, TURNING)
     assert not list((tmp_path / "elsewhere").iterdir())
 
@@ -251,7 +251,7 @@ def test_a_journal_that_leads_elsewhere_is_refused(tmp_path: Path, kind: str) ->
 def test_what_another_user_planted_is_refused(tmp_path: Path, name: str) -> None:
     plan = killed_run(tmp_path / "in", tmp_path / "out")
     os.chown(tmp_path / "out" / RUN / name, 12345, 12345)
-    with pytest.raises(JournalError, match="another user's"):
+    with pytest.raises(JournalError, match="belongs to another user"):
         all_done(plan, TURNING)
 
 
@@ -421,7 +421,7 @@ def test_a_run_that_version_0_1_0_left_unfinished_goes_on(
     from radialbeams.batch.landing import part_of
 
     monkeypatch.setattr(radialbeams, "__version__", "0.1.0")
-    job = Job("ring.lfw", turns=True, writes=True, in_place=kind == "in-place")
+    job = JobSettings("ring.lfw", turns=True, writes=True, in_place=kind == "in-place")
     source = str(tmp_path / "in")
     for number in range(BATCH + 2):
         face(tmp_path / "in" / f"{number}.png", 40)

@@ -15,24 +15,15 @@ from pathlib import Path
 import numpy as np
 import onnx
 import pytest
+from conftest import face
 from onnx import TensorProto, helper, numpy_helper
-from PIL import Image
 
 from radialbeams import zoo
-from radialbeams.batch import Job, PoolError, system
+from radialbeams.batch import JobSettings, PoolError, system
 from radialbeams.batch.pool import WorkerPool
 from radialbeams.cards import to_json
-from radialbeams.demo import PICTURES
 
 FACES = "ring.lfw"
-
-
-def face(path: Path, turn: float = 40) -> Path:
-    path.parent.mkdir(parents=True, exist_ok=True)
-    with Image.open(PICTURES / "astronaut.webp") as picture:
-        small = picture.convert("RGB").resize((128, 128), Image.Resampling.LANCZOS)
-    small.rotate(turn, Image.Resampling.BICUBIC).save(path)
-    return path
 
 
 def sleeper() -> subprocess.Popen[str]:
@@ -96,7 +87,7 @@ worker.main()
 '''
 pool.COMMAND, pool.FILE = [sys.executable, "-c", WORKER], 2.0
 plan = batch.Plan((sys.argv[1],), writes=False)
-with batch.unjournaled(batch.Job("ring.lfw"), plan, 1) as run:
+with batch.unjournaled(batch.JobSettings("ring.lfw"), plan, 1) as run:
     for outcome in run.outcomes:
         print(outcome.error)
 """
@@ -183,7 +174,7 @@ pool.COMMAND = [sys.executable, "-c", worker]
 pool.MODEL, pool.MODEL_VIEW = float(sys.argv[4]), 0.0
 plan = batch.Plan((sys.argv[2],), writes=False)
 try:
-    with batch.unjournaled(batch.Job(sys.argv[1]), plan, 1) as run:
+    with batch.unjournaled(batch.JobSettings(sys.argv[1]), plan, 1) as run:
         print(list(run.outcomes))
 except batch.PoolError as error:
     print(error)
@@ -278,4 +269,4 @@ def test_a_limit_on_threads_is_told_in_words(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(threading.Thread, "start", refuse)
     with pytest.raises(PoolError, match="allows no more threads or processes"):
-        WorkerPool(Job("ring.coil100"), 1)
+        WorkerPool(JobSettings("ring.coil100"), 1)

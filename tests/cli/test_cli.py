@@ -374,7 +374,7 @@ def test_the_second_picture_of_a_camera_is_not_lost_in_place(
     face.save(faces / "two.jpg", "MPO", save_all=True, append_images=[face.reduce(2)])
     before = (faces / "two.jpg").read_bytes()
     code, _, err = run("upright", faces / "two.jpg", "--in-place", *TURNING)
-    assert code == 1 and "only the first would be left" in err
+    assert code == 1 and "only the first would remain" in err
     assert (faces / "two.jpg").read_bytes() == before
 
 
@@ -390,7 +390,7 @@ def test_what_is_not_taken_is_told(run: Callable[..., Said], faces: Path) -> Non
     _, out, err = run("upright", faces, "--dry-run", "--json", *TURNING)
     assert len(lines(out)) == 5
     assert "2 files not read (1 .heic, 1 broken links)" in err
-    assert "1 file not taken: made by this command" in err
+    assert "1 file not read: outputs of this command" in err
     assert "2 files not read" in run("angle", faces, "--json", *FACES)[2]
 
 

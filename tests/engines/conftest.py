@@ -10,10 +10,10 @@ from unittest import mock
 import pytest
 from PIL import Image
 
-from radialbeams.batch import Job, Plan, journaled
+from radialbeams.batch import JobSettings, Plan, journaled
 from radialbeams.demo import PICTURES
 
-JOB = Job("ring.lfw", turns=True, writes=True, min_confidence=0.3)
+JOB = JobSettings("ring.lfw", turns=True, writes=True, min_confidence=0.3)
 
 
 @pytest.fixture(scope="session")

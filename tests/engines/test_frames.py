@@ -27,7 +27,7 @@ def check(made: pa.Table, table: pa.Table, plain: Path) -> None:
     expected = contents(plain)
     assert {name: rows[name]["image"] for name in expected} == expected
     assert rows["1/broken.jpg"]["image"] == b"no image"
-    assert "It is no image" in rows["1/broken.jpg"]["error"]
+    assert "It is not an image" in rows["1/broken.jpg"]["error"]
     assert rows["none"]["error"] == "This row has no image."
     assert made.column_names == [*table.column_names, *ADDED]
 

@@ -17,7 +17,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from conftest import ROOT
 
-from radialbeams.batch import Job, Outcome, PlanError
+from radialbeams.batch import JobSettings, Outcome, PlanError
 from radialbeams.engines.columns import image_column
 from radialbeams.engines.plan import kind_of, tasks_for
 from radialbeams.engines.storage import Outputs
@@ -29,7 +29,7 @@ TOKEN = "0" * 32
 
 
 def carried_out(
-    source: object, out: object, job: Job = JOB, column: str | None = None
+    source: object, out: object, job: JobSettings = JOB, column: str | None = None
 ) -> list[Outcome]:
     """All units of a source, one after the other in this process."""
     tasks = tasks_for([str(source)], str(out), format=job.format, overwrite=False, workers=1)
@@ -184,7 +184,7 @@ def test_a_source_without_images_is_refused(tmp_path: Path) -> None:
 
 
 def test_outputs_inside_the_source_are_refused(faces: Path) -> None:
-    with pytest.raises(PlanError, match="lies in the source"):
+    with pytest.raises(PlanError, match="lies inside the source"):
         tasks_for([str(faces)], f"{faces}/out", format=None, overwrite=False, workers=1)
 
 

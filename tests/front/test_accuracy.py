@@ -95,7 +95,7 @@ def test_averaging_over_the_grid_is_averaging() -> None:
     expected = sum(tallies[(4 + 3 * k) % 18].probabilities for k in range(TURNS))
     assert isinstance(expected, Tensor)
     assert torch.equal(tallies[4].predicted["averaged"], expected.argmax(-1))
-    with pytest.raises(ValueError, match="a multiple of as many angles; this one has 17"):
+    with pytest.raises(ValueError, match="a multiple of 6 angles; got 17"):
         average_over_the_grid(tallies[:17])
 
 

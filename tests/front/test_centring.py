@@ -107,7 +107,7 @@ def test_a_wrong_word_is_told() -> None:
 @pytest.mark.parametrize(
     ("images", "sentence"),
     [
-        (torch.zeros(3, 9, 9), r"shape \(N, C, H, W\); got \(3, 9, 9\)\. One image alone is"),
+        (torch.zeros(3, 9, 9), r"shape \(N, C, H, W\); got \(3, 9, 9\)\. Pass a single image"),
         (torch.zeros(9, 9), r"shape \(N, C, H, W\); got \(9, 9\)"),
         (torch.zeros(1, 3, 9, 9, dtype=torch.uint8), "float images in .0, 1.; got torch.uint8"),
     ],
@@ -119,5 +119,5 @@ def test_other_images_are_told(images: Tensor, sentence: str) -> None:
 
 @pytest.mark.parametrize("side", [0, -3, math.nan, math.inf])
 def test_a_side_is_longer_than_nothing(side: float) -> None:
-    with pytest.raises(ValueError, match="side is the length of a square in pixels, more than 0"):
+    with pytest.raises(ValueError, match="side must be a number of pixels above 0"):
         centred_boxes(torch.zeros(1, 3, 9, 9), side=side)

@@ -58,7 +58,7 @@ def test_what_is_neither_is_told(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"Expected efficientnet-lite0, or the path .* 'resnet'"):
         load_classifier("resnet")
     (tmp_path / "mine.pth").write_bytes(b"x")
-    with pytest.raises(ValueError, match=r"is .onnx or .pt2; got mine.pth"):
+    with pytest.raises(ValueError, match=r"an .onnx or .pt2 file; got mine.pth"):
         load_classifier(tmp_path / "mine.pth")
 
 

@@ -76,10 +76,10 @@ def test_the_papers_network_has_nothing_to_fold() -> None:
 
 def test_a_norm_without_a_convolution_is_an_error() -> None:
     alone = nn.Sequential(nn.BatchNorm2d(4), nn.GELU(), nn.Conv2d(4, 4, 1))
-    with pytest.raises(ValueError, match="Expected a convolution beside the norm '0'"):
+    with pytest.raises(ValueError, match="Expected a convolution next to the norm '0'"):
         folded(alone)
     wide = nn.Sequential(nn.BatchNorm2d(4), nn.Conv2d(4, 4, 3, padding=1))  # its rim would differ
-    with pytest.raises(ValueError, match="Expected a convolution beside the norm '0'"):
+    with pytest.raises(ValueError, match="Expected a convolution next to the norm '0'"):
         folded(wide)
 
 
@@ -127,7 +127,9 @@ def test_in_training_mode_nothing_is_dropped() -> None:
 @pytest.mark.parametrize("dtype", ["float16", torch.int8, torch.complex64])
 def test_only_floats_are_a_precision(dtype: object) -> None:
     front = Canonicalizer(build(TINY_RING))
-    with pytest.raises(ValueError, match=r"dtype is a type of floats, torch\.float16 for a GPU"):
+    with pytest.raises(
+        ValueError, match=r"dtype must be a floating-point type, such as torch\.float16 for a GPU"
+    ):
         front.for_inference(dtype)  # type: ignore[arg-type]
     assert next(front.double().for_inference().parameters()).dtype == torch.float64
 

@@ -76,7 +76,7 @@ def thresholds(front: Canonicalizer) -> tuple[Any, ...]:
 
 def test_a_network_that_is_never_sure_has_no_thresholds(tmp_path: Path) -> None:
     HubCanonicalizer.around(Canonicalizer.from_pretrained("bic.coil100")).save_pretrained(tmp_path)
-    with pytest.raises(ValueError, match="abstain needs a network that says how sure it is"):
+    with pytest.raises(ValueError, match="abstain needs a network with a posterior"):
         HubCanonicalizer.from_pretrained(tmp_path, abstain="sure")
     assert HubCanonicalizer.from_pretrained(tmp_path, abstain="card").abstain is None
 

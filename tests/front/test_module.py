@@ -148,7 +148,7 @@ def test_grey_images_and_grey_networks() -> None:
     assert ViewGeometry(24, 3, 54)(grey).shape == (2, 3, 24, 24)
     luma = coloured[:, :1] * 0.299 + coloured[:, 1:2] * 0.587 + coloured[:, 2:] * 0.114
     torch.testing.assert_close(ViewGeometry(24, 1, 54)(coloured), ViewGeometry(24, 1, 54)(luma))
-    with pytest.raises(ValueError, match=r"images of 3 channel\(s\); got 4"):
+    with pytest.raises(ValueError, match=r"images with 3 channel\(s\) for this network; got 4"):
         ViewGeometry(24, 3, 54)(torch.rand(1, 4, 40, 40))
 
 
@@ -245,7 +245,7 @@ def test_the_thresholds_of_the_card_are_those_of_the_commands(images: Tensor) ->
     other = Canonicalizer.from_pretrained("ring.coil100", abstain="card", still_degrees=5)
     assert math.degrees(other.still) == pytest.approx(5)
     assert Canonicalizer.from_pretrained("bic.coil100").abstain is None  # it knows no chances
-    with pytest.raises(ValueError, match=r"abstain is a confidence, .* got 'cards'"):
+    with pytest.raises(ValueError, match=r"abstain must be a confidence, .* got 'cards'"):
         Canonicalizer.from_pretrained("ring.coil100", abstain="cards")  # type: ignore[arg-type]
 
 
@@ -561,7 +561,7 @@ def test_wrong_images_boxes_and_options_are_told(tiny: Canonicalizer, images: Te
         tiny.crops(images, [torch.zeros(0, 4)])
     with pytest.raises(ValueError, match=r"one tensor \(M, 5\) .*; got \(3, 4\)"):
         tiny.crops(images, torch.zeros(3, 4))
-    with pytest.raises(ValueError, match="abstain needs a network that says how sure it is"):
+    with pytest.raises(ValueError, match="abstain needs a network with a posterior"):
         Canonicalizer.from_pretrained("bic.coil100", abstain=0.5)
     with pytest.raises(ValueError, match="returns must be one of both, image; got 'images'"):
         Canonicalizer(build(TINY_RING), parent_size=54, returns="images")  # type: ignore[arg-type]
@@ -583,7 +583,7 @@ def test_weights_that_are_not_the_cards_are_refused(tmp_path: Path) -> None:
     with (tmp_path / "model.safetensors").open("r+b") as file:
         file.seek(-1, 2)
         file.write(b"\x01")
-    with pytest.raises(DamagedWeights, match="damaged or was exchanged"):
+    with pytest.raises(DamagedWeights, match="damaged or was replaced"):
         Canonicalizer.from_pretrained(tmp_path)
 
 
@@ -605,7 +605,10 @@ def test_a_network_of_another_precision_answers_nearly_the_same(
 @pytest.mark.parametrize(
     ("wrong", "text"),
     [
-        ([torch.rand(3, 8, 8)], r"one tensor \(N, C, H, W\); got list\. Images of one size"),
+        (
+            [torch.rand(3, 8, 8)],
+            r"one tensor \(N, C, H, W\); got list\. Combine images of one size",
+        ),
         (torch.rand(2, 64, 80, 3), r"looks like \(N, H, W, C\).*images\.permute\(0, 3, 1, 2\)"),
         (torch.rand(2, 3, 0, 80), "at least one channel and one pixel"),
         (torch.full((1, 3, 8, 8), math.nan), "some values are NaN"),
@@ -652,9 +655,9 @@ def test_values_that_are_no_pixels_are_refused(ring: Canonicalizer, images: Tens
     [
         ({"abstain": 2.0}, "abstain must lie between 0 and 1; got 2.0"),
         ({"abstain": math.nan}, "abstain must lie between 0 and 1; got nan"),
-        ({"abstain": True}, "abstain is a number; got True"),
+        ({"abstain": True}, "abstain must be a number; got True"),
         ({"still_degrees": 400}, "still_degrees must lie between 0 and 180; got 400"),
-        ({"fill": "white"}, "fill is a number; got 'white'"),
+        ({"fill": "white"}, "fill must be a number; got 'white'"),
     ],
 )
 def test_options_out_of_range_are_refused(options: dict[str, object], text: str) -> None:
@@ -665,12 +668,12 @@ def test_options_out_of_range_are_refused(options: dict[str, object], text: str)
 @pytest.mark.parametrize(
     ("boxes", "options", "text"),
     [
-        ([[2.0, 0, 0, 9, 9]], {}, "number of its image in front, 0 to 1"),
-        ([[0.5, 0, 0, 9, 9]], {}, "number of its image in front"),
+        ([[2.0, 0, 0, 9, 9]], {}, "index of their image, 0 to 1"),
+        ([[0.5, 0, 0, 9, 9]], {}, "index of their image"),
         ([[0.0, 9, 0, 0, 9]], {}, "x₁ ≥ x₀"),
         ([[0.0, 0, 0, math.nan, 9]], {}, "x₁ ≥ x₀"),
         ([[0.0, 0, 0, 9, 9]], {"margin": -0.6}, "margin must lie between -0.49 and inf"),
-        ([[0.0, 0, 0, 9, 9]], {"size": 0}, "whole pixels, 1 or more; got 0"),
+        ([[0.0, 0, 0, 9, 9]], {"size": 0}, "whole number of pixels, at least 1; got 0"),
     ],
 )
 def test_boxes_that_cannot_be_are_refused(

@@ -442,7 +442,7 @@ def test_what_is_not_of_every_item_is_refused() -> None:
         pose.invert_points(torch.zeros(2, 5, 3))
     with pytest.raises(ValueError, match=r"boxes of 2 items, \(N, …, 4\); got \(1, 5, 4\)"):
         pose.invert_boxes(torch.zeros(1, 5, 4))
-    with pytest.raises(ValueError, match=r"each of 2 items.*images\[pose.source\]"):
+    with pytest.raises(ValueError, match=r"N = 2 items.*images\[pose.source\]"):
         pose.invert_masks(torch.zeros(3, 8, 8))
     boxes = pose.invert(torch.zeros(2, 1, 4), "boxes", enclosing=True)
     assert boxes.shape == (2, 1, 4)
@@ -492,11 +492,11 @@ def test_lists_of_detections_go_there_and_back(canvas: Canvas) -> None:
         ([torch.zeros(2, 4)], r"boxes of 2 items, one tensor \(K, …, 4\) for each; got \(2, 4\)\."),
         (
             [torch.zeros(2, 4), torch.zeros(1, 5)],
-            r"got \(2, 4\), \(1, 5\)\. Where an item has none",
+            r"got \(2, 4\), \(1, 5\)\. For an item without",
         ),
         ([torch.zeros(2, 5), torch.zeros(1, 5)], r"got \(2, 5\), \(1, 5\)\."),
         ([torch.tensor(3.0), torch.tensor(4.0)], r"got \(\), \(\)\."),
-        ([], r"got none\. Where an item has none, give torch\.zeros\(0, 4\)"),
+        ([], r"got none\. For an item without boxes, pass torch\.zeros\(0, 4\)"),
     ],
 )
 def test_lists_of_something_else_are_refused(given: list[Tensor], told: str) -> None:

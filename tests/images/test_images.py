@@ -223,21 +223,27 @@ def blank() -> bytes:
     ("source", "sentence"),
     [
         (b"", r"It is empty: 0 bytes\. Get a fresh copy\."),
-        (b"no picture", r"It is no image, or of a kind that is not read here\. Known are JPEG, PN"),
+        (
+            b"no picture",
+            r"It is not an image, or its format is not supported\. Supported are JPEG, PN",
+        ),
         (
             saved(Image.fromarray(noise(40, 40)), "PNG")[:900],
-            r"It is damaged or cut short \(.*\)\. ",
+            r"It is damaged or truncated \(.*\)\. ",
         ),
         (
             saved(Image.fromarray(noise(40, 40)), "JPEG")[:900],
-            r"It is damaged or cut short \(.*\)\. ",
+            r"It is damaged or truncated \(.*\)\. ",
         ),
         (bomb(), r"It has more pixels than Pillow allows"),
         (
             damage.repaired(blank()),
             r"Its header claims 25 million pixels, which its \d+ bytes cannot",
         ),
-        (Image.new("F", (2, 2)), r"Its pixels are floats of unknown range\. Save it with 8 or 16"),
+        (
+            Image.new("F", (2, 2)),
+            r"Its pixels are floats, whose range is unknown\. Save it with 8 or 16",
+        ),
         (
             np.zeros((2, 2), bool),
             r"Expected an array of uint8, uint16 or float in \[0, 1\]; got bo",
@@ -262,10 +268,10 @@ def test_a_refusal_names_no_path(tmp_path: Path) -> None:
     (tmp_path / "secret.png").write_text("no picture")
     (tmp_path / "secret.jpg").write_bytes(saved(Image.fromarray(noise(9, 9)), "JPEG")[:200])
     cases = {
-        tmp_path / "secret.png": "no image",
+        tmp_path / "secret.png": "not an image",
         tmp_path / "secret.jpg": "damaged",
         tmp_path / "secret.gif": r"There is no such file\. Check the path\.",
-        tmp_path: r"It is a folder\. Name the files in it\.",
+        tmp_path: r"It is a folder\. Give the files in it instead\.",
     }
     for path, sentence in cases.items():
         with pytest.raises(ImageError, match=sentence) as refused:
@@ -274,7 +280,7 @@ def test_a_refusal_names_no_path(tmp_path: Path) -> None:
 
 
 def test_postscript_is_not_run() -> None:
-    with pytest.raises(ImageError, match="It is no image"):
+    with pytest.raises(ImageError, match="It is not an image"):
         read(saved(Image.new("RGB", (4, 4)), "EPS"))
 
 
@@ -410,7 +416,7 @@ def test_the_format_is_the_callers_or_png() -> None:
 
 def test_what_a_format_cannot_hold_is_refused_in_a_sentence() -> None:
     clear = turn(Picture(Image.new("RGB", (4, 4)), "JPEG"), 30, fill="transparent")
-    with pytest.raises(ImageError, match=r"JPEG holds no transparency\. Fill with a colour, or"):
+    with pytest.raises(ImageError, match=r"JPEG has no transparency\. Fill with a colour, or"):
         encode(clear)
     with pytest.raises(ImageError, match=r"It cannot be written as NOPE .*\. Write PNG\."):
         encode(Picture(Image.new("RGB", (4, 4))), "nope")
@@ -570,12 +576,16 @@ def test_a_deep_tiff_keeps_its_compression(compression: str) -> None:
 
 def test_what_sixteen_bits_would_lose_is_said() -> None:
     data = deep_file(deep(3))
-    with pytest.raises(ImageError, match=r"16 bits a channel, of which PPM would .*--format png"):
+    with pytest.raises(
+        ImageError, match=r"16 bits per channel, of which only 8 would .* PPM .*--format png"
+    ):
         encode(read(data), "ppm")
     assert opened(encode(read(data), "jpeg")).size == (7, 5)
     ppm = b"P6 7 5 65535\n" + deep(3).astype(">u2").tobytes()
     assert read_small(ppm, 8).size == (7, 5)
-    with pytest.raises(ImageError, match=r"16 bits a channel, of which PPM would be given 8 here"):
+    with pytest.raises(
+        ImageError, match=r"16 bits per channel, of which only 8 would be written to PPM here"
+    ):
         encode(read(ppm))
 
 
@@ -583,7 +593,7 @@ def test_integers_beyond_sixteen_bits_are_refused() -> None:
     data = saved(Image.fromarray(np.array([[0, 70_000]], np.int32)), "TIFF")
     for reading in (lambda d: read(d), lambda d: read_small(d, 8)):
         with pytest.raises(
-            ImageError, match=r"integers beyond 16 bits, of unknown range\. Save it"
+            ImageError, match=r"integers of more than 16 bits, whose range is unknown\. Save it"
         ):
             reading(data)
     small = saved(Image.fromarray(np.array([[0, 60_000]], np.int32)), "TIFF")
@@ -686,7 +696,9 @@ def test_exif_without_room_for_the_tag_is_a_sentence() -> None:
     del exif[ORIENTATION]
     full = exif.tobytes()
     data = saved(Image.fromarray(noise(24, 16)), "JPEG", exif=full + bytes(65533 - len(full)))
-    with pytest.raises(ImageError, match=r"no room for the orientation tag\. Turn its pixels inst"):
+    with pytest.raises(
+        ImageError, match=r"too long to add the orientation tag\. Turn its pixels inst"
+    ):
         set_orientation(data, 1)
     assert opened(encode(turn(read(data), 33))).getexif()[MAKE] == "camera"
 
@@ -694,7 +706,7 @@ def test_exif_without_room_for_the_tag_is_a_sentence() -> None:
 def test_only_a_jpeg_can_be_turned_by_its_tag() -> None:
     with pytest.raises(ImageError, match=r"Only a JPEG can be turned by its EXIF tag alone"):
         set_orientation(saved(Image.fromarray(CORNERS), "PNG"), 1)
-    with pytest.raises(ImageError, match=r"It is damaged or cut short"):
+    with pytest.raises(ImageError, match=r"It is damaged or truncated"):
         set_orientation(b"\xff\xd8\xff", 1)
 
 

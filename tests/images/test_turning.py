@@ -145,9 +145,9 @@ def test_a_fill_that_is_no_colour_is_refused() -> None:
         ValueError, match=r'fill must be "transparent" or a colour, .* got \'nope\''
     ):
         turn(Image.new("RGB", (4, 4)), 30, fill="nope")
-    with pytest.raises(ImageError, match=r"mode I;16 has no alpha channel\. Name a colour\."):
+    with pytest.raises(ImageError, match=r"mode I;16 has no alpha channel\. Use a colour\."):
         turn(Image.new("I;16", (4, 4)), 30, fill="transparent")
-    with pytest.raises(ImageError, match=r"without alpha cannot be transparent\. Add it"):
+    with pytest.raises(ImageError, match=r"without alpha cannot be transparent\. Add alpha"):
         turn(noise(4, 4, 3), 30, fill="transparent")
 
 

@@ -333,10 +333,10 @@ def test_beams_longer_than_the_image_are_refused(size: int, longest: int) -> Non
 def test_images_of_another_size_are_refused(
     sampler: type[BresenhamBeams] | type[PolarBeams], shape: tuple[int, ...]
 ) -> None:
-    with pytest.raises(ValueError, match="laid out") as error:
+    with pytest.raises(ValueError, match="beams were built") as error:
         sampler(8, 10, 1, 20)(torch.zeros(shape))
     assert str(error.value) == (
-        f"These beams were laid out for images of shape (N, C, 20, 20); got {shape}. "
+        f"Expected images of shape (N, C, 20, 20), for which these beams were built; got {shape}. "
         "Resize the images or build beams for their size."
     )
 

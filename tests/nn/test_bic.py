@@ -262,5 +262,5 @@ def test_beams_longer_than_the_view_are_refused() -> None:
 
 
 def test_views_of_another_size_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"shape \(N, C, 40, 40\); got \(1, 3, 41, 41\)"):
+    with pytest.raises(ValueError, match=r"shape \(N, C, 40, 40\), .*; got \(1, 3, 41, 41\)"):
         small()(torch.zeros(1, 3, 41, 41))

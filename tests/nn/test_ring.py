@@ -293,7 +293,7 @@ def test_on_a_gpu_the_forms_compute_what_the_plain_layers_compute(training: bool
         ({"depth": 0}, "depth must be at least 1; got 0."),
         (
             {"width": 12, "attention": 1},
-            "width must be a multiple of 8, the heads of attention; got 12.",
+            "width must be a multiple of 8, the attention heads; got 12.",
         ),
         ({"stem_stride": 65}, "stem_stride must be at most beam_length, 16; got 65."),
     ],

@@ -22,7 +22,7 @@ LIMIT = 150.0  # seconds: a model that never ends is given up within two minutes
 Card = dict[str, Any]
 # The picture is whole: whatever goes wrong is the model's fault.
 BLAMES_THE_PICTURE = re.compile(
-    rb"fresh copy|cut short|is no image|[Ss]ave it again|[Ll]eave it out"
+    rb"fresh copy|truncated|is not an image|[Ss]ave it again|[Ll]eave it out"
 )
 
 

@@ -105,7 +105,7 @@ def test_without_the_extra_the_command_says_what_to_install(
 @pytest.mark.parametrize(
     ("settings", "sentence"),
     [
-        ({"default_model": "none"}, "one of the models on offer"),
+        ({"default_model": "none"}, "one of the available models"),
         ({"queue": 2, "max_files": 4}, "never fits into a queue of 2"),
         ({"max_pixels": 0}, "max_pixels must be at least 1"),
     ],

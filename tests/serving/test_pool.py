@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from radialbeams.serving import backlog, pool
-from radialbeams.serving.backlog import Backlog, Entry
+from radialbeams.serving.backlog import Backlog, QueuedFile
 from radialbeams.serving.errors import Problem
 from radialbeams.serving.held import Held, Share
 from radialbeams.serving.logs import Log
@@ -104,13 +104,13 @@ def test_results_that_exceed_what_may_be_held_are_dropped(small_pool: Any) -> No
     assert (second[0]["error"]["code"], second[1]) == ("overloaded", b"")
 
 
-def entries(*sizes: int) -> list[Entry]:
+def entries(*sizes: int) -> list[QueuedFile]:
     loop = asyncio.get_running_loop()
     share = Share(Held(HELD))
-    return [Entry(TASK, bytes(size), loop.create_future(), share) for size in sizes]
+    return [QueuedFile(TASK, bytes(size), loop.create_future(), share) for size in sizes]
 
 
-def batches(given: Callable[[], list[Entry]]) -> list[list[int]]:
+def batches(given: Callable[[], list[QueuedFile]]) -> list[list[int]]:
     async def main() -> list[list[int]]:
         waiting = Backlog(100)
         waiting.add(given())

@@ -195,5 +195,5 @@ def test_training_learns_resumes_and_its_export_agrees(tmp_path: Path) -> None:
 
 
 def test_a_size_that_the_stages_cannot_halve_is_refused() -> None:
-    with pytest.raises(ValueError, match="divides"):
+    with pytest.raises(ValueError, match="multiple of 32"):
         QuarterConfig(size=100)

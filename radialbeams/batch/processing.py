@@ -1,0 +1,81 @@
+"""Turns the bytes of an input file into the bytes of its output file."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from radialbeams import images
+from radialbeams.batch.job import JobSettings
+from radialbeams.batch.outcome import Method
+from radialbeams.decisions import FILLED, Surroundings
+from radialbeams.images import Frame
+from radialbeams.posterior import Answer
+from radialbeams.undoing import Undo, turned
+
+
+def undo_for(
+    answer: Answer,
+    frame: Frame | None,
+    job: JobSettings,
+    path: str = "",
+    around: Surroundings = FILLED,
+) -> Undo:
+    """The rotation to undo, as decided from the estimate or set by hand."""
+    return Undo(job.decision(answer, around, path), frame, job.corners, job.fill or around.colour)
+
+
+def upright(data: bytes, undo: Undo, job: JobSettings) -> tuple[bytes, Method]:
+    """The bytes of the upright file, and the method. A quarter turn of a JPEG only sets a tag."""
+    if undo.quarters is not None and job.format in (None, "jpeg"):
+        tagged = images.quarter_turned(data, undo.quarters)
+        if tagged is not None:
+            return tagged, "exif"
+    if job.exif:
+        raise images.ImageError("Only a JPEG has the tag that --exif sets. Use --snap 90 instead.")
+    picture = images.read(data, first_frame=job.first_frame, limits=job.limits)
+    if job.in_place and picture.more and not job.force:
+        raise images.ImageError(
+            "It holds several images, and only the first would remain. Choose an output with -o, "
+            "or add --force to lose the others."
+        )
+    if job.in_place and picture.format == "HEIF" and not job.force:
+        raise images.ImageError(
+            "In place, a HEIC or HEIF file would be re-encoded and could lose depth, HDR or "
+            "motion data. Choose an output with -o, or add --force to lose them."
+        )
+    made = images.encode(turned(picture, undo), job.format, quality=job.quality)
+    return made, "resampled" if undo.back % 90 else "pixels"
+
+
+def lost(before: bytes, after: bytes, job: JobSettings) -> str | None:
+    """Names what the turned file no longer contains; in place, raises ImageError instead."""
+    names = ", ".join(images.missing(before, after))
+    if names and job.in_place and not job.force:
+        raise images.ImageError(
+            f"In place, it would lose {names}. Choose an output with -o, or add --force to lose it."
+        )
+    return names or None
+
+
+def unchanged(data: bytes, job: JobSettings) -> bytes:
+    """The same bytes, or the unturned image re-encoded if the job asks for another format."""
+    if job.format is None:
+        return data
+    picture = images.read(data, first_frame=job.first_frame, limits=job.limits)
+    if picture.format == job.format.upper():
+        return data
+    # The fill is the background in formats without alpha.
+    picture = replace(picture, background=job.fill)
+    return images.encode(picture, job.format, quality=job.quality)
+
+
+def made(data: bytes, undo: Undo, job: JobSettings) -> tuple[bytes, Method | None]:
+    """The bytes of the output, and the method by which the image was turned (None: it was not)."""
+    if undo.decision.turn is not None and undo.back:
+        return upright(data, undo, job)
+    return unchanged(data, job), None
+
+
+def is_written(action: str | None, job: JobSettings) -> bool:
+    """Whether an output is written. Unturned files are not copied next to their originals."""
+    return action == "turned" or job.copies or job.format is not None
