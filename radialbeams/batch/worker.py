@@ -26,7 +26,7 @@ from radialbeams.batch.landing import OutputError, stage
 from radialbeams.batch.outcome import Outcome, decided_outcome, outcome_of
 from radialbeams.batch.plan import Item
 from radialbeams.batch.previews import dial_of, thumbnail
-from radialbeams.batch.processing import is_written, lost, made, undo_for
+from radialbeams.batch.processing import is_written, lost_metadata, output_of, undo_for
 from radialbeams.batch.sources import read_unchanged, refusal, stamp
 from radialbeams.canonicalizer import Canonicalizer, Look
 from radialbeams.images import ImageError
@@ -120,10 +120,10 @@ class Worker:
         before = read_unchanged(outcome.path, source, self.job.limits)
         look = self._looks.pop(outcome.path)
         undo = undo_for(answer, look.frame, self.job, outcome.path, look.around)
-        after, method = made(before, undo, self.job)
+        after, method = output_of(before, undo, self.job)
         outcome = decided_outcome(outcome, undo, method)
         if outcome.action == "turned":
-            outcome = replace(outcome, lost=lost(before, after, self.job))
+            outcome = replace(outcome, lost=lost_metadata(before, after, self.job))
         if small:
             outcome = self._shown(outcome, answer, before, after)
         if outcome.out is None or part is None or not self._is_staged(outcome, before, after):
