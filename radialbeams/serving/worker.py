@@ -140,8 +140,8 @@ class Worker:
         return {"error": {"code": "not_an_image", "message": str(error)}}
 
 
-def _rounded(chance: float | None) -> float | None:
-    return None if chance is None else round(chance, 4)
+def _rounded(probability: float | None) -> float | None:
+    return None if probability is None else round(probability, 4)
 
 
 def _warm(model: Canonicalizer) -> None:
