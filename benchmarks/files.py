@@ -33,7 +33,7 @@ from radialbeams import images, zoo
 from radialbeams.batch.job import JobSettings
 from radialbeams.batch.landing import new_token, part_of, stage
 from radialbeams.batch.plan import Plan
-from radialbeams.batch.processing import made
+from radialbeams.batch.processing import output_of, undo_for
 from radialbeams.canonicalizer import Canonicalizer
 from radialbeams.demo import PICTURES
 
@@ -115,7 +115,8 @@ def split(paths: list[Path], model: str, scratch: Path) -> dict[str, float]:
     def write() -> None:
         for path, one in zip(paths, found["answers"], strict=True):
             out = str(scratch / path.name)
-            stage(made(path.read_bytes(), one, job)[1], out, part_of(out, token))
+            undo = undo_for(one, None, job)
+            stage(output_of(path.read_bytes(), undo, job)[0], out, part_of(out, token))
 
     parts = {"decode": decode, "view": view, "model": answer, "write": write}
     return {

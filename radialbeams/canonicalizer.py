@@ -155,7 +155,7 @@ class Canonicalizer:
         for number, source in enumerate(sources):
             with _named(sources, number):
                 sources[number] = _kept(source, self.limits)
-        answers, looks = self.judged(sources, first_frame=first_frame)
+        answers, looks = self.answers_and_looks(sources, first_frame=first_frame)
         found = []
         for number, (source, answer) in enumerate(zip(sources, answers, strict=True)):
             limits = pages if answer.kind == "document" else least
@@ -166,7 +166,7 @@ class Canonicalizer:
             found.append(_canonicalization(made, answer, decision))
         return found if isinstance(image, list) else found[0]
 
-    def judged(
+    def answers_and_looks(
         self, sources: Sequence[ImageSource], *, first_frame: bool = False
     ) -> tuple[list[Answer], list[Look]]:
         """The estimate for each picture, and the look from which it was made."""

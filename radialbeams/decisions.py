@@ -89,11 +89,11 @@ def nearest_quarter(answer: Answer) -> tuple[int, float | None]:
 
 
 def _by_quarter(answer: Answer, least: Thresholds) -> Decision:
-    quarter, chance = nearest_quarter(answer)
+    quarter, probability = nearest_quarter(answer)
     needed = _needed(answer, least)
-    if not _reaches(chance, needed):
-        return _left(answer, "quarter", chance, needed)
-    return _turned_by_quarter(quarter, chance, needed)
+    if not _reaches(probability, needed):
+        return _left(answer, "quarter", probability, needed)
+    return _turned_by_quarter(quarter, probability, needed)
 
 
 def _as_estimated(answer: Answer, least: Thresholds) -> Decision:
@@ -109,16 +109,16 @@ def _as_estimated(answer: Answer, least: Thresholds) -> Decision:
 
 def _by_frame(answer: Answer, least: Thresholds, frame: float) -> Decision:
     """The rectangle gives the angle up to quarter turns, and the model the quarter turn."""
-    quarter, chance = _quarter(answer, frame)
+    quarter, probability = _quarter(answer, frame)
     angle = (frame + 90 * quarter) % 360
     sure = _reaches(answer.confidence, least.confidence)
     if abs(signed(rounded(answer) - angle)) > WITHIN and sure and answer.confidence is not None:
         return _turned(rounded(answer), "angle", answer, least)  # the content is tilted inside it
-    if not _reaches(chance, least.confidence):
-        return _left(answer, "quarter", chance, least.confidence)
+    if not _reaches(probability, least.confidence):
+        return _left(answer, "quarter", probability, least.confidence)
     if abs(signed(angle)) < least.angle:
         return Decision(None, None, "upright already", "angle", abs(signed(angle)), least.angle)
-    return Decision(round(angle, 2), "frame", None, "quarter", chance, least.confidence)
+    return Decision(round(angle, 2), "frame", None, "quarter", probability, least.confidence)
 
 
 def _on_plain_ground(answer: Answer, least: Thresholds) -> Decision:
@@ -132,17 +132,17 @@ def _on_plain_ground(answer: Answer, least: Thresholds) -> Decision:
 
 def _filling(answer: Answer, least: Thresholds) -> Decision:
     """A picture that fills its canvas is nearly always turned by a multiple of 90°."""
-    quarter, chance = nearest_quarter(answer)
+    quarter, probability = nearest_quarter(answer)
     angle = rounded(answer)
     sure = _reaches(answer.confidence, least.confidence)
     at_quarter = quarter != 0 and abs(signed(angle - 90 * quarter)) <= NEAR
     if least.tilts and sure and not at_quarter and abs(signed(angle)) >= least.angle:
         return _turned(angle, "angle", answer, least)
-    if not _reaches(chance, least.quarter):
-        return _left(answer, "quarter", chance, least.quarter)
+    if not _reaches(probability, least.quarter):
+        return _left(answer, "quarter", probability, least.quarter)
     if not _reaches(answer.exact, least.exact):
         return _left(answer, "exact", answer.exact, least.exact)
-    return _turned_by_quarter(quarter, chance, least.quarter)
+    return _turned_by_quarter(quarter, probability, least.quarter)
 
 
 def _document(answer: Answer, least: Thresholds, snap: Snap) -> Decision:
@@ -176,19 +176,19 @@ def _needed(answer: Answer, least: Thresholds) -> float:
     return least.quarter if answer.posterior is not None else least.confidence
 
 
-def _reaches(chance: float | None, least: float) -> bool:
+def _reaches(probability: float | None, least: float) -> bool:
     """Whether a probability reaches its threshold; an unknown one (None) does."""
-    return chance is None or chance >= least
+    return probability is None or probability >= least
 
 
 def _turned(angle: float, source: AngleSource, answer: Answer, least: Thresholds) -> Decision:
     return Decision(angle, source, None, "confidence", answer.confidence, least.confidence)
 
 
-def _turned_by_quarter(quarter: int, chance: float | None, needed: float) -> Decision:
+def _turned_by_quarter(quarter: int, probability: float | None, needed: float) -> Decision:
     if quarter == 0:
-        return Decision(None, None, "upright already", "quarter", chance, needed)
-    return Decision(90.0 * quarter, "quarter", None, "quarter", chance, needed)
+        return Decision(None, None, "upright already", "quarter", probability, needed)
+    return Decision(90.0 * quarter, "quarter", None, "quarter", probability, needed)
 
 
 def _left(answer: Answer, measure: Measure, value: float | None, threshold: float) -> Decision:

@@ -82,7 +82,9 @@ class UprightTransformer:
         least = defaults.thresholds_for(loaded.card, self.abstain)
         pages = document_thresholds(self.abstain)
         turned = []
-        for picture, answer, look in zip(pictures, *loaded.judged(pictures), strict=True):
+        for picture, answer, look in zip(
+            pictures, *loaded.answers_and_looks(pictures), strict=True
+        ):
             limits = pages if answer.kind == "document" else least
             decision = decide(answer, limits, self.snap, look.around)
             turned.append(

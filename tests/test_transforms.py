@@ -75,7 +75,9 @@ def test_the_model_without_a_confidence_always_turns(horse: Image.Image) -> None
 def test_the_cards_thresholds_decide_as_the_commands_do(
     horse: Image.Image, monkeypatch: pytest.MonkeyPatch, answer: Answer, turned: bool
 ) -> None:
-    monkeypatch.setattr(Canonicalizer, "judged", lambda *_, **__: ([answer], [Look(None, None)]))
+    monkeypatch.setattr(
+        Canonicalizer, "answers_and_looks", lambda *_, **__: ([answer], [Look(None, None)])
+    )
     given = np.asarray(horse)
     single = np.asarray(Upright("ring.lfw", snap="none", corners="same")(horse))
     (stacked,) = UprightTransformer("ring.lfw", snap="none").transform(given[None])
@@ -141,7 +143,9 @@ def test_a_quarter_turn_keeps_the_canvas(
 ) -> None:
     """Else one such answer in a batch of wide pictures could not be stacked with the others."""
     quarter = [Answer(90.0, 1.0), Answer(180.0, 1.0)]
-    monkeypatch.setattr(Canonicalizer, "judged", lambda *_, **__: (quarter, [Look(None, None)] * 2))
+    monkeypatch.setattr(
+        Canonicalizer, "answers_and_looks", lambda *_, **__: (quarter, [Look(None, None)] * 2)
+    )
     stack = arrays(horse)
     made = UprightTransformer(MODEL).transform(stack)
     assert made.shape == stack.shape

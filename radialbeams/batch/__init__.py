@@ -11,12 +11,13 @@ from radialbeams.batch.plan import OUTPUTS, Plan, PlanError, plan_for
 from radialbeams.batch.pool import PoolError
 from radialbeams.batch.run import Run, journaled, piped, unjournaled
 from radialbeams.batch.sources import refusal
-from radialbeams.batch.walk import Wanted
+from radialbeams.batch.walk import FileFilter
 
 Job = JobSettings  # the name that earlier versions used
 
 __all__ = [
     "OUTPUTS",
+    "FileFilter",
     "Job",
     "JobSettings",
     "JournalError",
@@ -26,7 +27,6 @@ __all__ = [
     "PlanError",
     "PoolError",
     "Run",
-    "Wanted",
     "journaled",
     "piped",
     "plan_for",

@@ -106,7 +106,7 @@ class Outcome:
 
 def outcome_of(path: str, out: str | None, answer: Answer) -> Outcome:
     """The outcome of the estimate, before it is decided whether the file is turned."""
-    quarter, chance = nearest_quarter(answer)
+    quarter, probability = nearest_quarter(answer)
     return Outcome(
         path,
         out,
@@ -114,7 +114,7 @@ def outcome_of(path: str, out: str | None, answer: Answer) -> Outcome:
         _rounded(answer.confidence),
         answer.symmetry,
         quarter=90 * quarter,
-        quarter_confidence=_rounded(chance),
+        quarter_confidence=_rounded(probability),
         document=answer.kind == "document",
     )
 
@@ -136,5 +136,5 @@ def decided_outcome(outcome: Outcome, undo: Undo, method: Method | None) -> Outc
     )
 
 
-def _rounded(chance: float | None) -> float | None:
-    return None if chance is None else round(chance, 4)
+def _rounded(probability: float | None) -> float | None:
+    return None if probability is None else round(probability, 4)

@@ -13,7 +13,7 @@ from itertools import chain, islice
 from pathlib import Path
 
 from radialbeams.batch.names import problem_with
-from radialbeams.batch.walk import FORMATS, SUFFIXES, Found, Passed, Wanted, walk
+from radialbeams.batch.walk import FORMATS, SUFFIXES, FileFilter, Found, Skipped, walk
 
 # Small enough to spread a few large photos over the workers, large enough that writing a line of
 # the journal costs next to nothing.
@@ -99,12 +99,12 @@ class Plan:
         others = dict.fromkeys(map(_holder, self.sources)) if self.in_place else ()
         return list(dict.fromkeys([self.home, *filter(Path.is_dir, map(Path, others))]))
 
-    def items(self, passed: Passed | None = None) -> Iterator[Item]:
+    def items(self, skipped: Skipped | None = None) -> Iterator[Item]:
         """The items in plan order. Each input comes once, and no two have the same output."""
         inputs = _Inputs(self)
         seen: set[int] = set()  # hashes, which take a tenth of the memory of the paths
         taken: set[int] = set()
-        for found in self.found(passed):
+        for found in self.found(skipped):
             path = found.path
             place = os.path.realpath(path) if self.in_place else os.path.abspath(path)
             if hash(place) in seen:
@@ -118,7 +118,7 @@ class Plan:
                 # The target of a link is replaced, so that the link stays a link.
                 yield Item(path, place if os.path.islink(path) else path)
                 continue
-            out = _free(self._wanted(path, place), taken)
+            out = _free(self._output_path(path, place), taken)
             inputs.check(path, out)
             problem = problem_with(out)
             yield Item(path, None if problem else out, problem)
@@ -133,7 +133,7 @@ class Plan:
         if inside is None:
             return
         outputs = {_key(os.path.abspath(item.out)) for item in self.items() if item.out}
-        for found in walk(inside, None, Passed()):
+        for found in walk(inside, None, Skipped()):
             if found.error is None and _key(os.path.abspath(found.path)) not in outputs:
                 raise PlanError(
                     f"The output folder {self.folder} lies inside an input folder and holds "
@@ -168,19 +168,19 @@ class Plan:
                     "files here already. Check them, and run the command again if necessary."
                 )
 
-    def found(self, passed: Passed | None = None) -> Iterator[Found]:
-        """Each input file, repeated if it is given twice; `passed` records what is skipped."""
-        passed = Passed() if passed is None else passed
+    def found(self, skipped: Skipped | None = None) -> Iterator[Found]:
+        """Each input file, repeated if it is given twice; `skipped` records what is skipped."""
+        skipped = Skipped() if skipped is None else skipped
         beside = self.writes and not (self.folder or self.file or self.in_place)
         images = _Stems()
-        wanted = Wanted(self.recursive, self.include, self.exclude)
+        wanted = FileFilter(self.recursive, self.include, self.exclude)
         for source in self.sources:
             isdir = os.path.isdir(source)
-            for found in walk(source, self.folder, passed, wanted) if isdir else (Found(source),):
+            for found in walk(source, self.folder, skipped, wanted) if isdir else (Found(source),):
                 if self.only is not None and os.path.abspath(found.path) not in self.only:
-                    passed.left_out[NOT_CORRECTED] += 1
+                    skipped.left_out[NOT_CORRECTED] += 1
                 elif beside and found.error is None and images.has_original(found.path):
-                    passed.left_out[OUTPUTS] += 1
+                    skipped.left_out[OUTPUTS] += 1
                 else:
                     yield found
 
@@ -189,7 +189,7 @@ class Plan:
         """The deepest folder that contains all inputs."""
         return os.path.commonpath([os.path.abspath(_holder(source)) for source in self.sources])
 
-    def _wanted(self, path: str, place: str) -> str:
+    def _output_path(self, path: str, place: str) -> str:
         if self.file is not None:
             return str(self.file)
         if self.folder is not None:
@@ -214,7 +214,7 @@ def plan_for(
     overwrite: bool = False,
     format: str | None = None,
     since: int | None = None,
-    wanted: Wanted | None = None,
+    wanted: FileFilter | None = None,
     only: Iterable[str] | None = None,
 ) -> Plan:
     """The plan for these inputs. `only` limits it to the files with these paths.
@@ -222,7 +222,7 @@ def plan_for(
     `out` is a file if it has the extension of an image format and is not an existing folder;
     otherwise it is a folder.
     """
-    wanted = wanted or Wanted()
+    wanted = wanted or FileFilter()
     plan = Plan(
         tuple(sources),
         in_place=in_place,

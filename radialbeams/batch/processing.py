@@ -24,7 +24,7 @@ def undo_for(
     return Undo(job.decision(answer, around, path), frame, job.corners, job.fill or around.colour)
 
 
-def upright(data: bytes, undo: Undo, job: JobSettings) -> tuple[bytes, Method]:
+def upright_file(data: bytes, undo: Undo, job: JobSettings) -> tuple[bytes, Method]:
     """The bytes of the upright file, and the method. A quarter turn of a JPEG only sets a tag."""
     if undo.quarters is not None and job.format in (None, "jpeg"):
         tagged = images.quarter_turned(data, undo.quarters)
@@ -47,7 +47,7 @@ def upright(data: bytes, undo: Undo, job: JobSettings) -> tuple[bytes, Method]:
     return made, "resampled" if undo.back % 90 else "pixels"
 
 
-def lost(before: bytes, after: bytes, job: JobSettings) -> str | None:
+def lost_metadata(before: bytes, after: bytes, job: JobSettings) -> str | None:
     """Names what the turned file no longer contains; in place, raises ImageError instead."""
     names = ", ".join(images.missing(before, after))
     if names and job.in_place and not job.force:
@@ -57,7 +57,7 @@ def lost(before: bytes, after: bytes, job: JobSettings) -> str | None:
     return names or None
 
 
-def unchanged(data: bytes, job: JobSettings) -> bytes:
+def unturned_file(data: bytes, job: JobSettings) -> bytes:
     """The same bytes, or the unturned image re-encoded if the job asks for another format."""
     if job.format is None:
         return data
@@ -69,11 +69,11 @@ def unchanged(data: bytes, job: JobSettings) -> bytes:
     return images.encode(picture, job.format, quality=job.quality)
 
 
-def made(data: bytes, undo: Undo, job: JobSettings) -> tuple[bytes, Method | None]:
+def output_of(data: bytes, undo: Undo, job: JobSettings) -> tuple[bytes, Method | None]:
     """The bytes of the output, and the method by which the image was turned (None: it was not)."""
     if undo.decision.turn is not None and undo.back:
-        return upright(data, undo, job)
-    return unchanged(data, job), None
+        return upright_file(data, undo, job)
+    return unturned_file(data, job), None
 
 
 def is_written(action: str | None, job: JobSettings) -> bool:

@@ -22,8 +22,8 @@ from radialbeams.batch.locks import JournalError, wait_for
 from radialbeams.batch.outcome import Outcome, decided_outcome, outcome_of
 from radialbeams.batch.plan import BATCH, Plan, batches
 from radialbeams.batch.pool import WorkerPool
-from radialbeams.batch.processing import is_written, made, undo_for
-from radialbeams.batch.walk import Passed
+from radialbeams.batch.processing import is_written, output_of, undo_for
+from radialbeams.batch.walk import Skipped
 from radialbeams.canonicalizer import Canonicalizer
 from radialbeams.images import ImageError
 from radialbeams.limits import Limits
@@ -47,12 +47,12 @@ def piped(data: bytes, job: JobSettings, path: str, out: Path | None) -> tuple[O
         return Outcome(path, str(out), action="exists"), data
     try:
         canonicalizer = Canonicalizer(job.model, refine=job.refine, limits=job.limits)
-        (answer,), (look,) = canonicalizer.judged([data], first_frame=job.first_frame)
+        (answer,), (look,) = canonicalizer.answers_and_looks([data], first_frame=job.first_frame)
         outcome = outcome_of(path, None if out is None else str(out), answer)
         if not job.turns:
             return outcome, data
         undo = undo_for(answer, look.frame, job, path, look.around)
-        after, method = made(data, undo, job)
+        after, method = output_of(data, undo, job)
     except ImageError as error:
         return Outcome(path, error=str(error)), data
     outcome = decided_outcome(outcome, undo, method)
@@ -73,11 +73,11 @@ def unjournaled(job: JobSettings, plan: Plan, workers: int) -> Iterator[Run]:
     """A run that writes no files, so there is nothing to resume."""
     # Going through a plan with outputs raises its errors before the run starts.
     files = sum(1 for _ in plan.items()) if plan.writes else None
-    passed = Passed()
+    skipped = Skipped()
     with closing(WorkerPool(job, workers)) as pool:
-        found = pool.outcomes(enumerate(batches(plan.items(passed))))
+        found = pool.outcomes(enumerate(batches(plan.items(skipped))))
         outcomes = (outcome for batch in found for outcome in batch)
-        yield Run(outcomes, files, left_out=passed.left_out)
+        yield Run(outcomes, files, left_out=skipped.left_out)
 
 
 @contextmanager
@@ -112,16 +112,16 @@ def _journal(job: JobSettings, plan: Plan, fresh: bool) -> Journal:
 
 def _begun(job: JobSettings, plan: Plan, workers: int, journal: Journal) -> Run:
     """Makes the plan, or reads it with the outcomes of an earlier start."""
-    passed = Passed()
+    skipped = Skipped()
     start = journal.recover() if journal.is_resumed else 0
-    found = (one.path for one in plan.found(passed))
+    found = (one.path for one in plan.found(skipped))
     added = journal.added(found) if journal.is_resumed else 0
-    files = journal.fix_plan(plan.items(passed))
+    files = journal.fix_plan(plan.items(skipped))
     if job.in_place:
-        below = wait_for(folder for folder in passed.runs if not journal.is_in(folder))
+        below = wait_for(folder for folder in skipped.runs if not journal.is_in(folder))
         _check_not_turned(journal, below)
     outcomes = _carried_out(job, journal, start, workers)
-    return Run(outcomes, files, min(start * BATCH, files), added, passed.left_out)
+    return Run(outcomes, files, min(start * BATCH, files), added, skipped.left_out)
 
 
 def _check_not_turned(journal: Journal, below: Path | None) -> None:

@@ -40,7 +40,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Passed:
+class Skipped:
     """What a walk skipped."""
 
     left_out: Counter[str] = field(default_factory=Counter)  # files, counted by kind
@@ -48,7 +48,7 @@ class Passed:
 
 
 @dataclass(frozen=True)
-class Wanted:
+class FileFilter:
     """Which files of a folder are read, by patterns such as *.jpg or holiday/*."""
 
     recursive: bool = True
@@ -67,45 +67,47 @@ def _matches(names: tuple[str, ...], patterns: tuple[str, ...]) -> bool:
     return any(fnmatch(name, pattern) for name in names for pattern in patterns)
 
 
-EVERYTHING = Wanted()
+EVERYTHING = FileFilter()
 
 
 def walk(
-    folder: str, skip: Path | None, passed: Passed, wanted: Wanted = EVERYTHING
+    folder: str, skip: Path | None, skipped: Skipped, wanted: FileFilter = EVERYTHING
 ) -> Iterator[Found]:
     """The images below a folder in natural order.
 
     Skips hidden files, linked folders and the output folder `skip`. Not recursive, so folders may
     be nested to any depth.
     """
-    for found in _all_below(folder, skip, passed, wanted.recursive):
+    for found in _all_below(folder, skip, skipped, wanted.recursive):
         if found.error is not None or wanted.takes(os.path.relpath(found.path, folder)):
             yield found
         else:
-            passed.left_out[EXCLUDED] += 1
+            skipped.left_out[EXCLUDED] += 1
 
 
-def _all_below(folder: str, skip: Path | None, passed: Passed, recursive: bool) -> Iterator[Found]:
-    skipped = None if skip is None else _identity(skip)
-    stack = [_entries(folder, passed)]
+def _all_below(
+    folder: str, skip: Path | None, skipped: Skipped, recursive: bool
+) -> Iterator[Found]:
+    output_folder = None if skip is None else _identity(skip)
+    stack = [_entries(folder, skipped)]
     while stack:
         entry = next(stack[-1], None)
         if entry is None:
             stack.pop()
         elif isinstance(entry, Found):
             yield entry
-        elif recursive and (skipped is None or _identity(entry) != skipped):
-            stack.append(_entries(entry, passed))
+        elif recursive and (output_folder is None or _identity(entry) != output_folder):
+            stack.append(_entries(entry, skipped))
 
 
-def _entries(folder: str, passed: Passed) -> Iterator[Found | str]:
+def _entries(folder: str, skipped: Skipped) -> Iterator[Found | str]:
     """The images of one folder, and its subfolders as plain paths."""
     kinds: dict[str, str | OSError] = {}
     try:
         with os.scandir(folder) as entries:
             for entry in entries:
                 if entry.name == RUN_FOLDER:
-                    passed.runs.append(folder)
+                    skipped.runs.append(folder)
                 if not entry.name.startswith("."):
                     kinds[entry.name] = _kind(entry)
     except OSError as error:
@@ -119,7 +121,7 @@ def _entries(folder: str, passed: Passed) -> Iterator[Found | str]:
         elif isinstance(kind, OSError):
             yield Found(path, f"It cannot be read ({reason(kind)}).")
         else:
-            passed.left_out[kind] += 1
+            skipped.left_out[kind] += 1
 
 
 def _kind(entry: os.DirEntry[str]) -> str | OSError:

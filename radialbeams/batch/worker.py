@@ -26,7 +26,7 @@ from radialbeams.batch.landing import OutputError, stage
 from radialbeams.batch.outcome import Outcome, decided_outcome, outcome_of
 from radialbeams.batch.plan import Item
 from radialbeams.batch.previews import dial_of, thumbnail
-from radialbeams.batch.processing import is_written, lost, made, undo_for
+from radialbeams.batch.processing import is_written, lost_metadata, output_of, undo_for
 from radialbeams.batch.sources import read_unchanged, refusal, stamp
 from radialbeams.canonicalizer import Canonicalizer, Look
 from radialbeams.images import ImageError
@@ -38,39 +38,39 @@ SECONDS, BYTES_A_SECOND, MOST_SECONDS = 3.0, 8_000, 60.0
 # CPU seconds for each call of the model, plus for each view in it.
 MODEL_SECONDS, VIEW_SECONDS = 60.0, 1.0
 
-Say = Callable[[dict[str, Any]], None]
+Report = Callable[[dict[str, Any]], None]
 
 
 class Worker:
     """Processes a batch in three steps: all views, one call of the model, all outputs."""
 
-    def __init__(self, job: JobSettings, say: Say) -> None:
+    def __init__(self, job: JobSettings, report: Report) -> None:
         self.job = job
         self.canonicalizer = Canonicalizer(
             job.model, threads=1, refine=job.refine, limits=job.limits
         )
-        self._say = say
+        self._report = report
         self._stamps: dict[str, str | None] = {}  # of the files whose views were made, by path
         self._looks: dict[str, Look] = {}  # the looks without their views, by path
 
     def batch(self, items: list[Item], thumbnails: int) -> list[Outcome]:
         self._stamps.clear()
         self._looks.clear()
-        found: list[Outcome | None] = []
+        early: list[Outcome | None] = []  # the outcomes of files that the model need not see
         looks: list[Look] = []
         for number, item in enumerate(items):
-            self._at(number, item)
+            self._begin_file(number, item)
             outcome, look = self._look(item)
-            found.append(outcome)
+            early.append(outcome)
             if look is not None:
                 looks.append(look)
         answers = iter(self._answers(looks))
         outcomes = []
-        for number, (item, outcome) in enumerate(zip(items, found, strict=True)):
+        for number, (item, outcome) in enumerate(zip(items, early, strict=True)):
             if self.job.turns:
-                self._at(number, item)
+                self._begin_file(number, item)
             outcomes.append(
-                outcome or self._outcome(item, next(answers), small=number < thumbnails)
+                outcome or self._outcome(item, next(answers), previews=number < thumbnails)
             )
         system.limit_cpu(0)
         return outcomes
@@ -80,7 +80,7 @@ class Worker:
             return []
         count = sum(look.view is not None for look in looks) * self.job.refine
         system.limit_cpu(MODEL_SECONDS + VIEW_SECONDS * count)
-        self._say({"model": count})
+        self._report({"model": count})
         return self.canonicalizer.answers_from_looks(looks)
 
     def _look(self, item: Item) -> tuple[Outcome | None, Look | None]:
@@ -101,17 +101,17 @@ class Worker:
         except (ImageError, MemoryError) as error:
             return Outcome(item.path, error=self._sentence(error)), None
 
-    def _outcome(self, item: Item, answer: Answer, *, small: bool) -> Outcome:
+    def _outcome(self, item: Item, answer: Answer, *, previews: bool) -> Outcome:
         outcome = outcome_of(item.path, item.out, answer)
         try:
             if not self.job.turns:
                 return outcome
-            return self._turned(outcome, answer, item.part, small=small)
+            return self._write_output(outcome, answer, item.part, previews=previews)
         except (ImageError, OutputError, AttributesError, OSError, MemoryError) as error:
             return Outcome(item.path, error=self._sentence(error))
 
-    def _turned(
-        self, outcome: Outcome, answer: Answer, part: str | None, *, small: bool
+    def _write_output(
+        self, outcome: Outcome, answer: Answer, part: str | None, *, previews: bool
     ) -> Outcome:
         """Writes the output under a temporary name; the parent moves it to its place."""
         # The stamp ensures that the file turned here is the file that the model saw, and the file
@@ -120,13 +120,13 @@ class Worker:
         before = read_unchanged(outcome.path, source, self.job.limits)
         look = self._looks.pop(outcome.path)
         undo = undo_for(answer, look.frame, self.job, outcome.path, look.around)
-        after, method = made(before, undo, self.job)
+        after, method = output_of(before, undo, self.job)
         outcome = decided_outcome(outcome, undo, method)
         if outcome.action == "turned":
-            outcome = replace(outcome, lost=lost(before, after, self.job))
-        if small:
-            outcome = self._shown(outcome, answer, before, after)
-        if outcome.out is None or part is None or not self._is_staged(outcome, before, after):
+            outcome = replace(outcome, lost=lost_metadata(before, after, self.job))
+        if previews:
+            outcome = self._with_previews(outcome, answer, before, after)
+        if outcome.out is None or part is None or not self._needs_output(outcome, before, after):
             return outcome
         in_place = self.job.in_place
         if in_place and not self.job.force:
@@ -136,12 +136,14 @@ class Worker:
         digest = hashlib.sha256(after).hexdigest()
         return replace(outcome, sha256=digest, source=source if in_place else None)
 
-    def _is_staged(self, outcome: Outcome, before: bytes, after: bytes) -> bool:
+    def _needs_output(self, outcome: Outcome, before: bytes, after: bytes) -> bool:
         if self.job.in_place:
             return after != before
         return is_written(outcome.action, self.job)
 
-    def _shown(self, outcome: Outcome, answer: Answer, before: bytes, after: bytes) -> Outcome:
+    def _with_previews(
+        self, outcome: Outcome, answer: Answer, before: bytes, after: bytes
+    ) -> Outcome:
         """Adds what a report shows: the posterior, and one thumbnail or, if turned, two."""
         first = thumbnail(before, self.job)
         second = None if after == before else thumbnail(after, self.job)
@@ -152,10 +154,10 @@ class Worker:
             return str(images.out_of_memory(self.job.limits))
         return f"{error.strerror}." if isinstance(error, OSError) and error.strerror else str(error)
 
-    def _at(self, number: int, item: Item) -> None:
+    def _begin_file(self, number: int, item: Item) -> None:
         """Reports a file and limits its CPU time, so that no decoder can run forever."""
         system.limit_cpu(seconds_for(item.path))
-        self._say({"at": number})
+        self._report({"at": number})
 
 
 def seconds_for(path: str) -> float:
@@ -173,7 +175,7 @@ def main() -> None:
     messages = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="ascii")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
 
-    def say(message: dict[str, Any]) -> None:
+    def report(message: dict[str, Any]) -> None:
         messages.write(json.dumps(message) + "\n")
         messages.flush()
 
@@ -181,21 +183,21 @@ def main() -> None:
     Image.MAX_IMAGE_PIXELS = None  # `job.limits` applies instead
     system.limit_memory(job.limits.memory)
     try:
-        worker = Worker(job, say)
+        worker = Worker(job, report)
     except MemoryError:
-        say({"broken": "The model needs more memory than --max-memory allows. Raise it."})
+        report({"broken": "The model needs more memory than --max-memory allows. Raise it."})
         return
     except ValueError as error:  # the model is unusable, for every other worker too
-        say({"broken": str(error)})
+        report({"broken": str(error)})
         return
-    say({"ready": True})
+    report({"ready": True})
     try:
         for line in sys.stdin:
             order = json.loads(line)
             outcomes = worker.batch([Item(*item) for item in order["items"]], order["thumbnails"])
-            say({"outcomes": [asdict(outcome) for outcome in outcomes]})
+            report({"outcomes": [asdict(outcome) for outcome in outcomes]})
     except zoo.DamagedModel as error:  # another worker would get the same outputs
-        say({"broken": str(error)})
+        report({"broken": str(error)})
     except BrokenPipeError:
         os._exit(1)  # the parent is gone
 

@@ -104,5 +104,5 @@ def _angle(degrees: float) -> str:
     return f"{abs(turn):.2f}° {'counter-clockwise' if turn >= 0 else 'clockwise'}"
 
 
-def _percent(chance: float) -> str:
-    return f"{100 * chance:.3g} %"
+def _percent(probability: float) -> str:
+    return f"{100 * probability:.3g} %"

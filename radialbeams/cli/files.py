@@ -92,7 +92,7 @@ def upright(
             overwrite=overwrite,
             format=None if format_ is None else o.ALIASES.get(format_.value, format_.value),
             since=context.find_root().obj,
-            wanted=batch.Wanted(recursive, tuple(include or ()), tuple(exclude or ())),
+            wanted=batch.FileFilter(recursive, tuple(include or ()), tuple(exclude or ())),
             only=corrected if corrections else None,
         )
     job = batch.JobSettings(

@@ -48,11 +48,11 @@ def decided(
     corners may have any angle, and is turned by a quarter turn only if it is near one. The angle of
     an image that is left alone is the estimate.
     """
-    quarter, chance, exact = found.quarter, found.quarter_sure, found.exact
-    if snap == "none" or quarter is None or chance is None or exact is None:
+    quarter, probability, exact = found.quarter, found.quarter_sure, found.exact
+    if snap == "none" or quarter is None or probability is None or exact is None:
         return found.angle, as_estimated
     straight = with_gradient_of(quarter * (math.pi / 2), found.angle)
-    sure = (chance >= least.quarter) & (quarter != 0)
+    sure = (probability >= least.quarter) & (quarter != 0)
     if snap == "90":
         return torch.where(sure, straight, found.angle), sure
     near = (wrap(found.angle - straight).abs() <= NEAR) & (quarter != 0)

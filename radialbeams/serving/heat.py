@@ -66,6 +66,6 @@ def _apart(answer: Answer, other: Answer) -> float:
     return abs((other.angle_degrees - answer.angle_degrees + 180) % 360 - 180)
 
 
-def _log_odds(chance: float) -> float:
-    chance = min(max(chance, LEAST), 1 - LEAST)
-    return float(np.log(chance / (1 - chance)))
+def _log_odds(probability: float) -> float:
+    probability = min(max(probability, LEAST), 1 - LEAST)
+    return float(np.log(probability / (1 - probability)))

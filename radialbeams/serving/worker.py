@@ -17,7 +17,7 @@ from PIL import Image
 
 from radialbeams import images
 from radialbeams.batch import system
-from radialbeams.batch.processing import made, undo_for
+from radialbeams.batch.processing import output_of, undo_for
 from radialbeams.canonicalizer import Canonicalizer, Look
 from radialbeams.decisions import Decision, by_hand
 from radialbeams.images import ImageError
@@ -88,7 +88,7 @@ class Worker:
             if not task.turns:
                 return record, b""
             job = task.job(self.settings)
-            after, _ = made(data, undo_for(answer, look.frame, job, around=look.around), job)
+            after, _ = output_of(data, undo_for(answer, look.frame, job, around=look.around), job)
             return self._sent(record, after)
         except (ImageError, MemoryError) as error:
             return self._refused(error), b""
@@ -118,7 +118,7 @@ class Worker:
         record = {"angle_ccw": angle, "confidence": None, "symmetry": None, "upright": None}
         job = task.job(self.settings)
         decision = by_hand(angle)
-        after, _ = made(data, Undo(decision, None, job.corners, job.fill), job)
+        after, _ = output_of(data, Undo(decision, None, job.corners, job.fill), job)
         return self._sent({**record, "model": None, "action": decision.action}, after)
 
     def _sent(self, record: dict[str, Any], data: bytes) -> Result:
@@ -142,14 +142,14 @@ class Worker:
 
 
 def _applied(decision: Decision) -> dict[str, Any] | None:
-    """By how much `upright` turns the picture, as the command's JSON says it."""
+    """How far `upright` rotates the picture, in the form of the command's JSON."""
     if decision.turn is None:
         return None
     return {"angle_ccw": round(-decision.turn, 2) % 360, "from": decision.source}
 
 
-def _rounded(chance: float | None) -> float | None:
-    return None if chance is None else round(chance, 4)
+def _rounded(probability: float | None) -> float | None:
+    return None if probability is None else round(probability, 4)
 
 
 def _warm(model: Canonicalizer) -> None:

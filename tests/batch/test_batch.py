@@ -17,7 +17,7 @@ from PIL import Image
 from radialbeams import batch, images, zoo
 from radialbeams.batch import JobSettings, Outcome, Plan, landing, pool
 from radialbeams.batch.plan import BATCH
-from radialbeams.batch.processing import made, unchanged, undo_for
+from radialbeams.batch.processing import output_of, undo_for, unturned_file
 from radialbeams.batch.walk import RUN_FOLDER
 from radialbeams.batch.worker import seconds_for
 from radialbeams.cards import to_json
@@ -44,7 +44,7 @@ def test_an_angle_is_rounded_before_anything_is_turned() -> None:
 
 def done(data: bytes, answer: Answer, job: JobSettings) -> tuple[str, bytes]:
     undo = undo_for(answer, None, job)
-    return undo.decision.action, made(data, undo, job)[0]
+    return undo.decision.action, output_of(data, undo, job)[0]
 
 
 def test_a_quarter_turn_costs_nothing(tmp_path: Path) -> None:
@@ -310,6 +310,6 @@ def test_an_interrupted_run_leaves_a_journal_and_nothing_half_done(
 def test_a_clear_picture_left_alone_is_laid_on_the_colour_that_was_named() -> None:
     clear = io.BytesIO()
     Image.new("RGBA", (8, 8), (0, 0, 0, 0)).save(clear, "PNG")
-    laid = unchanged(clear.getvalue(), JobSettings("ring.lfw", format="jpeg", fill="red"))
+    laid = unturned_file(clear.getvalue(), JobSettings("ring.lfw", format="jpeg", fill="red"))
     red, green, blue = Image.open(io.BytesIO(laid)).getpixel((4, 4))  # type: ignore[misc]
     assert red > 250 and green < 5 and blue < 5

@@ -632,7 +632,7 @@ def test_the_module_decides_as_the_commands_do(images: Tensor, snap: Snap) -> No
     least = thresholds_of(light.card)
     for one in turned:
         array = (one[0].permute(1, 2, 0) * 255).round().byte().numpy()
-        (answer,), (look,) = light.judged([array])
+        (answer,), (look,) = light.answers_and_looks([array])
         expected = decide(answer, least, snap, Surroundings(plain=look.plain))
         with torch.inference_mode():
             _, pose = module.canonicalize(one)
