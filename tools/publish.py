@@ -259,15 +259,15 @@ def exported(shipped: Path, model: Network, card: Card) -> Card:
 
 
 def stored_once(shipped: Path) -> Card:
-    """Without the safetensors file, if the ONNX file holds the same numbers; the card."""
-    card_path = shipped.with_name(shipped.name + ".json")
-    card, weights = (
-        read_card(card_path),
-        load_file(shipped.with_name(shipped.name + ".safetensors")),
+    """Removes the safetensors file if the ONNX file contains the same numbers; returns the card."""
+    card_path, weights, onnx = (
+        shipped.with_name(shipped.name + ending) for ending in (".json", ".safetensors", ".onnx")
     )
-    found = read_weights(shipped.with_name(shipped.name + ".onnx"))
-    floats = {name: value.float() for name, value in weights.items() if value.is_floating_point()}
-    if not all(name in found and torch.equal(found[name], floats[name]) for name in floats):
+    card, found = read_card(card_path), read_weights(onnx)
+    kept = {
+        name: one.float() for name, one in load_file(weights).items() if one.is_floating_point()
+    }
+    if not all(name in found and torch.equal(found[name], kept[name]) for name in kept):
         return card
     card = replace(card, sha256=replace(card.sha256, safetensors=None))
     write_card(card_path, card)

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import importlib
+import shutil
+from pathlib import Path
 
 import pytest
+import torch
 from conftest import ROOT
 
 from radialbeams import zoo
@@ -15,7 +18,7 @@ from radialbeams.nn.convolutional import Convolutional, ConvolutionalConfig
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.runs import card_views
 from radialbeams.training.views import LeakfreeViews
-from radialbeams.training.weights import new_card
+from radialbeams.training.weights import load_model, new_card, read_card, save_model
 
 TOOLS = ROOT / "tools"
 
@@ -48,3 +51,31 @@ def test_a_model_is_calibrated_on_views_with_the_blur_of_its_own() -> None:
     model = Convolutional(ConvolutionalConfig(variant="lite0", view_size=64))
     card = new_card(model, ViewProtocol("leakfree", 128, sigma=1.1))
     assert card_views(card) == LeakfreeViews(64, 1.1)
+
+
+def test_weights_that_the_onnx_file_contains_are_stored_once(
+    finished_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(TOOLS))
+    publish = importlib.import_module("publish")
+    for ending in ("json", "safetensors", "onnx"):
+        shutil.copy(finished_run / f"model.{ending}", tmp_path / f"mine.{ending}")
+    card = publish.stored_once(tmp_path / "mine")
+    assert card.sha256.safetensors is None and card == read_card(tmp_path / "mine.json")
+    assert not (tmp_path / "mine.safetensors").exists()
+    expected, _ = load_model(finished_run / "model")
+    model, _ = load_model(tmp_path / "mine")
+    assert all(map(torch.equal, model.parameters(), expected.parameters()))
+
+
+def test_other_weights_than_those_of_the_onnx_file_are_kept(
+    finished_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(TOOLS))
+    publish = importlib.import_module("publish")
+    shutil.copy(finished_run / "model.onnx", tmp_path / "mine.onnx")
+    model, card = load_model(finished_run / "model")
+    next(model.parameters()).data += 1
+    save_model(tmp_path / "mine", model, card)
+    assert publish.stored_once(tmp_path / "mine").sha256.safetensors is not None
+    assert (tmp_path / "mine.safetensors").exists()
