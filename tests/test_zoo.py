@@ -95,6 +95,21 @@ def test_the_rings_keep_their_bars() -> None:
 
 
 def test_the_default_model_keeps_its_bars() -> None:
+    """Files of photos through the command."""
+    card = to_json(zoo.find(zoo.DEFAULT).card)
+    files, least = card["end_to_end"], zoo.find(zoo.DEFAULT).card.looks
+    assert files["within_10"] >= 0.85 and files["median"] <= 2.4 and files["flips"] <= 0.015
+    for kind in ("corners", "halved", "deblocked"):
+        assert abs(files[kind]["within_10"] - files["within_10"]) <= 0.015
+    assert files["turned"]["acted_on"] >= 0.65 and files["turned"]["acted_on_within_5"] >= 0.9
+    assert files["upright"]["worse_than_it_came"] <= 0.005
+    cost = card["cost"]["milliseconds_a_view_one_cpu_thread"]
+    assert cost <= 12 and least is not None and least.mean is not None
+    assert cost * least.mean <= 25
+    assert zoo.find(zoo.DEFAULT).stem.with_suffix(".onnx").stat().st_size <= 14e6
+
+
+def test_the_light_model_keeps_its_bars() -> None:
     """Files of photos through the command, and held-out views beside the specialists'."""
     card = to_json(zoo.find("ring").card)
     files = card["end_to_end"]

@@ -14,7 +14,7 @@ RENDERINGS = {
     "paper": "paper: padded, bilinear, same resolution",
     "gaussian": "Gaussian, then bicubic at under half the size",
     "leakfree": "leak-free",
-    "leakfree-192-192-sigma1.1": "leak-free, 192 px, as for `general`",
+    "leakfree-192-192-sigma1.1-reach0.95": "leak-free, 192 px, as for `general`",
 }
 NOISES = ("white", "pink", "blurred", "jpeg75", "jpeg85", "jpeg95")
 
