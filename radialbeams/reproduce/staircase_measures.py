@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import math
 from typing import Any
 
 import numpy as np
@@ -13,14 +14,12 @@ from PIL import Image
 from torch import Tensor
 
 from radialbeams.nn.angles import angular_error, circle_loss
-from radialbeams.nn.beams import margin
 from radialbeams.nn.bic import BIC
 from radialbeams.nn.context import LEAK, WheelContext
-from radialbeams.nn.rotation import pad
 from radialbeams.reproduce.trainings import SEEDS, Trained, summary
 from radialbeams.training.data import ImageSet
 from radialbeams.training.evaluate import evaluate, predict_with, summarise
-from radialbeams.training.views import PaperViews, Views, as_floats, draw_angles
+from radialbeams.training.views import Views, draw_angles
 
 QUALITY = 90  # of the JPEG files
 BATCH = 128
@@ -59,20 +58,22 @@ def file_errors(
 
 
 def file_views(images: Tensor, angles: Tensor, views: Views, device: torch.device) -> Tensor:
-    """Bytes (N, C, W, W) → views of the files. The paper's files are padded before they turn."""
-    if isinstance(views, PaperViews):
-        canvas = pad(as_floats(images), margin(images.shape[-1]), views.padding)
-        images = canvas.mul(255).round().byte()
+    """Bytes (N, C, W, W) → views of the files, which are as large as the pictures.
+
+    Pillow fills the corners with the colour of the picture's own corner, as if the camera had been
+    turned in front of a plain ground. So a file has no edge that turns with the content.
+    """
     pixels = images.permute(0, 2, 3, 1).numpy()  # (N, W, W, C)
     turned = [_saved(one, angle) for one, angle in zip(pixels, angles.tolist(), strict=True)]
     files = torch.from_numpy(np.stack(turned)).permute(0, 3, 1, 2).contiguous().to(device)
-    return as_floats(files) if isinstance(views, PaperViews) else views.upright(files)
+    return views.upright(files)
 
 
 def _saved(pixels: NDArray[np.uint8], radians: float) -> NDArray[np.uint8]:
-    picture = Image.fromarray(pixels).rotate(np.degrees(radians), Image.Resampling.BICUBIC)
+    picture, ground = Image.fromarray(pixels), tuple(pixels[0, 0].tolist())
     buffer = io.BytesIO()
-    picture.save(buffer, "JPEG", quality=QUALITY)
+    turned = picture.rotate(math.degrees(radians), Image.Resampling.BICUBIC, fillcolor=ground)
+    turned.save(buffer, "JPEG", quality=QUALITY)
     return np.asarray(Image.open(buffer))
 
 

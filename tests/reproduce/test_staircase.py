@@ -13,6 +13,7 @@ import torch
 
 from radialbeams.nn.bic import BIC, BICConfig
 from radialbeams.nn.context import Hub
+from radialbeams.nn.rotation import disc
 from radialbeams.reproduce import pack, runner, staircase, trainings
 from radialbeams.reproduce.experiment import Record
 from radialbeams.reproduce.settings import QUICK, Settings
@@ -108,7 +109,7 @@ def test_cutting_the_hub_changes_gradients_and_no_values(views: torch.Tensor) ->
 
 @pytest.mark.parametrize("made", [PaperViews(), LeakfreeViews(28)])
 def test_files_show_what_views_show(made: PaperViews | LeakfreeViews) -> None:
-    """A file that Pillow turned is close to the view that training would have rendered."""
+    """Inside the circle that no turn cuts off, a file of Pillow's is close to a rendered view."""
     smooth = torch.nn.functional.interpolate(
         torch.rand(2, 3, 6, 6, generator=torch.Generator().manual_seed(1)), 64, mode="bicubic"
     )
@@ -116,7 +117,20 @@ def test_files_show_what_views_show(made: PaperViews | LeakfreeViews) -> None:
     shown = file_views(images, angles, made, torch.device("cpu"))
     rendered, wrong = made.render(images, angles), made.render(images, -angles)
     assert shown.shape == rendered.shape
-    assert (shown - rendered).abs().mean() < 0.02 < (shown - wrong).abs().mean()
+    inside = disc(60) if isinstance(made, PaperViews) else disc(28)
+    beside = (shown.shape[-1] - len(inside)) // 2
+    inside = torch.nn.functional.pad(inside, [beside] * 4).bool()
+    assert (shown - rendered)[..., inside].abs().mean() < 0.02
+    assert (shown - wrong)[..., inside].abs().mean() > 0.05
+
+
+def test_files_have_no_edge_that_turns() -> None:
+    """On a plain ground, turned files differ from the upright one by the rounding of JPEG only."""
+    images = torch.full((1, 3, 64, 64), 60, dtype=torch.uint8)
+    views = PaperViews()
+    files = file_views(images, torch.tensor([0.6]), views, torch.device("cpu"))
+    assert (files - views.upright(images)).abs().max() < 0.01
+    assert (views.render(images, torch.tensor([0.6])) - views.upright(images)).abs().max() > 0.2
 
 
 # --- words and figures ---
