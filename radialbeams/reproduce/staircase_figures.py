@@ -71,12 +71,12 @@ def draw_contexts(cells: Mapping[str, Record]) -> Figure:
     errors, paper, shares = figure.subplots(1, 3, sharey=True)
     names = list(CONTEXTS)
     for axes, series, chosen, title in (
-        (errors, "one-cycle", names, "a  leak-free views, one-cycle"),
-        (paper, "constant", (*CONSTANT, "mean"), "b  paper's views, constant rate"),
+        (errors, "one-cycle", names, "a  leak-free, one-cycle"),
+        (paper, "constant", (*CONSTANT, "mean"), "b  paper's, constant rate"),
     ):
         found = {names.index(name): cells[row_of(series, name)] for name in chosen}
         _dots(axes, {place: one["so2"]["mean"] for place, one in found.items() if one["seeds"]})
-        axes.set(xlabel="mean error on held-out images")
+        axes.set(xlabel="mean error, held out")
         axes.xaxis.set_major_formatter("{x:g}°")
         axes.set_title(title)
     through = {
@@ -85,9 +85,9 @@ def draw_contexts(cells: Mapping[str, Record]) -> Figure:
         if cells[row_of("one-cycle", name)]["seeds"]
     }
     _dots(shares, through)
-    shares.set(xlabel="gradient through the hub, of a", xlim=(-0.03, 1))
+    shares.set(xlabel="share of the gradient, of a", xlim=(-0.03, 1))
     shares.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
-    shares.set_title("c  the hub's share")
+    shares.set_title("c  through the hub")
     errors.set_yticks(range(len(names)), [CONTEXT_WORDS[name] for name in names])
     errors.set_ylim(len(names) - 0.5, -0.5)
     return figure
