@@ -208,10 +208,10 @@ def trainings(settings: Settings) -> list[Training]:
     ]
 
 
-def _turn(planned: tuple[int, Row]) -> int:
+def _turn(planned: tuple[int, Row]) -> float:
     """When a training is due: with its seed, but the two networks side by side have three early."""
     seed, row = planned
-    return min(seed, 1) if row.name in SIDE_BY_SIDE and seed < 3 else seed
+    return min(seed, 0.5) if row.name in SIDE_BY_SIDE and seed < 3 else seed
 
 
 # --- what was found ---
