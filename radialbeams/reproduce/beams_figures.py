@@ -97,7 +97,7 @@ def draw_curves(curves: dict[str, Any], beams: int) -> Figure:
 def draw_answer(rows: Sequence[Record], beams: int) -> Figure:
     """Tested on SO(2) at 32 beams: every seed a dot, both protocols."""
     figure = figures.new(figures.PAGE, 2.3)
-    panels = figure.subplots(1, len(ROWS), squeeze=False)[0]
+    panels = figure.subplots(1, len(ROWS), squeeze=False, sharex=True)[0]
     colours = _colours()
     for axes, ((protocol, fits), title) in zip(panels, ROWS.items(), strict=True):
         wanted = {"protocol": protocol, "fits": fits, "beams": beams}
@@ -110,11 +110,11 @@ def draw_answer(rows: Sequence[Record], beams: int) -> Figure:
                 axes.plot([middle], [place + shift], "|", color=colours[name], ms=11)
         axes.set_yticks(range(len(here)), [row["comparison"] for row in here])
         axes.set(xlabel="circle loss on SO(2), test", xscale="log", ylim=(len(here) - 0.5, -0.5))
-        figures.plain_log(axes.xaxis)
         axes.grid(axis="y", visible=False)
         axes.set_title(title.replace(" protocol", ""))
         if axes is not panels[0]:
             axes.tick_params(labelleft=False)
+    figures.plain_log(panels[0].xaxis)
     for name, key in (("C_B → SO(2)", "trained on C_B"), ("SO(2)", "trained on SO(2)")):
         panels[0].plot([], [], "o", color=colours[name], label=key)
     figure.legend(loc="outside upper center", ncols=2)

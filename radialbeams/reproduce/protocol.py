@@ -184,9 +184,10 @@ def draw_seeds(sets: Mapping[str, Any], known: Mapping[str, Any]) -> Figure:
         figures.band(axes, curves["train_step"], curves["train"], colours[data], "-")
         figures.band(axes, curves["test_step"], curves["test"], colours[data], "--")
         axes.set(yscale="log", xlabel="training steps")
-        axes.set_title(f"{letter}  {title}")
-        figures.plain_log(axes.yaxis)
+        axes.set_title(f"{letter}  {title}, ours")
     panels[0].set_ylabel("circle loss")
+    panels[1].sharey(panels[0])
+    figures.plain_log(panels[0].yaxis)
     marks = {"the paper prints": figures.GREEN, "its authors' weights": figures.PINK}
     figures.legend_above(figure, marks, {"training": "-", "test": "--"})
     return figure

@@ -2,7 +2,7 @@
 
 Every stair is trained twice: on the paper's views, which give part of the angle away, and on
 leak-free views. Each network is measured on views like those that it was trained on, and on JPEG
-files that Pillow turned, which have no edge that turns with the content. A gain on the paper's
+files that Pillow turned, where hardly an edge turns with the content. A gain on the paper's
 views alone is a better reading of the leak; a gain on leak-free views and on files is content.
 """
 
