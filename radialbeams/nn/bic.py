@@ -105,7 +105,10 @@ def bic_loss(network: BIC, given: LossInputs) -> tuple[Tensor, Losses]:
 
 
 def _initialise(module: nn.Module) -> None:
-    """He initialisation with biases at 0; the LSTM keeps torch's own, made for its gates."""
+    """He initialisation with biases at 0.
+
+    Differs from the paper: the LSTM keeps torch's own, which is made for its gates.
+    """
     if isinstance(module, nn.Conv1d | nn.Conv2d | nn.Linear):
         nn.init.kaiming_normal_(module.weight, a=LEAK, nonlinearity="leaky_relu")
         if module.bias is not None:
