@@ -1,4 +1,4 @@
-"""`python -m radialbeams.reproduce.pack --data DIR --out DIR`: COIL-100 for a borrowed machine.
+"""COIL-100 in a small folder, for a borrowed machine (`python tools/pack_coil100.py`).
 
 Writes the images that `staircase` uses as lossless WebP files in the official layout, with values
 rounded to multiples of 4, which halves the files. Rounding is the same for every pixel, so it
@@ -8,8 +8,6 @@ repeats it.
 
 from __future__ import annotations
 
-import argparse
-import sys
 from pathlib import Path
 
 import numpy as np
@@ -46,16 +44,3 @@ def pack(data: Path | None, out: Path, train: int = IMAGES, test: int = HELD_OUT
             total += place.stat().st_size
     (out / NOTE).write_text(TEXT + "\n", encoding="utf-8")
     return total
-
-
-def main(argv: list[str]) -> int:
-    parser = argparse.ArgumentParser(prog="python -m radialbeams.reproduce.pack")
-    parser.add_argument("--data", type=Path, help="folder of the data sets")
-    parser.add_argument("--out", type=Path, required=True)
-    asked = parser.parse_args(argv)
-    print(f"{pack(asked.data, asked.out) / 1e6:.1f} MB in {asked.out}")
-    return 0
-
-
-if __name__ == "__main__":
-    sys.exit(main(sys.argv[1:]))
