@@ -19,7 +19,16 @@ from radialbeams.nn.bic import BICConfig
 from radialbeams.nn.rotation import PADDINGS
 from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
 from radialbeams.reproduce.pretrained import COIL100, shipped
-from radialbeams.reproduce.saliency_maps import Looker, blurred, contrast, densities, equivariance
+from radialbeams.reproduce.saliency_maps import (
+    BAND,
+    BLUR,
+    OBJECT,
+    Looker,
+    blurred,
+    contrast,
+    densities,
+    equivariance,
+)
 from radialbeams.reproduce.settings import QUICK, Settings
 from radialbeams.reproduce.thumbnails import encode
 from radialbeams.reproduce.trainings import Training
@@ -37,23 +46,30 @@ SHOWN_TURNS = (0.0, 60.0, 135.0, 270.0)
 SHOWN = 64  # pixels of a picture or map in the figure
 SALIENCY = "saliency of a pixel on the object, the border and the rest (mean: 1)"
 REGIONS = ("object", "border", "rest")
+SIZE, LATENT, BATCH, STEPS, RATE = 64, 64, 32, 1500, 1e-3  # of the short trainings
+SETTINGS = (
+    "Settings: a map is the largest of the three colours' gradients of the estimated angle, "
+    f"blurred by 1/{BLUR} of the view's width; the object is all that differs from the corner by "
+    f"more than {OBJECT} grey levels, and the border is {BAND} pixels to both sides of the edge of "
+    f"the image. *Short bic* has images of {SIZE} pixels, L = {LATENT} and {STEPS:,} steps of "
+    f"{BATCH} views at a one-cycle rate of up to {RATE:g}."
+)
 PADDED = {"zeros": "zero padding", "corner": "adaptive padding"}
 
 
 def trainings(settings: Settings) -> list[Training]:
     """The paper's network on both paddings, small enough for a CPU."""
-    size = 64
     return [
         Training(
             padding,
             Recipe(
                 "coil100",
-                BICConfig.for_images(size, latent=64),
-                size,
+                BICConfig.for_images(SIZE, latent=LATENT),
+                SIZE,
                 padding=padding,
-                batch=32,
-                steps=settings.pick(quick=200, full=1500),
-                learning_rate=1e-3,
+                batch=BATCH,
+                steps=settings.pick(quick=200, full=STEPS),
+                learning_rate=RATE,
                 schedule="one-cycle",
                 clip=1.0,
             ),
@@ -197,7 +213,7 @@ def sentence(rows: Sequence[Record]) -> str:
         f"contrast of {adaptive['contrast']:.0f} grey levels where zeros leave "
         f"{zero['contrast']:.0f}."
     )
-    return " ".join(said)
+    return f"{' '.join(said)} {SETTINGS}"
 
 
 # --- figures ---
