@@ -28,6 +28,7 @@ from radialbeams.reproduce.saliency_maps import (
     contrast,
     densities,
     equivariance,
+    object_masks,
 )
 from radialbeams.reproduce.settings import QUICK, Settings
 from radialbeams.reproduce.thumbnails import encode
@@ -44,14 +45,15 @@ NAME = "saliency"
 QUARTERS = (90.0, 180.0, 270.0)  # degrees: here no pixel is resampled
 SHOWN_TURNS = (0.0, 60.0, 135.0, 270.0)
 SHOWN = 64  # pixels of a picture or map in the figure
+SHOWN_OBJECTS = (2, 1, 4)  # sixths of the way through the images
 SALIENCY = "saliency of a pixel on the object, the border and the rest (mean: 1)"
 REGIONS = ("object", "border", "rest")
 SIZE, LATENT, BATCH, STEPS, RATE = 64, 64, 32, 1500, 1e-3  # of the short trainings
 SETTINGS = (
     "Settings: a map is the largest of the three colours' gradients of the estimated angle, "
-    f"blurred by 1/{BLUR} of the view's width; the object is all that differs from the corner by "
-    f"more than {OBJECT} grey levels, and the border is {BAND} pixels to both sides of the edge of "
-    f"the image. *Short bic* has images of {SIZE} pixels, L = {LATENT} and {STEPS:,} steps of "
+    f"blurred by 1/{BLUR} of the view's width; the object is all that differs from the median "
+    f"colour of the image's edge by more than {OBJECT} grey levels, and the border is {BAND} "
+    f"pixels to both sides of the edge of the image. *Short bic* has images of {SIZE} pixels, L = {LATENT} and {STEPS:,} steps of "
     f"{BATCH} views at a one-cycle rate of up to {RATE:g}."
 )
 PADDED = {"zeros": "zero padding", "corner": "adaptive padding"}
@@ -108,7 +110,8 @@ def run(settings: Settings, records: Records) -> Finding:
     for number, looker in enumerate(found):
         settings.show(number, len(found), f"maps of {looker.name}")
         rows.append(measure(looker, draws))
-        pictures.append({"name": looker.name, "turns": shown(looker, count // 3)})
+        objects = [shown(looker, share * count // 6) for share in SHOWN_OBJECTS]
+        pictures.append({"name": looker.name, "objects": objects})
     data = {
         "images": count,
         "draws": draws,
@@ -141,7 +144,7 @@ def measure(looker: Looker, draws: int) -> dict[str, Any]:
 
 
 def shown(looker: Looker, which: int) -> list[dict[str, str]]:
-    """One picture and its map at four rotations, small, as text."""
+    """One picture, its map and its object's mask at four rotations, small, as text."""
     one = looker.images.select([which] * len(SHOWN_TURNS))
     angles = torch.tensor(SHOWN_TURNS).deg2rad()
     here = Looker(looker.name, looker.model, looker.views, one)
@@ -149,10 +152,19 @@ def shown(looker: Looker, which: int) -> list[dict[str, str]]:
     views = looker.views.render(one.images.to(device), angles).cpu()
     maps = blurred(here.maps(angles))
     bright = [one / one.flatten().quantile(0.995) for one in maps[:, 0]]
+    masks = masks_of(looker, which)
     return [
-        {"input": _small(view.permute(1, 2, 0).numpy()), "map": _small(found.numpy())}
-        for view, found in zip(views, bright, strict=True)
+        {"input": _small(view.permute(1, 2, 0).numpy()), "map": _small(found.numpy()), "mask": mask}
+        for view, found, mask in zip(views, bright, masks, strict=True)
     ]
+
+
+def masks_of(looker: Looker, which: int) -> list[str]:
+    """Where the object lies at the four rotations."""
+    images = looker.images.images[which : which + 1].expand(len(SHOWN_TURNS), -1, -1, -1)
+    angles = torch.tensor(SHOWN_TURNS).deg2rad()
+    rendered = looker.views.render(object_masks(images), angles)
+    return [_small(one[0].numpy()) for one in rendered]
 
 
 def _small(values: NDArray[np.float32]) -> str:

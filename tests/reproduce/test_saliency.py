@@ -147,7 +147,9 @@ def test_all_is_measured_and_drawn_from_json(
     record = json.loads(files[0].read_text())
     assert set(record["paper"]) <= set(record["ours"])
     assert len(record["data"]["rows"]) == 4
-    sizes = {decode(turn["input"]).shape[:2] for turn in record["data"]["pictures"][0]["turns"]}
+    objects = record["data"]["pictures"][0]["objects"]
+    assert len(objects) == len(saliency.SHOWN_OBJECTS)
+    sizes = {decode(turn["input"]).shape[:2] for turns in objects for turn in turns}
     assert sizes == {(saliency.SHOWN, saliency.SHOWN)}
     assert [path.name for path in files[1:]] == [
         "saliency.png", "saliency.svg", "saliency-measured.png", "saliency-measured.svg",
@@ -162,3 +164,12 @@ def test_longer_beams_are_compared_over_a_wider_circle() -> None:
         for c in (config, longer)
     ]
     assert areas[0] < areas[1]
+
+
+def test_a_stray_pixel_in_the_corner_is_not_the_background() -> None:
+    images = torch.full((1, 3, 16, 16), 20, dtype=torch.uint8)
+    images[..., 4:12, 4:12] = 200
+    images[..., 0, 0] = 90
+    masks = saliency_maps.object_masks(images)[0, 0] > 0
+    assert masks[4:12, 4:12].all()
+    assert masks.sum() == 64 + 1
