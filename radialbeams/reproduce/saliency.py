@@ -53,8 +53,8 @@ SETTINGS = (
     "Settings: a map is the largest of the three colours' gradients of the estimated angle, "
     f"blurred by 1/{BLUR} of the view's width; the object is all that differs from the median "
     f"colour of the image's edge by more than {OBJECT} grey levels, and the border is {BAND} "
-    f"pixels to both sides of the edge of the image. *Short bic* has images of {SIZE} pixels, L = {LATENT} and {STEPS:,} steps of "
-    f"{BATCH} views at a one-cycle rate of up to {RATE:g}."
+    f"pixels to both sides of the edge of the image. *Short bic* has images of {SIZE} pixels, "
+    f"L = {LATENT} and {STEPS:,} steps of {BATCH} views at a one-cycle rate of up to {RATE:g}."
 )
 PADDED = {"zeros": "zero padding", "corner": "adaptive padding"}
 
