@@ -2,7 +2,7 @@
 
 Every stair is trained twice: on the paper's views, which give part of the angle away, and on
 leak-free views. Each network is measured on views like those that it was trained on, and on JPEG
-files that Pillow turned, where hardly an edge turns with the content. A gain on the paper's
+files that Pillow turned, where only a faint edge turns with the content. A gain on the paper's
 views alone is a better reading of the leak; a gain on leak-free views and on files is content.
 """
 
@@ -19,7 +19,7 @@ from radialbeams.nn.ring_network import RingConfig
 from radialbeams.reproduce import paper
 from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
 from radialbeams.reproduce.prior import border_network
-from radialbeams.reproduce.seed_statistics import compare, spread
+from radialbeams.reproduce.seed_statistics import compare, spread, unclear
 from radialbeams.reproduce.settings import QUICK, Settings
 from radialbeams.reproduce.staircase_measures import measure
 from radialbeams.reproduce.trainings import Training
@@ -85,6 +85,7 @@ WORDS = {
 }
 # The ring and the paper's network on the same leak-free views, for as many views.
 SIDE_BY_SIDE = ("leakfree-decoder", "leakfree-batch")
+CHANCE = 90.0  # degrees of mean error
 REPRODUCTION = "hub"  # the stair that has the paper's optimiser and none of its authors' slips
 
 
@@ -283,19 +284,22 @@ def degrees(one: Record, shown: str = "so2") -> str:
     if not one["seeds"]:
         return "diverged" if one["diverged"] else "not trained"
     mean = one[shown]["mean"]
-    deviation = f" ± {mean['std']:.2f}°" if one["seeds"] > 1 else ""
-    return f"{mean['mean']:.2f}°{deviation}"
+    if one["seeds"] == 1:
+        return f"{mean['mean']:.2f}°"
+    return f"{mean['mean']:.2f}° ± {mean['std']:.2f}° ({one['seeds']} seeds)"
 
 
 def _context(cells: Mapping[str, Record], series: str, name: str) -> str:
     one, ours = cells[row_of(series, name)], cells[row_of(series, "mean")]
     if not one["seeds"]:
         return degrees(one)
-    words = {-1: "better than ours", 0: "no clear difference from ours", 1: "worse than ours"}
     text = f"{degrees(one)}, {one['hub_share']['mean']:.0%} of the gradient through the hub"
     if name == "mean" or not ours["seeds"]:
         return text
-    return f"{text}; {words[compare(one['so2']['mean'], ours['so2']['mean'])]}"
+    found, base = one["so2"]["mean"], ours["so2"]["mean"]
+    sign = compare(found, base)
+    words = {-1: "better than ours", 0: unclear(found, base), 1: "worse than ours"}
+    return f"{text}; {words[sign]}"
 
 
 def gains(cells: Mapping[str, Record], protocol: Protocol) -> dict[str, float]:
@@ -312,12 +316,20 @@ def gains(cells: Mapping[str, Record], protocol: Protocol) -> dict[str, float]:
 
 def sentence(cells: Mapping[str, Record], notes: Sequence[str]) -> str:
     first, last = next(iter(STAIRS)), list(STAIRS)[-1]
-    parts = [
+    seeds = [one["seeds"] for one in cells.values()]
+    parts = []
+    if min(seeds) < 2:
+        parts.append(
+            f"Rows have {min(seeds)} to {max(seeds)} seeds; of a row with one, only large steps "
+            "count."
+        )
+    parts += [
         f"On {_views(protocol)} the mean error falls from {degrees(cells[f'{protocol}-{first}'])} "
         f"to {degrees(cells[f'{protocol}-{last}'])}; the largest steps are "
         f"{_largest(gains(cells, protocol))}."
         for protocol in reversed(SERIES)
     ]
+    parts += [_side_by_side(cells), _of_the_text(cells)]
     parts.append(
         f"The same last networks on files turned by Pillow: "
         f"{degrees(cells[f'leakfree-{last}'], 'files')} after leak-free views, "
@@ -326,6 +338,31 @@ def sentence(cells: Mapping[str, Record], notes: Sequence[str]) -> str:
         else ""
     )
     return " ".join(part for part in [*parts, *notes] if part)
+
+
+def _side_by_side(cells: Mapping[str, Record]) -> str:
+    """The ring and the paper's network after as many leak-free views."""
+    ring, bic = (cells[name] for name in SIDE_BY_SIDE)
+    if not (ring["seeds"] and bic["seeds"]):
+        return ""
+    return (
+        f"On the same leak-free views, {LARGE['steps']:,} steps of {LARGE['batch']}, the ring has "
+        f"{degrees(ring)} and the paper's network {degrees(bic)}."
+    )
+
+
+def _of_the_text(cells: Mapping[str, Record]) -> str:
+    """Whether the context encoder that the paper describes trains, with a hub that sums."""
+    rows = {series: cells[row_of(series, "held-sum")] for series in CONTEXT_SERIES}
+    if not all(one["seeds"] for one in rows.values()):
+        return ""
+    listed = " and ".join(f"{degrees(one)} ({_series_words(s)})" for s, one in rows.items())
+    trains = all(one["so2"]["mean"]["mean"] < CHANCE / 2 for one in rows.values())
+    return (
+        f"The context encoder of the paper's text, with a hub that sums and is held back, "
+        f"{'trains' if trains else 'does not train'}: {listed}. What does not train is a hub that "
+        "sums and is sent to the rim in every layer (`ablation`)."
+    )
 
 
 def _largest(found: Mapping[str, float], count: int = 3) -> str:

@@ -60,8 +60,8 @@ def file_errors(
 def file_views(images: Tensor, angles: Tensor, views: Views, device: torch.device) -> Tensor:
     """Bytes (N, C, W, W) → views of the files, which are as large as the pictures.
 
-    Pillow fills the corners with the median colour of the picture's border, as if the camera had
-    been turned in front of a plain ground. So hardly an edge turns with the content.
+    Pillow fills the corners with the colour of the picture's upper left pixel, as the paper's
+    adaptive padding does. So only a faint edge turns with the content.
     """
     pixels = images.permute(0, 2, 3, 1).numpy()  # (N, W, W, C)
     turned = [_saved(one, angle) for one, angle in zip(pixels, angles.tolist(), strict=True)]
@@ -70,8 +70,7 @@ def file_views(images: Tensor, angles: Tensor, views: Views, device: torch.devic
 
 
 def _saved(pixels: NDArray[np.uint8], radians: float) -> NDArray[np.uint8]:
-    border = np.concatenate((pixels[0], pixels[-1], pixels[:, 0], pixels[:, -1]))  # (4W, C)
-    ground = tuple(int(value) for value in np.median(border, axis=0))
+    ground = tuple(pixels[0, 0].tolist())
     buffer = io.BytesIO()
     turned = Image.fromarray(pixels).rotate(
         math.degrees(radians), Image.Resampling.BICUBIC, fillcolor=ground

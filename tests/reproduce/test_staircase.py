@@ -182,6 +182,9 @@ def test_unfinished_trainings_are_left_out_of_the_words() -> None:
     finding = staircase.run(Settings(), some)
     assert "not trained" in finding.ours[staircase.WORDS["decoder"]]
     assert "±" not in finding.ours[staircase.WORDS["hub"]]
+    name = "context, leak-free views, one-cycle, the authors' wheel"
+    assert finding.ours[name].endswith("one seed, so no difference can be judged")
+    assert "Rows have 0 to 1 seeds" in finding.why
 
 
 @pytest.mark.parametrize("mean", [falling, lambda row: None])
