@@ -24,10 +24,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 DATA = {"coil100": "COIL-100", "lfw": "LFW"}
-# Paper-equivalent degrees: what the paper prints, and what its authors' weights measured on real
-# images that include the ones that they were trained on.
-PRINTED = {"coil100": 13.0, "lfw": 12.0}
-AUTHORS = {"coil100": 9.5, "lfw": 16.1}
+PRINTED = {"coil100": 13.0, "lfw": 12.0}  # paper-equivalent degrees
 KEPT = ("mean", "median", "p95", "paper_equivalent", "within_5", "within_10", "flips")
 
 
@@ -72,7 +69,7 @@ def run(settings: Settings, records: Records) -> Finding:
             if record["tags"]["data"] == data and "measured" in record
         ]
         sets[data] = {**cell(runs), "curves": along(runs)}
-    data = {"sets": sets, "reproduction": reproduction(settings)}
+    data = {"sets": sets, "reproduction": reproduction(settings), "authors": authors(settings)}
     ours, why = conclude(data)
     return Finding(ours, settings.pick(quick=QUICK, full="") + why, data)
 
@@ -90,6 +87,18 @@ def reproduction(settings: Settings) -> dict[str, Any]:
     }
 
 
+def authors(settings: Settings) -> dict[str, float]:
+    """Paper-equivalent degrees of the authors' own weights, if `studies/` measured them.
+
+    The images include those that they were trained on.
+    """
+    place = settings.folder / "authors.json"
+    if not place.is_file():
+        return {}
+    found = json.loads(place.read_text(encoding="utf-8"))
+    return {data: one["paper_equivalent"] for data, one in found.items()}
+
+
 def conclude(found: Record) -> Conclusion:
     ours, sets, known = {}, found["sets"], found["reproduction"]
     for data, title in DATA.items():
@@ -102,7 +111,7 @@ def conclude(found: Record) -> Conclusion:
         )
         ours[f"mean error, {title}, our optimizer"] = _figure(sets[data], "mean")
         ours[f"flips, {title}, our optimizer"] = f"{sets[data]['flips']['mean']:.2%}"
-    return ours, sentence(sets, known)
+    return ours, sentence(sets, known, found["authors"])
 
 
 def cell(runs: Sequence[Record]) -> dict[str, Any]:
@@ -128,7 +137,9 @@ def _figure(one: Record, name: str) -> str:
     return f"{text} over {len(values)} seeds, {min(values):.2f}° to {max(values):.2f}°"
 
 
-def sentence(sets: Mapping[str, Any], known: Mapping[str, Any]) -> str:
+def sentence(
+    sets: Mapping[str, Any], known: Mapping[str, Any], weights: Mapping[str, float]
+) -> str:
     parts = []
     for data, title in DATA.items():
         ours = sets[data]["paper_equivalent"]
@@ -137,10 +148,10 @@ def sentence(sets: Mapping[str, Any], known: Mapping[str, Any]) -> str:
             if data in known
             else "not measured here with the paper's optimizer"
         )
+        theirs = f" and its authors' weights measure {weights[data]:.1f}°" if weights else ""
         parts.append(
-            f"on {title} {same}, where the paper prints {PRINTED[data]:g}° and its authors' "
-            f"weights measure {AUTHORS[data]:g}°, and {ours['mean']:.1f}° with ours (worst seed "
-            f"{max(ours['values']):.1f}°)"
+            f"on {title} {same}, where the paper prints {PRINTED[data]:g}°{theirs}, and "
+            f"{ours['mean']:.1f}° with ours (worst seed {max(ours['values']):.1f}°)"
         )
     return (
         f"By the paper's formula the error is {'; '.join(parts)}. Both optimizers take 4,096 steps "
@@ -155,10 +166,13 @@ def sentence(sets: Mapping[str, Any], known: Mapping[str, Any]) -> str:
 
 
 def draw(record: Record) -> dict[str, Figure]:
-    return {"": draw_seeds(record["data"]["sets"], record["data"]["reproduction"])}
+    data = record["data"]
+    return {"": draw_seeds(data["sets"], data["reproduction"], data["authors"])}
 
 
-def draw_seeds(sets: Mapping[str, Any], known: Mapping[str, Any]) -> Figure:
+def draw_seeds(
+    sets: Mapping[str, Any], known: Mapping[str, Any], weights: Mapping[str, float]
+) -> Figure:
     from radialbeams.reproduce import figures
 
     figure = figures.new(figures.PAGE, 2.5)
@@ -172,8 +186,9 @@ def draw_seeds(sets: Mapping[str, Any], known: Mapping[str, Any]) -> Figure:
             same = known[data]["paper_equivalent"]["values"]
             dots.plot(same, [place] * len(same), "s", color=colour, ms=3.5, mfc="white")
         height = [place - 0.3, place + 0.3]
-        for published, mark in ((PRINTED, figures.GREEN), (AUTHORS, figures.PINK)):
-            dots.plot([published[data]] * 2, height, color=mark, lw=1.2)
+        for published, mark in ((PRINTED, figures.GREEN), (weights, figures.PINK)):
+            if data in published:
+                dots.plot([published[data]] * 2, height, color=mark, lw=1.2)
     dots.set_yticks(range(len(DATA)), list(DATA.values()))
     dots.set(xlabel="paper-equivalent error, test", xlim=(0, None), ylim=(1.5, -0.5))
     dots.xaxis.set_major_formatter("{x:g}°")

@@ -56,6 +56,8 @@ def test_the_reproduction_stands_first_and_ours_beside_it(tmp_path: Path) -> Non
         for length in ("A", "B")
     ]
     (tmp_path / "beam-length.json").write_text(json.dumps({"data": {"cells": cells}}))
+    weights = {data: {"paper_equivalent": 9.54} for data in protocol.DATA}
+    (tmp_path / "authors.json").write_text(json.dumps(weights))
     finding = protocol.run(Settings(out=tmp_path), records(Settings()))
     assert next(iter(finding.ours)) == "paper-equivalent error, COIL-100"
     assert finding.ours["paper-equivalent error, LFW"] == (
@@ -66,6 +68,7 @@ def test_the_reproduction_stands_first_and_ours_beside_it(tmp_path: Path) -> Non
     )
     assert set(protocol.EXPERIMENT.paper) <= set(finding.ours)
     assert "on COIL-100 8.0° with the paper's optimizer, where the paper prints 13°" in finding.why
+    assert "its authors' weights measure 9.5°" in finding.why
     data = json.loads(json.dumps({"data": finding.data}))
     with figures.style():
         for suffix, figure in protocol.draw(data).items():

@@ -85,13 +85,13 @@ def _against_the_paper(entries: Sequence[Measured], cards: Sequence[Record]) -> 
     parts = []
     for entry in entries:
         if entry.name.startswith("bic.") and entry.jpeg is None and entry.data in PUBLISHED:
-            claim, weights = (row["paper_equivalent"] for row in PUBLISHED[entry.data])
+            claim, *weights = (row["paper_equivalent"] for row in PUBLISHED[entry.data])
             card = next(card for card in cards if card["name"] == entry.name)
             files = card.get("end_to_end", {}).get("mean")
             parts.append(
                 f"{degrees(entry.figures['paper_equivalent'], 1)} on {TITLES[entry.data]}, where "
-                f"the paper claims {degrees(claim, 0)} and its authors' weights measure "
-                f"{degrees(weights, 1)}"
+                f"the paper claims {degrees(claim, 0)}"
+                + "".join(f" and its authors' weights measure {degrees(w, 1)}" for w in weights)
                 + (f" (mean error on files: {degrees(files, 1)})" if files else "")
             )
     if parts:
