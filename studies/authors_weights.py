@@ -1,6 +1,6 @@
 """The errors of the authors' own trained models, on the images of COIL-100 and LFW.
 
-    python studies/authors_weights.py --coil100 MODEL --lfw MODEL --data DIR --out results/authors.json
+    python studies/authors_weights.py --coil100 MODEL --lfw MODEL --data DIR
 
 MODEL is one of the two SavedModel folders in the authors' public repository (`model/*.h5py`). The
 script needs `tensorflow-cpu` 2.21 beside this package. The networks have 16 beams of D = 64, also

@@ -29,7 +29,7 @@ AUTHORS = Path(__file__).parent.parent.parent / "results" / "authors.json"
 
 
 def published(place: Path = AUTHORS) -> dict[str, list[Record]]:
-    """What the paper prints, and what its authors' models measure (`studies/authors_weights.py`)."""
+    """What the paper prints, and what its authors' models measure."""
     found = json.loads(place.read_text(encoding="utf-8")) if place.is_file() else {}
     weights = {"who": "its authors' weights", "protocol": "theirs, training images included"}
     return {
