@@ -1,6 +1,6 @@
 """Photos of a test set that a model may have been trained on, found by their fingerprints.
 
-    python studies/overlap.py --data DIR --against FOLDER_OR_LOOKS… --out results/overlap.json
+    python studies/overlap.py --tested PHOTOS.zip --against FOLDER_OR_LOOKS…
 
 A fingerprint is that of `tools/photos`: 128 bits of the whole picture, whatever its shape. Two
 pictures that differ in at most 20 bits are taken for copies, up to 26 for near ones. `--against`
@@ -99,6 +99,7 @@ def main() -> None:
     asked = parser.parse_args()
     tested = whole(asked.tested)
     found: dict[str, Any] = {"tested": asked.tested.stem, "n": len(tested[0]), "against": {}}
+    found["same_by_eye"] = None  # to be filled in by whoever has looked at the near pairs
     for place in asked.against:
         known = of_looks(place) if place.suffix == ".jsonl" else of_folder(place)
         name = sorted({one.split("/")[0] for one in known[0]}) if place.suffix == ".jsonl" else []

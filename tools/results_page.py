@@ -24,7 +24,12 @@ from sections.models import (
     paper_section,
     risk_section,
 )
-from sections.paper import experiments_section, read_experiments, settings_section
+from sections.paper import (
+    experiments_section,
+    overlap_section,
+    read_experiments,
+    settings_section,
+)
 from sections.pictures import draw_leak, draw_risk_coverage
 from sections.questions import questions_section
 from sections.rings import ablation_section, side_by_side_section
@@ -66,6 +71,7 @@ def results_page(root: Path = ROOT) -> str:
         *overhead_section(read(results / "speed", "overhead.json")),
         *half_section(read(results, "half*.json")),
         *centring_section(read(results, "centring.json")),
+        *overlap_section(read(results, "overlap.json")),
         *experiments_section(root),
     ]
     parts = [

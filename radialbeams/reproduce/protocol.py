@@ -69,9 +69,9 @@ def run(settings: Settings, records: Records) -> Finding:
             if record["tags"]["data"] == data and "measured" in record
         ]
         sets[data] = {**cell(runs), "curves": along(runs)}
-    data = {"sets": sets, "reproduction": reproduction(settings), "authors": authors(settings)}
-    ours, why = conclude(data)
-    return Finding(ours, settings.pick(quick=QUICK, full="") + why, data)
+    found = {"sets": sets, "reproduction": reproduction(settings), "authors": authors(settings)}
+    ours, why = conclude(found)
+    return Finding(ours, settings.pick(quick=QUICK, full="") + why, found)
 
 
 def reproduction(settings: Settings) -> dict[str, Any]:

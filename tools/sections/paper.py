@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from sections.text import Record, plural, section, table
+from sections.text import Record, count, plural, section, table
 
 LONG = 8  # rows from which on a table needs a hint
 LOOK_FOR = {
@@ -53,6 +53,27 @@ def experiments_section(root: Path) -> Iterator[str]:
             "deviation over seeds. Welch's test is at the 5% level, without a correction for the "
             "number of comparisons: of twenty equal pairs, one will seem to differ.",
             *parts,
+        )
+
+
+def overlap_section(found: Sequence[Record]) -> Iterator[str]:
+    """Test photos that resemble training photos."""
+    for record in found:
+        rows = [
+            [name, count(one["photos"]), str(len(one["near"])), str(one["nearest_bits"])]
+            for name, one in record["against"].items()
+        ]
+        head = ["training photos", "number", "test photos within 26 bits", "fewest bits apart"]
+        yield section(
+            "Test photos among the training photos",
+            "Printed by `python studies/overlap.py`: the fingerprints (128 bits) of the "
+            f"{count(record['n'])} ImageNet photos of [downstream](#downstream) beside those of "
+            "training photos.",
+            table(head, rows),
+            f"What it means: of the pairs within 26 bits, {record['same_by_eye']} show the same "
+            "picture; all were looked at. Stanford Dogs and the other photos that `ring` was "
+            "trained on have not been compared yet; [downstream](#downstream) therefore shows the "
+            "photos of dogs apart.",
         )
 
 
