@@ -63,7 +63,7 @@ def overlap_section(found: Sequence[Record]) -> Iterator[str]:
             [name, count(one["photos"]), str(len(one["near"])), str(one["nearest_bits"])]
             for name, one in record["against"].items()
         ]
-        head = ["training photos", "number", "test photos within 26 bits", "fewest bits apart"]
+        head = ["training photos", "number", "test photos at most 26 bits away", "fewest bits"]
         yield section(
             "Test photos among the training photos",
             "Printed by `python studies/overlap.py`: the fingerprints (128 bits) of the "
