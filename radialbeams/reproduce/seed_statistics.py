@@ -72,7 +72,7 @@ def detectable(first: Mapping[str, Any], second: Mapping[str, Any]) -> float:
     for _ in range(20):
         middle = (least + most) / 2
         least, most = (middle, most) if found(middle) < POWER else (least, middle)
-    return most
+    return float(most)
 
 
 def unclear(first: Mapping[str, Any], second: Mapping[str, Any], unit: str = "°") -> str:

@@ -95,7 +95,7 @@ def test_the_border_is_a_band_around_the_image() -> None:
     assert band.sum() == outer**2 - inner**2
 
 
-def test_the_object_is_what_differs_from_the_corner() -> None:
+def test_the_object_is_what_differs_from_the_ground() -> None:
     image = torch.full((1, 3, 4, 4), 30, dtype=torch.uint8)
     image[0, 1, 2, 2] = 90
     image[0, 0, 1, 1] = 40  # noise of the ground
@@ -105,6 +105,10 @@ def test_the_object_is_what_differs_from_the_corner() -> None:
 def test_densities_average_to_one(
     bic: Looker, ring: Looker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    pixels = torch.full((6, 3, SIZE, SIZE), 20, dtype=torch.uint8)
+    pixels[..., SIZE // 4 : SIZE // 2, SIZE // 4 : SIZE // 2] = 200
+    images = replace(easy_images(6), images=pixels)
+    bic, ring = replace(bic, images=images), replace(ring, images=images)
     flat = torch.ones(6, 1, 1, 1) * bic.read()
     monkeypatch.setattr(Looker, "maps", lambda self, angles: flat)
     assert saliency_maps.densities(bic, torch.zeros(6)) == pytest.approx(
