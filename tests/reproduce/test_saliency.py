@@ -17,6 +17,7 @@ from radialbeams.reproduce import runner, saliency, saliency_maps
 from radialbeams.reproduce.saliency_maps import Looker
 from radialbeams.reproduce.settings import Settings
 from radialbeams.reproduce.thumbnails import decode
+from radialbeams.training.data import ImageSet
 from radialbeams.training.views import LeakfreeViews, PaperViews
 
 
@@ -102,13 +103,18 @@ def test_the_object_is_what_differs_from_the_ground() -> None:
     assert (saliency_maps.object_masks(image)[0, 0] > 0).nonzero().tolist() == [[2, 2]]
 
 
+def on_a_ground(images: ImageSet) -> ImageSet:
+    """A bright square on a dark ground, of the same size."""
+    size = images.images.shape[-1]
+    pixels = torch.full_like(images.images, 20)
+    pixels[..., size // 4 : size // 2, size // 4 : size // 2] = 200
+    return replace(images, images=pixels)
+
+
 def test_densities_average_to_one(
     bic: Looker, ring: Looker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    pixels = torch.full((6, 3, SIZE, SIZE), 20, dtype=torch.uint8)
-    pixels[..., SIZE // 4 : SIZE // 2, SIZE // 4 : SIZE // 2] = 200
-    images = replace(easy_images(6), images=pixels)
-    bic, ring = replace(bic, images=images), replace(ring, images=images)
+    bic, ring = (replace(looker, images=on_a_ground(looker.images)) for looker in (bic, ring))
     flat = torch.ones(6, 1, 1, 1) * bic.read()
     monkeypatch.setattr(Looker, "maps", lambda self, angles: flat)
     assert saliency_maps.densities(bic, torch.zeros(6)) == pytest.approx(
