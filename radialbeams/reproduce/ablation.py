@@ -213,7 +213,7 @@ def draw_variants(cells: Sequence[Record]) -> Figure:
         axes.set_title(title)
     panels[1].tick_params(labelleft=False)
     for colour, label in zip(
-        _colours().values(), ("better", "no difference", "worse"), strict=True
+        _colours().values(), ("better", "no clear difference", "worse"), strict=True
     ):
         panels[0].plot([], [], "o", color=colour, label=label)
     figure.legend(loc="outside upper center", ncols=3)

@@ -114,7 +114,8 @@ def draw_answer(rows: Sequence[Record], beams: int) -> Figure:
         axes.set_title(title.replace(" protocol", ""))
         if axes is not panels[0]:
             axes.tick_params(labelleft=False)
-    figures.plain_log(panels[0].xaxis)
+    panels[0].set_xticks([0.01, 0.1, 1], ["0.01", "0.1", "1"])
+    panels[0].minorticks_off()
     for name, key in (("C_B → SO(2)", "trained on C_B"), ("SO(2)", "trained on SO(2)")):
         panels[0].plot([], [], "o", color=colours[name], label=key)
     figure.legend(loc="outside upper center", ncols=2)

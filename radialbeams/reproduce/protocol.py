@@ -156,8 +156,8 @@ def sentence(
     return (
         f"By the paper's formula the error is {'; '.join(parts)}. Both optimizers take 4,096 steps "
         "of 128 views. The first is the reproduction: Adam at a constant rate of 1e-4. Ours has a "
-        "one-cycle rate of up to 1e-3, clipping, weight averaging, weight decay and jitter, and "
-        "that is all of the difference between the two; `staircase` measures the parts. The views "
+        "one-cycle rate of up to 1e-3, clipping, weight averaging, weight decay and augmentation; "
+        "nothing else differs between the two, and `staircase` measures the parts. The views "
         "of this protocol leak, so these are not the errors on a user's pictures."
     )
 

@@ -77,7 +77,7 @@ def draw_contexts(cells: Mapping[str, Record]) -> Figure:
         found = {names.index(name): cells[row_of(series, name)] for name in chosen}
         _dots(axes, {place: one["so2"]["mean"] for place, one in found.items() if one["seeds"]})
         axes.set(xlabel="mean error, held out")
-        axes.set_xlim(left=0)
+        axes.set_xlim(0, 1.06 * axes.get_xlim()[1])
         axes.xaxis.set_major_formatter("{x:g}°")
         axes.set_title(title)
     through = {

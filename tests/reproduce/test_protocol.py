@@ -9,7 +9,7 @@ from pathlib import Path
 
 from conftest import ROOT
 
-from radialbeams.reproduce import protocol
+from radialbeams.reproduce import beam_length, protocol
 from radialbeams.reproduce.experiment import Record
 from radialbeams.reproduce.settings import QUICK, Settings
 from radialbeams.training.recipe import Recipe
@@ -73,6 +73,18 @@ def test_the_reproduction_stands_first_and_ours_beside_it(tmp_path: Path) -> Non
     with figures.style():
         for suffix, figure in protocol.draw(data).items():
             figures.save(figure, tmp_path / f"protocol{suffix}", quick=True)
+
+
+def test_both_optimizers_train_the_same_network_on_the_same_views() -> None:
+    """So what differs between their figures is what this lists."""
+    for data in protocol.DATA:
+        ours = vars(protocol.recipe(data, 0, Settings()))
+        kind = beam_length.Kind(data, "B", "zeros")
+        papers = vars(beam_length.recipe(kind, 0, Settings()))
+        assert {name for name in ours if ours[name] != papers[name]} == {
+            *("learning_rate", "schedule", "clip"),
+            *("average", "weight_decay", "augmentation"),
+        }
 
 
 def test_without_the_papers_optimizer_ours_is_not_put_in_its_place(tmp_path: Path) -> None:
