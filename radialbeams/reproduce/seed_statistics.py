@@ -80,7 +80,8 @@ def unclear(first: Mapping[str, Any], second: Mapping[str, Any], unit: str = "°
     least = detectable(first, second)
     if math.isinf(least):
         return "one seed, so no difference can be judged"
-    return f"no clear difference; one below {least:.2g}{unit} would go unnoticed"
+    size = f"{least:.0f}" if least >= 10 else f"{least:.2g}"
+    return f"no clear difference; one below {size}{unit} would go unnoticed"
 
 
 def ranged(found: Mapping[str, Any], unit: str = "°") -> str:

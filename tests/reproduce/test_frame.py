@@ -440,7 +440,7 @@ def test_few_seeds_leave_large_differences_unnoticed() -> None:
     least = detectable(zeros, corner)
     assert least > corner["mean"] - zeros["mean"]
     assert (
-        unclear(zeros, corner) == f"no clear difference; one below {least:.2g}° would go unnoticed"
+        unclear(zeros, corner) == f"no clear difference; one below {least:.0f}° would go unnoticed"
     )
     many = [spread(5 * one["values"]) for one in (zeros, corner)]
     assert detectable(*many) < 2 and compare(*many) == -1
