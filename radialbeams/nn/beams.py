@@ -38,6 +38,7 @@ def bresenham_pixels(
     quadrant, within = _quadrants(num_beams)
     # Even sizes have no centre pixel: their first sample lies half a pixel off the centre.
     steps = torch.arange(beam_length, dtype=torch.float64) + (0.5 if size % 2 == 0 else 0.0)
+    # Differs from the paper: its ⌊W/2⌉ is half a pixel off for even W, and no quarter turn fits.
     centre = (size - 1) / 2
     # Rows per step to the left, from −1 up to +1.
     slope = torch.tan(within - math.pi / 4) if spacing == "angle" else within / (math.pi / 4) - 1

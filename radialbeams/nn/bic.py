@@ -105,7 +105,10 @@ def bic_loss(network: BIC, given: LossInputs) -> tuple[Tensor, Losses]:
 
 
 def _initialise(module: nn.Module) -> None:
-    """He initialisation with zero biases; the LSTM keeps torch's own, which suits its gates."""
+    """He initialisation with zero biases.
+
+    Differs from the paper: the LSTM keeps torch's own initialisation, which suits its gates.
+    """
     if isinstance(module, nn.Conv1d | nn.Conv2d | nn.Linear):
         nn.init.kaiming_normal_(module.weight, a=LEAK, nonlinearity="leaky_relu")
         if module.bias is not None:

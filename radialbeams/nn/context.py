@@ -70,11 +70,13 @@ class WheelContext(nn.Module):
 
     def forward(self, embeddings: Tensor) -> Tensor:
         rim, hub = self.messages(embeddings)
+        # Differs from the paper: it has no residual, and adds the hub to the graph's output alone.
         return embeddings + rim + hub
 
     def messages(self, embeddings: Tensor) -> tuple[Tensor, Tensor]:
         """The output of the graph layers at the rim, (N, |B|, L), and at the hub, (N, 1, L)."""
         nodes = F.pad(embeddings, (0, 0, 0, 1))  # (N, |B|+1, L): the hub starts at 0
         for weight in self.layers:
-            nodes = F.leaky_relu(weight(self.edges @ nodes), LEAK)  # λ·A·f(B)·W
+            # Differs from the paper: λ·A·f(B)·W has no activation there.
+            nodes = F.leaky_relu(weight(self.edges @ nodes), LEAK)
         return nodes[:, :-1], nodes[:, -1:]

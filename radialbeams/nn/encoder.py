@@ -83,6 +83,7 @@ class BeamEncoder(nn.Module):
         super().__init__()
         self.proximity = nn.Sequential(
             # Differs from the paper: its 3 × 3 kernel closes the width only for ε = 1.
+            # Differs from the paper: one such layer leaves D − 2, as its tables need, not D − 8.
             nn.Conv2d(channels, latent // 8, (2 * epsilon + 1, 3)),
             nn.LeakyReLU(LEAK),  # Differs from the paper: max(0.3x, 0) is a misprint
         )

@@ -49,6 +49,11 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--redraw", action="store_true", help="word and draw NAME.json again; measure nothing"
     )
+    parser.add_argument(
+        "--finished-only",
+        action="store_true",
+        help="train nothing; use the trainings that are done",
+    )
     parser.add_argument("--data", type=Path, help="folder of the data sets")
     parser.add_argument("--out", type=Path)
     parser.add_argument("--jobs", type=int, default=1, help="trainings in parallel")
@@ -66,7 +71,12 @@ def main(argv: list[str]) -> int:
         classifier=asked.classifier,
         show=Lines(),
     )
-    run = partial(reproduce, redraw=asked.redraw, trainings_only=asked.trainings_only)
+    run = partial(
+        reproduce,
+        redraw=asked.redraw,
+        trainings_only=asked.trainings_only,
+        finished_only=asked.finished_only,
+    )
 
     def one(name: str) -> None:
         for path in run(name, settings):

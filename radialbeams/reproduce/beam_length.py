@@ -20,13 +20,14 @@ import torch
 from torch import Tensor
 
 from radialbeams.nn.beams import Length, named_length
+from radialbeams.nn.encoder import spatial_table
 from radialbeams.nn.rotation import PADDINGS, Padding
 from radialbeams.reproduce import paper
 from radialbeams.reproduce.border_canary import CANARIES, canary
 from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
 from radialbeams.reproduce.geometry import padding_read
 from radialbeams.reproduce.pretrained import open_pretrained
-from radialbeams.reproduce.seed_statistics import compare, mean_curve, spread
+from radialbeams.reproduce.seed_statistics import compare, detectable, mean_curve, spread
 from radialbeams.reproduce.settings import QUICK, Settings
 from radialbeams.reproduce.thumbnails import encode
 from radialbeams.reproduce.trainings import SEEDS, Trained, Training, errors, summary
@@ -156,6 +157,9 @@ def conclude(data: Record) -> Conclusion:
     ours = numbers(cells, canaries, shipped)
     for name, title in DATA.items():
         step = data["border"][name]
+        ours[f"layers of the spatial encoder of A, B, C, {title}"] = ", ".join(
+            str(len(spatial_table(named_length(length, WIDTH[name])))) for length in LENGTHS
+        )
         ours[f"step at the border, black and adaptive padding, grey levels of 255, {title}"] = (
             f"{step['zeros']:.0f}, {step['corner']:.0f}"
         )
@@ -268,12 +272,13 @@ def sentence(
             find(cells, data, length, padding)
             for length, padding in (("A", "zeros"), ("C", "zeros"), ("C", "corner"))
         )
-        gain = _SIGNS[compare(border["test"], short["test"])]
-        lost = _SIGNS[compare(adaptive["test"], border["test"])]
+        gain = _judged(border, short)
+        lost = _judged(adaptive, border)
         parts.append(
-            f"On {title}, C {gain} A ({border['degrees']['mean']:.1f}° against "
-            f"{short['degrees']['mean']:.1f}°). C on adaptive padding {lost} C on black "
-            f"padding ({adaptive['degrees']['mean']:.1f}°). C trained on black padding has a mean "
+            f"On {title} ({len(border['test']['values'])} seeds), C {gain} A "
+            f"({border['degrees']['mean']:.1f}° against {short['degrees']['mean']:.1f}°). C on "
+            f"adaptive padding {lost} C on black padding "
+            f"({adaptive['degrees']['mean']:.1f}°). C trained on black padding has a mean "
             f"error of {border['mean_swapped']['mean']:.1f}° on adaptive padding instead of "
             f"{border['mean']['mean']:.1f}°; the pretrained bic.{data} (length B) has "
             f"{shipped[data]['corner']['mean']:.1f}° instead of "
@@ -287,11 +292,18 @@ def sentence(
         f"{' '.join(parts)} Lengths that leak: {', '.join(leaks) or 'none'}. Trained on white "
         f"noise, the network reads the angle modulo 90° with ρ₄ = {read}, where 1 is exact and 0 "
         f"is chance; on leak-free views ρ₄ is {canaries['leakfree-B']['rho4'][0]:.2f}. Differences "
-        "are judged by Welch's test over seeds."
+        "are judged by Welch's test over seeds. The encoders of the lengths differ in depth too "
+        "(rows *layers of the spatial encoder*), so more than the length changes between them."
     )
 
 
-_SIGNS = {-1: "is better than", 0: "does not clearly differ from", 1: "is worse than"}
+def _judged(one: Record, other: Record) -> str:
+    """By the paper-equivalent error; without a clear difference, which one would go unnoticed."""
+    sign = compare(one["degrees"], other["degrees"])
+    if sign:
+        return "is better than" if sign < 0 else "is worse than"
+    least = detectable(one["degrees"], other["degrees"])
+    return f"does not clearly differ (a difference below {least:.0f}° would go unnoticed) from"
 
 
 def swapped_shipped(data: str, settings: Settings) -> dict[str, Any]:

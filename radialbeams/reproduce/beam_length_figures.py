@@ -28,6 +28,7 @@ def _colours() -> dict[str, str]:
 def draw_lengths(data: dict[str, Any]) -> Figure:
     figure = figures.new(figures.PAGE, 4.4)
     (*pictures, shares), (coil, lfw, dots) = figure.subplots(2, 3)
+    lfw.sharey(coil)
     for axes, padding, letter in zip(pictures, PADDINGS, "ab", strict=True):
         _draw_picture(axes, data["drawing"], padding)
         axes.set_title(f"{letter}  lengths on {WORDS[padding]}")
@@ -49,7 +50,7 @@ def draw_lengths(data: dict[str, Any]) -> Figure:
                     figures.band(axes, curve["step"], curve["test"], colour, line)
         axes.set(yscale="log", xlabel="training steps")
         axes.set_title(f"{letter}  {title}, test")
-        figures.plain_log(axes.yaxis)
+    figures.plain_log(coil.yaxis)
     coil.set_ylabel("circle loss")
     _draw_swapped(dots, data["cells"], data["shipped"])
     handles = {f"length {name}": colour for name, colour in _colours().items()}

@@ -13,10 +13,12 @@ from dataclasses import dataclass
 from itertools import product
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from radialbeams.nn.beams import named_length
 from radialbeams.reproduce import paper
 from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
-from radialbeams.reproduce.seed_statistics import compare, finished, mean_curve, spread
+from radialbeams.reproduce.seed_statistics import compare, finished, mean_curve, ranged, spread
 from radialbeams.reproduce.settings import QUICK, Settings
 from radialbeams.reproduce.trainings import Training
 from radialbeams.training.recipe import Draw, Recipe
@@ -126,7 +128,7 @@ def conclude(data: Record) -> Conclusion:
     answer = verdict(cells)
     as_drawn = find(cells, "paper", MAIN, "so2", "image")["degrees_so2"]
     ours = {
-        RANDOM: f"{_degrees(as_drawn)} after few steps; `protocol` trains longer",
+        RANDOM: f"{ranged(as_drawn)} at length A; `protocol` measures length B",
         FALL: _falling(cells),
         FITS: _fitting(cells),
         TRANSFER: answer["meaning"],
@@ -180,7 +182,7 @@ def numbers(cells: Sequence[Record]) -> dict[str, Any]:
             error = one["degrees_so2"]
             how = ROWS[one["protocol"], one["fits"]]
             name = f"paper-equivalent error on SO(2), {MAIN} beams, {how}, {trained}, {drawn}"
-            found[name] = _degrees(error)
+            found[name] = ranged(error)
     return found
 
 
@@ -188,7 +190,7 @@ def _falling(cells: Sequence[Record]) -> str:
     """Whether errors decrease from the fewest to the most beams, with fresh angles on SO(2)."""
     over = sorted({one["beams"] for one in cells if one["protocol"] == "paper"})
     ends = [find(cells, "paper", beams, "so2", "view") for beams in (over[0], over[-1])]
-    fewest, most = (one["degrees_so2"]["mean"] for one in ends)
+    fewest, most = (float(np.median(one["degrees_so2"]["values"])) for one in ends)
     verdict = {-1: "no", 0: "not clearly", 1: "yes"}
     sign = compare(*(one["test_so2"] for one in ends))
     return f"{verdict[sign]}: {fewest:.1f}° with {over[0]}, {most:.1f}° with {over[-1]}"
@@ -205,10 +207,6 @@ def _fitting(cells: Sequence[Record]) -> str:
         for beams in over
     ]
     return f"for {signs.count(-1)} of {len(signs)} numbers of beams; higher for {signs.count(1)}"
-
-
-def _degrees(error: dict[str, Any]) -> str:
-    return f"{error['mean']:.2f}° ± {error['std']:.2f}°"
 
 
 # Protocol, and whether it was trained to convergence → what that is called.

@@ -1,4 +1,4 @@
-"""The figures of `beams`, from its JSON alone."""
+"""The figures of `beams`, from its JSON alone. Lines are medians: one seed diverged."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from itertools import product
 from typing import Any
 
+import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from radialbeams.reproduce import figures
@@ -43,23 +45,10 @@ def draw_over_beams(cells: Sequence[Record]) -> Figure:
         for name, (trained, tested) in CURVES.items():
             drawn = cyclic if trained == "cyclic" else so2
             rows = [find(paper, "paper", beams, trained, drawn) for beams in over]
-            for what, look in ((f"test_{tested}", "o--"), ("train", "-")):
+            for what, look in ((f"test_{tested}", "--"), ("train", "-")):
                 if what == "train" and name == "C_B → SO(2)":
                     continue  # the same trainings as C_B
-                seeds = [row[what] for row in rows]
-                axes.errorbar(
-                    over,
-                    [one["mean"] for one in seeds],
-                    [  # from the least to the most: of a logarithm, a deviation has no lower end
-                        [one["mean"] - min(one["values"]) for one in seeds],
-                        [max(one["values"]) - one["mean"] for one in seeds],
-                    ],
-                    fmt=look,
-                    color=_colours()[name],
-                    capsize=2,
-                    elinewidth=0.7,
-                    mfc="white",
-                )
+                _medians(axes, over, [row[what]["values"] for row in rows], _colours()[name], look)
         axes.set(xscale="log", yscale="log", xlabel="number of beams |B|")
         axes.set_xticks(over, [str(beams) for beams in over])
         axes.minorticks_off()
@@ -71,6 +60,16 @@ def draw_over_beams(cells: Sequence[Record]) -> Figure:
     return figure
 
 
+def _medians(
+    axes: Axes, over: Sequence[int], runs: Sequence[Sequence[float]], colour: str, look: str
+) -> None:
+    """A line through the medians; of the tests, a dot for every seed as well."""
+    axes.plot(over, [float(np.median(values)) for values in runs], look, color=colour)
+    if look == "--":
+        for beams, values in zip(over, runs, strict=True):
+            axes.plot([beams] * len(values), values, "o", color=colour, ms=2, alpha=0.7)
+
+
 def draw_curves(curves: dict[str, Any], beams: int) -> Figure:
     figure = figures.new(figures.PAGE, 4.6)
     panels = figure.subplots(2, 2, sharey=True, sharex=True)
@@ -78,9 +77,10 @@ def draw_curves(curves: dict[str, Any], beams: int) -> Figure:
     for axes, letter, ((fits, how), drawn) in zip(panels.flat, "abcd", ways, strict=True):
         for name, (trained, tested) in CURVES.items():
             found, colour = curves[f"paper-{beams}-{trained}-{drawn}{fits}"], _colours()[name]
-            figures.band(axes, found["test_step"], found[f"test_{tested}"], colour, "--")
+            tests = found[f"test_{tested}"]
+            figures.band(axes, found["test_step"], tests, colour, "--", "median")
             if name != "C_B → SO(2)":
-                figures.band(axes, found["train_step"], found["train"], colour, "-")
+                figures.band(axes, found["train_step"], found["train"], colour, "-", "median")
         axes.set(yscale="log")
         angles = "one angle per image" if drawn == "fixed" else "fresh angles"
         axes.set_title(f"{letter}  {how}, {angles}")
@@ -97,7 +97,7 @@ def draw_curves(curves: dict[str, Any], beams: int) -> Figure:
 def draw_answer(rows: Sequence[Record], beams: int) -> Figure:
     """Tested on SO(2) at 32 beams: every seed a dot, both protocols."""
     figure = figures.new(figures.PAGE, 2.3)
-    panels = figure.subplots(1, len(ROWS), squeeze=False)[0]
+    panels = figure.subplots(1, len(ROWS), squeeze=False, sharex=True)[0]
     colours = _colours()
     for axes, ((protocol, fits), title) in zip(panels, ROWS.items(), strict=True):
         wanted = {"protocol": protocol, "fits": fits, "beams": beams}
@@ -106,14 +106,16 @@ def draw_answer(rows: Sequence[Record], beams: int) -> Figure:
             for shift, key, name in ((-0.12, "cyclic", "C_B → SO(2)"), (0.12, "so2", "SO(2)")):
                 values = row[key]["values"]
                 axes.plot(values, [place + shift] * len(values), "o", color=colours[name], ms=3)
-                axes.plot([row[key]["mean"]], [place + shift], "|", color=colours[name], ms=11)
+                middle = float(np.median(values))
+                axes.plot([middle], [place + shift], "|", color=colours[name], ms=11)
         axes.set_yticks(range(len(here)), [row["comparison"] for row in here])
         axes.set(xlabel="circle loss on SO(2), test", xscale="log", ylim=(len(here) - 0.5, -0.5))
-        figures.plain_log(axes.xaxis)
         axes.grid(axis="y", visible=False)
         axes.set_title(title.replace(" protocol", ""))
         if axes is not panels[0]:
             axes.tick_params(labelleft=False)
+    panels[0].set_xticks([0.01, 0.1, 1], ["0.01", "0.1", "1"])
+    panels[0].minorticks_off()
     for name, key in (("C_B → SO(2)", "trained on C_B"), ("SO(2)", "trained on SO(2)")):
         panels[0].plot([], [], "o", color=colours[name], label=key)
     figure.legend(loc="outside upper center", ncols=2)

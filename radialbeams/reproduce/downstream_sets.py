@@ -31,6 +31,7 @@ from radialbeams.training.views import as_floats
 
 NAME = "downstream"
 SISCORE = "si-score-rotation"
+FEW_CUTOUTS = "SI-SCORE from its 9 published cut-outs"
 
 
 @dataclass(frozen=True)
@@ -44,8 +45,10 @@ class Objects:
 
 
 OBJECTS = {
-    "si-score": Objects(SISCORE, "default", "bic-by-image", "SI-SCORE"),
-    "si-score-by-cut-out": Objects(SISCORE, "object", "bic-by-cut-out", "SI-SCORE, by cut-out"),
+    "si-score": Objects(SISCORE, "default", "bic-by-image", FEW_CUTOUTS),
+    "si-score-by-cut-out": Objects(
+        SISCORE, "object", "bic-by-cut-out", f"{FEW_CUTOUTS}, by cut-out"
+    ),
     "cut-outs": Objects("imagenet-cutouts", "object", "bic-cut-outs", "more cut-outs"),
 }
 GREY = 0.5  # outside a photo: neutral to the classifiers

@@ -142,11 +142,16 @@ def _apart(values: Sequence[float], gap: float) -> list[float]:
 
 
 def band(
-    axes: Axes, steps: Sequence[float], curve: Mapping[str, Sequence[float]], colour: str, look: str
+    axes: Axes,
+    steps: Sequence[float],
+    curve: Mapping[str, Sequence[float]],
+    colour: str,
+    look: str,
+    middle: str = "mean",
 ) -> None:
-    """The mean over seeds, with a band from the least to the greatest."""
+    """The mean or median over seeds, with a band from the least to the greatest."""
     axes.fill_between(steps, curve["low"], curve["high"], color=colour, alpha=0.2, lw=0)
-    axes.plot(steps, curve["mean"], look, color=colour, lw=1.2)
+    axes.plot(steps, curve[middle], look, color=colour, lw=1.2)
 
 
 def plain_log(axis: Axis) -> None:

@@ -206,6 +206,13 @@ def _numbers(data: dict[str, Any]) -> dict[str, Any]:
         ours[f"beams of which one is redundant, as a multiple of the upper bound, {words}"] = (
             f"{min(ratios):.2f} to {max(ratios):.2f}"
         )
+    rows = [*data["by_beams"], *data["by_length"]]
+    above = [row for row in rows if row["cover_angle"] <= row["over_angle"]]
+    ours["settings in which coverage is not above overlap"] = f"{len(above)} of {len(rows)}"
+    wide = [row for row in data["margins"] if row["centres"] < row["paper"]]
+    ours["image sizes at which less than the margin δ holds every pixel's centre"] = (
+        f"{len(wide)} of {len(data['margins'])}"
+    )
     short = [row for row in data["margins"] if row["bilinear"] > row["paper"]]
     ours["image sizes at which bilinear rotation needs more than the margin"] = (
         f"{len(short)} of {len(data['margins'])}, by at most "
@@ -224,6 +231,8 @@ PAPER = {
     f"samples that overlap, {SETTING}": round(overlap(BEAMS, LENGTH, EPSILON, as_printed=True)),
     "beams that cover the whole square, as a multiple of the upper bound, equal angles": "1",
     "longest beams that never read padding at W = 128": named_length("A", 128),
+    "settings in which coverage is not above overlap": "none",
+    "image sizes at which less than the margin δ holds every pixel's centre": "none",
 }
 
 

@@ -28,7 +28,8 @@ def draw_lemmas(data: dict[str, Any]) -> Figure:
         beams = [row["beams"] for row in rows]
         for axes, what in ((cover, "cover"), (over, "over")):
             for name, look in LOOKS.items():
-                axes.plot(beams, [row[f"{what}_{name}"] for row in rows], look, color=colour)
+                values = [row[f"{what}_{name}"] for row in rows]
+                axes.plot(beams, values, look, color=colour, ms=2.6, lw=1, mfc="white", mew=0.7)
             counts = [row[f"{what}_angle"] for row in rows]
             # On the curve, each a little lower than the one before, so that none covers another.
             height = (0.75 - 0.15 * epsilon) * max(counts)
@@ -58,8 +59,10 @@ def draw_lemmas(data: dict[str, Any]) -> Figure:
     length.set(xlabel="beam length D, pixels")
     length.axhline(0, color="0.5", lw=0.6)
     for axes in (error, length):
-        axes.set(ylabel="formula / count − 1", ylim=(-105, 12))
-        axes.yaxis.set_major_formatter("{x:g} %")
+        axes.set(ylabel="formula / count − 1", ylim=(-600, 20))
+        axes.set_yscale("symlog", linthresh=10)
+        axes.set_yticks([-400, -100, -10, 0, 10], ["−400 %", "−100 %", "−10 %", "0 %", "10 %"])
+        axes.minorticks_off()
     for axes, room in ((cover, 1.2), (over, 1.2), (error, 1.1)):
         axes.set(xlabel="number of beams |B|", xscale="log", xlim=(7.5, most * room))
         axes.axhline(0, color="0.5", lw=0.6)
@@ -67,8 +70,8 @@ def draw_lemmas(data: dict[str, Any]) -> Figure:
         axes.set_xticks(ticks, [str(tick) for tick in ticks])
         axes.minorticks_off()
     for name, words in WORDS.items():
-        over.plot([], [], LOOKS[name], color="0.3", label=words)
-    over.legend(loc="upper left")
+        over.plot([], [], LOOKS[name], color="0.3", label=words, ms=3, mfc="white")
+    figure.legend(*over.get_legend_handles_labels(), loc="outside upper center", ncols=3)
     draw_bounds(bound, data["bounds"])
     draw_padding(padding, data["padding"])
     return figure
@@ -79,7 +82,7 @@ def _off(rows: list[dict[str, float]], formula: str) -> list[float]:
     return [100 * (row[f"cover_{formula}"] / row["cover_angle"] - 1) for row in rows]
 
 
-LOOKS = {"angle": "-", "corrected": "--", "printed": ":"}
+LOOKS = {"angle": "o", "corrected": "-", "printed": ":"}
 WORDS = {"angle": "counted", "corrected": "corrected, 8/|B|", "printed": "printed, tan(360°/|B|)"}
 
 

@@ -22,18 +22,24 @@ def draw(record: Record) -> dict[str, Figure]:
 
 def draw_layouts(data: Record) -> Figure:
     columns = max(sum(one["data"] == name for one in data["layouts"]) for name in DATA)
-    figure = figures.new(figures.PAGE, 0.5 + 1.55 * figures.PAGE / max(columns, 3))
+    figure = figures.new(figures.PAGE, 0.7 + 1.55 * figures.PAGE / max(columns, 3))
     panels = figure.subplots(2, columns, squeeze=False)
     for row, name in zip(panels, DATA, strict=True):
         here = [one for one in data["layouts"] if one["data"] == name]
         for axes, one in zip(row, here, strict=False):
             _draw_layout(axes, one, data["beams"])
-            of = f"sample {here.index(one) + 1}" if one["kind"] == "trained" else "sample 1"
-            axes.set_title(f"t-SNE, {TITLES[name]}, {of}", fontsize=7)
-            note = "" if one["kind"] == "trained" else "before training"
-            axes.set_xlabel(note, fontsize=7, color=figures.ORANGE, labelpad=2)
-            if "picture" in one:
-                _draw_picture(axes, one["picture"], data["beams"])
+            trained = one["kind"] == "trained"
+            of = f"sample {here.index(one) + 1}" if trained else "sample 1, untrained"
+            colour = "black" if trained else figures.ORANGE
+            axes.set_title(f"{TITLES[name]}, {of}", fontsize=7, color=colour)
+            _draw_key(axes, one.get("picture"), data["beams"])
+    figure.suptitle(
+        "t-SNE of the beams' embeddings over an orbit. A dot is a beam at a rotation; its colour "
+        "is the beam's\ndirection in the upright picture, as in the ring beside it",
+        fontsize=7,
+        x=0.01,
+        ha="left",
+    )
     return figure
 
 
@@ -47,10 +53,13 @@ def _draw_layout(axes: Axes, one: Record, beams: int) -> None:
     axes.set(aspect="equal", xlim=(-40, 1.36 * GRID), ylim=(-40, GRID + 40))
 
 
-def _draw_picture(axes: Axes, picture: str, beams: int) -> None:
-    """The upright picture in the corner, surrounded by the colour of each direction."""
+def _draw_key(axes: Axes, picture: str | None, beams: int) -> None:
+    """The colour of each direction, around the upright picture where it may be shown."""
     inset = axes.inset_axes((0.75, 0.73, 0.25, 0.27))
-    inset.imshow(decode(picture), extent=(-1, 1, -1, 1), interpolation="lanczos")
+    if picture is None:  # a face
+        inset.text(0, 0, "up\n↑", ha="center", va="center", fontsize=6, color="0.3")
+    else:
+        inset.imshow(decode(picture), extent=(-1, 1, -1, 1), interpolation="lanczos")
     # Beam 0 points to the upper left, the others follow counter-clockwise.
     directions = np.radians(135) + np.arange(4 * beams) * TURN / (4 * beams)
     shade = np.arange(4 * beams) / (4 * beams)

@@ -24,7 +24,7 @@ from radialbeams.nn.context import Hub
 from radialbeams.nn.prior import PRIOR_MODES, PriorMode, ToeplitzPrior
 from radialbeams.reproduce import paper
 from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
-from radialbeams.reproduce.seed_statistics import compare, finished, mean_curve, spread
+from radialbeams.reproduce.seed_statistics import compare, finished, mean_curve, spread, unclear
 from radialbeams.reproduce.settings import QUICK, Settings
 from radialbeams.reproduce.trainings import Trained, Training, errors
 from radialbeams.training.data import ImageSet
@@ -229,7 +229,7 @@ def numbers(cells: Sequence[Record]) -> dict[str, str]:
     return found
 
 
-VERDICTS = {-1: "better", 0: "no clear difference", 1: "worse"}
+VERDICTS = {-1: "better", 1: "worse"}
 LEARNT = 0.9  # share of shifts identified from which on the prior has reached its goal
 
 
@@ -246,12 +246,13 @@ def verdict(cells: Sequence[Record]) -> dict[str, Any]:
         sign = compare(one["test_cyclic"], off["test_cyclic"])
         signs.setdefault((one["variant"], one["protocol"]), []).append(sign)
         name = f"{VARIANTS[one['variant']].words}, {one['protocol']}, prior {one['mode']}"
-        harm[f"against no prior: {name}"] = VERDICTS[sign]
+        errors = one["degrees_cyclic"], off["degrees_cyclic"]
+        harm[f"against no prior: {name}"] = VERDICTS[sign] if sign else unclear(*errors)
     hurts = 1 in signs["exact", "paper"]
     meaning = _meaning(hurts, 1 in signs["authors", "paper"])
     reason = _why(cells) if hurts else ""
-    errors = f"Paper-equivalent errors on C_B: {_said(cells)}."
-    sentence = f"By Welch's test over seeds, {meaning}.{reason} {errors}"
+    listed = f"Paper-equivalent errors on C_B: {_said(cells)}."
+    sentence = f"By Welch's test over seeds, {meaning}.{reason} {listed}"
     return {"harm": harm, "meaning": meaning, "sentence": sentence}
 
 

@@ -23,6 +23,7 @@ SUMMARIES = {
     "radius": "contribution of the inner and the outer parts of the beams",
     "protocol": "the paper's network under the paper's protocol, over five seeds",
     "ablation": "contribution of context, hub, λ, layers and thickness",
+    "staircase": "from the authors' settings to ours, one change at a time",
     "downstream": "accuracy of a classifier over rotation, with and without uprighting",
     "end-to-end": "the canonicaliser trained with the network behind it, by either loss or both",
 }

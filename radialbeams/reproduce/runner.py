@@ -13,17 +13,23 @@ from radialbeams.reproduce import registry
 from radialbeams.reproduce.experiment import Experiment, Finding, Record, Records
 from radialbeams.reproduce.records import write_record
 from radialbeams.reproduce.settings import QUICK, Settings
-from radialbeams.reproduce.trainings import complete
+from radialbeams.reproduce.trainings import complete, finished
 from radialbeams.training.weights import pick_device
 
 
 def reproduce(
-    name: str, settings: Settings, *, redraw: bool = False, trainings_only: bool = False
+    name: str,
+    settings: Settings,
+    *,
+    redraw: bool = False,
+    trainings_only: bool = False,
+    finished_only: bool = False,
 ) -> list[Path]:
     """Runs an experiment and returns the files that it wrote.
 
     `redraw` measures nothing: it words and draws the data in NAME.json again. `trainings_only`
     writes only the results of the trainings, which a later call finds; it needs no matplotlib.
+    `finished_only` trains nothing and uses the results of trainings that are there.
     """
     experiment = registry.find(name)
     place = settings.folder / f"{name}.json"
@@ -31,7 +37,11 @@ def reproduce(
         if not trainings_only:
             _need_matplotlib()  # now, not after hours of training
         started = time.monotonic()
-        records, trained_here = complete(name, experiment.trainings(settings), settings)
+        planned = experiment.trainings(settings)
+        if finished_only:
+            records, trained_here = finished(name, planned, settings), 0.0
+        else:
+            records, trained_here = complete(name, planned, settings)
         if trainings_only:
             return [settings.runs(name) / f"{run}.json" for run in records]
         finding = experiment.run(settings, records)

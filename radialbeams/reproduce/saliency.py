@@ -19,7 +19,17 @@ from radialbeams.nn.bic import BICConfig
 from radialbeams.nn.rotation import PADDINGS
 from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
 from radialbeams.reproduce.pretrained import COIL100, shipped
-from radialbeams.reproduce.saliency_maps import Looker, blurred, contrast, densities, equivariance
+from radialbeams.reproduce.saliency_maps import (
+    BAND,
+    BLUR,
+    OBJECT,
+    Looker,
+    blurred,
+    contrast,
+    densities,
+    equivariance,
+    object_masks,
+)
 from radialbeams.reproduce.settings import QUICK, Settings
 from radialbeams.reproduce.thumbnails import encode
 from radialbeams.reproduce.trainings import Training
@@ -35,25 +45,33 @@ NAME = "saliency"
 QUARTERS = (90.0, 180.0, 270.0)  # degrees: here no pixel is resampled
 SHOWN_TURNS = (0.0, 60.0, 135.0, 270.0)
 SHOWN = 64  # pixels of a picture or map in the figure
+SHOWN_OBJECTS = (2, 1, 4)  # sixths of the way through the images
 SALIENCY = "saliency of a pixel on the object, the border and the rest (mean: 1)"
 REGIONS = ("object", "border", "rest")
+SIZE, LATENT, BATCH, STEPS, RATE = 64, 64, 32, 1500, 1e-3  # of the short trainings
+SETTINGS = (
+    "Settings: a map is the largest of the three colours' gradients of the estimated angle, "
+    f"blurred by 1/{BLUR} of the view's width; the object is all that differs from the median "
+    f"colour of the image's edge by more than {OBJECT} grey levels, and the border is {BAND} "
+    f"pixels to both sides of the edge of the image. *Short bic* has images of {SIZE} pixels, "
+    f"L = {LATENT} and {STEPS:,} steps of {BATCH} views at a one-cycle rate of up to {RATE:g}."
+)
 PADDED = {"zeros": "zero padding", "corner": "adaptive padding"}
 
 
 def trainings(settings: Settings) -> list[Training]:
     """The paper's network on both paddings, small enough for a CPU."""
-    size = 64
     return [
         Training(
             padding,
             Recipe(
                 "coil100",
-                BICConfig.for_images(size, latent=64),
-                size,
+                BICConfig.for_images(SIZE, latent=LATENT),
+                SIZE,
                 padding=padding,
-                batch=32,
-                steps=settings.pick(quick=200, full=1500),
-                learning_rate=1e-3,
+                batch=BATCH,
+                steps=settings.pick(quick=200, full=STEPS),
+                learning_rate=RATE,
                 schedule="one-cycle",
                 clip=1.0,
             ),
@@ -92,7 +110,8 @@ def run(settings: Settings, records: Records) -> Finding:
     for number, looker in enumerate(found):
         settings.show(number, len(found), f"maps of {looker.name}")
         rows.append(measure(looker, draws))
-        pictures.append({"name": looker.name, "turns": shown(looker, count // 3)})
+        objects = [shown(looker, share * count // 6) for share in SHOWN_OBJECTS]
+        pictures.append({"name": looker.name, "objects": objects})
     data = {
         "images": count,
         "draws": draws,
@@ -125,7 +144,7 @@ def measure(looker: Looker, draws: int) -> dict[str, Any]:
 
 
 def shown(looker: Looker, which: int) -> list[dict[str, str]]:
-    """One picture and its map at four rotations, small, as text."""
+    """One picture, its map and its object's mask at four rotations, small, as text."""
     one = looker.images.select([which] * len(SHOWN_TURNS))
     angles = torch.tensor(SHOWN_TURNS).deg2rad()
     here = Looker(looker.name, looker.model, looker.views, one)
@@ -133,10 +152,19 @@ def shown(looker: Looker, which: int) -> list[dict[str, str]]:
     views = looker.views.render(one.images.to(device), angles).cpu()
     maps = blurred(here.maps(angles))
     bright = [one / one.flatten().quantile(0.995) for one in maps[:, 0]]
+    masks = masks_of(looker, which)
     return [
-        {"input": _small(view.permute(1, 2, 0).numpy()), "map": _small(found.numpy())}
-        for view, found in zip(views, bright, strict=True)
+        {"input": _small(view.permute(1, 2, 0).numpy()), "map": _small(found.numpy()), "mask": mask}
+        for view, found, mask in zip(views, bright, masks, strict=True)
     ]
+
+
+def masks_of(looker: Looker, which: int) -> list[str]:
+    """Where the object lies at the four rotations."""
+    images = looker.images.images[which : which + 1].expand(len(SHOWN_TURNS), -1, -1, -1)
+    angles = torch.tensor(SHOWN_TURNS).deg2rad()
+    rendered = looker.views.render(object_masks(images), angles)
+    return [_small(one[0].numpy()) for one in rendered]
 
 
 def _small(values: NDArray[np.float32]) -> str:
@@ -197,7 +225,7 @@ def sentence(rows: Sequence[Record]) -> str:
         f"contrast of {adaptive['contrast']:.0f} grey levels where zeros leave "
         f"{zero['contrast']:.0f}."
     )
-    return " ".join(said)
+    return f"{' '.join(said)} {SETTINGS}"
 
 
 # --- figures ---

@@ -20,26 +20,40 @@ def draw(record: Record) -> dict[str, Figure]:
 
 
 TITLES: Mapping[str, str] = {
-    "bic": "the shipped bic, zero padding",
-    "ring": "the shipped ring, leak-free views",
+    "bic": "the pretrained bic, zero padding",
+    "ring": "the pretrained ring, leak-free views",
     "short bic, zero padding": "bic, short training, zero padding",
     "short bic, adaptive padding": "bic, short training, adaptive padding",
 }
 
 
 def draw_maps(pictures: Sequence[Record]) -> Figure:
-    figure = figures.new(figures.PAGE, 4.35)
-    blocks: Any = figure.subfigures(2, 2, wspace=0.04, hspace=0.03)
+    """The upright picture of each object, and its maps with the object's outline over them."""
+    most = [max(len(p["objects"]) for p in pair) for pair in (pictures[:2], pictures[2:])]
+    figure = figures.new(figures.PAGE, 0.75 + 0.72 * sum(most))
+    blocks: Any = figure.subfigures(
+        2, 2, wspace=0.04, hspace=0.02, height_ratios=[0.45 + rows for rows in most]
+    )
     for block, found, letter in zip(blocks.flat, pictures, "abcd", strict=True):
-        panels = block.subplots(2, len(found["turns"]))
-        for column, (turn, degrees) in enumerate(zip(found["turns"], SHOWN_TURNS, strict=True)):
-            for row, kind in enumerate(("input", "map")):
-                axes = panels[row, column]
-                figures.picture(axes)
-                axes.imshow(decode(turn[kind]), cmap="magma", interpolation="none")
-            panels[0, column].set_title(f"{degrees:g}°", loc="center", fontsize=7, pad=2)
+        rows = found["objects"]
+        panels = block.subplots(len(rows), 1 + len(SHOWN_TURNS), squeeze=False)
+        for axes, turns in zip(panels, rows, strict=True):
+            _draw_object(axes, turns)
+        titles = ["image", *(f"{degrees:g}°" for degrees in SHOWN_TURNS)]
+        for axes, title in zip(panels[0], titles, strict=True):
+            axes.set_title(title, loc="center", fontsize=7, pad=2)
         block.suptitle(f"{letter}  {TITLES[found['name']]}", x=0.02, ha="left", fontsize=8)
     return figure
+
+
+def _draw_object(axes: Sequence[Axes], turns: Sequence[Record]) -> None:
+    first, *maps = axes
+    first.imshow(decode(turns[0]["input"]), interpolation="none")
+    figures.picture(first)
+    for panel, turn in zip(maps, turns, strict=True):
+        figures.picture(panel)
+        panel.imshow(decode(turn["map"]), cmap="magma", interpolation="none")
+        panel.contour(decode(turn["mask"]), [127.5], colors="white", linewidths=0.5)
 
 
 KINDS = {

@@ -25,7 +25,7 @@ from radialbeams.training.data import ImageSet
 from radialbeams.training.views import PaperViews, Views
 
 BLUR = 60  # maps are blurred by 1/60 of the view's width
-OBJECT = 24  # levels by which a pixel differs from the corner to be one of the object
+OBJECT = 24  # levels by which a pixel differs from the background to be one of the object
 BAND = 2  # pixels to both sides of the border between image and padding
 
 # --- maps ---
@@ -147,8 +147,13 @@ def _of_images(values: Tensor) -> dict[str, float]:
 
 
 def object_masks(images: Tensor) -> Tensor:
-    """Bytes (N, 3, W, W) → 255 on the object and 0 on the background."""
-    away = (images.int() - images[..., :1, :1].int()).abs().amax(1, keepdim=True)
+    """Bytes (N, 3, W, W) → 255 on the object and 0 on the background.
+
+    The background has the median colour of the border: a single corner may be a stray pixel.
+    """
+    edges = (images[..., 0, :], images[..., -1, :], images[..., 0], images[..., -1])
+    ground = torch.cat(edges, dim=-1).median(-1).values[..., None, None]  # (N, 3, 1, 1)
+    away = (images.int() - ground.int()).abs().amax(1, keepdim=True)
     return ((away > OBJECT) * 255).byte().expand_as(images)
 
 

@@ -9,6 +9,8 @@ from typing import Any
 import numpy as np
 
 LEVEL = 0.05  # of the test that two kinds of runs differ
+POWER = 0.8  # with which a difference that is called detectable is found
+REPETITIONS = 4000  # that are simulated
 
 
 def spread(values: Sequence[float]) -> dict[str, Any]:
@@ -42,14 +44,66 @@ def compare(first: Mapping[str, Any], second: Mapping[str, Any]) -> int:
     return 0 if likely else int(np.sign(gap))
 
 
+def detectable(first: Mapping[str, Any], second: Mapping[str, Any]) -> float:
+    """The smallest difference that `compare` finds in four of five repetitions, at this spread.
+
+    Repetitions are simulated: with few seeds, the degrees of freedom of Welch's test are themselves
+    uncertain, and formulas are too optimistic. Infinite with one seed, which has no spread.
+    """
+    pair = (first, second)
+    counts = [len(one["values"]) for one in pair]
+    if min(counts) < 2:
+        return math.inf
+    if first["std"] == second["std"] == 0:
+        return 0.0
+    from scipy.stats import ttest_ind  # type: ignore[import-untyped, unused-ignore]
+
+    generator = np.random.default_rng(0)
+    low, high = (
+        one["std"] * generator.standard_normal((REPETITIONS, n))
+        for one, n in zip(pair, counts, strict=True)
+    )
+
+    def found(apart: float) -> float:
+        test = ttest_ind(high + apart, low, axis=1, equal_var=False)
+        return float(((test.pvalue < LEVEL) & (test.statistic > 0)).mean())
+
+    least, most = 0.0, 100 * max(first["std"], second["std"])
+    for _ in range(20):
+        middle = (least + most) / 2
+        least, most = (middle, most) if found(middle) < POWER else (least, middle)
+    return float(most)
+
+
+def unclear(first: Mapping[str, Any], second: Mapping[str, Any], unit: str = "°") -> str:
+    """What the absence of a clear difference is worth, in words."""
+    least = detectable(first, second)
+    if math.isinf(least):
+        return "one seed, so no difference can be judged"
+    size = f"{least:.0f}" if least >= 10 else f"{least:.2g}"
+    return f"no clear difference; one below {size}{unit} would go unnoticed"
+
+
+def ranged(found: Mapping[str, Any], unit: str = "°") -> str:
+    """Median and range over seeds: one run that went astray does not drag them."""
+    values = found["values"]
+    if not values:
+        return "diverged"
+    middle = f"{float(np.median(values)):.1f}{unit}"
+    if len(values) == 1:
+        return f"{middle} (1 seed)"
+    return f"{middle} ({min(values):.1f} to {max(values):.1f}{unit}, {len(values)} seeds)"
+
+
 def finished(runs: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
     """The runs that did not diverge, or all if all did; a diverged run has shorter curves."""
     return [run for run in runs if "measured" in run] or runs
 
 
 def mean_curve(curves: Sequence[Sequence[float]]) -> dict[str, list[float]]:
-    """Pointwise mean, minimum and maximum over seeds, up to the end of the shortest curve."""
+    """Pointwise mean, median, least and greatest over seeds, to the end of the shortest curve."""
     length = min(len(curve) for curve in curves)
     found = np.asarray([curve[:length] for curve in curves], dtype=float)
     ways = {"mean": found.mean(axis=0), "low": found.min(axis=0), "high": found.max(axis=0)}
+    ways["median"] = np.median(found, axis=0)
     return {way: [float(f"{value:.4g}") for value in values] for way, values in ways.items()}

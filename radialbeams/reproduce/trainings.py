@@ -38,6 +38,7 @@ from radialbeams.training.weights import pick_device
 
 POINTS = 64  # of a curve in a file
 POLL_SECONDS = 1.0
+NOTE = "NOTE.txt"  # in a folder of packed data, see `pack`
 SEEDS = 3  # angles per held-out image at the end
 # The figures of an `Evaluation` that are stored for every training.
 KEPT = ("n", "mean", "median", "p95", "paper_equivalent", "within_5", "within_10", "flips")
@@ -125,6 +126,15 @@ def complete(
         )
     done = {name: record for name, record in found.items() if record is not None}
     return done, time.monotonic() - started if missing else 0.0
+
+
+def finished(
+    experiment: str, trainings: Sequence[Training], settings: Settings
+) -> dict[str, dict[str, Any]]:
+    """The results that are there, by name; nothing is trained."""
+    folder = settings.runs(experiment)
+    found = {training.name: read(training, folder) for training in trainings}
+    return {name: record for name, record in found.items() if record is not None}
 
 
 def read(training: Training, folder: Path) -> dict[str, Any] | None:
@@ -219,6 +229,8 @@ def _run(
         "training_images": len(images),
         "hardware": device.type,
     }
+    if note := data_note(settings.data):
+        record["data_note"] = note
     measuring = 0.0
     try:
         fit.run(show)
@@ -239,6 +251,13 @@ def _run(
     long = ["recipe", "measured", "curve", "validations"]
     write_record(folder / f"{training.name}.json", record, long)
     shutil.rmtree(work)
+
+
+def data_note(root: Path | None) -> str:
+    """How the images in a data folder differ from the originals, if its NOTE.txt says so."""
+    top = root or os.environ.get("RADIALBEAMS_DATA")
+    place = None if top is None else Path(top) / NOTE
+    return place.read_text(encoding="utf-8").strip() if place and place.is_file() else ""
 
 
 def _images(recipe: Recipe, split: str, root: Path | None, limit: int | None) -> ImageSet:

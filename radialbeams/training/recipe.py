@@ -21,7 +21,7 @@ Schedule = Literal["constant", "one-cycle"]
 
 @dataclass(frozen=True)
 class Recipe:
-    """All that decides a run. The defaults are the paper's."""
+    """All that decides a run. The defaults are the paper's, but for what is marked."""
 
     data: str
     model: Config
@@ -32,6 +32,7 @@ class Recipe:
     split_by: str = "default"
     repeats: dict[str, int] = field(default_factory=dict)  # of a group, how often in an epoch
     padding: Padding = "zeros"
+    # Differs from the paper: it draws from C_|B| unless it says otherwise.
     group: Group = "so2"  # which turns are drawn
     draw: Draw = "view"  # anew for every view, or once per image as the authors' code did
     prior: PriorMode = "off"

@@ -122,6 +122,20 @@ def test_a_bright_spot_at_the_upper_left_lights_the_first_beam(
 layouts = pytest.mark.parametrize("num_beams", [4, 8, 12, 32, 64])
 
 
+@pytest.mark.parametrize("size", [30, 128])
+def test_around_the_papers_centre_a_quarter_turn_is_no_roll(size: int) -> None:
+    """Laid out for one pixel more, beams have their centre at ⌊W/2⌉ of an even W."""
+    images = noise(1, 1, size, size)
+
+    def unlike(laid_out_for: int) -> float:
+        x, y = bresenham_pixels(8, 10, 0, laid_out_for)[:, 0].unbind(-1)
+        read = [one[0, 0][y, x] for one in (images, quarter_turn(images))]
+        return (read[1] != read[0].roll(2, dims=0)).float().mean().item()
+
+    assert unlike(size) == 0
+    assert unlike(size + 1) > 0.5
+
+
 @layouts
 @pytest.mark.parametrize("size", [30, 31])
 @pytest.mark.parametrize("epsilon", [0, 1, 2])

@@ -155,6 +155,14 @@ def test_one_layer_by_hand(hub: Hub, num_beams: int) -> None:
     torch.testing.assert_close(result, torch.full_like(result, expected))
 
 
+def test_beams_keep_their_embeddings_beside_what_they_hear() -> None:
+    """With weights of 0 the graph says nothing: without a residual nothing would be left."""
+    network, inputs = context("mean"), embeddings()
+    for layer in network.layers:
+        nn.init.zeros_(layer.weight)  # type: ignore[arg-type]
+    assert torch.equal(network(inputs), inputs)
+
+
 def test_activations_leak_0_3() -> None:
     network = WheelContext(4, 4, 1, 0.5, "dead")
     nn.init.eye_(network.layers[0].weight)  # type: ignore[arg-type]

@@ -136,4 +136,7 @@ def test_one_seed_differs_from_nothing_and_many_may() -> None:
 
 def test_curves_are_averaged_point_by_point() -> None:
     found = mean_curve([[1.0, 3.0], [2.0, 5.0, 9.0]])
-    assert found == {"mean": [1.5, 4.0], "low": [1.0, 3.0], "high": [2.0, 5.0]}
+    low, high, middle = [1.0, 3.0], [2.0, 5.0], [1.5, 4.0]
+    assert found == {"mean": middle, "low": low, "high": high, "median": middle}
+    astray = mean_curve([[1.0], [2.0], [90.0]])
+    assert (astray["mean"], astray["median"]) == ([31.0], [2.0])

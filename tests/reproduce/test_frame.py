@@ -21,7 +21,7 @@ from radialbeams.reproduce import figures, registry, runner, thumbnails, trainin
 from radialbeams.reproduce.__main__ import main as without_typer
 from radialbeams.reproduce.experiment import Experiment, Finding
 from radialbeams.reproduce.records import write_record
-from radialbeams.reproduce.seed_statistics import compare, spread
+from radialbeams.reproduce.seed_statistics import compare, detectable, spread, unclear
 from radialbeams.reproduce.settings import Settings
 from radialbeams.reproduce.trainings import Training, complete, read
 from radialbeams.training.fit import Fit
@@ -431,3 +431,30 @@ def test_what_is_committed_is_worded_as_the_code_words_it(name: str) -> None:
     assert worded == json.loads(place.read_text(encoding="utf-8")), (
         f"Run `radialbeams reproduce {name} --redraw` and commit what it wrote."
     )
+
+
+def test_few_seeds_leave_large_differences_unnoticed() -> None:
+    """Two seeds of LFW that lie 6° apart are not significant: the words must say why."""
+    zeros, corner = spread([9.39, 11.63]), spread([16.78, 16.07])
+    assert compare(zeros, corner) == 0
+    least = detectable(zeros, corner)
+    assert least > corner["mean"] - zeros["mean"]
+    assert (
+        unclear(zeros, corner) == f"no clear difference; one below {least:.0f}° would go unnoticed"
+    )
+    many = [spread(5 * one["values"]) for one in (zeros, corner)]
+    assert detectable(*many) < 2 and compare(*many) == -1
+
+
+def test_one_seed_judges_nothing() -> None:
+    assert unclear(spread([1.0]), spread([2.0, 3.0])).startswith("one seed")
+
+
+def test_a_detectable_difference_is_found_in_four_of_five_repetitions() -> None:
+    generator = np.random.default_rng(0)
+    least = detectable(spread([-1.0, 0.0, 1.0]), spread([-1.0, 0.0, 1.0]))
+    found = [
+        compare(*(spread(generator.normal(at, 1, 3).tolist()) for at in (0, least)))
+        for _ in range(400)
+    ]
+    assert 0.7 < found.count(-1) / 400 < 0.9

@@ -17,6 +17,7 @@ from radialbeams.reproduce import runner, saliency, saliency_maps
 from radialbeams.reproduce.saliency_maps import Looker
 from radialbeams.reproduce.settings import Settings
 from radialbeams.reproduce.thumbnails import decode
+from radialbeams.training.data import ImageSet
 from radialbeams.training.views import LeakfreeViews, PaperViews
 
 
@@ -95,16 +96,25 @@ def test_the_border_is_a_band_around_the_image() -> None:
     assert band.sum() == outer**2 - inner**2
 
 
-def test_the_object_is_what_differs_from_the_corner() -> None:
+def test_the_object_is_what_differs_from_the_ground() -> None:
     image = torch.full((1, 3, 4, 4), 30, dtype=torch.uint8)
     image[0, 1, 2, 2] = 90
     image[0, 0, 1, 1] = 40  # noise of the ground
     assert (saliency_maps.object_masks(image)[0, 0] > 0).nonzero().tolist() == [[2, 2]]
 
 
+def on_a_ground(images: ImageSet) -> ImageSet:
+    """A bright square on a dark ground, of the same size."""
+    size = images.images.shape[-1]
+    pixels = torch.full_like(images.images, 20)
+    pixels[..., size // 4 : size // 2, size // 4 : size // 2] = 200
+    return replace(images, images=pixels)
+
+
 def test_densities_average_to_one(
     bic: Looker, ring: Looker, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    bic, ring = (replace(looker, images=on_a_ground(looker.images)) for looker in (bic, ring))
     flat = torch.ones(6, 1, 1, 1) * bic.read()
     monkeypatch.setattr(Looker, "maps", lambda self, angles: flat)
     assert saliency_maps.densities(bic, torch.zeros(6)) == pytest.approx(
@@ -147,7 +157,9 @@ def test_all_is_measured_and_drawn_from_json(
     record = json.loads(files[0].read_text())
     assert set(record["paper"]) <= set(record["ours"])
     assert len(record["data"]["rows"]) == 4
-    sizes = {decode(turn["input"]).shape[:2] for turn in record["data"]["pictures"][0]["turns"]}
+    objects = record["data"]["pictures"][0]["objects"]
+    assert len(objects) == len(saliency.SHOWN_OBJECTS)
+    sizes = {decode(turn["input"]).shape[:2] for turns in objects for turn in turns}
     assert sizes == {(saliency.SHOWN, saliency.SHOWN)}
     assert [path.name for path in files[1:]] == [
         "saliency.png", "saliency.svg", "saliency-measured.png", "saliency-measured.svg",
@@ -162,3 +174,12 @@ def test_longer_beams_are_compared_over_a_wider_circle() -> None:
         for c in (config, longer)
     ]
     assert areas[0] < areas[1]
+
+
+def test_a_stray_pixel_in_the_corner_is_not_the_background() -> None:
+    images = torch.full((1, 3, 16, 16), 20, dtype=torch.uint8)
+    images[..., 4:12, 4:12] = 200
+    images[..., 0, 0] = 90
+    masks = saliency_maps.object_masks(images)[0, 0] > 0
+    assert masks[4:12, 4:12].all()
+    assert masks.sum() == 64 + 1

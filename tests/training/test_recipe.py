@@ -19,7 +19,7 @@ from radialbeams.training.recipe import Recipe
 SHIPPED = sorted((ROOT / "recipes").glob("*.json"))
 
 
-def test_the_defaults_are_the_papers() -> None:
+def test_the_defaults_are_the_papers_but_for_the_turns() -> None:
     recipe = Recipe("coil100", BICConfig())
     assert (recipe.batch, recipe.learning_rate) == (128, 1e-4)
     assert (recipe.model.num_beams, recipe.model.epsilon, recipe.model.thickness) == (32, 1, 3)

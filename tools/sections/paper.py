@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from sections.text import Record, plural, section, table
+from sections.text import Record, count, plural, section, table
 
 LONG = 8  # rows from which on a table needs a hint
 LOOK_FOR = {
@@ -24,6 +24,9 @@ LOOK_FOR = {
     "map of another object does.",
     "translation": "the largest shift up to which the estimate stays within 5°.",
     "radius": "for each model, the error without the inner half against that without the outer.",
+    "protocol": "the first rows, with the paper's optimizer: they are the reproduction.",
+    "staircase": "the columns of each stair: the paper's views, leak-free views, and the same "
+    "networks on files. A gain on the paper's views alone is the leak.",
     "ablation": "the rows that are marked *better* or *worse*; compare within a protocol.",
     "downstream": "for each data set, *as given* (no canonicaliser), *ring*, and *rotated back by "
     "the true angle* (the best that can be reached).",
@@ -51,6 +54,73 @@ def experiments_section(root: Path) -> Iterator[str]:
             "number of comparisons: of twenty equal pairs, one will seem to differ.",
             *parts,
         )
+
+
+def overlap_section(found: Sequence[Record]) -> Iterator[str]:
+    """Test photos that resemble training photos."""
+    for record in found:
+        rows = [
+            [name, count(one["photos"]), str(len(one["near"])), str(one["nearest_bits"])]
+            for name, one in record["against"].items()
+        ]
+        head = ["training photos", "number", "test photos at most 26 bits away", "fewest bits"]
+        yield section(
+            "Test photos among the training photos",
+            "Printed by `python studies/overlap.py`: the fingerprints (128 bits) of the "
+            f"{count(record['n'])} ImageNet photos of [downstream](#downstream) beside those of "
+            "training photos.",
+            table(head, rows),
+            f"What it means: of the pairs within 26 bits, {record['same_by_eye']} show the same "
+            "picture; all were looked at. Stanford Dogs and the other photos that `ring` was "
+            "trained on have not been compared yet; [downstream](#downstream) therefore shows the "
+            "photos of dogs apart.",
+        )
+
+
+# What the paper states, and what its authors' code and weights have; None: not stated.
+PAPER = ("32", "64 (COIL-100), 125 (LFW)", "not stated", "128", "Adam, 1e-4, constant", *["–"] * 4)
+AUTHORS = ("16", "64 for both", "4,096", "128", "Adam, 1e-4, constant", *["–"] * 4)
+SETTINGS = ("beams", "beam length D", "steps", "batch", "rate and schedule", "weight averaging",
+            "weight decay", "clipping", "augmentation")  # fmt: skip
+
+
+def settings_section(cards: Sequence[Record]) -> Iterator[str]:
+    """What the pretrained `bic` had beside what the paper had."""
+    ours = [
+        card
+        for card in cards
+        if str(card["name"]).startswith("bic.") and "steps" in card.get("training", {})
+    ]
+    if not ours:
+        return
+    columns = [PAPER, AUTHORS, *(_settings(card["training"]) for card in ours)]
+    rows = [[name, *values] for name, *values in zip(SETTINGS, *columns, strict=True)]
+    head = ["", "the paper", "its authors' code and weights", *(f"`{c['name']}`" for c in ours)]
+    yield section(
+        "What the pretrained `bic` had, beside the paper",
+        "Printed by `python tools/results_page.py` from the recipes on the cards.",
+        "What to look for: the number of views (steps times batch), the rate, and the averaging.",
+        table(head, rows),
+        "What it means: the low errors of the pretrained `bic` are not a reproduction. They come "
+        "from many more views and another optimizer, on views that leak. The reproduction is in "
+        "[protocol](#protocol); [staircase](#staircase) measures the changes one by one.",
+    )
+
+
+def _settings(recipe: Record) -> tuple[str, ...]:
+    model = recipe["model"]
+    active = {name: value for name, value in recipe.get("augmentation", {}).items() if value}
+    return (
+        str(model["num_beams"]),
+        str(model["beam_length"]),
+        f"{recipe['steps']:,}",
+        str(recipe["batch"]),
+        f"Adam, up to {recipe['learning_rate']:g}, {recipe['schedule']}",
+        f"{recipe['average']:g}",
+        f"{recipe['weight_decay']:g}",
+        f"{recipe['clip']:g}",
+        ", ".join(name if v is True else f"{name} {v:g}" for name, v in active.items()) or "–",
+    )
 
 
 def _experiment(root: Path, record: Record) -> Iterator[str]:

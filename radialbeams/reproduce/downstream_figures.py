@@ -1,0 +1,117 @@
+"""The figures of `downstream`, from its JSON alone: curves and table are of the same images."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from matplotlib.figure import Figure
+
+from radialbeams.front.accuracy import LINES, TURNS
+from radialbeams.reproduce import figures
+from radialbeams.reproduce.downstream import NAMES, SHOWN, TITLES
+from radialbeams.reproduce.experiment import Record
+
+NORMAL = 1.96  # standard deviations of a 95% interval
+SHORT = {"si-score": "SI-SCORE, 9 cut-outs", "si-score-by-cut-out": "9 cut-outs, split by them"}
+FIRST_COLUMN = 0.22  # of the table's width
+
+
+def draw(record: Record) -> dict[str, Figure]:
+    sets = {name: found for name, found in record["data"]["sets"].items() if "missing" not in found}
+    return {"": draw_curves(sets), "table": draw_table(sets)}
+
+
+def images_of(found: dict[str, Any]) -> int:
+    """The number of images behind the curves: some at every angle, or all at one angle each."""
+    return int(found.get("n_on_the_grid", found["n"]))
+
+
+def at_each_angle(found: dict[str, Any]) -> float:
+    """The number of images at an angle; the mean where images come with theirs."""
+    everywhere = "n_on_the_grid" in found
+    return images_of(found) if everywhere else images_of(found) / len(found["angles"])
+
+
+def half_width(share: float, count: float) -> float:
+    """Of the 95% interval of a share of so many images."""
+    return NORMAL * math.sqrt(share * (1 - share) / count)
+
+
+def draw_curves(sets: dict[str, Any]) -> Figure:
+    shown = [name for name in SHOWN if name in sets]
+    figure = figures.new(figures.PAGE, 3.1)
+    colours = dict(
+        zip(
+            LINES,
+            (figures.GREY, figures.YELLOW, figures.PINK, figures.BLUE, figures.SKY, figures.BLACK),
+            strict=True,
+        )
+    )
+    panels = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]
+    for axes, name in zip(panels, shown, strict=True):
+        found = sets[name]
+        count = at_each_angle(found)
+        for line, values in found["lines"].items():
+            style = {"ls": "--"} if line == "ceiling" else {}
+            axes.plot(found["angles"], values, color=colours[line], label=TITLES[line], **style)
+            half = np.asarray([half_width(value, count) for value in values])
+            low, high = np.asarray(values) - half, np.asarray(values) + half
+            axes.fill_between(found["angles"], low, high, color=colours[line], alpha=0.12, lw=0)
+        axes.set_title(f"{SHORT.get(name, NAMES[name])}\n{count:.0f} images an angle", fontsize=7)
+        axes.set_xticks(range(0, 361, 90))
+        axes.set_xlabel("turned by (°)")
+        axes.set_ylim(0, 1.02)
+    panels[0].set_ylabel("top-1 accuracy, 95% intervals")
+    handles, labels = panels[-1].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside upper center", ncols=3)
+    return figure
+
+
+def draw_table(sets: dict[str, Any]) -> Figure:
+    """Accuracy over the angles of the curves, and the cost as a share of the classifier's time."""
+    columns = [name for name in NAMES if name in sets]
+    rows = [[TITLES[line], *(_cell(sets[name], line) for name in columns)] for line in LINES]
+    figure = figures.new(figures.PAGE, 2.1)
+    axes = figure.subplots()
+    axes.axis("off")
+    table = axes.table(
+        rows,
+        colLabels=["top-1 ± 95% (cost)", *(_head(name, sets[name]) for name in columns)],
+        loc="center",
+        cellLoc="left",
+        colLoc="left",
+        colWidths=[FIRST_COLUMN, *([(1 - FIRST_COLUMN) / len(columns)] * len(columns))],
+        edges="horizontal",
+    )
+    table.auto_set_font_size(False)
+    table.set_fontsize(6)
+    table.scale(1, 1.35)
+    for column in range(len(columns) + 1):
+        table[0, column].set_height(1.7 * table[0, column].get_height())
+    return figure
+
+
+def _head(name: str, found: dict[str, Any]) -> str:
+    words = SHORT.get(name, NAMES[name]).replace(", ", ",\n", 1)
+    return f"{words}\n{images_of(found):,} images"
+
+
+def accuracy(found: dict[str, Any], line: str) -> float:
+    """Over the images and angles of the curves."""
+    if "n_on_the_grid" in found:
+        return float(np.mean(found["lines"][line]))
+    return float(found["uniform"][line])
+
+
+def _cell(found: dict[str, Any], line: str) -> str:
+    if line not in found["lines"]:
+        return "–"
+    share = accuracy(found, line)
+    text = f"{share:.1%} ± {100 * half_width(share, images_of(found)):.1f}"
+    spent = found["milliseconds"]
+    part = {"abstain": "ring"}.get(line, line)
+    if line == "averaged":
+        return f"{text} (+{(TURNS - 1) * 100}%)"
+    return f"{text} (+{spent[part] / spent['classifier']:.0%})" if part in spent else text

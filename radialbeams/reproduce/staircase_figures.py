@@ -1,0 +1,111 @@
+"""The figures of `staircase`: the stairs, and the context encoders."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from radialbeams.reproduce import figures
+from radialbeams.reproduce.experiment import Record
+from radialbeams.reproduce.staircase import (
+    CONSTANT,
+    CONTEXT_WORDS,
+    CONTEXTS,
+    STAIRS,
+    WORDS,
+    row_of,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+# What a line shows: the views trained on, the figure, colour, style, words.
+LINES = (
+    ("paper", "so2", figures.ORANGE, "-", "paper's views"),
+    ("paper", "files", figures.ORANGE, ":", "the same networks on files"),
+    ("leakfree", "so2", figures.BLUE, "-", "leak-free views"),
+    ("leakfree", "files", figures.BLUE, ":", "the same networks on files"),
+)
+FAR = 4.0  # times the lowest median of a panel: larger errors are shown as numbers
+
+
+def draw_stairs(cells: Mapping[str, Record]) -> Figure:
+    """Downwards from the authors' settings to ours; a dot for every seed."""
+    figure = figures.new(figures.PAGE, 3.6)
+    axes = figure.subplots()
+    places = list(range(len(STAIRS)))
+    for number, (protocol, shown, colour, look, words) in enumerate(LINES):
+        off = 0.12 * (number - 1.5)
+        known = [
+            (place + off, cells[f"{protocol}-{name}"][shown]["mean"])
+            for place, name in zip(places, STAIRS, strict=True)
+            if cells[f"{protocol}-{name}"]["seeds"]
+        ]
+        label = f"{words}" if shown == "so2" else f"{protocol_words(protocol)}, on files"
+        axes.plot(
+            [mean["mean"] for _, mean in known],
+            [place for place, _ in known],
+            look,
+            color=colour,
+            label=label,
+        )
+        for place, mean in known:
+            axes.plot(mean["values"], [place] * len(mean["values"]), "o", color=colour, ms=2.5)
+    axes.set_yticks(places, [WORDS[name] for name in STAIRS])
+    axes.set(xscale="log", xlabel="mean error on held-out images", ylim=(len(places) - 0.5, -0.5))
+    figures.plain_log(axes.xaxis)
+    axes.xaxis.set_major_formatter("{x:g}°")
+    axes.grid(axis="y", visible=False)
+    if axes.get_legend_handles_labels()[0]:
+        figure.legend(loc="outside upper center", ncols=4)
+    return figure
+
+
+def protocol_words(protocol: str) -> str:
+    return "trained on the paper's" if protocol == "paper" else "trained on leak-free"
+
+
+def draw_contexts(cells: Mapping[str, Record]) -> Figure:
+    figure = figures.new(figures.PAGE, 2.6)
+    errors, paper, shares = figure.subplots(1, 3, sharey=True)
+    names = list(CONTEXTS)
+    for axes, series, chosen, title in (
+        (errors, "one-cycle", names, "a  leak-free, one-cycle"),
+        (paper, "constant", (*CONSTANT, "mean"), "b  paper's, constant rate"),
+    ):
+        found = {names.index(name): cells[row_of(series, name)] for name in chosen}
+        _dots(axes, {place: one["so2"]["mean"] for place, one in found.items() if one["seeds"]})
+        axes.set(xlabel="mean error, held out")
+        axes.set_xlim(0, 1.06 * axes.get_xlim()[1])
+        axes.xaxis.set_major_formatter("{x:g}°")
+        axes.set_title(title)
+    through = {
+        place: cells[row_of("one-cycle", name)]["hub_share"]
+        for place, name in enumerate(names)
+        if cells[row_of("one-cycle", name)]["seeds"]
+    }
+    _dots(shares, through)
+    shares.set(xlabel="share of the gradient, of a", xlim=(-0.03, 1))
+    shares.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
+    shares.set_title("c  through the hub")
+    errors.set_yticks(range(len(names)), [CONTEXT_WORDS[name] for name in names])
+    errors.set_ylim(len(names) - 0.5, -0.5)
+    return figure
+
+
+def _dots(axes: Axes, found: Mapping[int, Mapping[str, Any]]) -> None:
+    """A dot for every seed; what is far off is a number at the edge."""
+    middles: Sequence[float] = [one["mean"] for one in found.values()]
+    most = FAR * min(middles) if middles and min(middles) > 0 else float("inf")
+    for place, one in found.items():
+        if one["mean"] > most:
+            axes.annotate(
+                f"{one['mean']:.0f}° →", (0.98, place), xycoords=("axes fraction", "data"),
+                ha="right", va="center", color=figures.ORANGE,
+            )  # fmt: skip
+            continue
+        values = one["values"]
+        axes.plot(values, [place] * len(values), "o", color=figures.BLUE, ms=3)
+        axes.plot([one["mean"]], [place], "|", color=figures.BLUE, ms=12)
+    axes.grid(axis="y", visible=False)

@@ -1,0 +1,140 @@
+"""The errors of the authors' own trained models, on the images of COIL-100 and LFW.
+
+    python studies/authors_weights.py --coil100 MODEL --lfw MODEL --data DIR
+
+MODEL is one of the two SavedModel folders in the authors' public repository (`model/*.h5py`). The
+script needs `tensorflow-cpu` 2.21 beside this package. The networks have 16 beams of D = 64, also
+for LFW, whose images are 250 pixels wide. Their views are made as the authors' code makes them: a
+canvas 27 pixels wider than the image, one bilinear rotation, beams that end in equal steps along
+the border. Images are taken evenly from the whole set, so most of them were trained on.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from radialbeams.nn.angles import angular_error, from_unit
+from radialbeams.nn.rotation import pad, rotate
+from radialbeams.training.data import ImageSet, load
+from radialbeams.training.evaluate import summarise
+from radialbeams.training.views import as_floats, draw_angles
+
+BEAMS, LENGTH = 16, 64
+IMAGES = {"coil100": 1500, "lfw": 1200}
+BATCH = 50
+KEPT = ("n", "mean", "mean_low", "mean_high", "median", "p95", "paper_equivalent", "within_5",
+        "within_10", "flips")  # fmt: skip
+
+
+def canvas_of(size: int) -> tuple[int, int]:
+    """The width that beams are laid out for, and the padding on each side, half of the paper's."""
+    width = size + math.ceil(LENGTH * (math.sqrt(2) - 1))
+    return width, (width - size) // 2
+
+
+def ends(width: int) -> NDArray[np.int64]:
+    """(16, 2): where beams end, in equal steps along the border from the upper left corner."""
+    count = BEAMS // 4
+    steps = np.arange(count) * (width // count)
+    back = np.arange(count, 0, -1) * (width // count)
+    last = np.full(count, width - 1)
+    none = np.zeros(count, dtype=int)
+    sides = (
+        np.stack((steps, none), 1),
+        np.stack((last, np.r_[0, steps[1:]]), 1),
+        np.stack((back, last), 1),
+        np.stack((none, back), 1),
+    )
+    return np.concatenate(sides)
+
+
+def line(centre: int, end: NDArray[np.int64]) -> NDArray[np.int64]:
+    """(3, D, 2): the pixels (row, column) of a beam from the centre, with one more on each side."""
+    apart = end - centre
+    steep = abs(apart[1]) > abs(apart[0])
+    along, across = (1, 0) if steep else (0, 1)  # the axis that grows by 1 a step, and the other
+    steps, rise = abs(apart[along]), abs(apart[across])
+    backwards = apart[along] < 0
+    # Lines towards smaller indices are drawn from their end, so they round the other way.
+    number = np.arange(LENGTH)
+    drawn = steps - number if backwards else number
+    climbed = np.maximum(0, -(-(drawn * rise - steps // 2) // max(steps, 1)))
+    start = end if backwards else np.full(2, centre)
+    towards = np.sign(apart) * (-1 if backwards else 1)
+    middle = np.empty((LENGTH, 2), dtype=np.int64)
+    middle[:, along] = start[along] + drawn
+    middle[:, across] = start[across] + towards[across] * climbed
+    beside = np.zeros(2, dtype=np.int64)
+    beside[across] = 1 if steep or backwards else -1
+    return np.stack((middle + beside, middle, middle - beside))
+
+
+def pixels_of(size: int) -> NDArray[np.int64]:
+    """(16, 3, D, 2)."""
+    width, _ = canvas_of(size)
+    lines = [line(width // 2, end) for end in ends(width)]
+    return np.clip(np.stack(lines), 0, width - 1)
+
+
+def beams_of(images: Tensor, angles: Tensor) -> NDArray[np.float32]:
+    """Bytes (N, C, W, W) and radians (N,) → (N, 16, 3, D, C) in [0, 1]."""
+    size = images.shape[-1]
+    turned = rotate(pad(as_floats(images), canvas_of(size)[1]), angles)
+    pixels = turned.permute(0, 2, 3, 1).numpy()
+    at = pixels_of(size)
+    return np.asarray(pixels[:, at[..., 0], at[..., 1]])
+
+
+def measured(model: Path, images: ImageSet) -> dict[str, Any]:
+    import tensorflow as tf  # type: ignore[import-not-found, import-untyped, unused-ignore]
+
+    network = tf.saved_model.load(str(model))
+    signature = network.signatures["serving_default"]
+    (name,) = signature.structured_input_signature[1]
+    angles = draw_angles("evaluation", 0, 0, len(images))
+    answers = []
+    for start in range(0, len(images), BATCH):
+        part = slice(start, start + BATCH)
+        beams = beams_of(images.images[part], angles[part])
+        # The network takes pairs; for a single image the authors give it twice.
+        found = signature(**{name: tf.constant(np.stack((beams, beams), 1))})
+        (unit,) = [value for value in found.values() if value.shape[1:] == (2,)]
+        answers.append(torch.from_numpy(unit.numpy()))
+    figures = summarise(angular_error(from_unit(torch.cat(answers)), angles)[None]).to_dict()
+    parameters = sum(int(np.prod(value.shape)) for value in network.variables)
+    return {
+        "parameters": parameters,
+        "beams": BEAMS,
+        "beam_length": LENGTH,
+        **{key: figures[key] for key in KEPT},
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    for name in IMAGES:
+        parser.add_argument(f"--{name}", type=Path, help="folder of the SavedModel")
+    parser.add_argument("--data", type=Path)
+    parser.add_argument("--limit", type=int, help="images, for a quick look")
+    parser.add_argument("--out", type=Path, default=Path("results") / "authors.json")
+    asked = parser.parse_args()
+    found = {}
+    for name, count in IMAGES.items():
+        if model := getattr(asked, name):
+            images = load(name, root=asked.data, limit=asked.limit or count)
+            found[name] = measured(model, images)
+            print(name, json.dumps(found[name]), flush=True)
+    asked.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()
