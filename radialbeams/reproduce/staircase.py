@@ -337,6 +337,9 @@ def sentence(cells: Mapping[str, Record], notes: Sequence[str]) -> str:
         if all(cells[f"{protocol}-{last}"]["seeds"] for protocol in SERIES)
         else ""
     )
+    trained = {one["training_images"] for one in cells.values() if one["seeds"]}
+    if trained:
+        parts.append(f"Trained on {max(trained):,} images of COIL-100's training split.")
     return " ".join(part for part in [*parts, *notes] if part)
 
 
