@@ -36,12 +36,21 @@ class RunFolder:
             return
         # Through the recipe: fields that are newer than the file have their defaults.
         theirs = _as_json(Recipe.from_dict(read_object(place, "a recipe")))
-        if theirs != mine:
-            differing = sorted(k for k in mine | theirs if mine.get(k) != theirs.get(k))
+        differing = sorted(k for k in mine | theirs if mine.get(k) != theirs.get(k))
+        if differing == ["steps"] and mine["steps"] > theirs["steps"]:  # lengthened
+            write_json(place, mine)
+        elif differing:
             raise ValueError(
                 f"{self.path} holds a run with another recipe (different: "
                 f"{', '.join(differing)}). Repeat that recipe to resume it, or use a new folder."
             )
+
+    def lines(self) -> list[dict[str, Any]]:
+        """What was logged so far; nothing, if the run ended before its first line."""
+        if not self.metrics.exists():
+            return []
+        with self.metrics.open(encoding="utf-8") as file:
+            return [json.loads(line) for line in file]
 
     def log(self, line: Mapping[str, Any]) -> None:
         with self.metrics.open("a", encoding="utf-8") as file:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -84,7 +83,7 @@ def complete(
     metrics: dict[str, Measurement] = {recipe.protocol: replace(measured, data=recipe.data)}
     card = replace(read_card(folder / "model.json"), metrics=metrics)
     write_card(folder / "model.json", card)
-    lines = [json.loads(line) for line in (folder / "metrics.jsonl").open(encoding="utf-8")]
+    lines = fit.folder.lines()
     write_whole(folder / "report.html", lambda partial: write_report(partial, card, lines))
     return card
 
