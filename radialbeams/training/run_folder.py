@@ -45,16 +45,16 @@ class RunFolder:
                 f"{', '.join(differing)}). Repeat that recipe to resume it, or use a new folder."
             )
 
-    def lines(self) -> list[dict[str, Any]]:
-        """What was logged so far; nothing, if the run ended before its first line."""
-        if not self.metrics.exists():
-            return []
-        with self.metrics.open(encoding="utf-8") as file:
-            return [json.loads(line) for line in file]
-
     def log(self, line: Mapping[str, Any]) -> None:
         with self.metrics.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
+
+    def lines(self) -> list[dict[str, Any]]:
+        """What was logged; nothing where a run was too short to log, or was cut off."""
+        if not self.metrics.exists():
+            return []
+        with self.metrics.open(encoding="utf-8") as file:
+            return [json.loads(line) for line in file if line.endswith("\n")]
 
     def forget_lines_after(self, step: int) -> None:
         """What was logged after the checkpoint will be logged again."""

@@ -53,9 +53,7 @@ def finish(
     card = _measured(read_card(out / "model.json"), model, held_out, seeds, device)
     show("writing the report", 0.7)
     views = card_views(card)
-    found = find(
-        model, card, held_out, views, lines, run=out, skipped=skipped, device=device
-    )
+    found = find(model, card, held_out, views, lines, run=out, skipped=skipped, device=device)
     card = replace(card, trust=_reasons(card, found, lines))
     found = replace(found, card=card, trust=card.trust)
     write_card(out / "model.json", card)
@@ -73,9 +71,7 @@ def _measured(
     return replace(card, metrics={card.protocol.name: judging.rounded(measured)})
 
 
-def _reasons(
-    card: Card, found: Findings, lines: Sequence[Mapping[str, Any]]
-) -> tuple[str, ...]:
+def _reasons(card: Card, found: Findings, lines: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
     figures: Evaluation = found.evaluation
     losses = [line["circle_loss"] for line in lines if "circle_loss" in line]
     return trust.reasons(

@@ -206,9 +206,7 @@ def _trained(
         log_every=rules.ENDLESS,
         log_seconds=LOG_SECONDS,
     )
-    end = budgets.ending(
-        len(held_out), budgets.seconds_a_view(fit.model.eval(), device), limit
-    )
+    end = budgets.ending(len(held_out), budgets.seconds_a_view(fit.model.eval(), device), limit)
     fit.minutes = budgets.training_minutes(limit, time.monotonic() - begin, end)
     follow = _Following(watch, fit)
     fit.run(follow.progress, follow.validation)
@@ -226,9 +224,7 @@ def _trained(
     )
     write_begun(
         out,
-        replace(
-            begun, minutes=limit.minutes, steps=limit.steps, summary=list(run.summary)
-        ),
+        replace(begun, minutes=limit.minutes, steps=limit.steps, summary=list(run.summary)),
     )
     return run
 
