@@ -28,7 +28,7 @@ FEW = 200  # training images, below which views vary more
 SQUARE = 1.1  # longer side against shorter: up to here no filled corner comes into sight
 
 # Learning rates, chosen on COIL-100 and LFW.
-RATE_SCRATCH, RATE_RING, RATE_ENCODER = 3e-3, 1e-3, 2e-4
+RATE_SCRATCH, RATE_RING, RATE_ENCODER = 3e-3, 1e-3, 1e-4
 
 Augmenting = dict[str, bool | float]
 # Views of things that were trained on: only what differs from one picture to the next.
