@@ -1,0 +1,1 @@
+"""A model from a folder of one's own: what is in it, how it is split, cached and trained on."""
