@@ -39,6 +39,7 @@ from radialbeams.training.weights import new_card, save_model
 
 WARM_UP = 0.1  # of a one-cycle run
 AVERAGE_EVERY = 10  # steps; rarely enough to cost nothing
+RELEASE_EVERY = 16  # steps: how much of a mapped file stays in memory
 
 
 @dataclass(frozen=True)
@@ -157,6 +158,8 @@ class Fit:
             self.at.step += 1
             if self.at.step % AVERAGE_EVERY == 0 or self.at.step == self.recipe.steps:
                 self._update_average()
+            if self.at.step % RELEASE_EVERY == 0:
+                self.images.release()
             self.at.seconds = before + time.monotonic() - started
             if self._is_logged(logged):
                 progress = self._progress(epoch, losses, logged)

@@ -2,12 +2,49 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import numpy as np
 from numpy.typing import NDArray
+from PIL import Image
 
+BITS = 128
+SIDE = 16  # pixels of a thumbnail
 TILE = 4096
 
 Bits = NDArray[np.bool_]
+Rows = NDArray[np.int64]
+
+_COSINES = np.cos(np.pi * np.arange(8)[:, None] * (np.arange(32) + 0.5) / 32)
+
+
+def fingerprint(image: Image.Image) -> Bits:
+    """128 bits of the whole picture, whatever its aspect: 64 slopes and 64 waves (dHash, pHash)."""
+    small = image.convert("L").resize((32, 32), Image.Resampling.BOX)
+    grey = np.asarray(small, np.float64)
+    steps = np.asarray(small.resize((9, 8), Image.Resampling.LANCZOS), np.float64)
+    waves = _COSINES @ grey @ _COSINES.T
+    waves[0, 0] = 0.0  # brightness is not a feature
+    slopes = steps[:, 1:] > steps[:, :-1]
+    return np.concatenate([slopes.ravel(), (waves > np.median(waves)).ravel()])
+
+
+def thumbnail(image: Image.Image) -> NDArray[np.uint8]:
+    """(256,) grey levels of the whole picture: what confirms that fingerprints are not alike by
+    chance. Not a box filter, whose pixels depend on how large the copy is."""
+    return np.asarray(image.convert("L").resize((SIDE, SIDE), Image.Resampling.BILINEAR)).ravel()
+
+
+def near_pairs(bits: Bits, distance: int) -> Iterator[tuple[Rows, Rows]]:
+    """All pairs of rows within `distance` bits, the later and the earlier row, tile by tile."""
+    for start in range(0, len(bits), TILE):
+        rows = bits[start : start + TILE]
+        for left in range(0, start + 1, TILE):
+            near = _within(rows, bits[left : left + TILE], distance)
+            if left == start:
+                near &= np.tri(len(rows), k=-1, dtype=bool)
+            later, earlier = np.nonzero(near)
+            yield start + later, left + earlier
 
 
 def near_earlier(bits: Bits, distance: int) -> NDArray[np.int64]:
