@@ -43,17 +43,17 @@ class Begun:
 
     folder: str
     images: str  # sha256 of their names and contents
-    held_out: list[str]  # their names
+    held_out: tuple[str, ...]  # their names
     by: str  # what the split is by
     start: str
     chosen: str = ""  # the sentence on how the start was chosen
     minutes: float | None = None  # that the run was finished with
     steps: int | None = None
-    summary: list[str] | None = None  # of the finished run
+    summary: tuple[str, ...] = ()  # of the finished run
 
     @property
     def finished(self) -> bool:
-        return self.summary is not None
+        return bool(self.summary)
 
     def covers(self, minutes: float | None, steps: int | None) -> bool:
         """Whether the finished run is as long as it is asked for now."""
@@ -75,7 +75,8 @@ def read_begun(out: Path) -> Begun | None:
         return None
     values = read_object(path, "the state of a run")
     check_fields("the state of a run", values, Begun)
-    return Begun(**values)
+    listed = {name: tuple(values[name]) for name in ("held_out", "summary") if name in values}
+    return Begun(**{**values, **listed})
 
 
 def write_begun(out: Path, begun: Begun) -> None:
@@ -105,7 +106,7 @@ def digest(found: Scan) -> str:
 
 def check_same(begun: Begun, found: Scan, split: Split, out: Path) -> None:
     """The images that a run was begun with are those that it goes on with."""
-    held_out = [found.images[i].path for i in split.held_out]
+    held_out = tuple(found.images[i].path for i in split.held_out)
     if begun.images == digest(found) and begun.held_out == held_out and begun.by == split.by:
         return
     raise ValueError(
