@@ -176,8 +176,8 @@ def _needed(answer: Answer, least: Thresholds) -> float:
 
 
 def _reaches(chance: float | None, least: float) -> bool:
-    """A model that knows no chances counts as sure."""
-    return chance is None or chance >= least
+    """A model that knows no chances counts as sure, though not as more than certain."""
+    return (1.0 if chance is None else chance) >= least
 
 
 def _turned(angle: float, source: Source, answer: Answer, least: Thresholds) -> Decision:

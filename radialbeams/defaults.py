@@ -36,11 +36,16 @@ ABSTAIN: Abstain = "card"
 
 
 ALWAYS = Thresholds(0.0, 0.0, 1.0, 0.0, 0.0, True)  # every picture is turned
+# No picture is turned: no chance is above 1.
+NEVER = Thresholds(confidence=2.0, upright=0.0, quarter=2.0, exact=2.0)
 
 
 def thresholds_of(card: Card) -> Thresholds:
-    """Those that a model's card names, and the defaults for the rest."""
-    return card.abstain or Thresholds()
+    """Those that a model's card names, and the defaults for the rest.
+
+    A model that its card calls untrusted turns nothing, unless other thresholds are asked for.
+    """
+    return NEVER if card.trust else card.abstain or Thresholds()
 
 
 def thresholds_for(card: Card, abstain: Abstain) -> Thresholds:

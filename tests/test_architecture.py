@@ -58,7 +58,7 @@ ARROWS = {
     "stored": set(),
     "nn": {"cards", "posterior", "stored"},  # the definitions of what is read
     # Training on pages makes the very view that the light side shows the network.
-    "training": {"cards", "images", "limits", "nn", "posterior", "stored"},
+    "training": {"cards", "escaping", "images", "limits", "nn", "posterior", "stored"},
     # The models that it loads by name, and of training only how a model is saved and exported.
     "front": {"cards", "defaults", "nn", "posterior", "training", "zoo"},
     # The shipped models, and the pictures inside the package to draw on.

@@ -186,3 +186,19 @@ def progress_bar(steps: int, text: str) -> Iterator[Bar]:
             lambda step, text: bar.update(task, completed=step, description=shown(text)),
             lambda line: console.print(shown(line), markup=False, highlight=False, soft_wrap=True),
         )
+
+
+@contextmanager
+def share_bar(steps: int) -> Iterator[Bar]:
+    """A bar whose text says everything, the time left included."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    console = Console(stderr=True)
+    columns = (BarColumn(24), TextColumn("{task.description}", markup=False))
+    with Progress(*columns, console=console, redirect_stdout=False) as bar:
+        task = bar.add_task("", total=steps)
+        yield Bar(
+            lambda step, text: bar.update(task, completed=step, description=shown(text)),
+            lambda line: console.print(shown(line), markup=False, highlight=False, soft_wrap=True),
+        )

@@ -27,6 +27,7 @@ from radialbeams.training.augment import COLUMNS
 from radialbeams.training.checkpoint import Position, read_checkpoint, write_checkpoint
 from radialbeams.training.data import ImageSet
 from radialbeams.training.evaluate import evaluate, predict_with
+from radialbeams.training.freezing import set_training
 from radialbeams.training.parts import Parts
 from radialbeams.training.process import cudnn_search, interrupt_noted
 from radialbeams.training.recipe import Recipe
@@ -79,7 +80,9 @@ class Fit:
         fused: bool = False,
         held_out: ImageSet | None = None,
         validate_every: int = 0,
+        validations: int = 0,
         log_every: int | None = None,
+        log_seconds: float = math.inf,
         save_seconds: float = 15.0,
     ) -> None:
         self.recipe, self.parts = recipe, parts
@@ -93,8 +96,10 @@ class Fit:
         self.fused = fused  # by kernels of our own, for the convolutional network
         self.tuned = tuned  # cuDNN tries its algorithms and takes the fastest
         self.held_out = held_out
-        self.validate_every = validate_every
+        self.validate_every = validate_every  # steps
+        self.validations = validations  # how many in the whole run, evenly spaced
         self.log_every = log_every or max(1, min(50, recipe.steps // 40))
+        self.log_seconds = log_seconds
         self.save_seconds = save_seconds
         self.views = parts.views(recipe)
         self._check_images()
@@ -119,23 +124,30 @@ class Fit:
 
     # --- the loop ---
 
-    def run(self, on_progress: Callable[[Progress], None] | None = None) -> Card | None:
+    def run(
+        self,
+        on_progress: Callable[[Progress], None] | None = None,
+        on_validation: Callable[[dict[str, Any]], None] | None = None,
+    ) -> Card | None:
         """Trains to the end, writes weights and card, and returns the card."""
         with interrupt_noted() as interrupted, cudnn_search(self.tuned):
-            self._train(on_progress, interrupted)
+            self._train(interrupted, on_progress, on_validation)
         self.save()
         if interrupted():
             raise KeyboardInterrupt
         return self._finish() if self.parts.keeps_model else None
 
     def _train(
-        self, on_progress: Callable[[Progress], None] | None, interrupted: Callable[[], bool]
+        self,
+        interrupted: Callable[[], bool],
+        on_progress: Callable[[Progress], None] | None,
+        on_validation: Callable[[dict[str, Any]], None] | None,
     ) -> None:
-        self.model.train()
+        set_training(self.model, self.recipe.frozen)
         step = self.step()
         run_step: Callable[[Batch, int], Losses] | None = None
         started, before = time.monotonic(), self.at.seconds
-        logged, saved = Position(self.at.step, before), before
+        logged, saved, measured = Position(self.at.step, before), before, self._measured()
         for epoch, batch in self._batches():
             if self._done() >= 1 or interrupted():
                 break
@@ -149,17 +161,34 @@ class Fit:
             if self.at.step % RELEASE_EVERY == 0:
                 self.images.release()
             self.at.seconds = before + time.monotonic() - started
-            if self.at.step % self.log_every == 0 or self.at.step == self.recipe.steps:
+            if self._is_logged(logged):
                 progress = self._progress(epoch, losses, logged)
                 logged = Position(self.at.step, self.at.seconds)
                 self.folder.log(asdict(progress))
                 if on_progress is not None:
                     on_progress(progress)
-            if self.validate_every and self.at.step % self.validate_every == 0:
-                self.folder.log({"step": self.at.step, **self.validation()})
+            every = self.validate_every
+            if (every and self.at.step % every == 0) or self._measured() > measured:
+                measured = self._measured()
+                self._log_validation(on_validation)
             if self.at.seconds - saved >= self.save_seconds:
                 self.save()
                 saved = self.at.seconds
+
+    def _is_logged(self, logged: Position) -> bool:
+        """Every so many steps or seconds, and at the end."""
+        by_step = self.at.step % self.log_every == 0 or self._done() >= 1
+        return by_step or self.at.seconds - logged.seconds >= self.log_seconds
+
+    def _measured(self) -> int:
+        """How many of the evenly spaced validations are due by now."""
+        return int(self._done() * self.validations)
+
+    def _log_validation(self, on_validation: Callable[[dict[str, Any]], None] | None) -> None:
+        line = {"step": self.at.step, **self.validation()}
+        self.folder.log(line)
+        if on_validation is not None:
+            on_validation(line)
 
     def _batches(self) -> Iterator[tuple[int, Batch]]:
         """(epoch from 1, batch), from the present step on, without end."""

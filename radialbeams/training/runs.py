@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -17,7 +16,8 @@ from radialbeams.training.evaluate import evaluate, predict_with, quarter_turns
 from radialbeams.training.export import export_onnx
 from radialbeams.training.fit import Fit, Progress
 from radialbeams.training.recipe import Recipe
-from radialbeams.training.report import write_report
+from radialbeams.training.report import find, write_report
+from radialbeams.training.run_folder import RunFolder
 from radialbeams.training.views import Protocol, Views, views_of
 from radialbeams.training.weights import (
     load_model,
@@ -25,7 +25,6 @@ from radialbeams.training.weights import (
     read_card,
     sha256,
     write_card,
-    write_whole,
 )
 
 Show = Callable[[int, str], None]
@@ -84,9 +83,25 @@ def complete(
     metrics: dict[str, Measurement] = {recipe.protocol: replace(measured, data=recipe.data)}
     card = replace(read_card(folder / "model.json"), metrics=metrics)
     write_card(folder / "model.json", card)
-    lines = [json.loads(line) for line in (folder / "metrics.jsonl").open(encoding="utf-8")]
-    write_whole(folder / "report.html", lambda partial: write_report(partial, card, lines))
+    on_progress(fit.at.step, "writing the report")
+    report_run(folder, held_out, devices=devices)
     return card
+
+
+def report_run(folder: Path, held_out: ImageSet, *, devices: str = "auto") -> None:
+    """Writes report.html of a finished run, from its model, card and metrics."""
+    model, card = load_model(folder / "model")
+    device = pick_device(devices)
+    found = find(
+        model.to(device),
+        card,
+        held_out,
+        card_views(card),
+        RunFolder(folder).lines(),
+        run=folder,
+        device=device,
+    )
+    write_report(folder / "report.html", found)
 
 
 def read_images(

@@ -1,0 +1,257 @@
+"""The sections of the page, each from findings to HTML."""
+
+from __future__ import annotations
+
+import json
+from collections import defaultdict
+from collections.abc import Sequence
+
+from radialbeams.cards import to_json
+from radialbeams.training.report import figures, words
+from radialbeams.training.report.ambiguous import Ambiguous
+from radialbeams.training.report.charts import dial
+from radialbeams.training.report.findings import SMALL_GROUP, Findings, Group, Shown
+from radialbeams.training.report.markup import (
+    folded,
+    pair,
+    paragraph,
+    picture,
+    section,
+    table,
+    text,
+)
+from radialbeams.training.report.words import degrees, share
+
+GROUPS = 15  # rows before the rest is folded
+NAMES = 300  # skipped files listed by name for each reason
+CROOKED = 60  # crooked images shown with pictures
+
+
+def error(found: Findings) -> str:
+    figures_ = found.evaluation
+    rows = [
+        ("mean", degrees(figures_.mean)),
+        (
+            "95% interval of the mean",
+            f"{degrees(figures_.mean_low)} to {degrees(figures_.mean_high)}",
+        ),
+        ("median", degrees(figures_.median)),
+        ("95th percentile", degrees(figures_.p95)),
+        ("within 2°", share(figures_.within_2)),
+        ("within 5°", share(figures_.within_5)),
+        ("within 10°", share(figures_.within_10)),
+        ("upside down (150° or more)", share(figures_.flips)),
+        ("the paper's error measure", degrees(figures_.paper_equivalent)),
+    ]
+    caption = (
+        f"{figures_.n:,} views of {found.held_out:,} held-out images, {found.seeds} random turns "
+        f"each, {found.card.protocol.name} views"
+    )
+    less = ""
+    if found.shown < found.held_out:
+        less = paragraph(
+            f"Charts and pictures show {found.shown:,} evenly spaced ones of these images.", "soft"
+        )
+    charts = figures.curves(found) + figures.histogram(found) + figures.over_angle(found)
+    numbers = f"<div>{table(('figure', 'value'), rows, caption)}{less}</div>"
+    return section("error", "Error", f'<div class="charts">{numbers}{charts}</div>')
+
+
+def confidence(found: Findings) -> str:
+    if not found.reliability:
+        return section(
+            "confidence",
+            "Confidence",
+            paragraph("This network gives one angle and no confidence."),
+        )
+    charts = figures.reliability(found) + figures.risk_coverage(found)
+    note = paragraph(
+        "Temperature, spread and thresholds were chosen on the held-out images too, at other "
+        "angles than those shown here.",
+        "soft",
+    )
+    chosen = paragraph(words.deeds(found.acting, found.card))
+    return section("confidence", "Confidence", f'<div class="charts">{charts}</div>{chosen}{note}')
+
+
+# --- pictures ---
+
+
+def worst(found: Findings) -> str:
+    intro = paragraph(
+        f"The {len(found.worst)} views with the largest errors. Left as the model saw it, right "
+        "turned back by its answer. In the dial, rays are the posterior; the green hand is the "
+        "true turn, the red one the answer."
+    )
+    cards = "".join(_card(one, with_dial=True) for one in found.worst)
+    return section("worst", "The worst views", f'{intro}<ol class="views">{cards}</ol>')
+
+
+def sheet(found: Findings) -> str:
+    intro = paragraph(
+        "Evenly spaced held-out images: left turned at random, right turned back by the model's "
+        "answer, whether or not upright would act on it."
+    )
+    cards = "".join(_card(one, with_dial=False) for one in found.sheet)
+    return section("sheet", "Before and after", f'{intro}<ol class="views">{cards}</ol>')
+
+
+def _card(one: Shown, *, with_dial: bool) -> str:
+    facts = [f"turned {one.truth:.0f}°", f"answer {one.answer:.0f}°"]
+    facts += [] if one.confidence is None else [f"{share(one.confidence)} sure"]
+    kind = "good" if one.error <= 5 else "bad" if one.error > 10 else "fair"
+    acts = {None: "", True: "upright turns it", False: "upright leaves it"}[one.acted]
+    hands = dial(one.mass, one.truth, one.answer) if with_dial else None
+    pictures = pair(one.before, one.after, hands) if hands else pair(one.before, one.after)
+    return (
+        f"<li>{pictures}"
+        f'<div class="name" title="{text(one.name)}"><bdi>{text(one.name)}</bdi></div>'
+        f'<div class="off {kind}">{degrees(one.error)} off</div>'
+        f'<div class="facts">{text(" · ".join(facts))}<br>{text(acts)}</div></li>'
+    )
+
+
+def crooked(found: Findings) -> str:
+    if not found.crooked:
+        return ""
+    intro = paragraph(
+        f"{len(found.crooked):,} images of the folder seem to be turned themselves, judged by "
+        "models that did not train on them. Left as the file is, right turned back. Training on "
+        "crooked images makes every answer less exact: correct them, or use --realign."
+    )
+    cards = "".join(
+        f"<li>{pair(one.before, one.after)}"
+        f'<div class="name" title="{text(one.name)}"><bdi>{text(one.name)}</bdi></div>'
+        f'<div class="facts">{text(_signed(one.angle))}, {share(one.confidence)} sure</div></li>'
+        for one in found.crooked[:CROOKED]
+    )
+    rest = [
+        (one.name, _signed(one.angle), share(one.confidence)) for one in found.crooked[CROOKED:]
+    ]
+    more = table(("image", "turned by", "sure"), rest, "The others") if rest else ""
+    more = folded(f"{len(rest):,} more", more) if rest else ""
+    return section(
+        "crooked", "Images that are not upright", f'{intro}<ol class="views">{cards}</ol>{more}'
+    )
+
+
+def _signed(value: float) -> str:
+    return f"turned by {value:+.1f}°".replace("-", "−")
+
+
+# --- groups ---
+
+
+def groups(found: Findings) -> str:
+    if not found.groups:
+        return ""
+    orders = {one.name: one.order for one in found.ambiguous}
+    head = ("group", "images", "mean error", "95% interval", "within 10°", "note")
+    rows = [_group_row(group, orders.get(group.name, 1)) for group in found.groups]
+    small = sum(group.small for group in found.groups)
+    note = ""
+    if small:
+        note = paragraph(
+            f"{small:,} of the {len(rows):,} groups have fewer than {SMALL_GROUP} held-out images; "
+            "their means can change much with one more image.",
+            "soft",
+        )
+    shown = table(head, rows[:GROUPS], "Held-out error by group, worst first")
+    rest = ""
+    if len(rows) > GROUPS:
+        rest = folded(
+            f"{len(rows) - GROUPS:,} more groups", table(head, rows[GROUPS:], "The other groups")
+        )
+    return section("groups", "Groups", note + shown + rest)
+
+
+def _group_row(group: Group, order: int) -> tuple[object, ...]:
+    cell = group.error
+    interval = f"{degrees(cell.low)} to {degrees(cell.high)}" if cell.images > 1 else "–"
+    notes = ["few images"] if group.small else []
+    notes += [] if order == 1 else [words.symmetry(order)]
+    name = group.name or "(no group)"
+    return (
+        name,
+        cell.images,
+        degrees(cell.mean),
+        interval,
+        share(group.within_10),
+        ", ".join(notes),
+    )
+
+
+def symmetric(found: Findings) -> str:
+    if not found.reliability:
+        return ""
+    unit = "groups" if any(one.is_group for one in found.ambiguous) or found.groups else "images"
+    if not found.ambiguous:
+        inside = paragraph(
+            f"None of the least sure {unit} is symmetric or ambiguous: their posteriors have one "
+            "clear direction."
+        )
+        return section("symmetric", "Symmetric or ambiguous", inside)
+    intro = paragraph(
+        f"The posteriors of {len(found.ambiguous):,} of {found.units:,} {unit} have not one clear "
+        "direction. Nothing can be turned upright that looks the same after a turn; leave such "
+        "images out, or expect upright to leave them alone."
+    )
+    cards = "".join(_ambiguous(one) for one in found.ambiguous)
+    return section("symmetric", "Symmetric or ambiguous", f'{intro}<ol class="views">{cards}</ol>')
+
+
+def _ambiguous(one: Ambiguous) -> str:
+    pictures = "".join(picture(pixels, one.name) for pixels in one.pictures)
+    pixels = (
+        "Its pixels are symmetric."
+        if one.pixel_order != 1
+        else "Its pixels are not symmetric: the model may have learned too little of it."
+    )
+    return (
+        f'<li><div class="pair">{pictures}</div>'
+        f'<div class="name" title="{text(one.name)}"><bdi>{text(one.name)}</bdi></div>'
+        f'<div class="off fair">{text(words.symmetry(one.order))}</div>'
+        f'<div class="facts">{degrees(one.mean)} off on average<br>{pixels}</div></li>'
+    )
+
+
+# --- data and views ---
+
+
+def skipped(found: Findings) -> str:
+    if not found.skipped:
+        return section("skipped", "Skipped files", paragraph("No file was skipped."))
+    by_reason: defaultdict[str, list[str]] = defaultdict(list)
+    for one in found.skipped:
+        by_reason[one.reason].append(str(one.path))
+    ranked = sorted(by_reason.items(), key=lambda item: -len(item[1]))
+    lists = "".join(folded(f"{len(names):,} × {reason}", _names(names)) for reason, names in ranked)
+    intro = paragraph(f"{len(found.skipped):,} files were not used.")
+    return section("skipped", "Skipped files", intro + lists)
+
+
+def _names(names: Sequence[str]) -> str:
+    items = "".join(f"<li><bdi>{text(name)}</bdi></li>" for name in names[:NAMES])
+    more = f"<li>and {len(names) - NAMES:,} more</li>" if len(names) > NAMES else ""
+    return f'<ul class="names">{items}{more}</ul>'
+
+
+def views(found: Findings) -> str:
+    protocol = found.card.protocol
+    said = paragraph(words.leak(found.canary))
+    if found.canary is not None:
+        said += paragraph(words.leak_source(found.canary, found.card.parent_size), "soft")
+    made = paragraph(
+        f"Views of {found.card.network.view_size} px were made from {found.card.parent_size} px "
+        f"images under the {protocol.name} protocol. A canary is a network that is trained to "
+        "read the angle of rotated noise, which has no up: what it reads is a trace of the "
+        "rotation itself.",
+        "soft",
+    )
+    return section("views", "Do the views give the angle away?", said + made)
+
+
+def recipe(found: Findings) -> str:
+    settings = json.dumps(to_json(found.card).get("training", {}), indent=1, ensure_ascii=False)
+    lines = "\n".join(text(line) for line in settings.splitlines())
+    return section("recipe", "Recipe", folded("All settings of the run", f"<pre>{lines}</pre>"))

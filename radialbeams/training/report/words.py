@@ -1,0 +1,123 @@
+"""What was found, in sentences without markup: for the page, and for a terminal."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from radialbeams.cards import Card, Evaluation
+from radialbeams.escaping import shown
+from radialbeams.training.report.canaries import Canary
+from radialbeams.training.report.findings import Acting, Findings
+
+CHANCE = 90.0  # degrees: the mean error of an answer that knows nothing
+
+
+def degrees(value: float) -> str:
+    return f"{value:.2f}°" if abs(value) < 10 else f"{value:.1f}°"
+
+
+def share(value: float) -> str:
+    """Per cent; one decimal where whole ones would say all or nothing."""
+    return f"{value:.0%}" if 0.1 <= value <= 0.9 or value in (0, 1) else f"{value:.1%}"
+
+
+def command(found: Findings) -> str:
+    """How the model is used."""
+    return f"radialbeams upright PICTURES --out UPRIGHT --model {shlex.quote(shown(found.run))}"
+
+
+def summary(found: Findings) -> tuple[str, str, str, str]:
+    """What was learned, how sure the model is, whether to trust it, what `upright` will do."""
+    return (
+        learned(found.evaluation, found.held_out),
+        certainty(found.evaluation, found.card),
+        trusted(found.trust),
+        deeds(found.acting, found.card),
+    )
+
+
+def learned(figures: Evaluation, images: int) -> str:
+    return (
+        f"The mean error is {degrees(figures.mean)} (95% interval {degrees(figures.mean_low)} to "
+        f"{degrees(figures.mean_high)}) on {figures.n:,} turned views of {images:,} held-out "
+        f"images; half of the views are within {degrees(figures.median)}. "
+        f"Guessing would give {CHANCE:.0f}°."
+    )
+
+
+def certainty(figures: Evaluation, card: Card) -> str:
+    if figures.calibration_error is None:
+        return "This network does not say how sure it is, so no answer can be held back."
+    crosswise = next(iter(card.calibrated.values()), None)
+    unseen = "" if crosswise is None else f" ({crosswise:.3f} on images that did not calibrate it)"
+    return (
+        f"{share(figures.within_10)} of the answers are within 10°, and its confidences differ "
+        f"from how often it is right by {figures.calibration_error:.3f} on average{unseen}."
+    )
+
+
+def trusted(reasons: Sequence[str]) -> str:
+    if not reasons:
+        return "No check speaks against trusting it on images like these."
+    return "Do not trust it: " + "; ".join(reason.rstrip(".") for reason in reasons) + "."
+
+
+def deeds(acting: Acting | None, card: Card) -> str:
+    if acting is None:
+        return "It has no thresholds of its own, so upright uses its defaults."
+    if acting.right is None:
+        return "With its thresholds, upright leaves every picture alone."
+    return (
+        f"With its thresholds, upright turns back {share(acting.acted)} of the turned views; "
+        f"{share(acting.right)} of those end within 5° of upright, and {share(acting.spoilt)} of "
+        "upright pictures end up worse."
+    )
+
+
+def symmetry(order: int) -> str:
+    """What a symmetry order means."""
+    if order == 0:
+        return "no direction stands out"
+    if order == 1:
+        return "one clear up"
+    return f"the same every {360 // order}°"
+
+
+def leak(canary: Canary | None) -> str:
+    """What the canary says of the views."""
+    if canary is None:
+        return (
+            "No canary was measured for views of this geometry. "
+            "`radialbeams leaks` measures those of the standard one."
+        )
+    verdict = (
+        "which is chance: nothing of the angle can be read from how these views are made"
+        if canary.clean
+        else "so these views give the angle away, and the errors above are too good to be true "
+        "for real files"
+    )
+    return (
+        f"ρ₄ = {canary.rho4:+.3f} (95% interval {canary.low:+.3f} to {canary.high:+.3f}), "
+        f"{verdict}."
+    )
+
+
+def leak_source(canary: Canary, parent: int) -> str:
+    how = f"a {_NETWORKS[canary.network]} trained on {canary.views:,} views of white noise"
+    if canary.here:
+        return f"Measured with the views of this run: {how}, {canary.parent_size} px images."
+    same = canary.parent_size == parent
+    return (
+        "Not measured in this run. The figure is on file for "
+        + ("the same geometry" if same else f"views made by the same rule from {parent_of(canary)}")
+        + f": {how}"
+        + ("." if same else f". This run has {parent} px images.")
+    )
+
+
+def parent_of(canary: Canary) -> str:
+    return f"{canary.parent_size} px images"
+
+
+_NETWORKS = {"ring": "ring network", "cnn": "convolutional network"}
