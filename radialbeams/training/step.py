@@ -18,6 +18,7 @@ from radialbeams.nn.architectures import architecture
 from radialbeams.nn.losses import Loss, Losses, LossInputs
 from radialbeams.nn.prior import ToeplitzPrior, loss_weights
 from radialbeams.nn.rotation import disc
+from radialbeams.training.distributed import ALONE, World
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.views import LeakfreeViews, PaperViews, Views
 
@@ -47,12 +48,14 @@ class Step:
         loss: Loss | None = None,  # None: the architecture's
         prior: nn.Module | None = None,  # None: the paper's, where the recipe has a prior
         forward: Callable[..., Any] | None = None,  # a compiled form of the model
+        world: World = ALONE,  # the processes that share a batch
     ) -> None:
         self.recipe = recipe
         self.views = views
         self.prepared = _prepared(parents, views)
         self.model, self.forward = model, forward if forward is not None else model
         self.optimizer = optimizer
+        self.world = world
         self.loss = loss or architecture(recipe.model).loss
         self.prior: nn.Module | None = None
         if recipe.prior != "off":
@@ -81,6 +84,7 @@ class Step:
             loss, losses = self.losses(parents, views, batch)
         self.optimizer.zero_grad(set_to_none=True)
         torch.autograd.backward(loss)
+        self.world.average_gradients(self.model.parameters())
         if self.recipe.clip:
             torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.clip)
         self.optimizer.step()
@@ -101,11 +105,18 @@ class Step:
         augmentation = self.recipe.augmentation
         if not augmentation.active:
             return views
-        noise = torch.randn_like(views) if augmentation.noise else None
+        noise = self._noise(views) if augmentation.noise else None
         views = augmentation.photometric(views, batch.uniform, noise)
         if isinstance(self.views, LeakfreeViews):  # outside of the disc nothing ever changes
             views = views * disc(views.shape[-1], views.device)
         return views
+
+    def _noise(self, views: Tensor) -> Tensor:
+        """Standard normal, like the views; every process draws that of the whole batch."""
+        if self.world.size == 1:
+            return torch.randn_like(views)
+        shape = (self.world.size * len(views), *views.shape[1:])
+        return self.world.part(torch.randn(shape, device=views.device))
 
     def losses(self, parents: Tensor, views: Tensor, batch: Batch) -> tuple[Tensor, Losses]:
         """What is minimised, and what is reported."""
@@ -180,5 +191,5 @@ class GraphedStep:
 
 
 def make_step(step: Step, example: Batch) -> Callable[[Batch, int], Losses]:
-    """Captured on a GPU: nothing in a step asks the CPU."""
-    return GraphedStep(step, example) if step.mixed else step
+    """Captured on a GPU: nothing in a step asks the CPU, unless other processes take part."""
+    return GraphedStep(step, example) if step.mixed and step.world.size == 1 else step

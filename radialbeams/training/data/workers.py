@@ -32,10 +32,11 @@ def pool() -> Pool:
 def _begin(parent: int) -> None:
     """Ctrl-C is for the parent. A parent that was killed cannot end its processes, so they look."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    threading.Thread(target=_end_after, args=(parent,), daemon=True).start()
+    threading.Thread(target=end_with, args=(parent,), daemon=True).start()
 
 
-def _end_after(parent: int) -> None:
+def end_with(parent: int) -> None:
+    """Ends this process soon after its parent; for a thread of its own."""
     while os.getppid() == parent:
         time.sleep(LOOK_EVERY)
     os._exit(1)
