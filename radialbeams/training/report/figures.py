@@ -20,14 +20,16 @@ def curves(found: Findings) -> str:
     values = [max(point.mean, 0.02) for point in (*training, *held_out)]
     last = max(point.step for point in (*training, *held_out))
     chart = Chart(steps(last), log_degrees("error", values), "Error over training steps")
-    plain = [(point.step, point.mean) for point in training]
+    plain: list[tuple[float, float]] = [(point.step, point.mean) for point in training]
     if len(plain) >= 3 * SMOOTHED:
         chart.line(plain, "first faint")
         plain = _smoothed(training)
     chart.line(plain, "first")
     chart.band([(p.step, p.low, p.high) for p in held_out if p.low and p.high], "second")
     chart.line([(point.step, point.mean) for point in held_out], "second")
-    caption = '<span class="key first"></span> training views: the angle that has their loss. '
+    caption = (
+        '<span class="key first"></span> training views, augmented: the angle that has their loss. '
+    )
     if held_out:
         caption += '<span class="key second"></span> held-out images: mean error.'
     else:

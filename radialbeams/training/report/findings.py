@@ -16,7 +16,7 @@ from radialbeams.nn.architectures import Network
 from radialbeams.posterior import Thresholds
 from radialbeams.training.data import ImageSet
 from radialbeams.training.evaluate import summarise
-from radialbeams.training.report.ambiguous import Ambiguous, find_ambiguous
+from radialbeams.training.report.ambiguous import UNITS, Ambiguous, find_ambiguous
 from radialbeams.training.report.answers import MOST_IMAGES, Answers, evenly, held_out_answers
 from radialbeams.training.report.canaries import Canary, on_file
 from radialbeams.training.report.intervals import Cell, cells
@@ -139,7 +139,8 @@ class Findings:
     sheet: tuple[Shown, ...]
     groups: tuple[Group, ...]  # worst first
     ambiguous: tuple[Ambiguous, ...]
-    units: int  # groups, or images where there are no groups, that were checked for symmetry
+    units: int  # groups, or images where there are no groups
+    checked: int  # of those, the least sure, looked at again for symmetry
     canary: Canary | None
     skipped: tuple[Skipped, ...]
     crooked: tuple[CrookedImage, ...]
@@ -191,11 +192,12 @@ def find(
         reliability=reliability(seen),
         risk_coverage=risk_coverage(seen),
         acting=None if card.abstain is None else acting(seen, card.abstain),
-        worst=show.views(seen.error.flatten().argsort(descending=True, stable=True)[:WORST]),
+        worst=show.views(worst_places(seen.error)),
         sheet=show.views(evenly(len(seen.rows), SHEET)),
         groups=by_group(seen, [held_out.groups[i] for i in seen.rows.tolist()]),
         ambiguous=ambiguous,
         units=units,
+        checked=min(units, UNITS),
         canary=canary or on_file(card.protocol, card.network.view_size),
         skipped=tuple(skipped),
         crooked=tuple(crooked),
@@ -235,6 +237,13 @@ def histogram(error: Tensor) -> tuple[float, ...]:
     """The share of the views in each bar; an error on an edge belongs to the bar below."""
     bars = torch.bucketize(error.flatten(), torch.tensor(EDGES)).clamp(max=len(EDGES) - 1)
     return tuple((torch.bincount(bars, minlength=len(EDGES)) / error.numel()).tolist())
+
+
+def worst_places(error: Tensor) -> Tensor:
+    """Of the images with the largest errors the worst view each, counted through all seeds."""
+    largest, seed = error.max(0)  # (N,)
+    rows = largest.argsort(descending=True, stable=True)[:WORST]
+    return seed[rows] * error.shape[1] + rows
 
 
 def by_angle(seen: Answers) -> tuple[Cell, ...]:

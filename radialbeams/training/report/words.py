@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from radialbeams.cards import Card, Evaluation
 from radialbeams.escaping import shown
+from radialbeams.posterior import Thresholds
 from radialbeams.training.report.canaries import Canary
 from radialbeams.training.report.findings import Acting, Findings
 
@@ -60,7 +61,7 @@ def certainty(figures: Evaluation, card: Card) -> str:
 def trusted(reasons: Sequence[str]) -> str:
     if not reasons:
         return "No check speaks against trusting it on images like these."
-    return "Do not trust it: " + "; ".join(reason.rstrip(".") for reason in reasons) + "."
+    return " ".join(("Do not trust it.", *(f"{reason.rstrip('.')}." for reason in reasons)))
 
 
 def deeds(acting: Acting | None, card: Card) -> str:
@@ -72,6 +73,22 @@ def deeds(acting: Acting | None, card: Card) -> str:
         f"With its thresholds, upright turns back {share(acting.acted)} of the turned views; "
         f"{share(acting.right)} of those end within 5° of upright, and {share(acting.spoilt)} of "
         "upright pictures end up worse."
+    )
+
+
+def thresholds(least: Thresholds) -> str:
+    """From where on `upright` acts."""
+    chance = (
+        ""
+        if least.upright >= 1
+        else (
+            f" and the picture has a chance of at most {least.upright:.1%} of being upright as it is"
+        )
+    )
+    return (
+        f"upright acts if the model is at least {least.confidence:.0%} sure, the turn is at least "
+        f"{least.angle:g}°{chance}. Of a picture that fills its canvas only quarter turns are "
+        "undone, unless --snap none is given."
     )
 
 
@@ -98,26 +115,26 @@ def leak(canary: Canary | None) -> str:
         "for real files"
     )
     return (
-        f"ρ₄ = {canary.rho4:+.3f} (95% interval {canary.low:+.3f} to {canary.high:+.3f}), "
-        f"{verdict}."
+        f"ρ₄ = {_signed(canary.rho4)} (95% interval {_signed(canary.low)} to "
+        f"{_signed(canary.high)}), {verdict}."
     )
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.3f}".replace("-", "−")
 
 
 def leak_source(canary: Canary, parent: int) -> str:
+    """Where the figure comes from, and for which views it was measured."""
     how = f"a {_NETWORKS[canary.network]} trained on {canary.views:,} views of white noise"
     if canary.here:
-        return f"Measured with the views of this run: {how}, {canary.parent_size} px images."
-    same = canary.parent_size == parent
+        return f"Measured with the views of this run: {how}."
+    if canary.parent_size == parent:
+        return f"Not measured in this run, but on file for the same image size: {how}."
     return (
-        "Not measured in this run. The figure is on file for "
-        + ("the same geometry" if same else f"views made by the same rule from {parent_of(canary)}")
-        + f": {how}"
-        + ("." if same else f". This run has {parent} px images.")
+        f"Not measured in this run, but on file for views that are made by the same rule from "
+        f"{canary.parent_size} px images; this run has {parent} px images. The canary is {how}."
     )
-
-
-def parent_of(canary: Canary) -> str:
-    return f"{canary.parent_size} px images"
 
 
 _NETWORKS = {"ring": "ring network", "cnn": "convolutional network"}

@@ -1,5 +1,7 @@
 from __future__ import annotations
+
 from pathlib import Path
+
 from radialbeams.training.report import Findings, write_report
 
 
