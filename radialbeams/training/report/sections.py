@@ -143,7 +143,8 @@ def crooked(found: Findings) -> str:
     cards = [
         f"<li>{pair(one.before, one.after)}"
         f'<div class="name" title="{text(one.name)}"><bdi>{text(one.name)}</bdi></div>'
-        f'<div class="facts">turned by {_signed(one.angle)}, {share(one.confidence)} sure</div></li>'
+        f'<div class="facts">turned by {_signed(one.angle)}, {share(one.confidence)} sure</div>'
+        "</li>"
         for one in found.crooked[:CROOKED]
     ]
     rest = [

@@ -78,18 +78,19 @@ def deeds(acting: Acting | None, card: Card) -> str:
 
 def thresholds(least: Thresholds) -> str:
     """From where on `upright` acts."""
-    chance = (
-        ""
-        if least.upright >= 1
-        else (
-            f" and the picture has a chance of at most {least.upright:.1%} of being upright as it is"
+    needed = [
+        f"the model is at least {least.confidence:.0%} sure",
+        f"the turn is at least {least.angle:g}°",
+    ]
+    if least.upright < 1:
+        needed.append(f"the chance that the picture is upright is at most {least.upright:.1%}")
+    said = f"upright acts where {', '.join(needed[:-1])} and {needed[-1]}."
+    if not least.tilts:
+        said += (
+            " Of pictures that fill their canvas it undoes quarter turns only; --snap none undoes "
+            "any angle."
         )
-    )
-    return (
-        f"upright acts if the model is at least {least.confidence:.0%} sure, the turn is at least "
-        f"{least.angle:g}°{chance}. Of a picture that fills its canvas only quarter turns are "
-        "undone, unless --snap none is given."
-    )
+    return said
 
 
 def symmetry(order: int) -> str:
