@@ -27,14 +27,16 @@ def curves(found: Findings) -> str:
     chart.line(plain, "first")
     chart.band([(p.step, p.low, p.high) for p in held_out if p.low and p.high], "second")
     chart.line([(point.step, point.mean) for point in held_out], "second")
-    caption = (
-        '<span class="key first"></span> training views, augmented: the angle that has their loss. '
-    )
+    caption = _entry("first", "training views, augmented: the angle that has their loss")
     if held_out:
-        caption += '<span class="key second"></span> held-out images: mean error.'
+        caption += _entry("second", "held-out images: mean error and its 95% interval")
     else:
         caption += "Held-out images were not measured during the training."
     return figure(chart.svg(), "Error during training", caption, _curve_table(training, held_out))
+
+
+def _entry(kind: str, words: str) -> str:
+    return f'<span class="entry"><span class="key {kind}"></span> {text(words)}</span>'
 
 
 def _smoothed(points: Sequence[Point]) -> list[tuple[float, float]]:

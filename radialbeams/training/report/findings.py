@@ -137,7 +137,7 @@ class Findings:
     acting: Acting | None
     worst: tuple[Shown, ...]
     sheet: tuple[Shown, ...]
-    groups: tuple[Group, ...]  # worst first
+    groups: tuple[Group, ...]  # worst first, small ones last
     ambiguous: tuple[Ambiguous, ...]
     units: int  # groups, or images where there are no groups
     checked: int  # of those, the least sure, looked at again for symmetry
@@ -254,7 +254,7 @@ def by_angle(seen: Answers) -> tuple[Cell, ...]:
 
 
 def by_group(seen: Answers, names: Sequence[str]) -> tuple[Group, ...]:
-    """Worst first; nothing where there are no groups, or just one."""
+    """Worst first, small groups last; nothing where there are no groups, or just one."""
     known = sorted(set(names))
     if len(known) < 2:
         return ()
@@ -266,7 +266,7 @@ def by_group(seen: Answers, names: Sequence[str]) -> tuple[Group, ...]:
         Group(name, error, within.mean)
         for name, error, within in zip(known, errors, right, strict=True)
     ]
-    return tuple(sorted(groups, key=lambda group: -group.error.mean))
+    return tuple(sorted(groups, key=lambda group: (group.small, -group.error.mean)))
 
 
 # --- confidence ---
@@ -291,8 +291,8 @@ def risk_coverage(seen: Answers) -> tuple[Coverage, ...]:
     order = seen.chances.sure.flatten().argsort(descending=True, stable=True)
     ranked = seen.error.flatten()[order].double()
     means = ranked.cumsum(0) / torch.arange(1, len(ranked) + 1)
-    # One or two views at the confident end say nothing; the curve begins with a handful.
-    first = min(len(ranked), 5)
+    # A few views at the confident end say nothing; the curve begins where the mean is steady.
+    first = min(len(ranked), max(5, len(ranked) // 20))
     ends = sorted(set(torch.linspace(first, len(ranked), CURVE).round().long().tolist()))
     return tuple(Coverage(end / len(ranked), means[end - 1].item()) for end in ends)
 

@@ -111,24 +111,24 @@ def worst(found: Findings) -> str:
 def sheet(found: Findings) -> str:
     intro = paragraph(
         "Evenly spaced held-out images: left turned at random, right turned back by the model's "
-        "answer, whether or not upright would act on it."
+        "answer. The last word says whether upright would turn it back or leave it alone."
     )
     cards = [_card(one, with_dial=False) for one in found.sheet]
     return section("sheet", "Before and after", intro + _list(cards, len(cards), compact=True))
 
 
 def _card(one: Shown, *, with_dial: bool) -> str:
-    facts = [f"turned {one.truth:.0f}°", f"answer {one.answer:.0f}°"]
-    facts += [] if one.confidence is None else [f"{share(one.confidence)} sure"]
+    angles = f"true {one.truth:.0f}° · answer {one.answer:.0f}°"
+    facts = [] if one.confidence is None else [f"{share(one.confidence)} sure"]
+    facts += {None: [], True: ["turned"], False: ["left alone"]}[one.acted]
     kind = "good" if one.error <= 5 else "bad" if one.error > 10 else "fair"
-    acts = {None: "", True: "upright turns it", False: "upright leaves it"}[one.acted]
     hands = dial(one.mass, one.truth, one.answer) if with_dial else None
     pictures = pair(one.before, one.after, hands) if hands else pair(one.before, one.after)
     return (
         f"<li>{pictures}"
         f'<div class="name" title="{text(one.name)}"><bdi>{text(one.name)}</bdi></div>'
         f'<div class="off {kind}">{degrees(one.error)} off</div>'
-        f'<div class="facts">{text(" · ".join(facts))}<br>{text(acts)}</div></li>'
+        f'<div class="facts">{text(angles)}<br>{text(" · ".join(facts))}</div></li>'
     )
 
 
@@ -177,7 +177,9 @@ def groups(found: Findings) -> str:
             "their means can change much with one more image.",
             "soft",
         )
-    shown = table(head, rows[:GROUPS], "Held-out error by group, worst first")
+    shown = table(
+        head, rows[:GROUPS], "Held-out error by group, worst first; groups of few images come last"
+    )
     rest = ""
     if len(rows) > GROUPS:
         rest = folded(
@@ -211,9 +213,9 @@ def symmetric(found: Findings) -> str:
         inside = paragraph(f"None of {looked} is ambiguous: each has one clear up.")
         return section("symmetric", "Symmetric or ambiguous", inside)
     intro = paragraph(
-        f"Of {looked}, {len(found.ambiguous):,} have no single up in the posterior. What looks the "
-        "same after a turn cannot be turned upright: leave such images out, or expect upright to "
-        "leave them alone."
+        f"No single up in the posterior: {len(found.ambiguous):,} of {looked}. What "
+        "looks the same after a turn cannot be turned upright: leave such images out, or expect "
+        "upright to leave them alone."
     )
     cards = [_ambiguous(one) for one in found.ambiguous]
     shown = _list(cards, AMBIGUOUS_SHOWN, compact=True)

@@ -51,10 +51,10 @@ def certainty(figures: Evaluation, card: Card) -> str:
     if figures.calibration_error is None:
         return "This network does not say how sure it is, so no answer can be held back."
     crosswise = next(iter(card.calibrated.values()), None)
-    unseen = "" if crosswise is None else f" ({crosswise:.3f} on images that did not calibrate it)"
+    unseen = "" if crosswise is None else f" ({100 * crosswise:.1f} on images not used for it)"
     return (
-        f"{share(figures.within_10)} of the answers are within 10°, and its confidences differ "
-        f"from how often it is right by {figures.calibration_error:.3f} on average{unseen}."
+        f"{share(figures.within_10)} of the answers are within 10°. Its calibrated confidence is "
+        f"off by {100 * figures.calibration_error:.1f} percentage points on average{unseen}."
     )
 
 
@@ -99,7 +99,7 @@ def symmetry(order: int) -> str:
         return "no direction stands out"
     if order == 1:
         return "one clear up"
-    return f"the same every {360 // order}°"
+    return f"{order} directions, {360 // order}° apart"
 
 
 def leak(canary: Canary | None) -> str:
