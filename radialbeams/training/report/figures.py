@@ -168,7 +168,7 @@ def risk_coverage(found: Findings) -> str:
         "Risk and coverage",
     )
     chart.line(points, "first")
-    words = "Leaving out the least sure answers lowers the mean error."
+    words = "The curve falls to the left if the model knows when it is unsure."
     acting = found.acting
     if acting is not None and acting.confident_mean is not None:
         chart.upright(acting.confident, _threshold_label(found), "second")

@@ -76,12 +76,8 @@ def confidence(found: Findings) -> str:
         "soft",
     )
     least = found.card.abstain
-    chosen = "" if least is None else paragraph(_capital(words.thresholds(least)))
+    chosen = "" if least is None else paragraph(words.thresholds(least))
     return section("confidence", "Confidence", f'<div class="charts">{charts}</div>{chosen}{note}')
-
-
-def _capital(sentence: str) -> str:
-    return sentence[:1].upper() + sentence[1:]
 
 
 # --- pictures ---
@@ -118,7 +114,7 @@ def sheet(found: Findings) -> str:
 
 
 def _card(one: Shown, *, with_dial: bool) -> str:
-    angles = f"true {one.truth:.0f}° · answer {one.answer:.0f}°"
+    angles = [f"true {one.truth:.0f}°", f"answer {one.answer:.0f}°"]
     facts = [] if one.confidence is None else [f"{share(one.confidence)} sure"]
     facts += {None: [], True: ["turned"], False: ["left alone"]}[one.acted]
     kind = "good" if one.error <= 5 else "bad" if one.error > 10 else "fair"
@@ -128,8 +124,13 @@ def _card(one: Shown, *, with_dial: bool) -> str:
         f"<li>{pictures}"
         f'<div class="name" title="{text(one.name)}"><bdi>{text(one.name)}</bdi></div>'
         f'<div class="off {kind}">{degrees(one.error)} off</div>'
-        f'<div class="facts">{text(angles)}<br>{text(" · ".join(facts))}</div></li>'
+        f'<div class="facts">{_facts(angles)}<br>{_facts(facts)}</div></li>'
     )
+
+
+def _facts(facts: Sequence[str]) -> str:
+    """Lines break between them only."""
+    return " · ".join(f"<span>{text(fact)}</span>" for fact in facts)
 
 
 def crooked(found: Findings) -> str:

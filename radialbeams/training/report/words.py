@@ -34,7 +34,7 @@ def summary(found: Findings) -> tuple[str, str, str, str]:
         learned(found.evaluation, found.held_out),
         certainty(found.evaluation, found.card),
         trusted(found.trust),
-        deeds(found.acting, found.card),
+        deeds(found.acting, found.trust),
     )
 
 
@@ -64,7 +64,9 @@ def trusted(reasons: Sequence[str]) -> str:
     return " ".join(("Do not trust it.", *(f"{reason.rstrip('.')}." for reason in reasons)))
 
 
-def deeds(acting: Acting | None, card: Card) -> str:
+def deeds(acting: Acting | None, doubts: Sequence[str] = ()) -> str:
+    if doubts:
+        return "For these reasons, upright leaves every picture alone unless told otherwise."
     if acting is None:
         return "It has no thresholds of its own, so upright uses its defaults."
     if acting.right is None:
@@ -78,13 +80,18 @@ def deeds(acting: Acting | None, card: Card) -> str:
 
 def thresholds(least: Thresholds) -> str:
     """From where on `upright` acts."""
+    if least.confidence >= 1:
+        return (
+            "The upright command acts on nothing: at no confidence are the answers right often "
+            "enough."
+        )
     needed = [
         f"the model is at least {least.confidence:.0%} sure",
         f"the turn is at least {least.angle:g}°",
     ]
     if least.upright < 1:
         needed.append(f"the chance that the picture is upright is at most {least.upright:.1%}")
-    said = f"upright acts where {', '.join(needed[:-1])} and {needed[-1]}."
+    said = f"The upright command acts where {', '.join(needed[:-1])} and {needed[-1]}."
     if not least.tilts:
         said += (
             " Of pictures that fill their canvas it undoes quarter turns only; --snap none undoes "
