@@ -127,7 +127,7 @@ class Findings:
     seeds: int
     held_out: int  # images
     shown: int  # images that charts and pictures rest on
-    trust: tuple[str, ...]  # reasons not to trust the run
+    trust: tuple[str, ...] | None  # reasons not to trust the run; None: it was not checked
     training: tuple[Point, ...]
     validation: tuple[Point, ...]
     histogram: tuple[float, ...]  # shares of views, one for each of EDGES
@@ -154,7 +154,7 @@ def find(
     lines: Sequence[Mapping[str, Any]],
     *,
     run: str | Path = "",
-    trust: Sequence[str] = (),
+    trust: Sequence[str] | None = None,
     skipped: Sequence[Skipped] = (),
     crooked: Sequence[CrookedImage] = (),
     canary: Canary | None = None,
@@ -165,10 +165,11 @@ def find(
 ) -> Findings:
     """From a trained model and its held-out images.
 
-    The figures are those of the card if it has any for its protocol. `names` are the images' names
-    on the page, by default their keys. `canary` is one that was measured for this run; by default
-    the stored one of the same rule is shown, and the page says so. Of more than `most` held-out
-    images, charts and pictures show evenly spaced ones.
+    The figures are those of the card if it has any for its protocol; else they are measured here,
+    on the images that are shown. `trust` are the reasons not to trust the run; None says that it
+    was not checked. `names` are the images' names on the page, by default their keys. `canary` is
+    one that was measured for this run; by default the stored one of the same rule is shown, and the
+    page says so. Of more than `most` held-out images, charts and pictures show evenly spaced ones.
     """
     measured = card.metrics.get(card.protocol.name)
     seeds = 3 if measured is None else measured.seeds
@@ -184,7 +185,7 @@ def find(
         seeds=seeds,
         held_out=len(held_out),
         shown=len(seen.rows),
-        trust=tuple(trust),
+        trust=None if trust is None else tuple(trust),
         training=training_curve(lines),
         validation=validation_curve(lines),
         histogram=histogram(seen.error),

@@ -34,7 +34,7 @@ def summary(found: Findings) -> tuple[str, str, str, str]:
         learned(found.evaluation, found.held_out),
         certainty(found.evaluation, found.card),
         trusted(found.trust),
-        deeds(found.acting, found.trust),
+        deeds(found.acting, found.trust or ()),
     )
 
 
@@ -58,7 +58,9 @@ def certainty(figures: Evaluation, card: Card) -> str:
     )
 
 
-def trusted(reasons: Sequence[str]) -> str:
+def trusted(reasons: Sequence[str] | None) -> str:
+    if reasons is None:
+        return "Whether it can be trusted was not checked; compare the error with your needs."
     if not reasons:
         return "No check speaks against trusting it on images like these."
     return " ".join(("Do not trust it.", *(f"{reason.rstrip('.')}." for reason in reasons)))

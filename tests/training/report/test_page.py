@@ -150,7 +150,10 @@ def test_reasons_not_to_trust_it_come_first(findings: Findings) -> None:
     assert start < words.index("Held-out images")
     assert "Do not trust it. Only 3 images were held out. It is near chance." in words
     assert "upright leaves every picture alone" in words
-    assert "Do not trust" not in text_of(report_page(findings))
+    checked_well = text_of(report_page(replace(findings, trust=())))
+    assert "Do not trust" not in checked_well and "No check speaks against" in checked_well
+    unchecked = text_of(report_page(findings))
+    assert "was not checked" in unchecked and "No check speaks" not in unchecked
 
 
 def test_skipped_files_are_counted_by_reason(findings: Findings) -> None:
