@@ -37,6 +37,16 @@ class Asked:
     json: bool
 
 
+def launch_if_many(devices: str, nodes: int) -> None:
+    """Runs the same command once for each device, where there are several, and leaves."""
+    from radialbeams.training.distributed import is_joined, launch, parse_devices
+
+    count, _ = parse_devices(devices)
+    if is_joined() or count * nodes == 1:
+        return
+    raise typer.Exit(launch([sys.executable, "-m", "radialbeams", *sys.argv[1:]], count, nodes))
+
+
 def train_on_folder(
     asked: Asked,
     start: str | None,
@@ -76,15 +86,13 @@ def train_on_folder(
 
 
 def closing(run: Run) -> tuple[str, ...]:
-    """What was learned, how sure, whether to trust it, what it does, where the report is, and the
-    command to use it."""
-    learned, sure, trust, deeds = run.summary
+    """Five lines: what was learned, how sure, whether to trust it and what `upright` does with it,
+    where the report is, and the command to use it."""
+    learned, sure, *verdict = run.summary
     use = f"radialbeams upright PICTURES -o UPRIGHT --model {shlex.quote(str(run.folder))}"
-    if run.trusted:
-        trust = f"{trust} {deeds}"
-    else:
-        trust += " upright leaves every picture alone with it, unless --min-confidence says more."
-    return learned, sure, trust, f"Report: {run.report}", f"Use it: {use}"
+    if not run.trusted:
+        use += " --min-confidence 0.5"
+    return learned, sure, " ".join(verdict), f"Report: {run.report}", f"Use it: {use}"
 
 
 def _record(run: Run) -> dict[str, Any]:

@@ -11,7 +11,7 @@ import typer
 
 from radialbeams.cli import terminal
 from radialbeams.cli.app import EXIT_CODES, JsonOption, app
-from radialbeams.cli.running import Asked, train_on_folder, train_recipe
+from radialbeams.cli.running import Asked, launch_if_many, train_on_folder, train_recipe
 from radialbeams.escaping import as_json
 
 
@@ -91,7 +91,13 @@ def train(
     batch: Annotated[int | None, typer.Option(help="The paper's 128.")] = None,
     learning_rate: Annotated[float | None, typer.Option(help="The paper's 1e-4.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of the weights, the order, the angles.")] = None,
-    devices: DevicesOption = "auto",
+    devices: Annotated[
+        str, typer.Option(help="auto, cpu, cuda, or how many devices train together.")
+    ] = "auto",
+    nodes: Annotated[
+        int,
+        typer.Option(min=1, help="How many machines; each runs this command with NODE_RANK set."),
+    ] = 1,
     limit: Annotated[int | None, typer.Option(help="Use only so many of the images.")] = None,
     json_: JsonOption = False,
 ) -> None:
@@ -120,6 +126,7 @@ def train(
             "epsilon": epsilon,
         }
     )
+    launch_if_many(devices, nodes)
     asked = Asked(data, out, minutes, steps, devices, json_)
     if recipe is None and decoder is not Decoder.lstm and not _is_data_set(data):
         paper = {"--size": size, "--limit": limit, "--data": root, **_paper_only(changes)}
