@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
@@ -91,7 +92,13 @@ def train(
     batch: Annotated[int | None, typer.Option(help="The paper's 128.")] = None,
     learning_rate: Annotated[float | None, typer.Option(help="The paper's 1e-4.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of the weights, the order, the angles.")] = None,
-    devices: DevicesOption = "auto",
+    devices: Annotated[
+        str,
+        typer.Option(help="auto, cpu, cuda, or a number: of GPUs, or of processes without a GPU."),
+    ] = "auto",
+    nodes: Annotated[
+        int, typer.Option(help="Machines; each runs this command with its own NODE_RANK.", min=1)
+    ] = 1,
     limit: Annotated[int | None, typer.Option(help="Use only so many of the images.")] = None,
     json_: JsonOption = False,
 ) -> None:
@@ -101,6 +108,7 @@ def train(
     the same command goes on; with more minutes or steps it lengthens a finished run.
     """
     _need_torch("train")
+    _launch(devices, nodes)
     changes = _said(
         {
             "padding": padding,
@@ -137,6 +145,15 @@ def train(
     named = "lstm" if decoder is None else decoder.value
     planned = plan(data, recipe, changes | steps_changed, model_changes, decoder=named, size=size)
     train_recipe(asked, planned, root, limit)
+
+
+def _launch(devices: str, nodes: int) -> None:
+    """Runs this very command once for each of several devices, and ends with them."""
+    from radialbeams.training.distributed import is_joined, launch, parse_devices
+
+    count, _ = parse_devices(devices)
+    if count * nodes > 1 and not is_joined():
+        raise typer.Exit(launch([sys.executable, "-m", "radialbeams", *sys.argv[1:]], count, nodes))
 
 
 @app.command()

@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from radialbeams.training.data import ImageSet
+from radialbeams.training.distributed import World, join, own_device
 from radialbeams.training.fit import Fit, Progress
 from radialbeams.training.own import budget as budgets
 from radialbeams.training.own import rules, starts
@@ -22,7 +23,7 @@ from radialbeams.training.own.run import Begun, Run, check_same, digest, read_be
 from radialbeams.training.own.scan import Scan, scan
 from radialbeams.training.own.split import Split, split
 from radialbeams.training.own.starts import AUTO, Start
-from radialbeams.training.weights import pick_device, read_card
+from radialbeams.training.weights import read_card
 
 SHARE = 0.2  # of the images that is held out
 WANTED = 10  # images: of a small folder more than a fifth is held out, up to MOST_SHARE
@@ -73,20 +74,22 @@ def fit_folder(
     was begun there goes on, and one that was finished there can be lengthened.
     """
     begin = time.monotonic()
-    watch = watch or Watch()
+    world = join()
+    watch = watch if watch is not None and world.is_first else Watch()
     place = Path(out) if out is not None else Path("runs") / Path(folder).resolve().name
     limit = Budget(MINUTES if minutes is None and steps is None else minutes, steps)
     rules.check_settings(config or {})
-    device = pick_device(devices)
-    material = _material(Path(folder), place, watch)
-    begun = _begun(material, place, start, watch, gpu=device.type == "cuda")
+    device = own_device(devices)
+    with world.first_alone():
+        material = _material(Path(folder), place, watch)
+        begun = _begun(material, place, start, watch, gpu=device.type == "cuda")
     if begun.covers(limit.minutes, limit.steps):
         watch.note(f"The run in {place} is finished. Ask for more time or steps to lengthen it.")
         return Run(place, read_card(place / "model.json"), tuple(begun.summary or ()))
     plan = _plan(material, begun, limit, config or {}, gpu=device.type == "cuda")
     for sentence in plan.reasons:
         watch.note(sentence)
-    return _trained(material, begun, plan, limit, place, device, watch, begin)
+    return _trained(material, begun, plan, limit, place, device, world, watch, begin)
 
 
 # --- what there is to train on ---
@@ -185,6 +188,7 @@ def _trained(
     limit: Budget,
     out: Path,
     device: torch.device,
+    world: World,
     watch: Watch,
     begin: float,
 ) -> Run:
@@ -205,11 +209,16 @@ def _trained(
         validations=VALIDATIONS,
         log_every=rules.ENDLESS,
         log_seconds=LOG_SECONDS,
+        world=world,
     )
     end = budgets.ending(len(held_out), budgets.seconds_a_view(fit.model.eval(), device), limit)
     fit.minutes = budgets.training_minutes(limit, time.monotonic() - begin, end)
     follow = _Following(watch, fit)
     fit.run(follow.progress, follow.validation)
+    if not world.is_first:
+        world.wait()
+        done = read_begun(out)
+        return Run(out, read_card(out / "model.json"), tuple((done and done.summary) or ()))
     measured = held_out.select(material.some(range(len(held_out)), end.images))
     run = finish(
         out,
@@ -226,6 +235,7 @@ def _trained(
         out,
         replace(begun, minutes=limit.minutes, steps=limit.steps, summary=list(run.summary)),
     )
+    world.wait()
     return run
 
 
