@@ -190,7 +190,7 @@ def stopped(out: Path) -> Iterator[str]:
     folder = RunFolder(out)
     lines = folder.lines()
     if not folder.checkpoint.exists():
-        yield f"radialbeams: stopped before the training began. Nothing but {shown(str(out))} is left."
+        yield "radialbeams: stopped before the training began. The same command begins again."
         return
     step = max((line["step"] for line in lines), default=0)
     errors = [line["held_out"]["mean"] for line in lines if line.get("held_out")]

@@ -78,6 +78,11 @@ def summary(counts: Counter[str], seconds: float, job: Job) -> str:
 
 def thresholds(job: Job, card: Card) -> str:
     """What was left alone, and by whose thresholds."""
+    if card.trust and job.min_confidence > 1:
+        return (
+            f"left alone: everything; {untrusted(job.model, card)} To turn pictures all the same, "
+            "add --min-confidence 0.5."
+        )
     upright = ""
     if job.snap == "none" and job.max_upright < 1:
         upright = f" or more than {100 * job.max_upright:g} % likely to be upright already,"
@@ -86,6 +91,12 @@ def thresholds(job: Job, card: Card) -> str:
         f"left alone: confidence below {job.min_confidence:g},{quarter}{upright} or turned by less "
         f"than {job.min_angle:g}°; model {job.model}: {card.summary or 'no summary'}"
     )
+
+
+def untrusted(model: str, card: Card) -> str:
+    """Why nothing should be done by a model's answers."""
+    reasons = "; ".join(reason.rstrip(".") for reason in card.trust)
+    return f"model {model} is not to be trusted: {reasons}."
 
 
 def resumption(run: Run) -> Iterator[str]:

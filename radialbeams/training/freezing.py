@@ -22,7 +22,7 @@ def set_training(model: Network, frozen: int) -> None:
             f"frozen is a number of the network's {most} convolutional blocks; got {frozen}. "
             "Set it to 0, or use a convolutional network with as many blocks."
         )
-    for part in (model.stem, model.stem_norm, *model.blocks[:frozen]):
+    for part in (model.stem, model.stem_norm, *list(model.blocks)[:frozen]):
         part.requires_grad_(False)
     for part in model.modules():
         if isinstance(part, nn.BatchNorm2d):

@@ -154,9 +154,9 @@ def measure(
         channels=card.network.channels,
         limit=limit,
     )
-    images = read()
+    images = _of_own_run(stem.parent, data, split, card) or read()
     trained_on = card.data
-    if trained_on and images.name == trained_on.name and trained_on.split_by != "default":
+    if trained_on and images.name == trained_on.name and trained_on.split_by == "object":
         images = read(split_by=trained_on.split_by)  # the split that it was not trained on
     measured = measure_on(stem, images, by_group=by_group, jpeg=jpeg, seeds=seeds, devices=devices)
     if quarters:
@@ -165,6 +165,14 @@ def measure(
         turns = quarter_turns(partial(predict_with, model), images, card_views(card), device=device)
         measured = replace(measured, quarter=turns.quarter, quarter_plus_1=turns.quarter_plus_1)
     return replace(measured, data=data, split=split)
+
+
+def _of_own_run(run: Path, data: str, split: str, card: Card) -> ImageSet | None:
+    """The split that a run on a folder was made with; None for other data or other runs."""
+    # Such runs are finished by functions of this file, so they cannot be imported before it.
+    from radialbeams.training.own.run import images_of
+
+    return images_of(run, Path(data), split, card.parent_size, card.network.channels)
 
 
 def measure_on(

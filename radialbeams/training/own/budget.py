@@ -11,7 +11,7 @@ import torch
 from radialbeams.nn.architectures import Network
 from radialbeams.training.own.rules import Budget
 
-CLOSING = 20.0  # seconds of two CPU cores for the export and the pages of the report
+CLOSING = 15.0  # seconds of two CPU cores for the export and the pages of the report
 PASSES = 3  # over the held-out images: calibration, measurement, report
 SHARE = 0.04  # of the minutes that one of them may take
 ENOUGH_VIEWS = 600  # a calibration gains little from more

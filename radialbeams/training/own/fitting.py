@@ -85,7 +85,7 @@ def fit_folder(
         begun = _begun(material, place, start, watch, gpu=device.type == "cuda")
     if begun.covers(limit.minutes, limit.steps):
         watch.note(f"The run in {place} is finished. Ask for more time or steps to lengthen it.")
-        return Run(place, read_card(place / "model.json"), tuple(begun.summary or ()))
+        return Run(place, read_card(place / "model.json"), begun.summary)
     plan = _plan(material, begun, limit, config or {}, gpu=device.type == "cuda")
     for sentence in plan.reasons:
         watch.note(sentence)
@@ -152,7 +152,7 @@ def _begun(material: Material, out: Path, start: str, watch: Watch, *, gpu: bool
     begun = Begun(
         folder=str(material.scan.folder.resolve()),
         images=digest(material.scan),
-        held_out=[material.scan.images[i].path for i in material.split.held_out],
+        held_out=tuple(material.scan.images[i].path for i in material.split.held_out),
         by=material.split.by,
         start=start,
         chosen=chosen,
@@ -233,7 +233,7 @@ def _trained(
     )
     write_begun(
         out,
-        replace(begun, minutes=limit.minutes, steps=limit.steps, summary=list(run.summary)),
+        replace(begun, minutes=limit.minutes, steps=limit.steps, summary=run.summary),
     )
     world.wait()
     return run

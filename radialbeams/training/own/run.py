@@ -8,7 +8,9 @@ from pathlib import Path
 
 from radialbeams.cards import Card, Evaluation
 from radialbeams.stored import check_fields, read_object
-from radialbeams.training.own.scan import Scan
+from radialbeams.training.data import ImageSet
+from radialbeams.training.own.pixels import read
+from radialbeams.training.own.scan import Scan, scan
 from radialbeams.training.own.split import Split
 from radialbeams.training.weights import write_json
 
@@ -41,17 +43,17 @@ class Begun:
 
     folder: str
     images: str  # sha256 of their names and contents
-    held_out: list[str]  # their names
+    held_out: tuple[str, ...]  # their names
     by: str  # what the split is by
     start: str
     chosen: str = ""  # the sentence on how the start was chosen
     minutes: float | None = None  # that the run was finished with
     steps: int | None = None
-    summary: list[str] | None = None  # of the finished run
+    summary: tuple[str, ...] = ()  # of the finished run
 
     @property
     def finished(self) -> bool:
-        return self.summary is not None
+        return bool(self.summary)
 
     def covers(self, minutes: float | None, steps: int | None) -> bool:
         """Whether the finished run is as long as it is asked for now."""
@@ -73,7 +75,8 @@ def read_begun(out: Path) -> Begun | None:
         return None
     values = read_object(path, "the state of a run")
     check_fields("the state of a run", values, Begun)
-    return Begun(**values)
+    listed = {name: tuple(values[name]) for name in ("held_out", "summary") if name in values}
+    return Begun(**{**values, **listed})
 
 
 def write_begun(out: Path, begun: Begun) -> None:
@@ -81,18 +84,33 @@ def write_begun(out: Path, begun: Begun) -> None:
     write_json(state_path(out), asdict(begun))
 
 
-def digest(scan: Scan) -> str:
-    rows = (f"{image.path}\0{image.group}\0{image.sha256}\n" for image in scan.images)
+def images_of(out: Path, folder: Path, split: str, size: int, channels: int) -> ImageSet | None:
+    """The images of a split of this run; None if the run was made with another folder."""
+    begun = read_begun(out)
+    if begun is None or not folder.exists() or str(folder.resolve()) != begun.folder:
+        return None
+    found = scan(folder)
+    held_out = set(begun.held_out)
+    rows = [
+        i
+        for i, image in enumerate(found.images)
+        if split == "all" or (image.path in held_out) == (split == "test")
+    ]
+    return read(found, rows, size, channels, out / "cache")
+
+
+def digest(found: Scan) -> str:
+    rows = (f"{image.path}\0{image.group}\0{image.sha256}\n" for image in found.images)
     return hashlib.sha256("".join(rows).encode(errors="surrogateescape")).hexdigest()
 
 
-def check_same(begun: Begun, scan: Scan, split: Split, out: Path) -> None:
+def check_same(begun: Begun, found: Scan, split: Split, out: Path) -> None:
     """The images that a run was begun with are those that it goes on with."""
-    held_out = [scan.images[i].path for i in split.held_out]
-    if begun.images == digest(scan) and begun.held_out == held_out and begun.by == split.by:
+    held_out = tuple(found.images[i].path for i in split.held_out)
+    if begun.images == digest(found) and begun.held_out == held_out and begun.by == split.by:
         return
     raise ValueError(
-        f"Expected the images that the run in {out} was begun with; {scan.folder} holds others "
+        f"Expected the images that the run in {out} was begun with; {found.folder} holds others "
         "(files were added, removed or changed). Restore them, or train in a new folder with "
         f"--out NEW --start {out}."
     )

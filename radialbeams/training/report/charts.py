@@ -135,7 +135,7 @@ class Chart:
         shift, anchor = (-6, "end") if end else (6, "start")
         self.parts.append(
             _segment(across, down, across, up, f"mark {kind}")
-            + f'<text class="marked" x="{across + shift:.1f}" y="{up + 12:.1f}" '
+            + f'<text class="marked" x="{across + shift:.1f}" y="{down - 8:.1f}" '
             f'text-anchor="{anchor}">{escape(label)}</text>'
         )
 

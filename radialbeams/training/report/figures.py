@@ -20,19 +20,23 @@ def curves(found: Findings) -> str:
     values = [max(point.mean, 0.02) for point in (*training, *held_out)]
     last = max(point.step for point in (*training, *held_out))
     chart = Chart(steps(last), log_degrees("error", values), "Error over training steps")
-    plain = [(point.step, point.mean) for point in training]
+    plain: list[tuple[float, float]] = [(point.step, point.mean) for point in training]
     if len(plain) >= 3 * SMOOTHED:
         chart.line(plain, "first faint")
         plain = _smoothed(training)
     chart.line(plain, "first")
     chart.band([(p.step, p.low, p.high) for p in held_out if p.low and p.high], "second")
     chart.line([(point.step, point.mean) for point in held_out], "second")
-    caption = '<span class="key first"></span> training views: the angle that has their loss. '
+    caption = _entry("first", "training views, augmented: the angle that has their loss")
     if held_out:
-        caption += '<span class="key second"></span> held-out images: mean error.'
+        caption += _entry("second", "held-out images: mean error and its 95% interval")
     else:
         caption += "Held-out images were not measured during the training."
     return figure(chart.svg(), "Error during training", caption, _curve_table(training, held_out))
+
+
+def _entry(kind: str, words: str) -> str:
+    return f'<span class="entry"><span class="key {kind}"></span> {text(words)}</span>'
 
 
 def _smoothed(points: Sequence[Point]) -> list[tuple[float, float]]:
@@ -164,7 +168,7 @@ def risk_coverage(found: Findings) -> str:
         "Risk and coverage",
     )
     chart.line(points, "first")
-    words = "Leaving out the least sure answers lowers the mean error."
+    words = "The curve falls to the left if the model knows when it is unsure."
     acting = found.acting
     if acting is not None and acting.confident_mean is not None:
         chart.upright(acting.confident, _threshold_label(found), "second")

@@ -16,7 +16,7 @@ from radialbeams.nn.architectures import Network
 from radialbeams.posterior import Thresholds
 from radialbeams.training.data import ImageSet
 from radialbeams.training.evaluate import summarise
-from radialbeams.training.report.ambiguous import Ambiguous, find_ambiguous
+from radialbeams.training.report.ambiguous import UNITS, Ambiguous, find_ambiguous
 from radialbeams.training.report.answers import MOST_IMAGES, Answers, evenly, held_out_answers
 from radialbeams.training.report.canaries import Canary, on_file
 from radialbeams.training.report.intervals import Cell, cells
@@ -127,7 +127,7 @@ class Findings:
     seeds: int
     held_out: int  # images
     shown: int  # images that charts and pictures rest on
-    trust: tuple[str, ...]  # reasons not to trust the run
+    trust: tuple[str, ...] | None  # reasons not to trust the run; None: it was not checked
     training: tuple[Point, ...]
     validation: tuple[Point, ...]
     histogram: tuple[float, ...]  # shares of views, one for each of EDGES
@@ -137,9 +137,10 @@ class Findings:
     acting: Acting | None
     worst: tuple[Shown, ...]
     sheet: tuple[Shown, ...]
-    groups: tuple[Group, ...]  # worst first
+    groups: tuple[Group, ...]  # worst first, small ones last
     ambiguous: tuple[Ambiguous, ...]
-    units: int  # groups, or images where there are no groups, that were checked for symmetry
+    units: int  # groups, or images where there are no groups
+    checked: int  # of those, the least sure, looked at again for symmetry
     canary: Canary | None
     skipped: tuple[Skipped, ...]
     crooked: tuple[CrookedImage, ...]
@@ -153,7 +154,7 @@ def find(
     lines: Sequence[Mapping[str, Any]],
     *,
     run: str | Path = "",
-    trust: Sequence[str] = (),
+    trust: Sequence[str] | None = None,
     skipped: Sequence[Skipped] = (),
     crooked: Sequence[CrookedImage] = (),
     canary: Canary | None = None,
@@ -164,10 +165,11 @@ def find(
 ) -> Findings:
     """From a trained model and its held-out images.
 
-    The figures are those of the card if it has any for its protocol. `names` are the images' names
-    on the page, by default their keys. `canary` is one that was measured for this run; by default
-    the stored one of the same rule is shown, and the page says so. Of more than `most` held-out
-    images, charts and pictures show evenly spaced ones.
+    The figures are those of the card if it has any for its protocol; else they are measured here,
+    on the images that are shown. `trust` are the reasons not to trust the run; None says that it
+    was not checked. `names` are the images' names on the page, by default their keys. `canary` is
+    one that was measured for this run; by default the stored one of the same rule is shown, and the
+    page says so. Of more than `most` held-out images, charts and pictures show evenly spaced ones.
     """
     measured = card.metrics.get(card.protocol.name)
     seeds = 3 if measured is None else measured.seeds
@@ -183,7 +185,7 @@ def find(
         seeds=seeds,
         held_out=len(held_out),
         shown=len(seen.rows),
-        trust=tuple(trust),
+        trust=None if trust is None else tuple(trust),
         training=training_curve(lines),
         validation=validation_curve(lines),
         histogram=histogram(seen.error),
@@ -191,11 +193,12 @@ def find(
         reliability=reliability(seen),
         risk_coverage=risk_coverage(seen),
         acting=None if card.abstain is None else acting(seen, card.abstain),
-        worst=show.views(seen.error.flatten().argsort(descending=True, stable=True)[:WORST]),
+        worst=show.views(worst_places(seen.error)),
         sheet=show.views(evenly(len(seen.rows), SHEET)),
         groups=by_group(seen, [held_out.groups[i] for i in seen.rows.tolist()]),
         ambiguous=ambiguous,
         units=units,
+        checked=min(units, UNITS),
         canary=canary or on_file(card.protocol, card.network.view_size),
         skipped=tuple(skipped),
         crooked=tuple(crooked),
@@ -237,6 +240,13 @@ def histogram(error: Tensor) -> tuple[float, ...]:
     return tuple((torch.bincount(bars, minlength=len(EDGES)) / error.numel()).tolist())
 
 
+def worst_places(error: Tensor) -> Tensor:
+    """Of the images with the largest errors the worst view each, counted through all seeds."""
+    largest, seed = error.max(0)  # (N,)
+    rows = largest.argsort(descending=True, stable=True)[:WORST]
+    return seed[rows] * error.shape[1] + rows
+
+
 def by_angle(seen: Answers) -> tuple[Cell, ...]:
     """The mean error in equal parts of the circle, each wide enough to hold some views."""
     parts = max(4, min(24, seen.truth.numel() // 20))
@@ -245,7 +255,7 @@ def by_angle(seen: Answers) -> tuple[Cell, ...]:
 
 
 def by_group(seen: Answers, names: Sequence[str]) -> tuple[Group, ...]:
-    """Worst first; nothing where there are no groups, or just one."""
+    """Worst first, small groups last; nothing where there are no groups, or just one."""
     known = sorted(set(names))
     if len(known) < 2:
         return ()
@@ -257,7 +267,7 @@ def by_group(seen: Answers, names: Sequence[str]) -> tuple[Group, ...]:
         Group(name, error, within.mean)
         for name, error, within in zip(known, errors, right, strict=True)
     ]
-    return tuple(sorted(groups, key=lambda group: -group.error.mean))
+    return tuple(sorted(groups, key=lambda group: (group.small, -group.error.mean)))
 
 
 # --- confidence ---
@@ -282,8 +292,8 @@ def risk_coverage(seen: Answers) -> tuple[Coverage, ...]:
     order = seen.chances.sure.flatten().argsort(descending=True, stable=True)
     ranked = seen.error.flatten()[order].double()
     means = ranked.cumsum(0) / torch.arange(1, len(ranked) + 1)
-    # One or two views at the confident end say nothing; the curve begins with a handful.
-    first = min(len(ranked), 5)
+    # A few views at the confident end say nothing; the curve begins where the mean is steady.
+    first = min(len(ranked), max(5, len(ranked) // 20))
     ends = sorted(set(torch.linspace(first, len(ranked), CURVE).round().long().tolist()))
     return tuple(Coverage(end / len(ranked), means[end - 1].item()) for end in ends)
 

@@ -29,7 +29,8 @@ def table(head: Sequence[str], rows: Sequence[Sequence[object]], caption: str) -
         for first, *rest in rows
     )
     return (
-        f'<div class="wide"><table><caption>{text(caption)}</caption>'
+        f'<p class="caption">{text(caption)}</p>'
+        f'<div class="wide" tabindex="0" role="region" aria-label="{text(caption)}"><table>'
         f"<thead><tr>{header}</tr></thead><tbody>{lines}</tbody></table></div>"
     )
 

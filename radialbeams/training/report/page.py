@@ -61,16 +61,26 @@ def write_report(path: Path, found: Findings) -> None:
 def report_page(found: Findings) -> str:
     bodies = [(slug, name, make(found)) for slug, name, make in CONTENTS]
     present = [(slug, name, body) for slug, name, body in bodies if body]
+    kind, badge = verdict(found)
     return PAGE.format(
         title=text(found.card.name or "A trained model"),
         style=STYLE.read_text(encoding="utf-8"),
         about=text(about(found)),
-        kind="doubted" if found.trust else "trusted",
-        badge="Do not trust this model" if found.trust else "Trained and checked",
+        kind=kind,
+        badge=badge,
         summary=_summary(found),
         contents="".join(f'<li><a href="#{slug}">{name}</a></li>' for slug, name, _ in present),
         body="\n".join(body for _, _, body in present),
     )
+
+
+def verdict(found: Findings) -> tuple[str, str]:
+    """The style of the summary, and its heading."""
+    if found.trust is None:
+        return "unchecked", "Trained"
+    if found.trust:
+        return "doubted", "Do not trust this model"
+    return "trusted", "Trained and checked"
 
 
 def about(found: Findings) -> str:

@@ -16,6 +16,7 @@ from radialbeams.nn.rotation import rotate
 
 SIDE = 128  # pixels; the page shows it at about two thirds, sharp on dense screens
 QUALITY = 78
+BATCH = 64
 
 Pixels = NDArray[np.uint8]  # (SIDE, SIDE) or (SIDE, SIDE, 3)
 
@@ -26,8 +27,14 @@ def thumbnails(parents: Tensor, degrees: Tensor) -> list[Pixels]:
 
     Corners hold what turned in from outside; the page cuts them off with a circle.
     """
-    if not len(parents):
-        return []
+    parts = [
+        _thumbnails(parents[start : start + BATCH], degrees[start : start + BATCH])
+        for start in range(0, len(parents), BATCH)
+    ]
+    return [one for part in parts for one in part]
+
+
+def _thumbnails(parents: Tensor, degrees: Tensor) -> list[Pixels]:
     turned = rotate(parents.cpu().float().div(255), torch.deg2rad(degrees.float()))
     small = F.interpolate(
         turned, size=(SIDE, SIDE), mode="bicubic", antialias=True, align_corners=False

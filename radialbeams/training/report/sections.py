@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections import defaultdict
 from collections.abc import Sequence
 
@@ -24,7 +25,9 @@ from radialbeams.training.report.words import degrees, share
 
 GROUPS = 15  # rows before the rest is folded
 NAMES = 300  # skipped files listed by name for each reason
-CROOKED = 60  # crooked images shown with pictures
+CROOKED = 500  # crooked images with pictures: more would make a page that no browser likes
+# How many pictures are shown before the rest is folded.
+WORST_SHOWN, AMBIGUOUS_SHOWN, CROOKED_SHOWN = 12, 12, 24
 
 
 def error(found: Findings) -> str:
@@ -53,7 +56,9 @@ def error(found: Findings) -> str:
             f"Charts and pictures show {found.shown:,} evenly spaced ones of these images.", "soft"
         )
     charts = figures.curves(found) + figures.histogram(found) + figures.over_angle(found)
-    numbers = f"<div>{table(('figure', 'value'), rows, caption)}{less}</div>"
+    numbers = (
+        f"<div><h3>Held-out images</h3>{table(('figure', 'value'), rows, caption)}{less}</div>"
+    )
     return section("error", "Error", f'<div class="charts">{numbers}{charts}</div>')
 
 
@@ -70,45 +75,62 @@ def confidence(found: Findings) -> str:
         "angles than those shown here.",
         "soft",
     )
-    chosen = paragraph(words.deeds(found.acting, found.card))
+    least = found.card.abstain
+    chosen = "" if least is None else paragraph(words.thresholds(least))
     return section("confidence", "Confidence", f'<div class="charts">{charts}</div>{chosen}{note}')
 
 
 # --- pictures ---
 
 
+def _list(cards: Sequence[str], first: int, *, compact: bool = False) -> str:
+    """The first few; the rest is folded, so that the page stays short enough to scroll."""
+    kind = "views compact" if compact else "views"
+    shown = f'<ol class="{kind}">{"".join(cards[:first])}</ol>'
+    if len(cards) <= first:
+        return shown
+    rest = f'<ol class="{kind}" start="{first + 1}">{"".join(cards[first:])}</ol>'
+    return shown + folded(f"{len(cards) - first:,} more", rest)
+
+
 def worst(found: Findings) -> str:
     intro = paragraph(
-        f"The {len(found.worst)} views with the largest errors. Left as the model saw it, right "
-        "turned back by its answer. In the dial, rays are the posterior; the green hand is the "
-        "true turn, the red one the answer."
+        f"The {len(found.worst)} images with the largest errors, the worst view of each. Left as "
+        "the model saw it, right turned back by its answer. In the dial, the rays are the "
+        "posterior, the dashed green hand is the true turn, and the solid red hand the answer; "
+        "0° is at the top, and angles grow counter-clockwise."
     )
-    cards = "".join(_card(one, with_dial=True) for one in found.worst)
-    return section("worst", "The worst views", f'{intro}<ol class="views">{cards}</ol>')
+    cards = [_card(one, with_dial=True) for one in found.worst]
+    return section("worst", "The worst views", intro + _list(cards, WORST_SHOWN))
 
 
 def sheet(found: Findings) -> str:
     intro = paragraph(
         "Evenly spaced held-out images: left turned at random, right turned back by the model's "
-        "answer, whether or not upright would act on it."
+        "answer. The last word says whether upright would turn it back or leave it alone."
     )
-    cards = "".join(_card(one, with_dial=False) for one in found.sheet)
-    return section("sheet", "Before and after", f'{intro}<ol class="views">{cards}</ol>')
+    cards = [_card(one, with_dial=False) for one in found.sheet]
+    return section("sheet", "Before and after", intro + _list(cards, len(cards), compact=True))
 
 
 def _card(one: Shown, *, with_dial: bool) -> str:
-    facts = [f"turned {one.truth:.0f}°", f"answer {one.answer:.0f}°"]
-    facts += [] if one.confidence is None else [f"{share(one.confidence)} sure"]
+    angles = [f"true {one.truth:.0f}°", f"answer {one.answer:.0f}°"]
+    facts = [] if one.confidence is None else [f"{share(one.confidence)} sure"]
+    facts += {None: [], True: ["turned"], False: ["left alone"]}[one.acted]
     kind = "good" if one.error <= 5 else "bad" if one.error > 10 else "fair"
-    acts = {None: "", True: "upright turns it", False: "upright leaves it"}[one.acted]
     hands = dial(one.mass, one.truth, one.answer) if with_dial else None
     pictures = pair(one.before, one.after, hands) if hands else pair(one.before, one.after)
     return (
         f"<li>{pictures}"
         f'<div class="name" title="{text(one.name)}"><bdi>{text(one.name)}</bdi></div>'
         f'<div class="off {kind}">{degrees(one.error)} off</div>'
-        f'<div class="facts">{text(" · ".join(facts))}<br>{text(acts)}</div></li>'
+        f'<div class="facts">{_facts(angles)}<br>{_facts(facts)}</div></li>'
     )
+
+
+def _facts(facts: Sequence[str]) -> str:
+    """Lines break between them only."""
+    return " · ".join(f"<span>{text(fact)}</span>" for fact in facts)
 
 
 def crooked(found: Findings) -> str:
@@ -119,24 +141,24 @@ def crooked(found: Findings) -> str:
         "models that did not train on them. Left as the file is, right turned back. Training on "
         "crooked images makes every answer less exact: correct them, or use --realign."
     )
-    cards = "".join(
+    cards = [
         f"<li>{pair(one.before, one.after)}"
         f'<div class="name" title="{text(one.name)}"><bdi>{text(one.name)}</bdi></div>'
-        f'<div class="facts">{text(_signed(one.angle))}, {share(one.confidence)} sure</div></li>'
+        f'<div class="facts">turned by {_signed(one.angle)}, {share(one.confidence)} sure</div>'
+        "</li>"
         for one in found.crooked[:CROOKED]
-    )
+    ]
     rest = [
         (one.name, _signed(one.angle), share(one.confidence)) for one in found.crooked[CROOKED:]
     ]
     more = table(("image", "turned by", "sure"), rest, "The others") if rest else ""
-    more = folded(f"{len(rest):,} more", more) if rest else ""
-    return section(
-        "crooked", "Images that are not upright", f'{intro}<ol class="views">{cards}</ol>{more}'
-    )
+    more = folded(f"{len(rest):,} more without pictures", more) if rest else ""
+    shown = _list(cards, CROOKED_SHOWN, compact=True)
+    return section("crooked", "Images that are not upright", intro + shown + more)
 
 
 def _signed(value: float) -> str:
-    return f"turned by {value:+.1f}°".replace("-", "−")
+    return f"{value:+.1f}°".replace("-", "−")
 
 
 # --- groups ---
@@ -156,7 +178,9 @@ def groups(found: Findings) -> str:
             "their means can change much with one more image.",
             "soft",
         )
-    shown = table(head, rows[:GROUPS], "Held-out error by group, worst first")
+    shown = table(
+        head, rows[:GROUPS], "Held-out error by group, worst first; groups of few images come last"
+    )
     rest = ""
     if len(rows) > GROUPS:
         rest = folded(
@@ -184,29 +208,28 @@ def _group_row(group: Group, order: int) -> tuple[object, ...]:
 def symmetric(found: Findings) -> str:
     if not found.reliability:
         return ""
-    unit = "groups" if any(one.is_group for one in found.ambiguous) or found.groups else "images"
+    unit = "groups" if found.groups else "images"
+    looked = f"the {found.checked:,} {unit} that the model is least sure of"
     if not found.ambiguous:
-        inside = paragraph(
-            f"None of the least sure {unit} is symmetric or ambiguous: their posteriors have one "
-            "clear direction."
-        )
+        inside = paragraph(f"None of {looked} is ambiguous: each has one clear up.")
         return section("symmetric", "Symmetric or ambiguous", inside)
     intro = paragraph(
-        f"The posteriors of {len(found.ambiguous):,} of {found.units:,} {unit} have not one clear "
-        "direction. Nothing can be turned upright that looks the same after a turn; leave such "
-        "images out, or expect upright to leave them alone."
+        f"No single up in the posterior: {len(found.ambiguous):,} of {looked}. What "
+        "looks the same after a turn cannot be turned upright: leave such images out, or expect "
+        "upright to leave them alone."
     )
-    cards = "".join(_ambiguous(one) for one in found.ambiguous)
-    return section("symmetric", "Symmetric or ambiguous", f'{intro}<ol class="views">{cards}</ol>')
+    cards = [_ambiguous(one) for one in found.ambiguous]
+    shown = _list(cards, AMBIGUOUS_SHOWN, compact=True)
+    return section("symmetric", "Symmetric or ambiguous", intro + shown)
 
 
 def _ambiguous(one: Ambiguous) -> str:
     pictures = "".join(picture(pixels, one.name) for pixels in one.pictures)
-    pixels = (
-        "Its pixels are symmetric."
-        if one.pixel_order != 1
-        else "Its pixels are not symmetric: the model may have learned too little of it."
-    )
+    if one.pixel_order == 1:
+        pixels = "Its pixels are not symmetric: the model may have learned too little of it."
+    else:
+        same = "at every angle" if one.pixel_order == 0 else f"every {360 // one.pixel_order}°"
+        pixels = f"Its pixels look the same {same}."
     return (
         f'<li><div class="pair">{pictures}</div>'
         f'<div class="name" title="{text(one.name)}"><bdi>{text(one.name)}</bdi></div>'
@@ -221,19 +244,23 @@ def _ambiguous(one: Ambiguous) -> str:
 def skipped(found: Findings) -> str:
     if not found.skipped:
         return section("skipped", "Skipped files", paragraph("No file was skipped."))
-    by_reason: defaultdict[str, list[str]] = defaultdict(list)
+    by_kind: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
     for one in found.skipped:
-        by_reason[one.reason].append(str(one.path))
-    ranked = sorted(by_reason.items(), key=lambda item: -len(item[1]))
-    lists = "".join(folded(f"{len(names):,} × {reason}", _names(names)) for reason, names in ranked)
+        by_kind[_kind(one.reason)].append((str(one.path), one.reason))
+    ranked = sorted(by_kind.items(), key=lambda item: -len(item[1]))
+    lists = "".join(folded(f"{kind}: {len(rows):,}", _files(rows)) for kind, rows in ranked)
     intro = paragraph(f"{len(found.skipped):,} files were not used.")
     return section("skipped", "Skipped files", intro + lists)
 
 
-def _names(names: Sequence[str]) -> str:
-    items = "".join(f"<li><bdi>{text(name)}</bdi></li>" for name in names[:NAMES])
-    more = f"<li>and {len(names) - NAMES:,} more</li>" if len(names) > NAMES else ""
-    return f'<ul class="names">{items}{more}</ul>'
+def _kind(reason: str) -> str:
+    """The part of a reason that many files share: before numbers, names and explanations."""
+    return re.split(r"[:;,.(]| of | by |\d", reason)[0].strip() or reason
+
+
+def _files(rows: Sequence[tuple[str, str]]) -> str:
+    more = paragraph(f"and {len(rows) - NAMES:,} more", "soft") if len(rows) > NAMES else ""
+    return table(("file", "why"), rows[:NAMES], "Files that were not used") + more
 
 
 def views(found: Findings) -> str:

@@ -8,6 +8,7 @@ so that a model which picks one of two equal directions at random shows both.
 from __future__ import annotations
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 from radialbeams.nn.posterior import Posterior
@@ -16,6 +17,7 @@ from radialbeams.posterior import MOMENTS, STRONG
 
 ALIKE = 0.97  # correlation of an image with itself, turned, from which on the two look the same
 FOLDS = (6, 5, 4, 3, 2)
+RIM = 2  # pixels
 
 
 def moments(read: Posterior, angles: Tensor) -> Tensor:
@@ -54,8 +56,11 @@ def pixel_order(turned: Tensor) -> int:
 
 
 def self_likeness(turned: Tensor) -> Tensor:
-    """(T,) correlations of the pixels of each view, inside the disc, with those of the first."""
-    inside = disc(turned.shape[-1], turned.device).bool()
+    """(T,) correlations of the pixels of each view with those of the first.
+
+    Only inside the disc, and not on its rim, where a rotation mixes in what lies outside.
+    """
+    inside = F.pad(disc(turned.shape[-1] - 2 * RIM, turned.device), (RIM,) * 4).bool()
     pixels = turned[..., inside].flatten(1).double()  # (T, C · pixels)
     pixels = pixels - pixels.mean(1, keepdim=True)
     length = pixels.norm(dim=1)

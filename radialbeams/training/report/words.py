@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from radialbeams.cards import Card, Evaluation
 from radialbeams.escaping import shown
+from radialbeams.posterior import Thresholds
 from radialbeams.training.report.canaries import Canary
 from radialbeams.training.report.findings import Acting, Findings
 
@@ -33,7 +34,7 @@ def summary(found: Findings) -> tuple[str, str, str, str]:
         learned(found.evaluation, found.held_out),
         certainty(found.evaluation, found.card),
         trusted(found.trust),
-        deeds(found.acting, found.card),
+        deeds(found.acting, found.trust or ()),
     )
 
 
@@ -50,20 +51,24 @@ def certainty(figures: Evaluation, card: Card) -> str:
     if figures.calibration_error is None:
         return "This network does not say how sure it is, so no answer can be held back."
     crosswise = next(iter(card.calibrated.values()), None)
-    unseen = "" if crosswise is None else f" ({crosswise:.3f} on images that did not calibrate it)"
+    unseen = "" if crosswise is None else f" ({100 * crosswise:.1f} on images not used for it)"
     return (
-        f"{share(figures.within_10)} of the answers are within 10°, and its confidences differ "
-        f"from how often it is right by {figures.calibration_error:.3f} on average{unseen}."
+        f"{share(figures.within_10)} of the answers are within 10°. Its calibrated confidence is "
+        f"off by {100 * figures.calibration_error:.1f} percentage points on average{unseen}."
     )
 
 
-def trusted(reasons: Sequence[str]) -> str:
+def trusted(reasons: Sequence[str] | None) -> str:
+    if reasons is None:
+        return "Whether it can be trusted was not checked; compare the error with your needs."
     if not reasons:
         return "No check speaks against trusting it on images like these."
-    return "Do not trust it: " + "; ".join(reason.rstrip(".") for reason in reasons) + "."
+    return " ".join(("Do not trust it.", *(f"{reason.rstrip('.')}." for reason in reasons)))
 
 
-def deeds(acting: Acting | None, card: Card) -> str:
+def deeds(acting: Acting | None, doubts: Sequence[str] = ()) -> str:
+    if doubts:
+        return "For these reasons, upright leaves every picture alone unless told otherwise."
     if acting is None:
         return "It has no thresholds of its own, so upright uses its defaults."
     if acting.right is None:
@@ -75,13 +80,35 @@ def deeds(acting: Acting | None, card: Card) -> str:
     )
 
 
+def thresholds(least: Thresholds) -> str:
+    """From where on `upright` acts."""
+    if least.confidence >= 1:
+        return (
+            "The upright command acts on nothing: at no confidence are the answers right often "
+            "enough."
+        )
+    needed = [
+        f"the model is at least {least.confidence:.0%} sure",
+        f"the turn is at least {least.angle:g}°",
+    ]
+    if least.upright < 1:
+        needed.append(f"the chance that the picture is upright is at most {least.upright:.1%}")
+    said = f"The upright command acts where {', '.join(needed[:-1])} and {needed[-1]}."
+    if not least.tilts:
+        said += (
+            " Of pictures that fill their canvas it undoes quarter turns only; --snap none undoes "
+            "any angle."
+        )
+    return said
+
+
 def symmetry(order: int) -> str:
     """What a symmetry order means."""
     if order == 0:
         return "no direction stands out"
     if order == 1:
         return "one clear up"
-    return f"the same every {360 // order}°"
+    return f"{order} directions, {360 // order}° apart"
 
 
 def leak(canary: Canary | None) -> str:
@@ -98,26 +125,26 @@ def leak(canary: Canary | None) -> str:
         "for real files"
     )
     return (
-        f"ρ₄ = {canary.rho4:+.3f} (95% interval {canary.low:+.3f} to {canary.high:+.3f}), "
-        f"{verdict}."
+        f"ρ₄ = {_signed(canary.rho4)} (95% interval {_signed(canary.low)} to "
+        f"{_signed(canary.high)}), {verdict}."
     )
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.3f}".replace("-", "−")
 
 
 def leak_source(canary: Canary, parent: int) -> str:
+    """Where the figure comes from, and for which views it was measured."""
     how = f"a {_NETWORKS[canary.network]} trained on {canary.views:,} views of white noise"
     if canary.here:
-        return f"Measured with the views of this run: {how}, {canary.parent_size} px images."
-    same = canary.parent_size == parent
+        return f"Measured with the views of this run: {how}."
+    if canary.parent_size == parent:
+        return f"Not measured in this run, but on file for the same image size: {how}."
     return (
-        "Not measured in this run. The figure is on file for "
-        + ("the same geometry" if same else f"views made by the same rule from {parent_of(canary)}")
-        + f": {how}"
-        + ("." if same else f". This run has {parent} px images.")
+        f"Not measured in this run, but on file for views that are made by the same rule from "
+        f"{canary.parent_size} px images; this run has {parent} px images. The canary is {how}."
     )
-
-
-def parent_of(canary: Canary) -> str:
-    return f"{canary.parent_size} px images"
 
 
 _NETWORKS = {"ring": "ring network", "cnn": "convolutional network"}

@@ -1,4 +1,4 @@
-"""One small trained-looking model and its findings, shared by the tests of the report."""
+"""One small network, a card that was measured with it, and the findings about it."""
 
 from __future__ import annotations
 
