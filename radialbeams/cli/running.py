@@ -37,16 +37,6 @@ class Asked:
     json: bool
 
 
-def launch_if_many(devices: str, nodes: int) -> None:
-    """Runs the same command once for each device, where there are several, and leaves."""
-    from radialbeams.training.distributed import is_joined, launch, parse_devices
-
-    count, _ = parse_devices(devices)
-    if is_joined() or count * nodes == 1:
-        return
-    raise typer.Exit(launch([sys.executable, "-m", "radialbeams", *sys.argv[1:]], count, nodes))
-
-
 def train_on_folder(
     asked: Asked,
     start: str | None,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
@@ -11,7 +12,7 @@ import typer
 
 from radialbeams.cli import terminal
 from radialbeams.cli.app import EXIT_CODES, JsonOption, app
-from radialbeams.cli.running import Asked, launch_if_many, train_on_folder, train_recipe
+from radialbeams.cli.running import Asked, train_on_folder, train_recipe
 from radialbeams.escaping import as_json
 
 
@@ -92,11 +93,11 @@ def train(
     learning_rate: Annotated[float | None, typer.Option(help="The paper's 1e-4.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of the weights, the order, the angles.")] = None,
     devices: Annotated[
-        str, typer.Option(help="auto, cpu, cuda, or how many devices train together.")
+        str,
+        typer.Option(help="auto, cpu, cuda, or a number: of GPUs, or of processes without a GPU."),
     ] = "auto",
     nodes: Annotated[
-        int,
-        typer.Option(min=1, help="How many machines; each runs this command with NODE_RANK set."),
+        int, typer.Option(help="Machines; each runs this command with its own NODE_RANK.", min=1)
     ] = 1,
     limit: Annotated[int | None, typer.Option(help="Use only so many of the images.")] = None,
     json_: JsonOption = False,
@@ -107,6 +108,7 @@ def train(
     the same command goes on; with more minutes or steps it lengthens a finished run.
     """
     _need_torch("train")
+    _launch(devices, nodes)
     changes = _said(
         {
             "padding": padding,
@@ -126,7 +128,6 @@ def train(
             "epsilon": epsilon,
         }
     )
-    launch_if_many(devices, nodes)
     asked = Asked(data, out, minutes, steps, devices, json_)
     if recipe is None and decoder is not Decoder.lstm and not _is_data_set(data):
         paper = {"--size": size, "--limit": limit, "--data": root, **_paper_only(changes)}
@@ -144,6 +145,15 @@ def train(
     named = "lstm" if decoder is None else decoder.value
     planned = plan(data, recipe, changes | steps_changed, model_changes, decoder=named, size=size)
     train_recipe(asked, planned, root, limit)
+
+
+def _launch(devices: str, nodes: int) -> None:
+    """Runs this very command once for each of several devices, and ends with them."""
+    from radialbeams.training.distributed import is_joined, launch, parse_devices
+
+    count, _ = parse_devices(devices)
+    if count * nodes > 1 and not is_joined():
+        raise typer.Exit(launch([sys.executable, "-m", "radialbeams", *sys.argv[1:]], count, nodes))
 
 
 @app.command()

@@ -20,10 +20,14 @@ import os
 import signal
 import socket
 import subprocess
+import sys
+import tempfile
 import threading
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from datetime import timedelta
+from typing import IO
 
 import torch
 import torch.distributed as dist
@@ -85,6 +89,15 @@ class World:
     def agreed(self, is_true: Callable[[], bool]) -> Callable[[], bool]:
         """What the first process finds, so that all of them stop at the same step."""
         return is_true if self.size == 1 else lambda: bool(self.of_first(float(is_true())))
+
+    @contextmanager
+    def first_alone(self) -> Iterator[None]:
+        """The others do the same after the first process, and find what it has left on disk."""
+        if not self.is_first:
+            self.wait()
+        yield
+        if self.is_first:
+            self.wait()
 
     def wait(self) -> None:
         """Until all processes are here."""
@@ -151,20 +164,37 @@ def launch(command: Sequence[str], devices: int, nodes: int = 1) -> int:
     """
     shared = _meeting_place(devices, nodes)
     node = int(shared[NODE])
-    children = []
-    try:
+    children: list[_Child] = []
+    with ExitStack() as stack:
+        stack.callback(_end, children)
         for local in range(devices):
             own = {LOCAL: str(local), RANK: str(node * devices + local)}
-            quiet = None if node == 0 and local == 0 else subprocess.DEVNULL
-            children.append(
-                subprocess.Popen(command, env={**os.environ, **shared, **own}, stdout=quiet)
-            )
+            # What the first process says, the others would only repeat.
+            talk = None if node == local == 0 else stack.enter_context(tempfile.TemporaryFile())
+            quiet = None if talk is None else subprocess.DEVNULL
+            environment = {**os.environ, **shared, **own}
+            process = subprocess.Popen(command, env=environment, stdout=quiet, stderr=talk)
+            children.append(_Child(process, talk))
         return _wait(children)
-    finally:
-        for child in children:
-            if child.poll() is None:
-                child.terminate()
-                child.wait()
+
+
+@dataclass(frozen=True)
+class _Child:
+    process: subprocess.Popen[bytes]
+    talk: IO[bytes] | None  # its standard error, where it is not shown
+
+    def complain(self) -> None:
+        """Shows why it failed."""
+        if self.talk is not None:
+            self.talk.seek(0)
+            sys.stderr.write(self.talk.read().decode(errors="replace"))
+
+
+def _end(children: Sequence[_Child]) -> None:
+    for child in children:
+        if child.process.poll() is None:
+            child.process.terminate()
+            child.process.wait()
 
 
 def _meeting_place(devices: int, nodes: int) -> dict[str, str]:
@@ -195,7 +225,7 @@ def _free_port() -> int:
         return int(one.getsockname()[1])
 
 
-def _wait(children: Sequence[subprocess.Popen[bytes]]) -> int:
+def _wait(children: Sequence[_Child]) -> int:
     """Until all have ended well or one has not. Ctrl-C reaches them too: they save and end."""
     before = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
@@ -203,11 +233,12 @@ def _wait(children: Sequence[subprocess.Popen[bytes]]) -> int:
         while waiting:
             for child in list(waiting):
                 try:
-                    status = child.wait(0.1)
+                    status = child.process.wait(0.1)
                 except subprocess.TimeoutExpired:
                     continue
                 waiting.remove(child)
                 if status:
+                    child.complain()
                     return status if status > 0 else 128 - status
         return 0
     finally:

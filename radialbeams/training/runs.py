@@ -12,6 +12,7 @@ from radialbeams.cards import Card, Measurement
 from radialbeams.nn.architectures import architecture
 from radialbeams.stored import read_object, short
 from radialbeams.training.data import FOLDER_SIZE, SOURCES, ImageSet, load
+from radialbeams.training.distributed import join, own_device
 from radialbeams.training.evaluate import evaluate, predict_with, quarter_turns
 from radialbeams.training.export import export_onnx
 from radialbeams.training.fit import Fit, Progress
@@ -68,14 +69,18 @@ def complete(
     """Trains (or goes on), exports, measures on the held-out split, reports; returns the card."""
     images = read_images(recipe, "train", root=root, limit=limit)
     held_out = read_images(recipe, "test", root=root, limit=limit)  # missing? say so now
-    fit = Fit(recipe, images, folder, device=pick_device(devices), minutes=minutes)
+    world, device = join(), own_device(devices)
+    fit = Fit(recipe, images, folder, device=device, minutes=minutes, world=world)
 
     def show(progress: Progress) -> None:
         text = f"loss {progress.circle_loss:.4f}, {progress.views_per_second:,.0f} views/s"
         on_progress(progress.step, text)
 
     fit.run(show)
-    stem = folder / "model"
+    if not world.is_first:
+        world.wait()
+        return read_card(folder / "model.json")
+    stem, devices = folder / "model", str(device)
     on_progress(fit.at.step, "exporting")
     export_run(stem, folder / "model.onnx")
     on_progress(fit.at.step, "measuring on the held-out split")
@@ -85,6 +90,7 @@ def complete(
     write_card(folder / "model.json", card)
     on_progress(fit.at.step, "writing the report")
     report_run(folder, held_out, devices=devices)
+    world.wait()
     return card
 
 

@@ -81,11 +81,9 @@ def fit_folder(
     rules.check_settings(config or {})
     device = own_device(devices)
     gpu = device.type == "cuda"
-    material = _material(Path(folder), place, watch)
-    if world.is_first:
-        _begin(material, place, start, watch, gpu=gpu)
-    world.wait()
-    begun = _begin(material, place, AUTO, watch, gpu=gpu)
+    with world.first_alone():
+        material = _material(Path(folder), place, watch)
+        begun = _begin(material, place, start, watch, gpu=gpu)
     if begun.covers(limit.minutes, limit.steps):
         watch.note(f"The run in {place} is finished. Ask for more time or steps to lengthen it.")
         return _finished(place)
