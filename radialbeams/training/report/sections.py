@@ -167,9 +167,9 @@ def _signed(value: float) -> str:
 def groups(found: Findings) -> str:
     if not found.groups:
         return ""
-    orders = {one.name: one.order for one in found.ambiguous}
-    head = ("group", "images", "mean error", "95% interval", "within 10°", "note")
-    rows = [_group_row(group, orders.get(group.name, 1)) for group in found.groups]
+    unclear = {one.name: words.ambiguity(one) for one in found.ambiguous}
+    head = ("group", "mean error", "95% interval", "within 10°", "images", "note")
+    rows = [_group_row(group, unclear.get(group.name, "")) for group in found.groups]
     small = sum(group.small for group in found.groups)
     note = ""
     if small:
@@ -189,32 +189,27 @@ def groups(found: Findings) -> str:
     return section("groups", "Groups", note + shown + rest)
 
 
-def _group_row(group: Group, order: int) -> tuple[object, ...]:
+def _group_row(group: Group, unclear: str) -> tuple[object, ...]:
     cell = group.error
     interval = f"{degrees(cell.low)} to {degrees(cell.high)}" if cell.images > 1 else "–"
-    notes = ["few images"] if group.small else []
-    notes += [] if order == 1 else [words.symmetry(order)]
+    notes = [note for note in ("few images" if group.small else "", unclear) if note]
     name = group.name or "(no group)"
-    return (
-        name,
-        cell.images,
-        degrees(cell.mean),
-        interval,
-        share(group.within_10),
-        ", ".join(notes),
-    )
+    right = share(group.within_10)
+    return name, degrees(cell.mean), interval, right, cell.images, "; ".join(notes)
 
 
 def symmetric(found: Findings) -> str:
     if not found.reliability:
         return ""
     unit = "groups" if found.groups else "images"
-    looked = f"the {found.checked:,} {unit} that the model is least sure of"
+    looked = f"the {found.checked:,} {unit}"
+    if found.checked < found.units:
+        looked += f", of {found.units:,}, that the model is least sure of"
     if not found.ambiguous:
-        inside = paragraph(f"None of {looked} is ambiguous: each has one clear up.")
+        inside = paragraph(f"Each of {looked} has one clear up in the posterior.")
         return section("symmetric", "Symmetric or ambiguous", inside)
     intro = paragraph(
-        f"No single up in the posterior: {len(found.ambiguous):,} of {looked}. What "
+        f"Without a single up in the posterior: {len(found.ambiguous):,} of {looked}. What "
         "looks the same after a turn cannot be turned upright: leave such images out, or expect "
         "upright to leave them alone."
     )
@@ -225,16 +220,16 @@ def symmetric(found: Findings) -> str:
 
 def _ambiguous(one: Ambiguous) -> str:
     pictures = "".join(picture(pixels, one.name) for pixels in one.pictures)
+    seen = f"{degrees(one.mean)} off on average"
     if one.pixel_order == 1:
-        pixels = "Its pixels are not symmetric: the model may have learned too little of it."
-    else:
-        same = "at every angle" if one.pixel_order == 0 else f"every {360 // one.pixel_order}°"
-        pixels = f"Its pixels look the same {same}."
+        seen += "; its pixels are not symmetric, so the model may have learned too little of it"
+    elif one.order != one.pixel_order:
+        seen += f"; in the posterior {words.directions(one.order)}"
     return (
         f'<li><div class="pair">{pictures}</div>'
         f'<div class="name" title="{text(one.name)}"><bdi>{text(one.name)}</bdi></div>'
-        f'<div class="off fair">{text(words.symmetry(one.order))}</div>'
-        f'<div class="facts">{degrees(one.mean)} off on average<br>{pixels}</div></li>'
+        f'<div class="off fair">{text(words.ambiguity(one))}</div>'
+        f'<div class="facts">{text(seen)}</div></li>'
     )
 
 

@@ -8,6 +8,7 @@ from collections.abc import Sequence
 from radialbeams.cards import Card, Evaluation
 from radialbeams.escaping import shown
 from radialbeams.posterior import Thresholds
+from radialbeams.training.report.ambiguous import Ambiguous
 from radialbeams.training.report.canaries import Canary
 from radialbeams.training.report.findings import Acting, Findings
 
@@ -102,12 +103,19 @@ def thresholds(least: Thresholds) -> str:
     return said
 
 
-def symmetry(order: int) -> str:
-    """What a symmetry order means."""
-    if order == 0:
-        return "no direction stands out"
-    if order == 1:
-        return "one clear up"
+def ambiguity(one: Ambiguous) -> str:
+    """Whether its pixels are symmetric, or only the model cannot tell."""
+    if one.pixel_order == 0:
+        return "symmetric: the same at every angle"
+    if one.pixel_order > 1:
+        return f"symmetric: the same every {360 // one.pixel_order}°"
+    return f"ambiguous: {directions(one.order)}"
+
+
+def directions(order: int) -> str:
+    """What the symmetry order of a posterior means."""
+    if order < 2:
+        return "one clear up" if order else "no direction stands out"
     return f"{order} directions, {360 // order}° apart"
 
 
