@@ -15,7 +15,7 @@ SMOOTHED = 9  # lines of the log that the bold curve takes the median of
 def curves(found: Findings) -> str:
     """The error of training and held-out views over the steps."""
     training, held_out = found.training, found.validation
-    if len(training) + len(held_out) < 2:
+    if max(len(training), len(held_out)) < 2:
         return figure("", "Error during training", "The run was too short for a curve.")
     points = (*training, *held_out)
     values = [value for p in points for value in (p.mean, p.low, p.high) if value is not None]

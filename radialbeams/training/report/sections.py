@@ -21,7 +21,7 @@ from radialbeams.training.report.markup import (
     table,
     text,
 )
-from radialbeams.training.report.words import degrees, share
+from radialbeams.training.report.words import counted, degrees, share
 
 GROUPS = 15  # rows before the rest is folded
 NAMES = 300  # skipped files listed by name for each reason
@@ -47,8 +47,8 @@ def error(found: Findings) -> str:
         ("the paper's error measure", degrees(figures_.paper_equivalent)),
     ]
     caption = (
-        f"{figures_.n:,} views of {found.held_out:,} held-out images, {found.seeds} random turns "
-        f"each, {found.card.protocol.name} views"
+        f"{counted(figures_.n, 'view')} of {counted(found.held_out, 'held-out image')}, "
+        f"{counted(found.seeds, 'random turn')} each, {found.card.protocol.name} views"
     )
     less = ""
     if found.shown < found.held_out:
@@ -137,8 +137,8 @@ def crooked(found: Findings) -> str:
     if not found.crooked:
         return ""
     intro = paragraph(
-        f"{len(found.crooked):,} images of the folder seem to be turned themselves, judged by "
-        "models that did not train on them. Left as the file is, right turned back. Training on "
+        f"Probably turned themselves: {counted(len(found.crooked), 'image')} of the folder, judged "
+        "by models that did not train on them. Left as the file is, right turned back. Training on "
         "crooked images makes every answer less exact: correct them, or use --realign."
     )
     cards = [
@@ -244,7 +244,7 @@ def skipped(found: Findings) -> str:
         by_kind[_kind(one.reason)].append((str(one.path), one.reason))
     ranked = sorted(by_kind.items(), key=lambda item: -len(item[1]))
     lists = "".join(folded(f"{kind}: {len(rows):,}", _files(rows)) for kind, rows in ranked)
-    intro = paragraph(f"{len(found.skipped):,} files were not used.")
+    intro = paragraph(f"Not used: {counted(len(found.skipped), 'file')}.")
     return section("skipped", "Skipped files", intro + lists)
 
 

@@ -24,6 +24,11 @@ def share(value: float) -> str:
     return f"{value:.0%}" if 0.1 <= value <= 0.9 or value in (0, 1) else f"{value:.1%}"
 
 
+def counted(count: int, noun: str) -> str:
+    """A number and a noun, in the plural where it is not one."""
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
 def command(found: Findings) -> str:
     """How the model is used."""
     return f"radialbeams upright PICTURES --out UPRIGHT --model {shlex.quote(shown(found.run))}"
@@ -42,8 +47,9 @@ def summary(found: Findings) -> tuple[str, str, str, str]:
 def learned(figures: Evaluation, images: int) -> str:
     return (
         f"The mean error is {degrees(figures.mean)} (95% interval {degrees(figures.mean_low)} to "
-        f"{degrees(figures.mean_high)}) on {figures.n:,} turned views of {images:,} held-out "
-        f"images; half of the views are within {degrees(figures.median)}. "
+        f"{degrees(figures.mean_high)}) on {counted(figures.n, 'turned view')} of "
+        f"{counted(images, 'held-out image')}; half of the views are within "
+        f"{degrees(figures.median)}. "
         f"Guessing would give {CHANCE:.0f}°."
     )
 
