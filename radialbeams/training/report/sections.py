@@ -11,7 +11,7 @@ from radialbeams.cards import to_json
 from radialbeams.training.report import figures, words
 from radialbeams.training.report.ambiguous import Ambiguous
 from radialbeams.training.report.charts import dial
-from radialbeams.training.report.findings import SMALL_GROUP, Findings, Group, Shown
+from radialbeams.training.report.findings import SMALL_GROUP, Findings, Group
 from radialbeams.training.report.markup import (
     folded,
     pair,
@@ -21,6 +21,7 @@ from radialbeams.training.report.markup import (
     table,
     text,
 )
+from radialbeams.training.report.showing import Shown
 from radialbeams.training.report.words import counted, degrees, share
 
 GROUPS = 15  # rows before the rest is folded

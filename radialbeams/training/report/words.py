@@ -10,7 +10,8 @@ from radialbeams.escaping import shown
 from radialbeams.posterior import Thresholds
 from radialbeams.training.report.ambiguous import Ambiguous
 from radialbeams.training.report.canaries import Canary
-from radialbeams.training.report.findings import Acting, Findings
+from radialbeams.training.report.certainty import Acting
+from radialbeams.training.report.findings import Findings
 
 CHANCE = 90.0  # degrees: the mean error of an answer that knows nothing
 

@@ -15,8 +15,8 @@ from radialbeams.cards import Card, DataCard, TrainingCard
 from radialbeams.nn.ring_network import RingBIC
 from radialbeams.training.data import ImageSet
 from radialbeams.training.report import Findings, command, find, summary, write_report
-from radialbeams.training.report.findings import CrookedImage
 from radialbeams.training.report.page import report_page
+from radialbeams.training.report.showing import CrookedImage
 from radialbeams.training.report.words import degrees
 
 from .conftest import LINES, VIEWS
