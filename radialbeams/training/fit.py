@@ -258,8 +258,10 @@ class Fit:
                 f"The recipe repeats {', '.join(unknown)}; the groups of {self.images.name} are "
                 f"{', '.join(sorted(set(groups))[:20])}."
             )
-        times = [repeats.get(group, 1) for group in groups]
-        return torch.from_numpy(np.repeat(np.arange(len(groups)), times)).to(self.device)
+        chosen = self.parts.rows
+        rows = np.arange(len(groups)) if chosen is None else np.asarray(chosen(self.images))
+        times = [repeats.get(groups[row], 1) for row in rows]
+        return torch.from_numpy(np.repeat(rows, times)).to(self.device)
 
     def _learning_rate(self) -> float:
         return learning_rate(self.recipe, self._done())

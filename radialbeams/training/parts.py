@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -47,6 +47,7 @@ class Parts:
     """Each is called once, when the run begins."""
 
     images: Callable[[Recipe, ImageSet], ImageSet] = upright_images  # checks or exchanges them
+    rows: Callable[[ImageSet], Sequence[int]] | None = None  # that are trained on; None: all
     views: Callable[[Recipe], Views] = recipe_views  # what the network is measured on
     training_views: Callable[[Recipe], Views] | None = None  # None: the same
     angles: Callable[[ImageSet], Tensor] | None = None  # (N,) radians; None: drawn in every epoch

@@ -31,6 +31,7 @@ from radialbeams.images import read_small
 from radialbeams.training.data import ImageSet, cache
 from radialbeams.training.data.decoding import decode
 from radialbeams.training.data.members import Member
+from radialbeams.training.data.pixels import centred_square
 from radialbeams.training.own.scan import FEW_FILES, Found, OnProgress, Scan
 
 VERSION = 1  # of how an image becomes a square; another one is another file
@@ -96,7 +97,9 @@ class _Build:
 
     @property
     def name(self) -> str:
-        content = "".join(image.sha256 for image in self.images)
+        content = "".join(
+            image.sha256 + (f"@{image.angle!r}" if image.angle else "") for image in self.images
+        )
         digest = hashlib.sha256(f"{VERSION}/{content}".encode()).hexdigest()
         return f"{self.size}px-{self.channels}-{digest[:16]}"
 
@@ -217,7 +220,11 @@ def _opened_image(root: Path, image: Found, size: int) -> Image.Image:
     data = image.stored.read(root)
     if sha256(data) != image.sha256:
         raise ChangedImages("it changed after the scan")
-    return read_small(data, size, first_frame=True)
+    picture = read_small(data, size, first_frame=True)
+    if not image.angle:
+        return picture
+    # Only the disc in its middle is ever seen, and nothing empty is turned into that.
+    return centred_square(picture).rotate(-image.angle, Image.Resampling.BICUBIC)
 
 
 def _notes(path: Path) -> dict[int, str]:

@@ -42,6 +42,8 @@ class Found:
     sha256: str  # of its file
     fingerprint: str  # hexadecimal: 128 bits, then a thumbnail of 256 grey levels
     stored: Stored
+    # Degrees counter-clockwise that it was found to be turned by: it is read turned back.
+    angle: float = 0.0
 
 
 @dataclass(frozen=True)
