@@ -33,6 +33,7 @@ def finish(
     *,
     training_images: int,
     by: str,
+    licence: str,
     seeds: int,
     lines: Sequence[Mapping[str, Any]],
     skipped: Sequence[Skipped],
@@ -52,7 +53,8 @@ def finish(
     show("calibrating", 0.0)
     card = judging.calibrated(card, model, held_out, by_group=by == "group", seeds=seeds)
     data = DataCard(held_out.name, training_images, len(held_out), by)
-    write_card(out / "model.json", replace(card, data=data))
+    card = replace(card, data=data, licence=licence, summary=_about(held_out.name))
+    write_card(out / "model.json", card)
     show("exporting", 0.2)
     export_run(stem, out / "model.onnx")
     show("measuring on the held-out images", 0.4)
@@ -76,6 +78,10 @@ def finish(
     write_report(out / "report.html", found)
     show("writing the report", 1.0)
     return summary(found)
+
+
+def _about(folder: str) -> str:
+    return f"A model of one's own, for images like those in {folder}."
 
 
 def _measured(

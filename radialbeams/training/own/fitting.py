@@ -290,6 +290,7 @@ def _measure(
         held_out.select(run.material.some(range(len(held_out)), end.images)),
         training_images=len(fit.images),
         by=run.split.by,
+        licence=starts.licence(starts.find_start(run.begun.start)),
         seeds=end.seeds,
         lines=fit.folder.lines(),
         skipped=run.material.scan.skipped,
