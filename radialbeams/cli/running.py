@@ -76,15 +76,13 @@ def train_on_folder(
 
 
 def closing(run: Run) -> tuple[str, ...]:
-    """What was learned, how sure, whether to trust it, what it does, where the report is, and the
-    command to use it."""
-    learned, sure, trust, deeds = run.summary
+    """Five lines: what was learned, how sure, whether to trust it and what `upright` does with it,
+    where the report is, and the command to use it."""
+    learned, sure, *verdict = run.summary
     use = f"radialbeams upright PICTURES -o UPRIGHT --model {shlex.quote(str(run.folder))}"
-    if run.trusted:
-        trust = f"{trust} {deeds}"
-    else:
-        trust += " upright leaves every picture alone with it, unless --min-confidence says more."
-    return learned, sure, trust, f"Report: {run.report}", f"Use it: {use}"
+    if not run.trusted:
+        use += " --min-confidence 0.5"
+    return learned, sure, " ".join(verdict), f"Report: {run.report}", f"Use it: {use}"
 
 
 def _record(run: Run) -> dict[str, Any]:

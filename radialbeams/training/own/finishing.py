@@ -16,7 +16,6 @@ from radialbeams.training import judging
 from radialbeams.training.data import ImageSet
 from radialbeams.training.evaluate import evaluate, predict_with
 from radialbeams.training.own import trust
-from radialbeams.training.own.run import Run
 from radialbeams.training.own.scan import Skipped
 from radialbeams.training.report import find, summary, write_report
 from radialbeams.training.report.findings import Findings
@@ -39,8 +38,11 @@ def finish(
     skipped: Sequence[Skipped],
     device: torch.device,
     show: Show,
-) -> Run:
-    """Measures the weights in OUT on the held-out images; writes the card, ONNX and report."""
+) -> tuple[str, ...]:
+    """Measures the weights in OUT on the held-out images; writes the card, ONNX and report.
+
+    Returns the report's summary, in four sentences.
+    """
     stem = out / "model"
     model, card = load_model(stem)
     show("calibrating", 0.0)
@@ -59,7 +61,7 @@ def finish(
     write_card(out / "model.json", card)
     write_report(out / "report.html", found)
     show("writing the report", 1.0)
-    return Run(out, card, summary(found))
+    return summary(found)
 
 
 def _measured(

@@ -22,7 +22,7 @@ from radialbeams.training.own.rules import Budget, Plan
 from radialbeams.training.own.run import Begun, Run, check_same, digest, read_begun, write_begun
 from radialbeams.training.own.scan import Scan, scan
 from radialbeams.training.own.split import Split, split
-from radialbeams.training.own.starts import AUTO, Start
+from radialbeams.training.own.starts import AUTO
 from radialbeams.training.weights import read_card
 
 SHARE = 0.2  # of the images that is held out
@@ -80,16 +80,18 @@ def fit_folder(
     limit = Budget(MINUTES if minutes is None and steps is None else minutes, steps)
     rules.check_settings(config or {})
     device = own_device(devices)
+    gpu = device.type == "cuda"
     with world.first_alone():
         material = _material(Path(folder), place, watch)
-        begun = _begun(material, place, start, watch, gpu=device.type == "cuda")
+        begun = _begin(material, place, start, watch, gpu=gpu)
     if begun.covers(limit.minutes, limit.steps):
         watch.note(f"The run in {place} is finished. Ask for more time or steps to lengthen it.")
-        return Run(place, read_card(place / "model.json"), begun.summary)
-    plan = _plan(material, begun, limit, config or {}, gpu=device.type == "cuda")
+        return _finished(place)
+    plan = _plan(material, begun, limit, config or {}, gpu=gpu)
     for sentence in plan.reasons:
         watch.note(sentence)
-    return _trained(material, begun, plan, limit, place, device, world, watch, begin)
+    _train(Training(material, begun, plan, limit, place, device, world), watch, begin)
+    return _finished(place)
 
 
 # --- what there is to train on ---
@@ -133,7 +135,7 @@ def _material(folder: Path, out: Path, watch: Watch) -> Material:
     return Material(found, parts, out / "cache")
 
 
-def _begun(material: Material, out: Path, start: str, watch: Watch, *, gpu: bool) -> Begun:
+def _begin(material: Material, out: Path, start: str, watch: Watch, *, gpu: bool) -> Begun:
     """The run that is there, or a new one with the start that was asked for or fits best."""
     begun = read_begun(out)
     if begun is not None:
@@ -181,62 +183,81 @@ def _plan(
 # --- training ---
 
 
-def _trained(
-    material: Material,
-    begun: Begun,
-    plan: Plan,
-    limit: Budget,
-    out: Path,
-    device: torch.device,
-    world: World,
-    watch: Watch,
-    begin: float,
-) -> Run:
-    recipe = plan.recipe
+@dataclass(frozen=True)
+class Training:
+    """All that a run consists of."""
+
+    material: Material
+    begun: Begun
+    plan: Plan
+    limit: Budget
+    out: Path
+    device: torch.device
+    world: World
+
+    @property
+    def split(self) -> Split:
+        return self.material.split
+
+    def images(self, indices: Sequence[int]) -> ImageSet:
+        recipe = self.plan.recipe
+        return self.material.read(indices, recipe.parent_size, recipe.model.channels)
+
+
+def _train(run: Training, watch: Watch, begin: float) -> None:
+    """Trains, and in the first process measures; `begin` is when the clock started."""
     watch.show(Status("reading images", 0.0))
-    parts = material.split
-    size, channels = recipe.parent_size, recipe.model.channels
-    images = material.read(parts.train, size, channels)
-    held_out = material.read(parts.held_out, size, channels)
-    start: Start | None = starts.find_start(begun.start)
-    fit = Fit(
-        recipe,
+    images, held_out = (run.images(rows) for rows in (run.split.train, run.split.held_out))
+    fit = _fit(run, images, held_out)
+    view_seconds = budgets.seconds_a_view(fit.model.eval(), run.device)
+    end = budgets.ending(len(held_out), view_seconds, run.limit)
+    fit.minutes = budgets.training_minutes(run.limit, time.monotonic() - begin, end)
+    follow = _Following(watch, fit)
+    fit.run(follow.progress, follow.validation)
+    if run.world.is_first:
+        _measure(run, fit, held_out, end, watch)
+    run.world.wait()
+
+
+def _fit(run: Training, images: ImageSet, held_out: ImageSet) -> Fit:
+    start = starts.find_start(run.begun.start)
+    return Fit(
+        run.plan.recipe,
         images,
-        out,
-        device=device,
+        run.out,
+        device=run.device,
         start=None if start is None else start.stem,
-        held_out=held_out.select(material.some(range(len(held_out)), VALIDATED)),
+        held_out=held_out.select(run.material.some(range(len(held_out)), VALIDATED)),
         validations=VALIDATIONS,
         log_every=rules.ENDLESS,
         log_seconds=LOG_SECONDS,
-        world=world,
+        world=run.world,
     )
-    end = budgets.ending(len(held_out), budgets.seconds_a_view(fit.model.eval(), device), limit)
-    fit.minutes = budgets.training_minutes(limit, time.monotonic() - begin, end)
-    follow = _Following(watch, fit)
-    fit.run(follow.progress, follow.validation)
-    if not world.is_first:
-        world.wait()
-        done = read_begun(out)
-        return Run(out, read_card(out / "model.json"), tuple((done and done.summary) or ()))
-    measured = held_out.select(material.some(range(len(held_out)), end.images))
-    run = finish(
-        out,
-        measured,
-        training_images=len(images),
-        by=parts.by,
+
+
+def _measure(
+    run: Training, fit: Fit, held_out: ImageSet, end: budgets.Ending, watch: Watch
+) -> None:
+    summary = finish(
+        run.out,
+        held_out.select(run.material.some(range(len(held_out)), end.images)),
+        training_images=len(fit.images),
+        by=run.split.by,
         seeds=end.seeds,
         lines=fit.folder.lines(),
-        skipped=material.scan.skipped,
-        device=device,
+        skipped=run.material.scan.skipped,
+        device=run.device,
         show=lambda stage, done: watch.show(Status(stage, done)),
     )
+    limit = run.limit
     write_begun(
-        out,
-        replace(begun, minutes=limit.minutes, steps=limit.steps, summary=run.summary),
+        run.out, replace(run.begun, minutes=limit.minutes, steps=limit.steps, summary=summary)
     )
-    world.wait()
-    return run
+
+
+def _finished(out: Path) -> Run:
+    begun = read_begun(out)
+    return Run(out, read_card(out / "model.json"), () if begun is None else begun.summary)
 
 
 class _Following:

@@ -75,8 +75,9 @@ def read_begun(out: Path) -> Begun | None:
         return None
     values = read_object(path, "the state of a run")
     check_fields("the state of a run", values, Begun)
-    listed = {name: tuple(values[name]) for name in ("held_out", "summary") if name in values}
-    return Begun(**{**values, **listed})
+    for name in ("held_out", "summary"):
+        values[name] = tuple(values.get(name, ()))
+    return Begun(**values)
 
 
 def write_begun(out: Path, begun: Begun) -> None:

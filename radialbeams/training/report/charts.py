@@ -57,7 +57,7 @@ def log_degrees(label: str, values: Sequence[float]) -> Axis:
 
 
 def steps(last: int) -> Axis:
-    step = _step(max(last, 1) / 4)
+    step = max(1.0, _step(last / 4))
     values = [step * k for k in range(int(last / step) + 1)]
     return Axis("training step", 0, max(last, 1), tuple((v, _thousands(v)) for v in values))
 

@@ -15,17 +15,21 @@ SMOOTHED = 9  # lines of the log that the bold curve takes the median of
 def curves(found: Findings) -> str:
     """The error of training and held-out views over the steps."""
     training, held_out = found.training, found.validation
-    if len(training) + len(held_out) < 2:
+    if max(len(training), len(held_out)) < 2:
         return figure("", "Error during training", "The run was too short for a curve.")
-    values = [max(point.mean, 0.02) for point in (*training, *held_out)]
-    last = max(point.step for point in (*training, *held_out))
+    points = (*training, *held_out)
+    values = [value for p in points for value in (p.mean, p.low, p.high) if value is not None]
+    last = max(point.step for point in points)
     chart = Chart(steps(last), log_degrees("error", values), "Error over training steps")
     plain: list[tuple[float, float]] = [(point.step, point.mean) for point in training]
     if len(plain) >= 3 * SMOOTHED:
         chart.line(plain, "first faint")
         plain = _smoothed(training)
     chart.line(plain, "first")
-    chart.band([(p.step, p.low, p.high) for p in held_out if p.low and p.high], "second")
+    chart.band(
+        [(p.step, p.low, p.high) for p in held_out if p.low is not None and p.high is not None],
+        "second",
+    )
     chart.line([(point.step, point.mean) for point in held_out], "second")
     caption = _entry("first", "training views, augmented: the angle that has their loss")
     if held_out:

@@ -13,15 +13,21 @@ from torch import Tensor
 
 from radialbeams.cards import Card, Evaluation
 from radialbeams.nn.architectures import Network
-from radialbeams.posterior import Thresholds
 from radialbeams.training.data import ImageSet
 from radialbeams.training.evaluate import summarise
 from radialbeams.training.report.ambiguous import UNITS, Ambiguous, find_ambiguous
 from radialbeams.training.report.answers import MOST_IMAGES, Answers, evenly, held_out_answers
 from radialbeams.training.report.canaries import Canary, on_file
+from radialbeams.training.report.certainty import (
+    Acting,
+    Coverage,
+    Reliability,
+    acting,
+    reliability,
+    risk_coverage,
+)
 from radialbeams.training.report.intervals import Cell, cells
-from radialbeams.training.report.pictures import Pixels, thumbnails
-from radialbeams.training.thresholds import NEAR
+from radialbeams.training.report.showing import CrookedImage, Showing, Shown
 from radialbeams.training.views import Views
 
 WORST = 20
@@ -29,7 +35,6 @@ SHEET = 24  # pairs of before and after
 SMALL_GROUP = 5  # held-out images; the mean of fewer says little
 # Upper ends of the histogram's bars in degrees; from 150° on an answer is upside down.
 EDGES = (1.0, 2.0, 5.0, 10.0, 20.0, 45.0, 90.0, 150.0, 180.0)
-CURVE = 60  # points of the risk–coverage curve
 
 
 class Skipped(Protocol):
@@ -42,33 +47,6 @@ class Skipped(Protocol):
 
 
 @dataclass(frozen=True)
-class Shown:
-    """One view: how far it was turned, what the model answered, and how it looks."""
-
-    name: str
-    group: str
-    truth: float  # degrees in [0, 360)
-    answer: float
-    error: float
-    confidence: float | None
-    acted: bool | None  # whether `upright` would turn it; None: the card has no thresholds
-    mass: tuple[float, ...]  # of the posterior, from 0° on; empty without one
-    before: Pixels
-    after: Pixels
-
-
-@dataclass(frozen=True)
-class CrookedImage:
-    """An image of the folder that is itself not upright, by models that did not train on it."""
-
-    name: str
-    angle: float  # degrees, signed: how far it is turned
-    confidence: float
-    before: Pixels
-    after: Pixels
-
-
-@dataclass(frozen=True)
 class Group:
     name: str
     error: Cell
@@ -77,34 +55,6 @@ class Group:
     @property
     def small(self) -> bool:
         return self.error.images < SMALL_GROUP
-
-
-@dataclass(frozen=True)
-class Reliability:
-    """Views of about one confidence: how sure the model was, and how often it was right."""
-
-    confidence: float
-    right: Cell
-
-
-@dataclass(frozen=True)
-class Coverage:
-    """The mean error of the most confident share of the views."""
-
-    coverage: float
-    mean: float
-
-
-@dataclass(frozen=True)
-class Acting:
-    """What the thresholds of the card do to held-out views."""
-
-    thresholds: Thresholds
-    acted: float  # share of the turned views that would be turned back
-    right: float | None  # share of those that end within 5°; None: none is acted on
-    spoilt: float  # share of upright pictures that would end worse
-    confident: float  # share of views above the confidence threshold
-    confident_mean: float | None  # their mean error
 
 
 @dataclass(frozen=True)
@@ -177,7 +127,7 @@ def find(
     seen = held_out_answers(*settings, seeds=seeds, most=most, device=device, on_batch=on_batch)
     names = list(held_out.keys if names is None else names)
     ambiguous, units = find_ambiguous(*settings, seen, names, device=device)
-    show = _Showing(held_out, names, seen, card.abstain)
+    show = Showing(held_out, names, seen, card.abstain)
     return Findings(
         run=str(run) or card.name,
         card=card,
@@ -268,132 +218,3 @@ def by_group(seen: Answers, names: Sequence[str]) -> tuple[Group, ...]:
         for name, error, within in zip(known, errors, right, strict=True)
     ]
     return tuple(sorted(groups, key=lambda group: (group.small, -group.error.mean)))
-
-
-# --- confidence ---
-
-
-def reliability(seen: Answers) -> tuple[Reliability, ...]:
-    """Equally filled bins by confidence, as the calibration error has them."""
-    if seen.chances is None:
-        return ()
-    sure = seen.chances.sure
-    bins = max(2, min(10, sure.numel() // 15))
-    ranks = sure.flatten().argsort(stable=True).argsort().reshape(sure.shape)
-    members = ranks * bins // sure.numel()
-    right = cells((seen.error <= 10).float(), members, bins)
-    means = cells(sure, members, bins)
-    return tuple(Reliability(a.mean, b) for a, b in zip(means, right, strict=True) if b.views)
-
-
-def risk_coverage(seen: Answers) -> tuple[Coverage, ...]:
-    if seen.chances is None:
-        return ()
-    order = seen.chances.sure.flatten().argsort(descending=True, stable=True)
-    ranked = seen.error.flatten()[order].double()
-    means = ranked.cumsum(0) / torch.arange(1, len(ranked) + 1)
-    # A few views at the confident end say nothing; the curve begins where the mean is steady.
-    first = min(len(ranked), max(5, len(ranked) // 20))
-    ends = sorted(set(torch.linspace(first, len(ranked), CURVE).round().long().tolist()))
-    return tuple(Coverage(end / len(ranked), means[end - 1].item()) for end in ends)
-
-
-def acting(seen: Answers, least: Thresholds) -> Acting | None:
-    """By the three thresholds that are chosen from held-out views; the rest is for files."""
-    if seen.chances is None:
-        return None
-    sure, errors = seen.chances.sure >= least.confidence, seen.error
-    acted = acted_on(seen, least)
-    # An upright picture has the same posterior, turned: its error moves it away from upright.
-    spoilt = sure & (seen.chances.truth <= least.upright) & (errors >= least.angle)
-    return Acting(
-        least,
-        acted=_share(acted),
-        right=_share(errors[acted] <= NEAR) if acted.any() else None,
-        spoilt=_share(spoilt),
-        confident=_share(sure),
-        confident_mean=errors[sure].mean().item() if sure.any() else None,
-    )
-
-
-def acted_on(seen: Answers, least: Thresholds) -> Tensor:
-    """(seeds, N) booleans: which views `upright` would turn back."""
-    if seen.chances is None:
-        return torch.ones_like(seen.error, dtype=torch.bool)
-    away = 180 - (seen.answer - 180).abs()  # of the answer from upright
-    chances = seen.chances
-    sure = chances.sure >= least.confidence
-    return sure & (chances.upright <= least.upright) & (away >= least.angle)
-
-
-def _share(which: Tensor) -> float:
-    return which.float().mean().item()
-
-
-# --- pictures ---
-
-
-class _Showing:
-    """Makes `Shown` of places among the answers, counted through all seeds."""
-
-    def __init__(
-        self, images: ImageSet, names: Sequence[str], seen: Answers, least: Thresholds | None
-    ) -> None:
-        self.images, self.names, self.seen = images, names, seen
-        self.acted = None if least is None else acted_on(seen, least).flatten()
-
-    def views(self, places: Tensor) -> tuple[Shown, ...]:
-        seen = self.seen
-        rows = seen.rows[places % len(seen.rows)]
-        truth, answers = seen.truth.flatten()[places], seen.answer.flatten()[places]
-        parents = self.images.images[rows]
-        before, after = thumbnails(parents, truth), thumbnails(parents, truth - answers)
-        return tuple(
-            self._one(int(place), int(row), before[k], after[k])
-            for k, (place, row) in enumerate(zip(places, rows, strict=True))
-        )
-
-    def _one(self, place: int, row: int, before: Pixels, after: Pixels) -> Shown:
-        seen, chances = self.seen, self.seen.chances
-        return Shown(
-            name=self.names[row],
-            group=self.images.groups[row],
-            truth=seen.truth.flatten()[place].item(),
-            answer=seen.answer.flatten()[place].item(),
-            error=seen.error.flatten()[place].item(),
-            confidence=None if chances is None else chances.sure.flatten()[place].item(),
-            acted=None if self.acted is None else bool(self.acted[place]),
-            mass=() if chances is None else tuple(chances.mass.flatten(0, 1)[place].tolist()),
-            before=before,
-            after=after,
-        )
-
-
-class Crooked(Protocol):
-    """An image that is not upright: its place in a set, its turn in degrees, and how sure."""
-
-    @property
-    def index(self) -> int: ...
-    @property
-    def angle(self) -> float: ...
-    @property
-    def confidence(self) -> float: ...
-
-
-def crooked_images(
-    found: Sequence[Crooked], images: ImageSet, names: Sequence[str] | None = None
-) -> tuple[CrookedImage, ...]:
-    """With a picture each, as it is and turned back; the surest come first."""
-    ranked = sorted(found, key=lambda one: -one.confidence)
-    names = images.keys if names is None else names
-    parents = images.images[[one.index for one in ranked]]
-    angles = torch.tensor([float(one.angle) for one in ranked])
-    before, after = thumbnails(parents, torch.zeros_like(angles)), thumbnails(parents, -angles)
-    return tuple(
-        CrookedImage(names[one.index], _signed(one.angle), one.confidence, a, b)
-        for one, a, b in zip(ranked, before, after, strict=True)
-    )
-
-
-def _signed(degrees: float) -> float:
-    return (degrees + 180) % 360 - 180

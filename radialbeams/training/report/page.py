@@ -88,9 +88,11 @@ def about(found: Findings) -> str:
     card = found.card
     said = [f"{card.parameters:,} parameters"] if card.parameters else []
     if card.data is not None:
-        said.append(f"trained on {card.data.training_images or 0:,} images of {card.data.name}")
+        images = words.counted(card.data.training_images or 0, "image")
+        said.append(f"trained on {images} of {card.data.name}")
     if card.training is not None:
-        said.append(f"{card.training.steps_done or 0:,} steps in {_time(card.training.seconds)}")
+        steps = words.counted(card.training.steps_done or 0, "step")
+        said.append(f"{steps} in {_time(card.training.seconds)}")
         if card.training.start is not None:
             said.append(f"started from {card.training.start.name}")
     return ", ".join(said) + "."

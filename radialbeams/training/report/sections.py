@@ -11,7 +11,7 @@ from radialbeams.cards import to_json
 from radialbeams.training.report import figures, words
 from radialbeams.training.report.ambiguous import Ambiguous
 from radialbeams.training.report.charts import dial
-from radialbeams.training.report.findings import SMALL_GROUP, Findings, Group, Shown
+from radialbeams.training.report.findings import SMALL_GROUP, Findings, Group
 from radialbeams.training.report.markup import (
     folded,
     pair,
@@ -21,7 +21,8 @@ from radialbeams.training.report.markup import (
     table,
     text,
 )
-from radialbeams.training.report.words import degrees, share
+from radialbeams.training.report.showing import Shown
+from radialbeams.training.report.words import counted, degrees, share
 
 GROUPS = 15  # rows before the rest is folded
 NAMES = 300  # skipped files listed by name for each reason
@@ -47,8 +48,8 @@ def error(found: Findings) -> str:
         ("the paper's error measure", degrees(figures_.paper_equivalent)),
     ]
     caption = (
-        f"{figures_.n:,} views of {found.held_out:,} held-out images, {found.seeds} random turns "
-        f"each, {found.card.protocol.name} views"
+        f"{counted(figures_.n, 'view')} of {counted(found.held_out, 'held-out image')}, "
+        f"{counted(found.seeds, 'random turn')} each, {found.card.protocol.name} views"
     )
     less = ""
     if found.shown < found.held_out:
@@ -137,8 +138,8 @@ def crooked(found: Findings) -> str:
     if not found.crooked:
         return ""
     intro = paragraph(
-        f"{len(found.crooked):,} images of the folder seem to be turned themselves, judged by "
-        "models that did not train on them. Left as the file is, right turned back. Training on "
+        f"Probably turned themselves: {counted(len(found.crooked), 'image')} of the folder, judged "
+        "by models that did not train on them. Left as the file is, right turned back. Training on "
         "crooked images makes every answer less exact: correct them, or use --realign."
     )
     cards = [
@@ -167,9 +168,9 @@ def _signed(value: float) -> str:
 def groups(found: Findings) -> str:
     if not found.groups:
         return ""
-    orders = {one.name: one.order for one in found.ambiguous}
-    head = ("group", "images", "mean error", "95% interval", "within 10°", "note")
-    rows = [_group_row(group, orders.get(group.name, 1)) for group in found.groups]
+    unclear = {one.name: words.ambiguity(one) for one in found.ambiguous}
+    head = ("group", "mean error", "95% interval", "within 10°", "images", "note")
+    rows = [_group_row(group, unclear.get(group.name, "")) for group in found.groups]
     small = sum(group.small for group in found.groups)
     note = ""
     if small:
@@ -189,32 +190,27 @@ def groups(found: Findings) -> str:
     return section("groups", "Groups", note + shown + rest)
 
 
-def _group_row(group: Group, order: int) -> tuple[object, ...]:
+def _group_row(group: Group, unclear: str) -> tuple[object, ...]:
     cell = group.error
     interval = f"{degrees(cell.low)} to {degrees(cell.high)}" if cell.images > 1 else "–"
-    notes = ["few images"] if group.small else []
-    notes += [] if order == 1 else [words.symmetry(order)]
+    notes = [note for note in ("few images" if group.small else "", unclear) if note]
     name = group.name or "(no group)"
-    return (
-        name,
-        cell.images,
-        degrees(cell.mean),
-        interval,
-        share(group.within_10),
-        ", ".join(notes),
-    )
+    right = share(group.within_10)
+    return name, degrees(cell.mean), interval, right, cell.images, "; ".join(notes)
 
 
 def symmetric(found: Findings) -> str:
     if not found.reliability:
         return ""
     unit = "groups" if found.groups else "images"
-    looked = f"the {found.checked:,} {unit} that the model is least sure of"
+    looked = f"the {found.checked:,} {unit}"
+    if found.checked < found.units:
+        looked += f", of {found.units:,}, that the model is least sure of"
     if not found.ambiguous:
-        inside = paragraph(f"None of {looked} is ambiguous: each has one clear up.")
+        inside = paragraph(f"Each of {looked} has one clear up in the posterior.")
         return section("symmetric", "Symmetric or ambiguous", inside)
     intro = paragraph(
-        f"No single up in the posterior: {len(found.ambiguous):,} of {looked}. What "
+        f"Without a single up in the posterior: {len(found.ambiguous):,} of {looked}. What "
         "looks the same after a turn cannot be turned upright: leave such images out, or expect "
         "upright to leave them alone."
     )
@@ -225,16 +221,16 @@ def symmetric(found: Findings) -> str:
 
 def _ambiguous(one: Ambiguous) -> str:
     pictures = "".join(picture(pixels, one.name) for pixels in one.pictures)
+    seen = f"{degrees(one.mean)} off on average"
     if one.pixel_order == 1:
-        pixels = "Its pixels are not symmetric: the model may have learned too little of it."
-    else:
-        same = "at every angle" if one.pixel_order == 0 else f"every {360 // one.pixel_order}°"
-        pixels = f"Its pixels look the same {same}."
+        seen += "; its pixels are not symmetric, so the model may have learned too little of it"
+    elif one.order != one.pixel_order:
+        seen += f"; in the posterior {words.directions(one.order)}"
     return (
         f'<li><div class="pair">{pictures}</div>'
         f'<div class="name" title="{text(one.name)}"><bdi>{text(one.name)}</bdi></div>'
-        f'<div class="off fair">{text(words.symmetry(one.order))}</div>'
-        f'<div class="facts">{degrees(one.mean)} off on average<br>{pixels}</div></li>'
+        f'<div class="off fair">{text(words.ambiguity(one))}</div>'
+        f'<div class="facts">{text(seen)}</div></li>'
     )
 
 
@@ -249,7 +245,7 @@ def skipped(found: Findings) -> str:
         by_kind[_kind(one.reason)].append((str(one.path), one.reason))
     ranked = sorted(by_kind.items(), key=lambda item: -len(item[1]))
     lists = "".join(folded(f"{kind}: {len(rows):,}", _files(rows)) for kind, rows in ranked)
-    intro = paragraph(f"{len(found.skipped):,} files were not used.")
+    intro = paragraph(f"Not used: {counted(len(found.skipped), 'file')}.")
     return section("skipped", "Skipped files", intro + lists)
 
 

@@ -8,8 +8,10 @@ from collections.abc import Sequence
 from radialbeams.cards import Card, Evaluation
 from radialbeams.escaping import shown
 from radialbeams.posterior import Thresholds
+from radialbeams.training.report.ambiguous import Ambiguous
 from radialbeams.training.report.canaries import Canary
-from radialbeams.training.report.findings import Acting, Findings
+from radialbeams.training.report.certainty import Acting
+from radialbeams.training.report.findings import Findings
 
 CHANCE = 90.0  # degrees: the mean error of an answer that knows nothing
 
@@ -21,6 +23,11 @@ def degrees(value: float) -> str:
 def share(value: float) -> str:
     """Per cent; one decimal where whole ones would say all or nothing."""
     return f"{value:.0%}" if 0.1 <= value <= 0.9 or value in (0, 1) else f"{value:.1%}"
+
+
+def counted(count: int, noun: str) -> str:
+    """A number and a noun, in the plural where it is not one."""
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
 def command(found: Findings) -> str:
@@ -41,8 +48,9 @@ def summary(found: Findings) -> tuple[str, str, str, str]:
 def learned(figures: Evaluation, images: int) -> str:
     return (
         f"The mean error is {degrees(figures.mean)} (95% interval {degrees(figures.mean_low)} to "
-        f"{degrees(figures.mean_high)}) on {figures.n:,} turned views of {images:,} held-out "
-        f"images; half of the views are within {degrees(figures.median)}. "
+        f"{degrees(figures.mean_high)}) on {counted(figures.n, 'turned view')} of "
+        f"{counted(images, 'held-out image')}; half of the views are within "
+        f"{degrees(figures.median)}. "
         f"Guessing would give {CHANCE:.0f}°."
     )
 
@@ -102,12 +110,19 @@ def thresholds(least: Thresholds) -> str:
     return said
 
 
-def symmetry(order: int) -> str:
-    """What a symmetry order means."""
-    if order == 0:
-        return "no direction stands out"
-    if order == 1:
-        return "one clear up"
+def ambiguity(one: Ambiguous) -> str:
+    """Whether its pixels are symmetric, or only the model cannot tell."""
+    if one.pixel_order == 0:
+        return "symmetric: the same at every angle"
+    if one.pixel_order > 1:
+        return f"symmetric: the same every {360 // one.pixel_order}°"
+    return f"ambiguous: {directions(one.order)}"
+
+
+def directions(order: int) -> str:
+    """What the symmetry order of a posterior means."""
+    if order < 2:
+        return "one clear up" if order else "no direction stands out"
     return f"{order} directions, {360 // order}° apart"
 
 

@@ -46,7 +46,7 @@ def test_a_linear_axis_has_few_round_ticks_and_holds_its_end(high: float) -> Non
 def test_steps_are_labelled_within_the_run(last: int) -> None:
     axis = steps(last)
     assert axis.high == last
-    assert all(0 <= value <= last for value, _ in axis.ticks)
+    assert all(0 <= value <= last and value == int(value) for value, _ in axis.ticks)
 
 
 @given(st.lists(st.tuples(st.floats(-1, 2), st.floats(-1, 2)), min_size=1, max_size=30))

@@ -18,15 +18,13 @@ from radialbeams.posterior import Thresholds
 from radialbeams.training.data import ImageSet
 from radialbeams.training.report import Findings, crooked_images, find
 from radialbeams.training.report.answers import Answers, Chances, evenly, held_out_answers
+from radialbeams.training.report.certainty import acting, reliability, risk_coverage
 from radialbeams.training.report.findings import (
     EDGES,
-    acting,
     by_angle,
     by_group,
     histogram,
     loss_in_degrees,
-    reliability,
-    risk_coverage,
     training_curve,
     validation_curve,
     worst_places,

@@ -11,12 +11,12 @@ from typing import Any
 
 import pytest
 
-from radialbeams.cards import Card, DataCard
+from radialbeams.cards import Card, DataCard, TrainingCard
 from radialbeams.nn.ring_network import RingBIC
 from radialbeams.training.data import ImageSet
 from radialbeams.training.report import Findings, command, find, summary, write_report
-from radialbeams.training.report.findings import CrookedImage
 from radialbeams.training.report.page import report_page
+from radialbeams.training.report.showing import CrookedImage
 from radialbeams.training.report.words import degrees
 
 from .conftest import LINES, VIEWS
@@ -143,6 +143,14 @@ def test_the_summary_is_four_lines_and_a_command(findings: Findings) -> None:
     assert command(spaced).endswith("""--model 'my runs/it'"'"'s'""")
 
 
+def test_one_is_singular(findings: Findings, ring_card: Card) -> None:
+    training = TrainingCard({}, steps_done=1, seconds=2.0)
+    words = text_of(
+        report_page(replace(findings, seeds=1, card=replace(ring_card, training=training)))
+    )
+    assert "1 step in 2 s" in words and "1 random turn each" in words
+
+
 def test_reasons_not_to_trust_it_come_first(findings: Findings) -> None:
     doubted = replace(findings, trust=("Only 3 images were held out.", "It is near chance"))
     words = text_of(report_page(doubted))
@@ -163,7 +171,7 @@ def test_skipped_files_are_counted_by_reason(findings: Findings) -> None:
         Skipped("c.png", "It is too small: 3 × 4 pixels."),
     )
     words = text_of(report_page(replace(findings, skipped=skipped)))
-    assert "3 files were not used" in words
+    assert "Not used: 3 files." in words
     assert "It is a copy: 2" in words and "It is too small: 1" in words
     assert "It is a copy of y.png." in words
 
@@ -185,6 +193,7 @@ def test_groups_of_few_images_are_marked(
     [
         ([], "too short for a curve"),
         (LINES[:1], "too short for a curve"),
+        (LINES[:2], "too short for a curve"),
         (LINES[:1] + LINES[2:3], "Held-out images were not measured during the training"),
         (LINES, "held-out images: mean error"),
     ],
