@@ -19,6 +19,8 @@ from radialbeams.images import ImageError, frame_of, read_small
 from radialbeams.images.fingerprints import fingerprint, thumbnail
 from radialbeams.training.data import workers
 from radialbeams.training.data.pixels import opaque, square_bytes
+from radialbeams.training.own.found import Found, Skipped
+from radialbeams.training.own.notes import Notes, stamp
 from radialbeams.training.own.shards import ENDINGS, Stored, root_of, stored_images
 
 LOOK_AT = 256  # pixels; a larger JPEG is decoded small
@@ -29,27 +31,9 @@ LEAST_IMAGES, FEW_IMAGES = 10, 100
 LEAST_GROUPS = 5  # fewer cannot be split into fifths
 FEW_FILES = 32  # up to here processes are not worth their start
 
+__all__ = ["Found", "OnProgress", "Scan", "Skipped", "look", "scan"]
+
 OnProgress = Callable[[int, int], None]  # images done, and how many there are
-
-
-@dataclass(frozen=True)
-class Found:
-    """One image that can be trained on."""
-
-    path: str  # relative to the folder; inside a shard: SHARD/NAME
-    group: str  # "" where there is none
-    size: tuple[int, int]  # width, height, as displayed
-    sha256: str  # of its file
-    fingerprint: str  # hexadecimal: 128 bits, then a thumbnail of 256 grey levels
-    stored: Stored
-    # Degrees counter-clockwise that it was found to be turned by: it is read turned back.
-    angle: float = 0.0
-
-
-@dataclass(frozen=True)
-class Skipped:
-    path: str
-    reason: str  # in words
 
 
 @dataclass(frozen=True)
@@ -71,16 +55,20 @@ class Scan:
         return tuple(sorted({image.group for image in self.images} - {""}))
 
 
-def scan(folder: Path, on_progress: OnProgress | None = None) -> Scan:
+def scan(folder: Path, on_progress: OnProgress | None = None, *, notes: Path | None = None) -> Scan:
     """Reads every image once. What cannot be trained on is skipped with its reason; a folder
-    without enough to train on is a ValueError that says why."""
+    without enough to train on is a ValueError that says why.
+
+    With a file for notes, a scan that was killed goes on, and a later one reads only the files
+    that changed.
+    """
     stored, problems = stored_images(folder)
     if not stored:
         raise ValueError(
             f"Expected images ({', '.join(e.removeprefix('.') for e in ENDINGS[:8])}, …) or tar "
             f"shards of them in {folder}; got none. Check the path."
         )
-    looks = _looked_at(root_of(folder), stored, on_progress)
+    looks = _looked_at(root_of(folder), stored, on_progress, notes)
     images, skipped = _without_copies(looks)
     skipped = [Skipped(path, reason) for path, reason in problems.items()] + skipped
     if len(images) < LEAST_IMAGES:
@@ -134,13 +122,19 @@ def _fault(image: Image.Image, size: tuple[int, int]) -> str:
 
 
 def _looked_at(
-    root: Path, stored: Sequence[Stored], on_progress: OnProgress | None
+    root: Path, stored: Sequence[Stored], on_progress: OnProgress | None, notes: Path | None
 ) -> list[Found | Skipped]:
-    found: list[Found | Skipped] = []
-    for result in _results(partial(look, root), stored):
-        found.append(result)
-        if on_progress is not None:
-            on_progress(len(found), len(stored))
+    with Notes(notes) as kept:
+        stamps = [stamp(root, one) for one in stored]
+        new = [one for one, at in zip(stored, stamps, strict=True) if at not in kept.known]
+        results = _results(partial(look, root), new)
+        found: list[Found | Skipped] = []
+        for at in stamps:
+            if at not in kept.known:
+                kept.add(at, next(results))
+            found.append(kept.known[at])
+            if on_progress is not None:
+                on_progress(len(found), len(stored))
     return found
 
 
