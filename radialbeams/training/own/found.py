@@ -17,6 +17,7 @@ class Found:
     sha256: str  # of its file
     fingerprint: str  # hexadecimal: 128 bits, then a thumbnail of 256 grey levels
     stored: Stored
+    tilted: bool = False  # its plain corners show that it was turned on its own canvas
     # Degrees counter-clockwise that it was found to be turned by: it is read turned back.
     angle: float = 0.0
 

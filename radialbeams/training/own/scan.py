@@ -15,7 +15,7 @@ import numpy as np
 from PIL import Image
 
 from radialbeams.files import sha256
-from radialbeams.images import ImageError, frame_of, read_small
+from radialbeams.images import Frame, ImageError, frame_of, read_small
 from radialbeams.images.fingerprints import fingerprint, thumbnail
 from radialbeams.training.data import workers
 from radialbeams.training.data.pixels import opaque, square_bytes
@@ -86,7 +86,8 @@ def look(root: Path, stored: Stored) -> Found | Skipped:
         data = stored.read(root)
         image = read_small(data, LOOK_AT, first_frame=True)
         size = _displayed_size(data, image)
-        if reason := _fault(image, size):
+        frame = frame_of(image)
+        if reason := _fault(image, size, frame):
             return Skipped(stored.path, reason)
         seen = opaque(image)
     except (ImageError, ValueError) as error:
@@ -94,7 +95,8 @@ def look(root: Path, stored: Stored) -> Found | Skipped:
     except (OSError, EOFError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
         return Skipped(stored.path, f"It cannot be read ({' '.join(str(error).split())}).")
     bits = np.packbits(fingerprint(seen)).tobytes() + thumbnail(seen).tobytes()
-    return Found(stored.path, "", size, sha256(data), bits.hex(), stored)
+    tilted = frame is not None
+    return Found(stored.path, "", size, sha256(data), bits.hex(), stored, tilted)
 
 
 def _displayed_size(data: bytes, image: Image.Image) -> tuple[int, int]:
@@ -105,7 +107,7 @@ def _displayed_size(data: bytes, image: Image.Image) -> tuple[int, int]:
     return (height, width) if turned else (width, height)
 
 
-def _fault(image: Image.Image, size: tuple[int, int]) -> str:
+def _fault(image: Image.Image, size: tuple[int, int], frame: Frame | None) -> str:
     if min(size) < LEAST_SIDE:
         return (
             f"It is too small: {size[0]} × {size[1]} pixels. The shorter side must have at least "
@@ -113,7 +115,8 @@ def _fault(image: Image.Image, size: tuple[int, int]) -> str:
         )
     if square_bytes(image, SMALL_SIDE, 3).std(axis=(1, 2)).max() < BLANK:
         return "It is blank: its pixels have one colour, so no angle can be seen in it."
-    if (frame := frame_of(image)) is not None:
+    # On its own canvas a picture's corners are cut off, and no view shows where they were.
+    if frame is not None and not frame.cut:
         return (
             f"It lies turned by {abs(frame.angle):.0f}° on a plain canvas, so it is not upright, "
             "and its edges would give the angle away. Straighten and crop it."
@@ -195,6 +198,12 @@ def _warnings(images: Sequence[Found], skipped: Sequence[Skipped]) -> Iterator[s
             f"There are only {len(images)} images, and a fifth of them is held out. Expect a model "
             "that knows these things and no others, and a measured error that is itself "
             "uncertain. A few hundred images are better."
+        )
+    if tilted := sum(image.tilted for image in images):
+        yield (
+            f"{tilted} of {len(images)} images have plain corners that show that they were turned. "
+            "Those are hardly upright, and a model learns from them what is wrong: leave them out, "
+            "or let --realign correct them."
         )
     small = sum(min(image.size) < SMALL_SIDE for image in images)
     if small > len(images) // 2:

@@ -73,6 +73,18 @@ def test_every_bad_file_is_skipped_with_its_reason(tmp_path: Path) -> None:
         assert reasons(found)[path].startswith(text), path
 
 
+def test_a_picture_that_was_turned_on_its_own_canvas_is_kept_with_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its corners are cut off, so no view shows them; cross-fitting finds its angle."""
+    monkeypatch.setattr(module, "FEW_IMAGES", 10)
+    plain_folder(tmp_path, 10, (300, 300))
+    save(picture(32, (300, 300)).rotate(17, fillcolor=(255, 255, 255)), tmp_path / "turned.png")
+    found = scan(tmp_path)
+    assert [image.path for image in found.images if image.tilted] == ["turned.png"]
+    assert found.warnings[0].startswith("1 of 11 images have plain corners that show that they")
+
+
 def test_transparent_pictures_are_judged_by_what_is_seen(tmp_path: Path) -> None:
     """Black letters on nothing: all their colours are black, and they are still not copies."""
     for number in range(10):
