@@ -30,7 +30,7 @@ class Ending:
 
 def seconds_a_view(model: Network, device: torch.device) -> float:
     """Of the network alone, in batches."""
-    config = model.config
+    config = model.to(device).config
     views = torch.rand(32, config.channels, config.view_size, config.view_size, device=device)
     with torch.inference_mode():
         model(views)

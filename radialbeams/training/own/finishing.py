@@ -17,7 +17,7 @@ from radialbeams.training.data import ImageSet
 from radialbeams.training.evaluate import evaluate, predict_with
 from radialbeams.training.own import trust
 from radialbeams.training.own.scan import Skipped
-from radialbeams.training.report import find, summary, write_report
+from radialbeams.training.report import CrookedImage, find, summary, write_report
 from radialbeams.training.report.findings import Findings
 from radialbeams.training.runs import card_views, export_run
 from radialbeams.training.weights import load_model, read_card, write_card
@@ -33,35 +33,55 @@ def finish(
     *,
     training_images: int,
     by: str,
+    licence: str,
     seeds: int,
     lines: Sequence[Mapping[str, Any]],
     skipped: Sequence[Skipped],
+    crooked: Sequence[CrookedImage] = (),
+    unfit: int = 0,
+    checked: int = 0,
     device: torch.device,
     show: Show,
 ) -> tuple[str, ...]:
     """Measures the weights in OUT on the held-out images; writes the card, ONNX and report.
 
-    Returns the report's summary, in four sentences.
+    `unfit` of `checked` images are crooked and were trained on as they are. Returns the report's
+    summary, in four sentences.
     """
     stem = out / "model"
     model, card = load_model(stem)
     show("calibrating", 0.0)
     card = judging.calibrated(card, model, held_out, by_group=by == "group", seeds=seeds)
     data = DataCard(held_out.name, training_images, len(held_out), by)
-    write_card(out / "model.json", replace(card, data=data))
+    card = replace(card, data=data, licence=licence, summary=_about(held_out.name))
+    write_card(out / "model.json", card)
     show("exporting", 0.2)
     export_run(stem, out / "model.onnx")
     show("measuring on the held-out images", 0.4)
     card = _measured(read_card(out / "model.json"), model, held_out, seeds, device)
     show("writing the report", 0.7)
     views = card_views(card)
-    found = find(model, card, held_out, views, lines, run=out, skipped=skipped, device=device)
-    card = replace(card, trust=_reasons(card, found, lines))
+    found = find(
+        model,
+        card,
+        held_out,
+        views,
+        lines,
+        run=out,
+        skipped=skipped,
+        crooked=crooked,
+        device=device,
+    )
+    card = replace(card, trust=_reasons(card, found, lines, unfit, checked))
     found = replace(found, card=card, trust=card.trust)
     write_card(out / "model.json", card)
     write_report(out / "report.html", found)
     show("writing the report", 1.0)
     return summary(found)
+
+
+def _about(folder: str) -> str:
+    return f"A model of one's own, for images like those in {folder}."
 
 
 def _measured(
@@ -73,7 +93,9 @@ def _measured(
     return replace(card, metrics={card.protocol.name: judging.rounded(measured)})
 
 
-def _reasons(card: Card, found: Findings, lines: Sequence[Mapping[str, Any]]) -> tuple[str, ...]:
+def _reasons(
+    card: Card, found: Findings, lines: Sequence[Mapping[str, Any]], unfit: int, checked: int
+) -> tuple[str, ...]:
     figures: Evaluation = found.evaluation
     losses = [line["circle_loss"] for line in lines if "circle_loss" in line]
     return trust.reasons(
@@ -81,6 +103,8 @@ def _reasons(card: Card, found: Findings, lines: Sequence[Mapping[str, Any]]) ->
         figures,
         found.held_out,
         ambiguous=[one for one in found.ambiguous if one.pixel_order != 1],
-        units=min(found.units, trust.CHECKED),
+        units=found.checked,
+        crooked=unfit,
+        images=checked,
         memorised=bool(losses) and sum(losses[-5:]) / len(losses[-5:]) < LEARNED,
     )

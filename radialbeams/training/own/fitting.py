@@ -11,11 +11,13 @@ from typing import Any
 
 import torch
 
+from radialbeams.nn.architectures import build
 from radialbeams.training.data import ImageSet
 from radialbeams.training.distributed import World, join, own_device
 from radialbeams.training.fit import Fit, Progress
 from radialbeams.training.own import budget as budgets
-from radialbeams.training.own import rules, starts
+from radialbeams.training.own import rules, starts, upright
+from radialbeams.training.own.crooked import realigned
 from radialbeams.training.own.finishing import finish
 from radialbeams.training.own.pixels import read
 from radialbeams.training.own.rules import Budget, Plan
@@ -23,6 +25,7 @@ from radialbeams.training.own.run import Begun, Run, check_same, digest, read_be
 from radialbeams.training.own.scan import Scan, scan
 from radialbeams.training.own.split import Split, split
 from radialbeams.training.own.starts import AUTO
+from radialbeams.training.report import CrookedImage, crooked_images
 from radialbeams.training.weights import read_card
 
 SHARE = 0.2  # of the images that is held out
@@ -84,13 +87,14 @@ def fit_folder(
     with world.first_alone():
         material = _material(Path(folder), place, watch)
         begun = _begin(material, place, start, watch, gpu=gpu)
-    if begun.covers(limit.minutes, limit.steps):
+    if begun.covers(limit.minutes, limit.steps, realign):
         watch.note(f"The run in {place} is finished. Ask for more time or steps to lengthen it.")
         return _finished(place)
     plan = _plan(material, begun, limit, config or {}, gpu=gpu)
     for sentence in plan.reasons:
         watch.note(sentence)
-    _train(Training(material, begun, plan, limit, place, device, world), watch, begin)
+    run = Training(material, begun, plan, limit, place, device, world, realign)
+    _train(run, watch, begin)
     return _finished(place)
 
 
@@ -107,6 +111,16 @@ class Material:
 
     def read(self, indices: Sequence[int], size: int, channels: int = 3) -> ImageSet:
         return read(self.scan, indices, size, channels, self.cache)
+
+    def realigned(self, checked: upright.Checked) -> Material:
+        """With the crooked images read upright."""
+        rows = range(len(self.scan.images))
+        return replace(self, scan=realigned(self.scan, rows, checked.crooked))
+
+    @property
+    def as_found(self) -> Scan:
+        images = tuple(replace(image, angle=0.0) for image in self.scan.images)
+        return replace(self.scan, images=images)
 
     def some(self, indices: Sequence[int], count: int) -> list[int]:
         """Evenly spaced ones of these."""
@@ -194,6 +208,7 @@ class Training:
     out: Path
     device: torch.device
     world: World
+    realign: bool
 
     @property
     def split(self) -> Split:
@@ -207,16 +222,43 @@ class Training:
 def _train(run: Training, watch: Watch, begin: float) -> None:
     """Trains, and in the first process measures; `begin` is when the clock started."""
     watch.show(Status("reading images", 0.0))
+    view_seconds = budgets.seconds_a_view(build(run.plan.recipe.model).eval(), run.device)
+    checked = _checked(run, view_seconds, watch)
+    if run.realign:
+        run = replace(run, material=run.material.realigned(checked))
     images, held_out = (run.images(rows) for rows in (run.split.train, run.split.held_out))
     fit = _fit(run, images, held_out)
-    view_seconds = budgets.seconds_a_view(fit.model.eval(), run.device)
     end = budgets.ending(len(held_out), view_seconds, run.limit)
     fit.minutes = budgets.training_minutes(run.limit, time.monotonic() - begin, end)
     follow = _Following(watch, fit)
     fit.run(follow.progress, follow.validation)
     if run.world.is_first:
-        _measure(run, fit, held_out, end, watch)
+        _measure(run, fit, held_out, end, checked, watch)
     run.world.wait()
+
+
+def _checked(run: Training, view_seconds: float, watch: Watch) -> upright.Checked:
+    """The images that are not upright themselves, if there is time to look for them."""
+    scan, batch = run.material.scan, run.plan.recipe.batch
+    affordable = upright.is_affordable(len(scan.images), view_seconds, run.limit, batch)
+    if not (run.realign or affordable):
+        watch.note("The images are not checked for being upright: --realign takes the time to.")
+        return upright.Checked()
+    start = starts.find_start(run.begun.start)
+    with run.world.first_alone():
+        checked = upright.check(
+            run.plan.recipe,
+            run.images(range(len(scan.images))),
+            run.out,
+            run.limit,
+            start=None if start is None else start.stem,
+            device=run.device,
+            on_progress=lambda done: watch.show(Status("looking for crooked images", done)),
+        )
+    if checked.crooked:
+        what = "corrected" if run.realign else "listed in the report; --realign corrects them"
+        watch.note(f"{len(checked.crooked)} images are not upright themselves: {what}.")
+    return checked
 
 
 def _fit(run: Training, images: ImageSet, held_out: ImageSet) -> Fit:
@@ -236,23 +278,37 @@ def _fit(run: Training, images: ImageSet, held_out: ImageSet) -> Fit:
 
 
 def _measure(
-    run: Training, fit: Fit, held_out: ImageSet, end: budgets.Ending, watch: Watch
+    run: Training,
+    fit: Fit,
+    held_out: ImageSet,
+    end: budgets.Ending,
+    checked: upright.Checked,
+    watch: Watch,
 ) -> None:
     summary = finish(
         run.out,
         held_out.select(run.material.some(range(len(held_out)), end.images)),
         training_images=len(fit.images),
         by=run.split.by,
+        licence=starts.licence(starts.find_start(run.begun.start)),
         seeds=end.seeds,
         lines=fit.folder.lines(),
         skipped=run.material.scan.skipped,
+        crooked=_pictures(run, checked) if checked.crooked else (),
+        unfit=0 if run.realign else len(checked.crooked),
+        checked=checked.images,
         device=run.device,
         show=lambda stage, done: watch.show(Status(stage, done)),
     )
     limit = run.limit
-    write_begun(
-        run.out, replace(run.begun, minutes=limit.minutes, steps=limit.steps, summary=summary)
-    )
+    done = replace(run.begun, minutes=limit.minutes, steps=limit.steps, summary=summary)
+    write_begun(run.out, replace(done, realigned=run.realign))
+
+
+def _pictures(run: Training, checked: upright.Checked) -> tuple[CrookedImage, ...]:
+    """The crooked images as they came, whether or not they were corrected since."""
+    before = replace(run, material=replace(run.material, scan=run.material.as_found))
+    return crooked_images(checked.crooked, before.images(range(len(run.material.scan.images))))
 
 
 def _finished(out: Path) -> Run:

@@ -49,15 +49,16 @@ class Begun:
     chosen: str = ""  # the sentence on how the start was chosen
     minutes: float | None = None  # that the run was finished with
     steps: int | None = None
+    realigned: bool = False  # whether crooked images were corrected
     summary: tuple[str, ...] = ()  # of the finished run
 
     @property
     def finished(self) -> bool:
         return bool(self.summary)
 
-    def covers(self, minutes: float | None, steps: int | None) -> bool:
+    def covers(self, minutes: float | None, steps: int | None, realign: bool) -> bool:
         """Whether the finished run is as long as it is asked for now."""
-        if not self.finished:
+        if not self.finished or (realign and not self.realigned):
             return False
         if steps is not None:
             return self.steps is not None and self.steps >= steps

@@ -44,6 +44,13 @@ class Start:
         return Recipe.of_card(self.card)
 
 
+def licence(start: Start | None) -> str:
+    """What may be done with weights that began so."""
+    if start is None:
+        return "Weights: yours, as far as your images allow."
+    return f"Started from {start.name}. {start.card.licence}".strip()
+
+
 @dataclass(frozen=True)
 class Probe:
     """How far off weights are without training, in degrees."""
@@ -84,5 +91,5 @@ def best_start(probes: list[Probe], *, gpu: bool) -> tuple[str, str]:
     tried = ", ".join(f"{one.name} by {one.mean:.1f}°" for one in probes)
     return best.name, (
         f"The start is {best.name}. Without training, the shipped models are off on your images: "
-        f"{tried}."
+        f"{tried}. {zoo.find(best.name).card.licence}"
     )

@@ -14,7 +14,6 @@ NEAR_CHANCE = 45.0  # degrees
 LEAST_RIGHT = 0.3  # share of views within 10°; guessing gives 0.06
 SYMMETRIC = 0.3  # share of the images or groups that have no single up
 CROOKED = 0.3  # share of the images that are not upright themselves
-CHECKED = 40  # images or groups that the report checks for a single up: the least sure ones
 
 
 class Ambiguous(Protocol):

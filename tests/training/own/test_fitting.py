@@ -14,8 +14,10 @@ from PIL import Image
 
 from radialbeams import zoo
 from radialbeams.cards import read as read_card
-from radialbeams.training.own import Run, Status, Watch, budget, finishing, fit_folder
+from radialbeams.training.own import Run, Status, Watch, budget, finishing, fit_folder, upright
+from radialbeams.training.own.crooked import Crooked
 from radialbeams.training.own.run import read_begun, write_begun
+from radialbeams.training.own.scan import scan
 from radialbeams.training.runs import measure
 
 TINY = {
@@ -152,6 +154,7 @@ def test_a_lengthened_run_by_minutes_trains_on(
     begun = read_begun(out)
     assert begun is not None and begun.minutes == 1e-6
     monkeypatch.setattr(budget, "training_minutes", lambda *_: 1 / 60)
+    monkeypatch.setattr(upright, "TRAINING", 0.01)
     longer = train(folder, out, minutes=1.0)
     assert longer.card.training.steps_done > 1
 
@@ -193,6 +196,24 @@ def test_what_makes_no_sense_is_refused_before_anything_is_read(
     with pytest.raises(ValueError, match=sentence):
         train(tmp_path / "nowhere", tmp_path / "run", **options)
     assert not (tmp_path / "run").exists()
+
+
+def test_crooked_images_are_listed_and_with_realign_corrected(
+    folder: Path, tmp_path: Path, quick_end: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crooked = (Crooked(3, 90.0, 0.9), Crooked(5, -45.0, 0.8))
+    monkeypatch.setattr(upright, "find_crooked", lambda *_, **__: crooked)
+    monkeypatch.setattr(upright, "JUDGING", 100.0)
+    notes: list[str] = []
+    listed = train(folder, tmp_path / "run", steps=1, watch=Watch(notes.append))
+    assert any("2 images are not upright themselves: listed" in note for note in notes)
+    page = listed.report.read_text(encoding="utf-8")
+    corrected = train(folder, tmp_path / "run", steps=2, realign=True)
+    assert corrected.card.training.steps_done == 2
+    begun = read_begun(tmp_path / "run")
+    assert begun is not None and begun.realigned
+    names = [image.path for image in scan(folder).images]
+    assert names[3] in page and names[5] in page
 
 
 @pytest.mark.long
