@@ -62,8 +62,8 @@ def measure(asked: argparse.Namespace, place: Path) -> dict[str, float]:
     stem, size = started_from.stem, started_from.card.parent_size
     clean, held_out = pictures(asked.data, asked.images, size)
     rng = np.random.default_rng(0)
-    turned = rng.random(len(clean)) < SHARE
-    angles = np.where(turned, rng.uniform(-180, 180, len(clean)), 0.0)
+    is_turned = rng.random(len(clean)) < SHARE
+    angles = np.where(is_turned, rng.uniform(-180, 180, len(clean)), 0.0)
     recipe = planned(stem, asked.steps, clean)
     start = None if asked.scratch else stem
     write(clean, np.zeros(len(clean)), place / "clean")
@@ -124,9 +124,17 @@ def write(images: ImageSet, angles: np.ndarray, folder: Path) -> None:
     folder.mkdir()
     for number, (pixels, angle) in enumerate(zip(images.images, angles, strict=True)):
         picture = Image.fromarray(pixels.permute(1, 2, 0).numpy())
-        if angle:
-            picture = picture.rotate(float(angle), Image.Resampling.BICUBIC)
-        picture.save(folder / f"{number}.png")
+        turned(picture, float(angle)).save(folder / f"{number}.png")
+
+
+def turned(picture: Image.Image, degrees: float) -> Image.Image:
+    """Continued at its edges, so that no plain corner tells that it was turned."""
+    if not degrees:
+        return picture
+    room = picture.width // 2
+    wide = np.pad(np.asarray(picture), ((room, room), (room, room), (0, 0)), mode="edge")
+    whole = Image.fromarray(wide).rotate(degrees, Image.Resampling.BICUBIC)
+    return whole.crop((room, room, room + picture.width, room + picture.height))
 
 
 def score(crooked: tuple[Crooked, ...], rows: np.ndarray, angles: np.ndarray) -> dict[str, float]:

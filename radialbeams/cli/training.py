@@ -153,8 +153,9 @@ def train(
 
 def _launch(devices: str, nodes: int) -> None:
     """Runs this very command once for each of several devices, and ends with them."""
-    from radialbeams.training.distributed import is_joined, launch, parse_devices
+    from radialbeams.training.distributed import is_joined, launch, parse_devices, quieten
 
+    quieten()
     count, _ = parse_devices(devices)
     if count * nodes > 1 and not is_joined():
         raise typer.Exit(launch([sys.executable, "-m", "radialbeams", *sys.argv[1:]], count, nodes))

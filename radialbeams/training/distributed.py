@@ -129,6 +129,12 @@ def join() -> World:
     return World(dist.get_rank(), dist.get_world_size())
 
 
+def quieten() -> None:
+    """What the first process prints, the others do not repeat; their errors are shown."""
+    if is_joined() and os.environ.get(RANK, "0") != "0":
+        sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - to the very end
+
+
 def own_device(devices: str = "auto") -> torch.device:
     """This process' device: among several processes on GPUs, the GPU of its own number."""
     count, name = parse_devices(devices)

@@ -35,7 +35,7 @@ from radialbeams.training.run_folder import RunFolder
 from radialbeams.training.schedule import learning_rate, make_optimizer, set_rate
 from radialbeams.training.shared_norm import share_norms
 from radialbeams.training.start import begin_with
-from radialbeams.training.step import Batch, Step, make_step
+from radialbeams.training.step import Batch, Step, make_step, parents_on
 from radialbeams.training.views import Group, draw_angles, draws
 from radialbeams.training.weights import new_card, save_model
 
@@ -295,7 +295,7 @@ class Fit:
             self._fuse()
         return Step(
             recipe,
-            self.images.images.to(self.device),
+            parents_on(self.images.images, self.device),
             self.views if parts.training_views is None else parts.training_views(recipe),
             self.model,
             self.optimizer,

@@ -22,6 +22,7 @@ from radialbeams.training.distributed import ALONE, World
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.views import LeakfreeViews, PaperViews, Views
 
+SHARE_GPU = 0.5  # of a GPU's free memory that images may take as they are
 ROOM_GPU, ROOM_CPU = 24 * 2**30, 2 * 2**30  # bytes that prepared parents may take
 
 
@@ -52,6 +53,7 @@ class Step:
     ) -> None:
         self.recipe = recipe
         self.views = views
+        self.device = next(model.parameters()).device
         self.prepared = _prepared(parents, views)
         self.model, self.forward = model, forward if forward is not None else model
         self.optimizer = optimizer
@@ -59,10 +61,10 @@ class Step:
         self.loss = loss or architecture(recipe.model).loss
         self.prior: nn.Module | None = None
         if recipe.prior != "off":
-            self.prior = (prior or ToeplitzPrior(recipe.model.num_bins)).to(parents.device)
-        self.mixed = parents.device.type == "cuda"
+            self.prior = (prior or ToeplitzPrior(recipe.model.num_bins)).to(self.device)
+        self.mixed = self.device.type == "cuda"
         self.epoch = 0  # that the weights are of
-        self.weights = torch.ones(2, device=parents.device)  # of L_circle and L_prior
+        self.weights = torch.ones(2, device=self.device)  # of L_circle and L_prior
 
     def __call__(self, batch: Batch, epoch: int) -> Losses:
         self.weigh(epoch)
@@ -94,12 +96,16 @@ class Step:
     def render(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """The prepared parents of the batch, and its views."""
         augmentation = self.recipe.augmentation
-        parents = augmentation.mirrored(self.prepared[batch.rows], batch.uniform)
+        parents = augmentation.mirrored(self._parents(batch.rows), batch.uniform)
         if parents.dtype == torch.uint8:
             parents = self.views.prepare(parents)
         zoom, shift = augmentation.geometry(batch.uniform)
         views = self.views.turn(parents, batch.angles, zoom, shift)
         return parents, self._photometric(views, batch)
+
+    def _parents(self, rows: Tensor) -> Tensor:
+        """Prepared parents on the model's device; those of a large set are fetched from memory."""
+        return self.prepared[rows.to(self.prepared.device)].to(self.device)
 
     def _photometric(self, views: Tensor, batch: Batch) -> Tensor:
         augmentation = self.recipe.augmentation
@@ -141,6 +147,14 @@ class Step:
             return self.views.upright(parents)
         zoom, shift = self.recipe.augmentation.geometry(batch.uniform)
         return self.views.turn(parents, torch.zeros_like(batch.angles), zoom, shift)
+
+
+def parents_on(images: Tensor, device: torch.device) -> Tensor:
+    """The images on the device, or where they are if they would fill most of its memory."""
+    if device.type != "cuda":
+        return images.to(device)
+    free, _ = torch.cuda.mem_get_info(device)
+    return images.to(device) if images.numel() <= SHARE_GPU * free else images
 
 
 def _prepared(parents: Tensor, views: Views) -> Tensor:
@@ -191,5 +205,6 @@ class GraphedStep:
 
 
 def make_step(step: Step, example: Batch) -> Callable[[Batch, int], Losses]:
-    """Captured on a GPU: nothing in a step asks the CPU, unless other processes take part."""
-    return GraphedStep(step, example) if step.mixed and step.world.size == 1 else step
+    """Captured on a GPU, unless the CPU takes part: for other processes, or to fetch parents."""
+    alone = step.world.size == 1 and step.prepared.device == step.device
+    return GraphedStep(step, example) if step.mixed and alone else step

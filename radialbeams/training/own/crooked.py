@@ -19,6 +19,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from radialbeams.nn.angles import wrap
 from radialbeams.nn.architectures import Network
 from radialbeams.training.data import ImageSet
 from radialbeams.training.evaluate import predict_with
@@ -32,9 +33,10 @@ FOLDS = 3
 TURNS = 8  # angles at which each image is judged
 FIRST_TURN = math.radians(11.0)  # no multiple of 45°: nothing may depend on the grid of pixels
 BATCH = 128
+NEAR = math.radians(15.0)  # answers this close agree
 # From here on an image counts as crooked: so many degrees, and so many times what the network is
 # off for the middle half of the images; and so much agreement.
-LEAST_DEGREES, TIMES = 10.0, 5.0
+LEAST_DEGREES, TIMES = 12.0, 6.0
 AGREEMENT = 0.6
 
 Doubles = NDArray[np.float64]
@@ -176,9 +178,9 @@ def _show(
 def _answers(
     model: Network, images: ImageSet, rows: NDArray[np.int64], views: Views, device: torch.device
 ) -> Judged:
-    mean = torch.cat([_mean_answer(model, part, views) for part in _parts(images, rows, device)])
-    angles = torch.rad2deg(mean.angle()).double().cpu().numpy()
-    return Judged(angles, mean.abs().double().cpu().numpy())
+    parts = [_agreed(*_each(model, part, views)) for part in _parts(images, rows, device)]
+    angles, sure = (torch.cat(both).double().cpu().numpy() for both in zip(*parts, strict=True))
+    return Judged(np.degrees(angles), sure)
 
 
 def _parts(images: ImageSet, rows: NDArray[np.int64], device: torch.device) -> Iterator[Tensor]:
@@ -187,14 +189,28 @@ def _parts(images: ImageSet, rows: NDArray[np.int64], device: torch.device) -> I
         images.release()
 
 
-def _mean_answer(model: Network, parents: Tensor, views: Views) -> Tensor:
-    """(N,) complex: the mean over several turns of confidence · e^{i (answer − turn)}."""
+def _each(model: Network, parents: Tensor, views: Views) -> tuple[Tensor, Tensor]:
+    """(N, TURNS) each: what every turn of an image says it shows, in radians, and how surely."""
     prepared = views.prepare(parents)
-    total = torch.zeros(len(parents), dtype=torch.complex64, device=parents.device)
+    angles, confidences = [], []
     for number in range(TURNS):
         turn = FIRST_TURN + 2 * math.pi * number / TURNS
         turns = torch.full((len(parents),), turn, device=parents.device)
         found = predict_with(model, views.turn(prepared, turns))
         answer, sure = found if isinstance(found, tuple) else (found, torch.ones_like(found))
-        total += torch.polar(sure.float(), (answer - turns).float())
-    return total / TURNS
+        angles.append(wrap(answer.float() - turns))
+        confidences.append(sure.float())
+    return torch.stack(angles, 1), torch.stack(confidences, 1)
+
+
+def _agreed(angles: Tensor, confidences: Tensor) -> tuple[Tensor, Tensor]:
+    """(N,) each: the angle that has the most confidence around it, and its share of all.
+
+    A mean of all would follow the few turns at which a network is wrong.
+    """
+    apart = wrap(angles[:, :, None] - angles[:, None]).abs()  # (N, TURNS, TURNS)
+    support = ((apart <= NEAR) * confidences[:, None]).sum(2)  # (N, TURNS)
+    best = support.argmax(1, keepdim=True)
+    near = apart.gather(1, best[..., None].expand(-1, -1, TURNS)).squeeze(1) <= NEAR
+    mean = (near * torch.polar(confidences, angles)).sum(1)
+    return mean.angle(), support.gather(1, best).squeeze(1) / TURNS

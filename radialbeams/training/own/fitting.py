@@ -133,7 +133,7 @@ def _material(folder: Path, out: Path, watch: Watch) -> Material:
     def show(done: int, count: int) -> None:
         watch.show(Status("looking through the folder", done / count))
 
-    found = scan(folder, show)
+    found = scan(folder, show, notes=out / "cache" / "scan.jsonl")
     for one in found.skipped:
         watch.note(f"skipped {one.path}: {one.reason}")
     parts = split(found, min(max(SHARE, WANTED / len(found.images)), MOST_SHARE))

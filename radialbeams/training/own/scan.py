@@ -15,10 +15,12 @@ import numpy as np
 from PIL import Image
 
 from radialbeams.files import sha256
-from radialbeams.images import ImageError, frame_of, read_small
+from radialbeams.images import Frame, ImageError, frame_of, read_small
 from radialbeams.images.fingerprints import fingerprint, thumbnail
 from radialbeams.training.data import workers
 from radialbeams.training.data.pixels import opaque, square_bytes
+from radialbeams.training.own.found import Found, Skipped
+from radialbeams.training.own.notes import Notes, stamp
 from radialbeams.training.own.shards import ENDINGS, Stored, root_of, stored_images
 
 LOOK_AT = 256  # pixels; a larger JPEG is decoded small
@@ -29,27 +31,9 @@ LEAST_IMAGES, FEW_IMAGES = 10, 100
 LEAST_GROUPS = 5  # fewer cannot be split into fifths
 FEW_FILES = 32  # up to here processes are not worth their start
 
+__all__ = ["Found", "OnProgress", "Scan", "Skipped", "look", "scan"]
+
 OnProgress = Callable[[int, int], None]  # images done, and how many there are
-
-
-@dataclass(frozen=True)
-class Found:
-    """One image that can be trained on."""
-
-    path: str  # relative to the folder; inside a shard: SHARD/NAME
-    group: str  # "" where there is none
-    size: tuple[int, int]  # width, height, as displayed
-    sha256: str  # of its file
-    fingerprint: str  # hexadecimal: 128 bits, then a thumbnail of 256 grey levels
-    stored: Stored
-    # Degrees counter-clockwise that it was found to be turned by: it is read turned back.
-    angle: float = 0.0
-
-
-@dataclass(frozen=True)
-class Skipped:
-    path: str
-    reason: str  # in words
 
 
 @dataclass(frozen=True)
@@ -71,16 +55,20 @@ class Scan:
         return tuple(sorted({image.group for image in self.images} - {""}))
 
 
-def scan(folder: Path, on_progress: OnProgress | None = None) -> Scan:
+def scan(folder: Path, on_progress: OnProgress | None = None, *, notes: Path | None = None) -> Scan:
     """Reads every image once. What cannot be trained on is skipped with its reason; a folder
-    without enough to train on is a ValueError that says why."""
+    without enough to train on is a ValueError that says why.
+
+    With a file for notes, a scan that was killed goes on, and a later one reads only the files
+    that changed.
+    """
     stored, problems = stored_images(folder)
     if not stored:
         raise ValueError(
             f"Expected images ({', '.join(e.removeprefix('.') for e in ENDINGS[:8])}, …) or tar "
             f"shards of them in {folder}; got none. Check the path."
         )
-    looks = _looked_at(root_of(folder), stored, on_progress)
+    looks = _looked_at(root_of(folder), stored, on_progress, notes)
     images, skipped = _without_copies(looks)
     skipped = [Skipped(path, reason) for path, reason in problems.items()] + skipped
     if len(images) < LEAST_IMAGES:
@@ -98,7 +86,8 @@ def look(root: Path, stored: Stored) -> Found | Skipped:
         data = stored.read(root)
         image = read_small(data, LOOK_AT, first_frame=True)
         size = _displayed_size(data, image)
-        if reason := _fault(image, size):
+        frame = frame_of(image)
+        if reason := _fault(image, size, frame):
             return Skipped(stored.path, reason)
         seen = opaque(image)
     except (ImageError, ValueError) as error:
@@ -106,7 +95,8 @@ def look(root: Path, stored: Stored) -> Found | Skipped:
     except (OSError, EOFError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
         return Skipped(stored.path, f"It cannot be read ({' '.join(str(error).split())}).")
     bits = np.packbits(fingerprint(seen)).tobytes() + thumbnail(seen).tobytes()
-    return Found(stored.path, "", size, sha256(data), bits.hex(), stored)
+    tilted = frame is not None
+    return Found(stored.path, "", size, sha256(data), bits.hex(), stored, tilted)
 
 
 def _displayed_size(data: bytes, image: Image.Image) -> tuple[int, int]:
@@ -117,7 +107,7 @@ def _displayed_size(data: bytes, image: Image.Image) -> tuple[int, int]:
     return (height, width) if turned else (width, height)
 
 
-def _fault(image: Image.Image, size: tuple[int, int]) -> str:
+def _fault(image: Image.Image, size: tuple[int, int], frame: Frame | None) -> str:
     if min(size) < LEAST_SIDE:
         return (
             f"It is too small: {size[0]} × {size[1]} pixels. The shorter side must have at least "
@@ -125,7 +115,8 @@ def _fault(image: Image.Image, size: tuple[int, int]) -> str:
         )
     if square_bytes(image, SMALL_SIDE, 3).std(axis=(1, 2)).max() < BLANK:
         return "It is blank: its pixels have one colour, so no angle can be seen in it."
-    if (frame := frame_of(image)) is not None:
+    # On its own canvas a picture's corners are cut off, and no view shows where they were.
+    if frame is not None and not frame.cut:
         return (
             f"It lies turned by {abs(frame.angle):.0f}° on a plain canvas, so it is not upright, "
             "and its edges would give the angle away. Straighten and crop it."
@@ -134,13 +125,19 @@ def _fault(image: Image.Image, size: tuple[int, int]) -> str:
 
 
 def _looked_at(
-    root: Path, stored: Sequence[Stored], on_progress: OnProgress | None
+    root: Path, stored: Sequence[Stored], on_progress: OnProgress | None, notes: Path | None
 ) -> list[Found | Skipped]:
-    found: list[Found | Skipped] = []
-    for result in _results(partial(look, root), stored):
-        found.append(result)
-        if on_progress is not None:
-            on_progress(len(found), len(stored))
+    with Notes(notes) as kept:
+        stamps = [stamp(root, one) for one in stored]
+        new = [one for one, at in zip(stored, stamps, strict=True) if at not in kept.known]
+        results = _results(partial(look, root), new)
+        found: list[Found | Skipped] = []
+        for at in stamps:
+            if at not in kept.known:
+                kept.add(at, next(results))
+            found.append(kept.known[at])
+            if on_progress is not None:
+                on_progress(len(found), len(stored))
     return found
 
 
@@ -201,6 +198,12 @@ def _warnings(images: Sequence[Found], skipped: Sequence[Skipped]) -> Iterator[s
             f"There are only {len(images)} images, and a fifth of them is held out. Expect a model "
             "that knows these things and no others, and a measured error that is itself "
             "uncertain. A few hundred images are better."
+        )
+    if tilted := sum(image.tilted for image in images):
+        yield (
+            f"{tilted} of {len(images)} images have plain corners that show that they were turned. "
+            "Those are hardly upright, and a model learns from them what is wrong: leave them out, "
+            "or let --realign correct them."
         )
     small = sum(min(image.size) < SMALL_SIDE for image in images)
     if small > len(images) // 2:

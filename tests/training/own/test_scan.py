@@ -10,7 +10,8 @@ from folders import picture, plain_folder, save
 from PIL import Image
 
 from radialbeams.training.own import scan as module
-from radialbeams.training.own.scan import Scan, scan
+from radialbeams.training.own.scan import Found, Scan, Skipped, scan
+from radialbeams.training.own.shards import Stored
 
 
 def reasons(found: Scan) -> dict[str, str]:
@@ -70,6 +71,18 @@ def test_every_bad_file_is_skipped_with_its_reason(tmp_path: Path) -> None:
     assert set(reasons(found)) == set(texts)
     for path, text in texts.items():
         assert reasons(found)[path].startswith(text), path
+
+
+def test_a_picture_that_was_turned_on_its_own_canvas_is_kept_with_a_warning(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its corners are cut off, so no view shows them; cross-fitting finds its angle."""
+    monkeypatch.setattr(module, "FEW_IMAGES", 10)
+    plain_folder(tmp_path, 10, (300, 300))
+    save(picture(32, (300, 300)).rotate(17, fillcolor=(255, 255, 255)), tmp_path / "turned.png")
+    found = scan(tmp_path)
+    assert [image.path for image in found.images if image.tilted] == ["turned.png"]
+    assert found.warnings[0].startswith("1 of 11 images have plain corners that show that they")
 
 
 def test_transparent_pictures_are_judged_by_what_is_seen(tmp_path: Path) -> None:
@@ -152,3 +165,66 @@ def test_noise_as_files_never_ends_a_scan(tmp_path: Path) -> None:
         (tmp_path / f"broken{number}.png").write_bytes(bytes(data))
     found = scan(tmp_path)
     assert len(found.images) + len(found.skipped) == 30
+
+
+# --- notes ---
+
+
+def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The images that are looked at from now on."""
+    seen: list[str] = []
+    plain = module.look
+
+    def watched(root: Path, stored: Stored) -> Found | Skipped:
+        seen.append(stored.path)
+        return plain(root, stored)
+
+    monkeypatch.setattr(module, "look", watched)
+    return seen
+
+
+def test_a_second_scan_with_notes_reads_only_what_changed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    folder, notes = plain_folder(tmp_path / "photos", 12), tmp_path / "notes.jsonl"
+    (folder / "bad.png").write_bytes(b"no image")
+    first = scan(folder, notes=notes)
+    seen = counted(monkeypatch)
+    assert scan(folder, notes=notes) == first == scan(folder)
+    assert len(seen) == 13  # by the scan without notes
+    seen.clear()
+    save(picture(77), folder / "photo5.png")
+    save(picture(78), folder / "new.png")
+    (folder / "photo6.png").unlink()
+    again = scan(folder, notes=notes)
+    assert sorted(seen) == ["new.png", "photo5.png"]
+    assert again == scan(folder)
+
+
+def test_a_killed_scan_goes_on(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    folder, notes = plain_folder(tmp_path / "photos", 12), tmp_path / "notes.jsonl"
+
+    class Killed(Exception):
+        pass
+
+    def kill(done: int, total: int) -> None:
+        if done == 7:
+            raise Killed
+
+    with pytest.raises(Killed):
+        scan(folder, kill, notes=notes)
+    with notes.open("a") as file:
+        file.write('{"stamp": "1/photo')
+    seen = counted(monkeypatch)
+    assert len(scan(folder, notes=notes).images) == 12
+    assert seen == [f"photo{i}.png" for i in range(7, 12)]
+    seen.clear()
+    scan(folder, notes=notes)
+    assert seen == []
+
+
+@pytest.mark.parametrize("line", ["[]", "null", '{"stamp": 3}', '{"stamp": "x", "found": {}}'])
+def test_lines_that_are_no_notes_are_ignored(tmp_path: Path, line: str) -> None:
+    folder, notes = plain_folder(tmp_path / "photos", 10), tmp_path / "notes.jsonl"
+    notes.write_text(f"{line}\n")
+    assert scan(folder, notes=notes) == scan(folder)
