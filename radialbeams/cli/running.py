@@ -35,6 +35,7 @@ class Asked:
     steps: int | None
     devices: str
     json: bool
+    tensorboard: bool = False
 
 
 def train_on_folder(
@@ -56,7 +57,8 @@ def train_on_folder(
     model = {**settings.get("model", {}), **changes["model"]}
     settings |= {name: value for name, value in changes.items() if name != "model"}
     settings |= {"model": model} if model else {}
-    with _stoppable(asked.out), _following() as (note, show):
+    board = _board(asked.out) if asked.tensorboard else None
+    with _stoppable(asked.out), _following(board) as (note, show):
         run = fit_folder(
             asked.data,
             asked.out,
@@ -125,13 +127,49 @@ Show = Callable[["Status"], None]
 
 
 @contextmanager
-def _following() -> Iterator[tuple[Note, Show]]:
-    """A bar in a terminal, plain lines elsewhere."""
+def _following(board: Show | None = None) -> Iterator[tuple[Note, Show]]:
+    """A bar in a terminal, plain lines elsewhere; each status goes to the board as well."""
+
     if not sys.stderr.isatty():
-        yield talk, _Plain().show
+        yield talk, _both(_Plain().show, board)
         return
     with terminal.share_bar(BAR) as bar:
-        yield bar.say, lambda status: bar.show(round(BAR * status.done), in_words(status))
+
+        def show(status: Status) -> None:
+            bar.show(round(BAR * status.done), in_words(status))
+
+        yield bar.say, _both(show, board)
+
+
+def _both(first: Show, second: Show | None) -> Show:
+    def show(status: Status) -> None:
+        first(status)
+        if second is not None:
+            second(status)
+
+    return show
+
+
+def _board(out: Path) -> Show:
+    """Writes loss and held-out error for TensorBoard."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as error:
+        raise ValueError(
+            "--tensorboard needs the package tensorboard. Install it with `pip install "
+            "tensorboard`, or leave the option out: RUN/metrics.jsonl has the same numbers."
+        ) from error
+    writer: Any = SummaryWriter(str(out / "tensorboard"))
+
+    def show(status: Status) -> None:
+        if status.step is None:
+            return
+        for name, value in (("loss", status.loss), ("held-out error", status.held_out)):
+            if value is not None:
+                writer.add_scalar(name, value, status.step)
+        writer.flush()
+
+    return show
 
 
 class _Plain:

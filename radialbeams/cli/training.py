@@ -69,6 +69,9 @@ def train(
     realign: Annotated[
         bool, typer.Option("--realign", help="Correct images that are not upright themselves.")
     ] = False,
+    tensorboard: Annotated[
+        bool, typer.Option("--tensorboard", help="Also log to RUN/tensorboard, for TensorBoard.")
+    ] = False,
     recipe: Annotated[
         Path | None, typer.Option(help="A whole recipe; the other options go on top of it.")
     ] = None,
@@ -128,12 +131,13 @@ def train(
             "epsilon": epsilon,
         }
     )
-    asked = Asked(data, out, minutes, steps, devices, json_)
+    asked = Asked(data, out, minutes, steps, devices, json_, tensorboard)
     if recipe is None and decoder is not Decoder.lstm and not _is_data_set(data):
         paper = {"--size": size, "--limit": limit, "--data": root, **_paper_only(changes)}
         train_on_folder(asked, start, config, realign, {**changes, "model": model_changes}, paper)
         return
-    for name, given in (("--start", start), ("--config", config), ("--realign", realign or None)):
+    own = {"--start": start, "--config": config, "--realign": realign or None}
+    for name, given in {**own, "--tensorboard": tensorboard or None}.items():
         if given is not None:
             raise typer.BadParameter(
                 f"{name} is for a folder of your own; leave it out for a data set, a recipe or the "

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
+from types import ModuleType
 
 import pytest
 
@@ -109,6 +111,36 @@ def test_plain_lines_are_few(capsys: pytest.CaptureFixture[str]) -> None:
     lines = capsys.readouterr().err.splitlines()
     assert len(lines) == 2
     assert "held-out error" not in lines[0] and "held-out error 5.0°" in lines[1]
+
+
+def test_a_board_gets_loss_and_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[tuple[str, float, int]] = []
+
+    class Writer:
+        def __init__(self, folder: str) -> None:
+            assert folder == str(tmp_path / "tensorboard")
+
+        def add_scalar(self, name: str, value: float, step: int) -> None:
+            written.append((name, value, step))
+
+        def flush(self) -> None:
+            pass
+
+    module = ModuleType("torch.utils.tensorboard")
+    module.SummaryWriter = Writer  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", module)
+    with running._following(running._board(tmp_path)) as (_, show):
+        show(Status("reading images", 0.5))
+        show(Status("training", 0.5, 7, 0.25, 3.0, 9.0))
+    assert written == [("loss", 0.25, 7), ("held-out error", 3.0, 7)]
+
+
+def test_a_board_that_is_not_installed_is_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
+    with pytest.raises(ValueError, match="pip install tensorboard"):
+        running._board(tmp_path)
 
 
 def test_stopping_says_what_there_is_and_how_to_go_on(

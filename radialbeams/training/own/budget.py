@@ -16,6 +16,7 @@ PASSES = 3  # over the held-out images: calibration, measurement, report
 SHARE = 0.04  # of the minutes that one of them may take
 ENOUGH_VIEWS = 600  # a calibration gains little from more
 MOST_SEEDS, LEAST_SEEDS = 20, 2
+MOST_IMAGES = 4000  # held-out images that are measured on: they are copied into memory
 AMBIGUOUS_VIEWS = 400  # that the report looks at again
 
 
@@ -47,7 +48,7 @@ def ending(held_out: int, view_seconds: float, budget: Budget) -> Ending:
     if budget.minutes is not None:
         most = max(SHARE * 60 * budget.minutes / max(view_seconds, 1e-9), 64)
     seeds = int(max(1, min(wanted, most // held_out)))
-    images = int(min(held_out, max(most, 1)))
+    images = int(min(held_out, max(most, 1), MOST_IMAGES))
     views = PASSES * images * seeds + AMBIGUOUS_VIEWS
     return Ending(images, seeds, CLOSING + views * view_seconds)
 

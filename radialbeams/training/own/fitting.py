@@ -82,6 +82,7 @@ def fit_folder(
     place = Path(out) if out is not None else Path("runs") / Path(folder).resolve().name
     limit = Budget(MINUTES if minutes is None and steps is None else minutes, steps)
     rules.check_settings(config or {})
+    start = starts.full_name(start)
     device = own_device(devices)
     gpu = device.type == "cuda"
     with world.first_alone():

@@ -59,6 +59,13 @@ class Probe:
     mean: float
 
 
+def full_name(name: str) -> str:
+    """A run's folder by its whole path, so that it is found from wherever the run goes on."""
+    if name in (AUTO, SCRATCH) or name in zoo.names() or not Path(name).is_dir():
+        return name
+    return str(Path(name).resolve())
+
+
 def find_start(name: str) -> Start | None:
     """A shipped model's name or the folder of a run; None for scratch."""
     if name == SCRATCH:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from collections.abc import Callable
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -63,6 +64,7 @@ def check(
     )
     checked = Checked(found, len(images))
     write_json(place, {"images": len(images), "crooked": [asdict(one) for one in found]})
+    shutil.rmtree(out / "folds", ignore_errors=True)
     return checked
 
 

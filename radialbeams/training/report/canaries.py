@@ -55,7 +55,10 @@ def on_file(protocol: ViewProtocol, view_size: int) -> Canary | None:
 
 
 def measure_here(views: Views, parent_size: int, device: torch.device) -> Canary:
-    """A canary on the views of this run: half a minute on a GPU, many minutes on a CPU."""
+    """A canary on the views of this run: about half a minute on a GPU, a minute or two on a CPU.
+
+    On a CPU it is small and sees few views, so that it finds strong leaks only.
+    """
     effort: Effort = FULL if device.type == "cuda" else QUICK
     settings: Effort = {**effort, "parent": parent_size}
     leak = measure_leak(views.render, "cnn", "white", **settings, device=device)

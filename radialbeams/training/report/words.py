@@ -134,7 +134,7 @@ def leak(canary: Canary | None) -> str:
             "`radialbeams leaks` measures those of the standard one."
         )
     verdict = (
-        "which is chance: nothing of the angle can be read from how these views are made"
+        "which is chance: the canary read nothing of the angle from how these views are made"
         if canary.clean
         else "so these views give the angle away, and the errors above are too good to be true "
         "for real files"
