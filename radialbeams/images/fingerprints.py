@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
@@ -13,7 +11,6 @@ SIDE = 16  # pixels of a thumbnail
 TILE = 4096
 
 Bits = NDArray[np.bool_]
-Rows = NDArray[np.int64]
 
 _COSINES = np.cos(np.pi * np.arange(8)[:, None] * (np.arange(32) + 0.5) / 32)
 
@@ -35,25 +32,13 @@ def thumbnail(image: Image.Image) -> NDArray[np.uint8]:
     return np.asarray(image.convert("L").resize((SIDE, SIDE), Image.Resampling.BILINEAR)).ravel()
 
 
-def near_pairs(bits: Bits, distance: int) -> Iterator[tuple[Rows, Rows]]:
-    """All pairs of rows within `distance` bits, the later and the earlier row, tile by tile."""
-    for start in range(0, len(bits), TILE):
-        rows = bits[start : start + TILE]
-        for left in range(0, start + 1, TILE):
-            near = _within(rows, bits[left : left + TILE], distance)
-            if left == start:
-                near &= np.tri(len(rows), k=-1, dtype=bool)
-            later, earlier = np.nonzero(near)
-            yield start + later, left + earlier
-
-
 def near_earlier(bits: Bits, distance: int) -> NDArray[np.int64]:
     """For each row the first earlier row within `distance` bits, or −1."""
     found = np.full(len(bits), -1)
     for start in range(0, len(bits), TILE):
         rows = bits[start : start + TILE]
         first = first_near(rows, bits[:start], distance)
-        among = _within(rows, rows, distance)
+        among = within(rows, rows, distance)
         among &= np.tri(len(rows), k=-1, dtype=bool)
         own = np.where(among.any(axis=1), start + among.argmax(axis=1), -1)
         found[start : start + TILE] = np.where(first >= 0, first, own)
@@ -66,13 +51,14 @@ def first_near(bits: Bits, others: Bits, distance: int) -> NDArray[np.int64]:
     for above in range(0, len(bits), TILE):
         part = found[above : above + TILE]
         for left in range(0, len(others), TILE):
-            near = _within(bits[above : above + TILE], others[left : left + TILE], distance)
+            near = within(bits[above : above + TILE], others[left : left + TILE], distance)
             hit = near.any(axis=1) & (part < 0)
             part[hit] = left + near[hit].argmax(axis=1)
     return found
 
 
-def _within(rows: Bits, columns: Bits, distance: int) -> Bits:
+def within(rows: Bits, columns: Bits, distance: int) -> Bits:
+    """(rows, columns): which pairs differ in no more than `distance` bits."""
     # As ±1 the product of two rows is (equal bits − different bits), and a product is fast.
     products = _signs(rows) @ _signs(columns).T
     return np.asarray(products >= rows.shape[1] - 2 * distance)

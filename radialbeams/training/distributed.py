@@ -100,9 +100,8 @@ class World:
             self.wait()
 
     def wait(self) -> None:
-        """Until all processes are here."""
-        if self.size > 1:
-            self.of_first(self.mean(torch.zeros(1)).item())
+        """Until all processes are here: a mean needs all of them."""
+        self.mean(torch.zeros(1))
 
 
 ALONE = World()

@@ -37,7 +37,7 @@ NEAR = math.radians(15.0)  # answers this close agree
 # From here on an image counts as crooked: so many degrees, and so many times what the network is
 # off for the middle half of the images; and so much agreement.
 LEAST_DEGREES, TIMES = 12.0, 6.0
-AGREEMENT = 0.6
+AGREEMENT = 0.7
 
 Doubles = NDArray[np.float64]
 

@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from radialbeams.images.fingerprints import BITS, near_pairs
+from radialbeams.images.fingerprints import BITS, within
 from radialbeams.training.own.scan import LEAST_GROUPS, Found, Scan
 
 # Copies that were saved again, resized or brightened stay below both; views of an object that
 # was turned by 5° are above the second, unless they look the same.
 NEAR_BITS = 12  # of 128
 NEAR_THUMBNAIL = 6e-4  # 1 − correlation of two thumbnails
+TILE = 1024  # images that are compared with as many others at once
 TOO_LARGE = 0.6  # share of all images from which on a unit is no longer kept together
 
 By = Literal["group", "image"]
@@ -71,12 +72,23 @@ def near_copies(images: Sequence[Found]) -> Labels:
     looks -= looks.mean(1, keepdims=True)
     looks /= np.maximum(np.linalg.norm(looks, axis=1, keepdims=True), 1e-6)
 
-    def confirmed() -> Iterable[tuple[Labels, Labels]]:
-        for later, earlier in near_pairs(bits, NEAR_BITS):
-            alike = 1 - np.einsum("nd,nd->n", looks[later], looks[earlier]) <= NEAR_THUMBNAIL
-            yield later[alike], earlier[alike]
+    units = np.arange(len(images))
+    for above, left in _tiles(len(images)):
+        # Pairs that others have tied already are left out: a folder of copies has billions.
+        near = units[above, None] != units[left]
+        near &= within(bits[above], bits[left], NEAR_BITS)
+        if near.any():
+            near &= looks[above] @ looks[left].T >= 1 - NEAR_THUMBNAIL
+            later, earlier = np.nonzero(near)
+            units = _joined(units, [(above.start + later, left.start + earlier)])
+    return units
 
-    return _joined(np.arange(len(images)), confirmed())
+
+def _tiles(count: int) -> Iterator[tuple[slice, slice]]:
+    """Rows and columns that together cover every pair."""
+    for above in range(0, count, TILE):
+        for left in range(0, above + 1, TILE):
+            yield slice(above, above + TILE), slice(left, left + TILE)
 
 
 def _same_group(images: Sequence[Found]) -> list[tuple[Labels, Labels]]:

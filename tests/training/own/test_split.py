@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import tracemalloc
 from dataclasses import replace
 from pathlib import Path
 
@@ -11,6 +12,7 @@ import pytest
 from folders import picture, plain_folder, save
 from PIL import Image
 
+from radialbeams.training.own import split as module
 from radialbeams.training.own.scan import Scan, scan
 from radialbeams.training.own.split import near_copies, split
 
@@ -121,3 +123,20 @@ def test_a_folder_of_near_copies_is_split_with_a_warning(tmp_path: Path) -> None
 def test_a_share_that_cannot_be_is_refused(plain: Scan) -> None:
     with pytest.raises(ValueError, match="between 0 and 1; got 1"):
         split(plain, share=1)
+
+
+def test_copies_are_tied_across_tiles(plain: Scan, monkeypatch: pytest.MonkeyPatch) -> None:
+    images = plain.images + plain.images[5:9] + plain.images[5:6]
+    expected = [*range(40), 5, 6, 7, 8, 5]
+    assert near_copies(images).tolist() == expected
+    monkeypatch.setattr(module, "TILE", 7)  # several tiles, the last one short
+    assert near_copies(images).tolist() == expected
+
+
+def test_thousands_of_copies_need_little_memory(plain: Scan) -> None:
+    tracemalloc.start()
+    units = near_copies(plain.images[:1] * 3000)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert units.tolist() == [0] * 3000
+    assert peak < 100 * 2**20
