@@ -49,6 +49,7 @@ def train_on_folder(
     """Trains a model of one's own; `paper` are options that only the paper's network has."""
     from radialbeams.training.own import Watch, fit_folder
     from radialbeams.training.own.rules import read_config
+    from radialbeams.training.own.tensorboard import open_board
 
     for name, given in paper.items():
         if given is not None:
@@ -57,7 +58,7 @@ def train_on_folder(
     model = {**settings.get("model", {}), **changes["model"]}
     settings |= {name: value for name, value in changes.items() if name != "model"}
     settings |= {"model": model} if model else {}
-    board = _board(asked.out) if asked.tensorboard else None
+    board = open_board(asked.out) if asked.tensorboard else None
     with _stoppable(asked.out), _following(board) as (note, show):
         run = fit_folder(
             asked.data,
@@ -146,28 +147,6 @@ def _both(first: Show, second: Show | None) -> Show:
         first(status)
         if second is not None:
             second(status)
-
-    return show
-
-
-def _board(out: Path) -> Show:
-    """Writes loss and held-out error for TensorBoard."""
-    try:
-        from torch.utils.tensorboard import SummaryWriter
-    except ImportError as error:
-        raise ValueError(
-            "--tensorboard needs the package tensorboard. Install it with `pip install "
-            "tensorboard`, or leave the option out: RUN/metrics.jsonl has the same numbers."
-        ) from error
-    writer: Any = SummaryWriter(str(out / "tensorboard"))
-
-    def show(status: Status) -> None:
-        if status.step is None:
-            return
-        for name, value in (("loss", status.loss), ("held-out error", status.held_out)):
-            if value is not None:
-                writer.add_scalar(name, value, status.step)
-        writer.flush()
 
     return show
 

@@ -15,6 +15,7 @@ from radialbeams import zoo
 from radialbeams.cards import write as write_card
 from radialbeams.cli import main, running
 from radialbeams.training.own import Run, Status
+from radialbeams.training.own.tensorboard import open_board
 
 
 @pytest.fixture
@@ -129,7 +130,7 @@ def test_a_board_gets_loss_and_error(tmp_path: Path, monkeypatch: pytest.MonkeyP
     module = ModuleType("torch.utils.tensorboard")
     module.SummaryWriter = Writer  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", module)
-    with running._following(running._board(tmp_path)) as (_, show):
+    with running._following(open_board(tmp_path)) as (_, show):
         show(Status("reading images", 0.5))
         show(Status("training", 0.5, 7, 0.25, 3.0, 9.0))
     assert written == [("loss", 0.25, 7), ("held-out error", 3.0, 7)]
@@ -140,7 +141,7 @@ def test_a_board_that_is_not_installed_is_named(
 ) -> None:
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", None)
     with pytest.raises(ValueError, match="pip install tensorboard"):
-        running._board(tmp_path)
+        open_board(tmp_path)
 
 
 def test_stopping_says_what_there_is_and_how_to_go_on(

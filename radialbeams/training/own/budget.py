@@ -11,13 +11,15 @@ import torch
 from radialbeams.nn.architectures import Network
 from radialbeams.training.own.rules import Budget
 
-CLOSING = 15.0  # seconds of two CPU cores for the export and the pages of the report
+CLOSING = 12.0  # seconds of two CPU cores for the export and the pages of the report
 PASSES = 3  # over the held-out images: calibration, measurement, report
-SHARE = 0.04  # of the minutes that one of them may take
+SHARE = 0.03  # of the minutes that one of them may take
 ENOUGH_VIEWS = 600  # a calibration gains little from more
 MOST_SEEDS, LEAST_SEEDS = 20, 2
 MOST_IMAGES = 4000  # held-out images that are measured on: they are copied into memory
-AMBIGUOUS_VIEWS = 400  # that the report looks at again
+AGAIN_TURNS, MOST_AGAIN = 8, 960  # views of each image, and of all, that the report looks at again
+PARITY_VIEWS = 272  # through torch and ONNX, to compare the two
+RENDERED = 1.3  # what a view costs, for each that the network costs
 
 
 @dataclass(frozen=True)
@@ -49,8 +51,9 @@ def ending(held_out: int, view_seconds: float, budget: Budget) -> Ending:
         most = max(SHARE * 60 * budget.minutes / max(view_seconds, 1e-9), 64)
     seeds = int(max(1, min(wanted, most // held_out)))
     images = int(min(held_out, max(most, 1), MOST_IMAGES))
-    views = PASSES * images * seeds + AMBIGUOUS_VIEWS
-    return Ending(images, seeds, CLOSING + views * view_seconds)
+    again = min(AGAIN_TURNS * images, MOST_AGAIN)
+    views = PASSES * images * seeds + again + PARITY_VIEWS
+    return Ending(images, seeds, CLOSING + RENDERED * views * view_seconds)
 
 
 def training_minutes(budget: Budget, spent: float, end: Ending) -> float | None:
