@@ -38,9 +38,9 @@ BATCH = 128
 NEAR = math.radians(15.0)  # answers this close agree
 # From here on an image counts as crooked: so many degrees, and so many times what the network is
 # off for the middle half of the images; and so much agreement.
-LEAST_DEGREES, TIMES = 12.0, 6.0
-AGREEMENT = 0.7
-TRIMMED = 0.2  # of each batch
+LEAST_DEGREES, TIMES = 18.0, 6.0
+AGREEMENT = 0.75
+TRIMMED = 0.15  # of each batch
 
 Doubles = NDArray[np.float64]
 
