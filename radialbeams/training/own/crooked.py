@@ -20,7 +20,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from radialbeams.nn.angles import wrap
-from radialbeams.nn.architectures import Network
+from radialbeams.nn.architectures import Network, architecture
+from radialbeams.nn.losses import Loss, Losses, LossInputs
+from radialbeams.nn.posterior import ring_loss
 from radialbeams.training.data import ImageSet
 from radialbeams.training.evaluate import predict_with
 from radialbeams.training.fit import Fit, Progress
@@ -36,8 +38,9 @@ BATCH = 128
 NEAR = math.radians(15.0)  # answers this close agree
 # From here on an image counts as crooked: so many degrees, and so many times what the network is
 # off for the middle half of the images; and so much agreement.
-LEAST_DEGREES, TIMES = 12.0, 6.0
-AGREEMENT = 0.7
+LEAST_DEGREES, TIMES = 18.0, 6.0
+AGREEMENT = 0.75
+TRIMMED = 0.15  # of each batch
 
 Doubles = NDArray[np.float64]
 
@@ -115,7 +118,7 @@ def judge(
             images,
             folder / f"fold-{fold}",
             device=device,
-            parts=Parts(rows=partial(_rows, others)),
+            parts=Parts(rows=partial(_rows, others), loss=_loss),
             minutes=minutes,
             start=start,
         )
@@ -153,6 +156,28 @@ def realigned(scan: Scan, indices: Sequence[int], crooked: Iterable[Crooked]) ->
         for i, image in enumerate(scan.images)
     )
     return replace(scan, images=images)
+
+
+# --- what does not learn from crooked images ---------------------------------------------------
+
+
+def _loss(recipe: Recipe, images: ImageSet, device: torch.device) -> Loss:
+    row = architecture(recipe.model)
+    return trimmed_loss if row.reading == "posterior" else row.loss
+
+
+def trimmed_loss(network: Network, given: LossInputs) -> tuple[Tensor, Losses]:
+    """The posterior's loss without the views of each batch that fit worst.
+
+    Crooked images are among those. Memorised, they would make their neighbours, which may
+    look nearly the same, seem crooked instead.
+    """
+    logits, offsets = network(given.views)  # (N, bins) each
+    loss, circle = ring_loss(given.angles, logits, offsets, given.settings)
+    last = math.ceil((1 - TRIMMED) * len(loss)) - 1
+    kept = loss.detach() <= loss.detach().sort().values[last]
+    mean = (loss * kept).sum() / kept.sum()
+    return mean, Losses(circle.mean().detach(), circle.new_zeros(()))
 
 
 # --- one fold --------------------------------------------------------------------------------

@@ -14,6 +14,7 @@ from folders import picture, plain_folder, save
 from PIL import Image
 from torch import Tensor
 
+from radialbeams.nn.losses import LossInputs, RingLoss
 from radialbeams.nn.rotation import disc, rotate
 from radialbeams.training.data import ImageSet
 from radialbeams.training.fit import Fit
@@ -194,3 +195,26 @@ def test_a_second_correction_is_added_to_the_first(tmp_path: Path) -> None:
     once = realigned(found, range(10), (Crooked(2, 40.0, 0.9),))
     twice = realigned(once, range(10), (Crooked(2, -5.0, 0.9),))
     assert twice.images[2].angle == 35.0
+
+
+def test_the_worst_views_of_a_batch_are_not_learned_from() -> None:
+    angles = torch.zeros(10)
+    angles[3] = math.pi  # turned upside down among upright ones
+    logits = torch.zeros(10, 12)
+    logits[:, 0] = 5.0  # every answer is "upright"
+    logits.requires_grad_()
+    given = LossInputs(
+        torch.zeros(10, 3, 24, 24),
+        angles,
+        torch.arange(10),
+        lambda: torch.zeros(10, 3, 24, 24),
+        None,
+        torch.ones(2),
+        RingLoss(),
+    )
+    loss, _ = module.trimmed_loss(lambda views: (logits, torch.zeros(10, 12)), given)
+    loss.backward()
+    assert logits.grad is not None
+    moved = logits.grad.abs().sum(1) > 0
+    assert not moved[3]
+    assert moved.sum() >= 8
