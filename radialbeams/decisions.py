@@ -177,8 +177,8 @@ def _needed(answer: Answer, least: Thresholds) -> float:
 
 
 def _reaches(probability: float | None, least: float) -> bool:
-    """Whether a probability reaches its threshold; an unknown one (None) does."""
-    return probability is None or probability >= least
+    """Whether a probability reaches its threshold; an unknown one (None) counts as 1."""
+    return (1.0 if probability is None else probability) >= least
 
 
 def _turned(angle: float, source: AngleSource, answer: Answer, least: Thresholds) -> Decision:

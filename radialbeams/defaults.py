@@ -37,11 +37,17 @@ ABSTAIN: Abstain = "card"
 
 
 ALWAYS = Thresholds(0.0, 0.0, 1.0, 0.0, 0.0, True)  # turns every picture
+# Turns no picture: no probability is above 1.
+NEVER = Thresholds(confidence=2.0, upright=0.0, quarter=2.0, exact=2.0)
 
 
 def thresholds_of(card: Card) -> Thresholds:
-    """The thresholds on a model's card, with defaults for those it lacks."""
-    return card.abstain or Thresholds()
+    """The thresholds on a model's card, with defaults for those it lacks.
+
+    A model whose card gives reasons not to trust it turns nothing, unless the caller asks for other
+    thresholds.
+    """
+    return NEVER if card.trust else card.abstain or Thresholds()
 
 
 def thresholds_for(card: Card, abstain: Abstain) -> Thresholds:

@@ -17,10 +17,11 @@ from radialbeams import cards, defaults, zoo
 from radialbeams.batch import JobSettings
 from radialbeams.canonicalizer import Canonicalizer, canonicalize
 from radialbeams.cli import app, main
-from radialbeams.defaults import ALWAYS, thresholds_for, thresholds_of
+from radialbeams.decisions import Surroundings, decide
+from radialbeams.defaults import ALWAYS, Snap, thresholds_for, thresholds_of
 from radialbeams.demo import PICTURES
 from radialbeams.front import Canonicalizer as Module
-from radialbeams.posterior import Thresholds
+from radialbeams.posterior import Answer, Thresholds
 from radialbeams.transforms import Upright, UprightTransformer
 
 ENTRIES: dict[str, Callable[..., Any]] = {
@@ -118,3 +119,16 @@ def test_every_entry_point_makes_the_same_of_a_sideways_photo(tmp_path: Path) ->
     found.append(canonicalize(np.asarray(sideways)).image)
     for one in found:
         assert np.array_equal(one, np.asarray(upright))  # to the pixel
+
+
+@pytest.mark.parametrize("snap", ["auto", "90", "none"])
+@pytest.mark.parametrize("around", [Surroundings(), Surroundings(plain=True), Surroundings(12.0)])
+@pytest.mark.parametrize("sure", [1.0, None])
+def test_an_untrusted_model_turns_nothing(
+    snap: Snap, around: Surroundings, sure: float | None
+) -> None:
+    card = replace(zoo.find("ring").card, trust=("The data is symmetric.",))
+    chances = None if sure is None else np.eye(8, dtype=np.float32)[2]
+    answer = Answer(90.0, sure, 1, chances, 0.0, 1.0)
+    assert decide(answer, thresholds_for(card, "card"), snap, around).turn is None
+    assert decide(answer, thresholds_for(card, 0.5), "none", around).turn is not None

@@ -80,9 +80,9 @@ def test_the_fragments_of_the_detectors_page_run() -> None:
     assert names["masks"].shape == (2, 48, 64)
 
 
-# README.md is run by test_readme.py, the tutorial by test_tutorial.py, serving by test_clients.py.
+# README.md is run by test_readme.py, tutorials by test_tutorial.py, serving by test_clients.py.
 RUN = {"README.md", "docs/in-front-of-your-model.md", "docs/serving.md"}
-RUN |= {"docs/index.md", "docs/leaks.md", "docs/detector.md"}
+RUN |= {"docs/index.md", "docs/leaks.md", "docs/detector.md", "docs/train.md"}
 
 
 def test_every_page_with_snippets_is_run() -> None:

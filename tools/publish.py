@@ -13,11 +13,9 @@ from __future__ import annotations
 import argparse
 import statistics
 import time
-from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
-from typing import Any, Literal
+from typing import Literal
 
 import numpy as np
 import torch
@@ -34,20 +32,23 @@ from radialbeams.cards import (
     Evaluation,
     Looks,
     Measurement,
-    RiskCoverage,
-    UncertainObject,
 )
-from radialbeams.files import bucket
 from radialbeams.nn.architectures import Network
 from radialbeams.nn.onnx_weights import read_weights
 from radialbeams.posterior import Calibration
 from radialbeams.training import looks
-from radialbeams.training.calibrate import calibrate
 from radialbeams.training.data import ImageSet, load
-from radialbeams.training.evaluate import evaluate, predict_with, summarise
+from radialbeams.training.evaluate import evaluate, summarise
+from radialbeams.training.judging import (
+    calibrated,
+    first_half,
+    least_confident,
+    rounded,
+    rounded_values,
+)
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.runs import card_views, export_run, measure, measure_on, read_images
-from radialbeams.training.thresholds import abstention, thresholds
+from radialbeams.training.thresholds import thresholds
 from radialbeams.training.views import Views
 from radialbeams.training.weights import load_model, new_card, read_card, save_model, write_card
 
@@ -164,7 +165,10 @@ def publish_one_look(
     images = read_images(recipe, "test", root=arguments.data)
     card = replace(card, data=_tested_on(card, len(images), recipe.split_by))
     if card.network.reading == "posterior":
-        card = calibrated(card, model, recipe, images)
+        card = calibrated(card, model, images, by_group=recipe.split_by == "object")
+        if recipe.data == "coil100":
+            uncertain = least_confident(card, model, images, card_views(card))
+            card = replace(card, least_confident=uncertain)
     card = exported(shipped, model, card)
     metrics: dict[str, Measurement] = {}
     for key, jpeg in ((recipe.protocol, None), (f"{recipe.protocol}_jpeg_90", 90)):
@@ -218,12 +222,12 @@ def decided(card: Card, outputs: looks.Outputs, below: float) -> Card:
     seen = looks.seen(outputs, calibration, below)
     first = looks.answers_by_rule(outputs, calibration, 0.0)
     again = np.mean([answer.confidence < below for answer in first])
-    half = np.array([_first_half(key) for key in outputs.keys])
+    half = np.array([first_half(key) for key in outputs.keys])
     expected = looks.crosswise(outputs, half, below, SPOILT, RIGHT)
     return replace(
         card,
         calibration=calibration,
-        calibrated=_rounded(expected),
+        calibrated=rounded_values(expected),
         looks=Looks(below, round(1 + 3 * float(again), 3)),
         abstain=thresholds(seen, spoilt=SPOILT, right=RIGHT),
     )
@@ -275,48 +279,6 @@ def stored_once(shipped: Path) -> Card:
     return card
 
 
-def calibrated(card: Card, model: Network, recipe: Recipe, images: ImageSet) -> Card:
-    """Calibration from the held-out images, its error crosswise, and the least certain objects."""
-    views = card_views(card)
-
-    def crosswise(names: Sequence[str]) -> tuple[Calibration, float]:
-        return calibrate(model, images, views, in_first=lambda i: _first_half(names[i]), seeds=2)
-
-    calibration, error = crosswise(images.keys)
-    measured = {"expected_error": error, "n": 2 * len(images)}
-    if recipe.split_by == "object":
-        # Errors on views of one object are correlated: this bounds the effect of new objects.
-        measured["expected_error_by_object"] = crosswise(images.groups)[1]
-    card = replace(
-        card,
-        calibration=calibration,
-        calibrated=_rounded(measured),
-        abstain=abstention(model, images, views, calibration, seeds=2),
-    )
-    if recipe.data == "coil100":
-        predict = partial(predict_with, model, **calibration._asdict())
-        card = replace(card, least_confident=least_confident(predict, images, views))
-    return card
-
-
-def least_confident(predict: Any, images: ImageSet, views: Views) -> tuple[UncertainObject, ...]:
-    """The ten objects of whose angle the model is least sure, with how far off it is."""
-    rows = []
-    for name in sorted(set(images.groups)):
-        members = images.select([i for i, group in enumerate(images.groups) if group == name])
-        sure: list[float] = []
-
-        def noted(batch: Any, sure: list[float] = sure) -> Any:
-            angles, confidences = predict(batch)
-            sure += confidences.tolist()
-            return angles
-
-        result = evaluate(noted, members, views, seeds=3)
-        confidence = round(float(np.mean(sure)), 4)
-        rows.append(UncertainObject(name, confidence, round(result.mean, 4)))
-    return tuple(sorted(rows, key=lambda row: row.confidence)[:10])
-
-
 def milliseconds(name: str) -> float:
     """The median CPU time of one view through ONNX Runtime on one thread."""
     import onnxruntime
@@ -335,26 +297,6 @@ def milliseconds(name: str) -> float:
         session.run(None, {"views": view})
         times.append(time.process_time() - started)
     return round(1000 * statistics.median(times), 2)
-
-
-def _first_half(key: str) -> bool:
-    # With a prefix of its own: the plain hash of a key already decides that it is held out.
-    return bucket(f"half of {key}", 2) == 0
-
-
-def rounded(measured: Measurement) -> Measurement:
-    """To four decimals, as on the card."""
-    figures = _rounded(measured.evaluation.to_dict())
-    curve = tuple(RiskCoverage(**point) for point in figures.pop("risk_coverage"))
-    return replace(measured, evaluation=Evaluation(**figures, risk_coverage=curve))
-
-
-def _rounded(value: Any) -> Any:
-    if isinstance(value, float):
-        return round(value, 4)
-    if isinstance(value, dict):
-        return {name: _rounded(part) for name, part in value.items()}
-    return [_rounded(part) for part in value] if isinstance(value, list) else value
 
 
 if __name__ == "__main__":

@@ -184,6 +184,7 @@ class Card:
     calibrated: Mapping[str, float] = field(default_factory=dict)
     looks: Looks | None = None
     abstain: Thresholds | None = None
+    trust: tuple[str, ...] = ()  # reasons not to act on its answers; empty: none is known
     documents: Literal["quarter"] | None = None  # the separate network for pages and screens
     least_confident: tuple[UncertainObject, ...] = ()
     parameters: int | None = None

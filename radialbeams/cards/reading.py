@@ -151,6 +151,7 @@ def parse(values: Mapping[str, Any]) -> Card:
         calibrated=_numbers("calibrated", values.get("calibrated", {})),
         looks=_optional(Looks, "looks", values),
         abstain=_closed(Thresholds, "abstain", values) if "abstain" in values else None,
+        trust=_sentences("trust", values.get("trust", [])),
         documents=values.get("documents"),
         least_confident=_rows(UncertainObject, "least_confident", values),
         parameters=values.get("parameters"),
@@ -304,6 +305,12 @@ def _numbers(where: str, values: Any) -> dict[str, float]:
     for name, value in given.items():
         _check(f"{where}.{name}", value, float)
     return dict(given)
+
+
+def _sentences(where: str, values: Any) -> tuple[str, ...]:
+    if not isinstance(values, list | tuple) or not all(isinstance(one, str) for one in values):
+        raise ValueError(f"{where} must be a list of sentences; got {short(values)}")
+    return tuple(values)
 
 
 def _object(where: str, values: Any) -> Mapping[str, Any]:

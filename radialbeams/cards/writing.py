@@ -15,7 +15,7 @@ from radialbeams.posterior import Calibration
 ORDER = (
     *("version", "name", "summary", "licence", "works_on", "fails_on"),
     *("data", "protocol", "network", "config", "training"),
-    *("calibration", "calibrated", "looks", "abstain", "documents", "least_confident"),
+    *("calibration", "calibrated", "looks", "abstain", "trust", "documents", "least_confident"),
     *("parameters", "sha256", "parity", "metrics", "end_to_end", "cost"),
 )
 

@@ -76,6 +76,11 @@ def _why(outcome: Outcome) -> str:
     if outcome.value is None or outcome.threshold is None or outcome.measure is None:
         return ""
     value, limit = outcome.value, outcome.threshold
+    if limit > 1 and outcome.measure in ("confidence", "quarter", "exact"):
+        return (
+            ", since the model's card says that it is not to be trusted; --min-confidence 0.5 "
+            "turns pictures all the same"
+        )
     if outcome.measure == "angle":
         return f", since {value:g}° is less than the minimum of {limit:g}°"
     if outcome.measure == "upright":

@@ -157,7 +157,9 @@ def angle(
     from radialbeams import batch, zoo
 
     name = model or zoo.DEFAULT
-    checks.card_of(name)
+    card = checks.card_of(name)
+    if card.trust:
+        talk(f"radialbeams: {terminal.untrusted(name, card)}")
     job = batch.JobSettings(
         name,
         refine=refine,

@@ -78,6 +78,11 @@ def summary(counts: Counter[str], seconds: float, job: JobSettings) -> str:
 
 def thresholds(job: JobSettings, card: Card) -> str:
     """The thresholds below which images were left alone, and the model."""
+    if card.trust and job.min_confidence > 1:
+        return (
+            f"left alone: everything; {untrusted(job.model, card)} To turn pictures all the same, "
+            "add --min-confidence 0.5."
+        )
     upright = ""
     if job.snap == "none" and job.max_upright < 1:
         upright = f" or more than {100 * job.max_upright:g} % likely to be upright already,"
@@ -86,6 +91,12 @@ def thresholds(job: JobSettings, card: Card) -> str:
         f"left alone: confidence below {job.min_confidence:g},{quarter}{upright} or turned by less "
         f"than {job.min_angle:g}°; model {job.model}: {card.summary or 'no summary'}"
     )
+
+
+def untrusted(model: str, card: Card) -> str:
+    """Why nothing should be done by a model's answers."""
+    reasons = "; ".join(reason.rstrip(".") for reason in card.trust)
+    return f"model {model} is not to be trusted: {reasons}."
 
 
 def resumption(run: Run) -> Iterator[str]:
@@ -183,6 +194,22 @@ def progress_bar(steps: int, text: str) -> Iterator[Bar]:
         redirect_stdout=False,  # data must still go to standard output
     ) as bar:
         task = bar.add_task(shown(text), total=steps)
+        yield Bar(
+            lambda step, text: bar.update(task, completed=step, description=shown(text)),
+            lambda line: console.print(shown(line), markup=False, highlight=False, soft_wrap=True),
+        )
+
+
+@contextmanager
+def share_bar(steps: int) -> Iterator[Bar]:
+    """A bar whose text says everything, the time left included."""
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn
+
+    console = Console(stderr=True)
+    columns = (BarColumn(24), TextColumn("{task.description}", markup=False))
+    with Progress(*columns, console=console, redirect_stdout=False) as bar:
+        task = bar.add_task("", total=steps)
         yield Bar(
             lambda step, text: bar.update(task, completed=step, description=shown(text)),
             lambda line: console.print(shown(line), markup=False, highlight=False, soft_wrap=True),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
@@ -10,7 +11,8 @@ from typing import Annotated, Any
 import typer
 
 from radialbeams.cli import terminal
-from radialbeams.cli.app import JsonOption, app
+from radialbeams.cli.app import EXIT_CODES, JsonOption, app
+from radialbeams.cli.running import Asked, train_on_folder, train_recipe
 from radialbeams.escaping import as_json
 
 
@@ -41,17 +43,46 @@ DataOption = Annotated[
 DevicesOption = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
 
 
-@app.command()
+@app.command(epilog=EXIT_CODES)
 def train(
-    data: Annotated[str, typer.Argument(help="A folder of upright images, or a data set's name.")],
+    data: Annotated[
+        str, typer.Argument(help="A folder of upright images or tar shards, or a data set's name.")
+    ],
     out: Annotated[Path, typer.Option("--out", "-o", help="The run's folder; resumed if begun.")],
+    minutes: Annotated[
+        float | None,
+        typer.Option(help="Time for everything, the report included. Default: 10 for a folder."),
+    ] = None,
+    steps: Annotated[
+        int | None, typer.Option(help="Number of batches. Default: 4096 for a data set.")
+    ] = None,
+    start: Annotated[
+        str | None,
+        typer.Option(
+            help="Weights to begin with: a shipped model's name, a run's folder, or scratch. "
+            "Default: the shipped model that fits the folder best."
+        ),
+    ] = None,
+    config: Annotated[
+        Path | None, typer.Option(help="JSON file of recipe fields; the options go on top of it.")
+    ] = None,
+    realign: Annotated[
+        bool, typer.Option("--realign", help="Correct images that are not upright themselves.")
+    ] = False,
+    tensorboard: Annotated[
+        bool, typer.Option("--tensorboard", help="Also log to RUN/tensorboard, for TensorBoard.")
+    ] = False,
     recipe: Annotated[
-        Path | None, typer.Option(help="A recipe file; the other options go on top of it.")
+        Path | None, typer.Option(help="A whole recipe; the other options go on top of it.")
     ] = None,
     root: DataOption = None,
     decoder: Annotated[
-        Decoder, typer.Option(help="lstm: the paper's network and views; ring: leak-free views.")
-    ] = Decoder.lstm,
+        Decoder | None,
+        typer.Option(
+            help="lstm: the paper's network and views; ring: leak-free views. Default: ring for a "
+            "folder, lstm for a data set."
+        ),
+    ] = None,
     size: Annotated[int | None, typer.Option(help="Image width W; else the data's own.")] = None,
     channels: Annotated[int | None, typer.Option(help="3 for colour, 1 for gray.")] = None,
     num_beams: Annotated[int | None, typer.Option(help="|B|, the paper's 32.")] = None,
@@ -62,48 +93,72 @@ def train(
     draw: Annotated[str | None, typer.Option(help="Angles per view, or once per image.")] = None,
     prior: Annotated[str | None, typer.Option(help="off, full or dynamic.")] = None,
     batch: Annotated[int | None, typer.Option(help="The paper's 128.")] = None,
-    steps: Annotated[int | None, typer.Option(help="Number of batches. Default: 4096.")] = None,
     learning_rate: Annotated[float | None, typer.Option(help="The paper's 1e-4.")] = None,
     seed: Annotated[int | None, typer.Option(help="Of the weights, the order, the angles.")] = None,
-    minutes: Annotated[float | None, typer.Option(help="Stop after so many minutes.")] = None,
-    devices: DevicesOption = "auto",
+    devices: Annotated[
+        str,
+        typer.Option(help="auto, cpu, cuda, or a number: of GPUs, or of processes without a GPU."),
+    ] = "auto",
+    nodes: Annotated[
+        int, typer.Option(help="Machines; each runs this command with its own NODE_RANK.", min=1)
+    ] = 1,
     limit: Annotated[int | None, typer.Option(help="Use only so many of the images.")] = None,
+    json_: JsonOption = False,
 ) -> None:
-    """Trains the paper's network or the ring; killed, the same command goes on where it was."""
-    _need_torch("train")
-    from radialbeams.cards import measurement
-    from radialbeams.training.runs import complete, plan
+    """Trains a model on a folder of upright images, or on a data set; no labels are needed.
 
-    changes = {
-        "padding": padding,
-        "group": turns,
-        "draw": draw,
-        "prior": prior,
-        "batch": batch,
-        "steps": steps,
-        "learning_rate": learning_rate,
-        "seed": seed,
-    }
-    model_changes = {
-        "channels": channels,
-        "num_beams": num_beams,
-        "beam_length": beam_length,
-        "epsilon": epsilon,
-    }
-    planned = plan(
-        data, recipe, _said(changes), _said(model_changes), decoder=decoder.value, size=size
+    A folder gives a calibrated model with thresholds of its own and a report. Killed or stopped,
+    the same command goes on; with more minutes or steps it lengthens a finished run.
+    """
+    _need_torch("train")
+    _launch(devices, nodes)
+    changes = _said(
+        {
+            "padding": padding,
+            "group": turns,
+            "draw": draw,
+            "prior": prior,
+            "batch": batch,
+            "learning_rate": learning_rate,
+            "seed": seed,
+        }
     )
-    with terminal.progress_bar(planned.steps, "reading images") as bar:
-        card = complete(
-            planned,
-            out,
-            root=root,
-            devices=devices,
-            minutes=minutes,
-            limit=limit,
-            on_progress=bar.show,
-        )
-    print(as_json({"run": str(out), **measurement(card.metrics[planned.protocol])}))
+    model_changes = _said(
+        {
+            "channels": channels,
+            "num_beams": num_beams,
+            "beam_length": beam_length,
+            "epsilon": epsilon,
+        }
+    )
+    asked = Asked(data, out, minutes, steps, devices, json_, tensorboard)
+    if recipe is None and decoder is not Decoder.lstm and not _is_data_set(data):
+        paper = {"--size": size, "--limit": limit, "--data": root, **_paper_only(changes)}
+        train_on_folder(asked, start, config, realign, {**changes, "model": model_changes}, paper)
+        return
+    own = {"--start": start, "--config": config, "--realign": realign or None}
+    for name, given in {**own, "--tensorboard": tensorboard or None}.items():
+        if given is not None:
+            raise typer.BadParameter(
+                f"{name} is for a folder of your own; leave it out for a data set, a recipe or the "
+                "paper's network."
+            )
+    from radialbeams.training.runs import plan
+
+    steps_changed = {} if steps is None else {"steps": steps}
+    named = "lstm" if decoder is None else decoder.value
+    planned = plan(data, recipe, changes | steps_changed, model_changes, decoder=named, size=size)
+    train_recipe(asked, planned, root, limit)
+
+
+def _launch(devices: str, nodes: int) -> None:
+    """Runs this very command once for each of several devices, and ends with them."""
+    from radialbeams.training.distributed import is_joined, launch, parse_devices, quieten
+
+    quieten()
+    count, _ = parse_devices(devices)
+    if count * nodes > 1 and not is_joined():
+        raise typer.Exit(launch([sys.executable, "-m", "radialbeams", *sys.argv[1:]], count, nodes))
 
 
 @app.command()
@@ -230,3 +285,15 @@ def _need_torch(verb: str) -> None:
 
 def _said(options: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in options.items() if value is not None}
+
+
+def _is_data_set(data: str) -> bool:
+    from radialbeams.training.data import SOURCES
+
+    return data in SOURCES or data == "scenes"
+
+
+def _paper_only(changes: dict[str, Any]) -> dict[str, Any]:
+    """Options that a folder's run does not know, by their names on the command line."""
+    names = {"padding": "--padding", "group": "--turns", "draw": "--draw", "prior": "--prior"}
+    return {option: changes[name] for name, option in names.items() if name in changes}

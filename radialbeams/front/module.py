@@ -23,6 +23,7 @@ from radialbeams.cards import Card
 from radialbeams.defaults import (
     ABSTAIN,
     FIXED_CORNERS,
+    NEVER,
     SNAP,
     Abstain,
     Snap,
@@ -100,8 +101,8 @@ class TorchCanonicalizer(nn.Module):
         _check_options(network, abstain, canvas, returns)
         check_number("still_degrees", still_degrees, 0, 180)
         check_number("most_upright", most_upright, 0, 1)
-        check_number("least_quarter", least_quarter, 0, 1)
-        check_number("least_exact", least_exact, 0, 1)
+        check_number("least_quarter", least_quarter, 0, NEVER.quarter)
+        check_number("least_exact", least_exact, 0, NEVER.exact)
         check_snap(snap)
         check_number("fill", fill, -math.inf, math.inf)
         self.network = network
@@ -369,4 +370,4 @@ def _check_options(
     if abstain is not None and architecture(network.config).reading == "unit":
         raise ValueError(UNSURE)
     if abstain is not None:
-        check_number("abstain", abstain, 0, 1)
+        check_number("abstain", abstain, 0, NEVER.confidence)

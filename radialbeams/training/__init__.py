@@ -1,1 +1,19 @@
 """Everything that needs labels: data, views, the loop, the measure, the export."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from radialbeams.training.own import Run, fit_folder
+
+__all__ = ["Run", "fit_folder"]
+
+
+def __getattr__(name: str) -> Any:
+    # Late, since all that a run consists of is imported with it.
+    if name in __all__:
+        from radialbeams.training import own
+
+        return getattr(own, name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -7,8 +7,9 @@ answer may be off.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import product
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -28,7 +29,14 @@ SPREADS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0)
 SEED = 1000  # of angles that no evaluation draws
 
 
-@torch.inference_mode()
+class Outputs(NamedTuple):
+    """What a network returns for held-out views, every image once for each seed."""
+
+    logits: Tensor  # (N, |B|)
+    offsets: Tensor  # (N, |B|)
+    angles: Tensor  # (N,) radians that the views are turned by
+
+
 def calibrate(
     model: Network,
     images: ImageSet,
@@ -42,13 +50,20 @@ def calibrate(
     That error is measured crosswise: each half of the images, `in_first` says which, with the
     calibration that was fitted on the other.
     """
-    logits, offsets, angles = outputs(model, images, views, seeds)
+    first = [in_first(i) for i in range(len(images))]
+    return crosswise(outputs(model, images, views, seeds), first * seeds)
+
+
+@torch.inference_mode()
+def crosswise(found: Outputs, first: Sequence[bool]) -> tuple[Calibration, float]:
+    """The same from outputs, of which `first` says whether they are in the first half."""
+    logits, offsets, angles = found
     right = angular_error(answer(posterior(logits, offsets)), angles) <= WITHIN
-    half = torch.tensor([in_first(i) for i in range(len(images))]).repeat(seeds)
+    half = torch.tensor(first)
     sure = torch.empty(len(right))
     for fitted, measured in ((half, ~half), (~half, half)):
-        found = best(logits[fitted], offsets[fitted], right[fitted])
-        sure[measured] = _sure(logits[measured], offsets[measured], *found)
+        chosen = best(logits[fitted], offsets[fitted], right[fitted])
+        sure[measured] = _sure(logits[measured], offsets[measured], *chosen)
     temperature, spread = best(logits, offsets, right)
     error = expected_calibration_error(right, sure)
     return Calibration(round(temperature, 4), spread), error
@@ -67,10 +82,7 @@ def best(logits: Tensor, offsets: Tensor, right: Tensor) -> tuple[float, float]:
 
 
 @torch.inference_mode()
-def outputs(
-    model: Network, images: ImageSet, views: Views, seeds: int
-) -> tuple[Tensor, Tensor, Tensor]:
-    """Logits and offsets (N, |B|) of held-out views, and the angles (N,) they are turned by."""
+def outputs(model: Network, images: ImageSet, views: Views, seeds: int) -> Outputs:
     found: list[tuple[Tensor, Tensor]] = []
     drawn = []
     for seed in range(seeds):
@@ -80,7 +92,7 @@ def outputs(
             part = slice(start, start + 128)
             found.append(model(views.render(images.images[part], angles[part])))
     logits, offsets = (torch.cat(parts) for parts in zip(*found, strict=True))
-    return logits, offsets, torch.cat(drawn)
+    return Outputs(logits, offsets, torch.cat(drawn))
 
 
 def _sure(logits: Tensor, offsets: Tensor, temperature: float, spread: float) -> Tensor:

@@ -165,6 +165,7 @@ def _measured(
             if isinstance(found, tuple):
                 found, confidences[seed, part] = found[0], found[1].cpu().float()
             errors[seed, part] = angular_error(found.cpu().float(), turns)
+        images.release()
         if on_batch is not None:
             on_batch(min(part.stop, len(images)) * len(angles), angles.numel())
     sure = None if confidences.isnan().any() else confidences

@@ -17,7 +17,6 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
 
 from radialbeams.cards import Card, DataCard, Evaluation, TrainingCard, ViewProtocol
 from radialbeams.nn.architectures import Network
@@ -26,18 +25,22 @@ from radialbeams.nn.losses import Losses
 from radialbeams.training.augment import COLUMNS
 from radialbeams.training.checkpoint import Position, read_checkpoint, write_checkpoint
 from radialbeams.training.data import ImageSet
+from radialbeams.training.distributed import ALONE, World
 from radialbeams.training.evaluate import evaluate, predict_with
-from radialbeams.training.parts import Parts
+from radialbeams.training.freezing import set_training
+from radialbeams.training.parts import Parts, check_images
 from radialbeams.training.process import cudnn_search, interrupt_noted
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.run_folder import RunFolder
+from radialbeams.training.schedule import learning_rate, make_optimizer, set_rate
+from radialbeams.training.shared_norm import share_norms
 from radialbeams.training.start import begin_with
-from radialbeams.training.step import Batch, Step, make_step
+from radialbeams.training.step import Batch, Step, make_step, parents_on
 from radialbeams.training.views import Group, draw_angles, draws
 from radialbeams.training.weights import new_card, save_model
 
-WARM_UP = 0.1  # of a one-cycle run
 AVERAGE_EVERY = 10  # steps; rarely enough to cost nothing
+RELEASE_EVERY = 16  # steps: how much of a mapped file stays in memory
 
 
 @dataclass(frozen=True)
@@ -78,10 +81,14 @@ class Fit:
         fused: bool = False,
         held_out: ImageSet | None = None,
         validate_every: int = 0,
+        validations: int = 0,
         log_every: int | None = None,
+        log_seconds: float = math.inf,
         save_seconds: float = 15.0,
+        world: World = ALONE,
     ) -> None:
         self.recipe, self.parts = recipe, parts
+        self.world = world  # the processes that take part; the first one writes files
         self.images = parts.images(recipe, images)
         self.folder = RunFolder(folder)
         self.device = device
@@ -92,11 +99,13 @@ class Fit:
         self.fused = fused  # by kernels of our own, for the convolutional network
         self.tuned = tuned  # cuDNN tries its algorithms and takes the fastest
         self.held_out = held_out
-        self.validate_every = validate_every
+        self.validate_every = validate_every  # steps
+        self.validations = validations  # how many in the whole run, evenly spaced
         self.log_every = log_every or max(1, min(50, recipe.steps // 40))
+        self.log_seconds = log_seconds
         self.save_seconds = save_seconds
         self.views = parts.views(recipe)
-        self._check_images()
+        check_images(self.images.images, recipe, self.views)
         self.places = self._places()
         self.angles = None if parts.angles is None else parts.angles(self.images).to(device)
         torch.manual_seed(recipe.seed)
@@ -106,62 +115,110 @@ class Fit:
         if device.type == "cuda":
             # The layout in which half-precision convolutions are fast.
             self.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        share_norms(self.model, world)
         self.average = {name: value.clone() for name, value in self.model.state_dict().items()}
-        self.optimizer = _optimizer(self.model, recipe, device)
+        self.optimizer = make_optimizer(self.model, recipe, device)
         self.at = Position()
-        self.folder.open(recipe)
+        self._open()
+
+    def _open(self) -> None:
+        """Begins in the folder, or goes on where the checkpoint there is."""
+        if self.world.is_first:
+            self.folder.open(self.recipe)
+        self.world.wait()
         if self.folder.checkpoint.exists():
             self.at = read_checkpoint(
                 self.folder.checkpoint, self.model, self.average, self.optimizer
             )
-        self.folder.forget_lines_after(self.at.step)
+        self.world.wait()
+        if self.world.is_first:
+            self.folder.forget_lines_after(self.at.step)
 
     # --- the loop ---
 
-    def run(self, on_progress: Callable[[Progress], None] | None = None) -> Card | None:
-        """Trains to the end, writes weights and card, and returns the card."""
-        with interrupt_noted() as interrupted, cudnn_search(self.tuned):
-            self._train(on_progress, interrupted)
+    def run(
+        self,
+        on_progress: Callable[[Progress], None] | None = None,
+        on_validation: Callable[[dict[str, Any]], None] | None = None,
+    ) -> Card | None:
+        """Trains to the end, writes weights and card, and returns the card.
+
+        Of several processes the first one does; the others return None.
+        """
+        if self.minutes is not None:
+            self.minutes = self.world.of_first(self.minutes)
+        with interrupt_noted() as noted, cudnn_search(self.tuned):
+            interrupted = self.world.agreed(noted)
+            self._train(interrupted, on_progress, on_validation)
+            stopped = interrupted()
         self.save()
-        if interrupted():
+        if stopped:
             raise KeyboardInterrupt
-        return self._finish() if self.parts.keeps_model else None
+        return self._finish() if self.parts.keeps_model and self.world.is_first else None
 
     def _train(
-        self, on_progress: Callable[[Progress], None] | None, interrupted: Callable[[], bool]
+        self,
+        interrupted: Callable[[], bool],
+        on_progress: Callable[[Progress], None] | None,
+        on_validation: Callable[[dict[str, Any]], None] | None,
     ) -> None:
-        self.model.train()
+        set_training(self.model, self.recipe.frozen)
         step = self.step()
         run_step: Callable[[Batch, int], Losses] | None = None
         started, before = time.monotonic(), self.at.seconds
-        logged, saved = Position(self.at.step, before), before
+        logged, saved, measured = Position(self.at.step, before), before, self._measured()
         for epoch, batch in self._batches():
             if self._done() >= 1 or interrupted():
                 break
             run_step = run_step or make_step(step, batch)
-            self._set_learning_rate()
+            set_rate(self.optimizer, self._learning_rate())
             torch.manual_seed(self.recipe.seed + self.at.step)  # of the noise in this step's views
             losses = run_step(batch, epoch)
             self.at.step += 1
             if self.at.step % AVERAGE_EVERY == 0 or self.at.step == self.recipe.steps:
                 self._update_average()
-            self.at.seconds = before + time.monotonic() - started
-            if self.at.step % self.log_every == 0 or self.at.step == self.recipe.steps:
+            if self.at.step % RELEASE_EVERY == 0:
+                self.images.release()
+            self.at.seconds = self.world.of_first(before + time.monotonic() - started)
+            if self._is_logged(logged):
                 progress = self._progress(epoch, losses, logged)
                 logged = Position(self.at.step, self.at.seconds)
-                self.folder.log(asdict(progress))
-                if on_progress is not None:
+                self._log(asdict(progress))
+                if on_progress is not None and self.world.is_first:
                     on_progress(progress)
-            if self.validate_every and self.at.step % self.validate_every == 0:
-                self.folder.log({"step": self.at.step, **self.validation()})
+            every = self.validate_every
+            if (every and self.at.step % every == 0) or self._measured() > measured:
+                measured = self._measured()
+                self._log_validation(on_validation)
             if self.at.seconds - saved >= self.save_seconds:
                 self.save()
                 saved = self.at.seconds
 
+    def _is_logged(self, logged: Position) -> bool:
+        """Every so many steps or seconds, and at the end."""
+        by_step = self.at.step % self.log_every == 0 or self._done() >= 1
+        return by_step or self.at.seconds - logged.seconds >= self.log_seconds
+
+    def _measured(self) -> int:
+        """How many of the evenly spaced validations are due by now."""
+        return int(self._done() * self.validations)
+
+    def _log(self, line: dict[str, Any]) -> None:
+        if self.world.is_first:
+            self.folder.log(line)
+
+    def _log_validation(self, on_validation: Callable[[dict[str, Any]], None] | None) -> None:
+        if not self.world.is_first:
+            return  # and wait for the first process at the next step
+        line = {"step": self.at.step, **self.validation()}
+        self.folder.log(line)
+        if on_validation is not None:
+            on_validation(line)
+
     def _batches(self) -> Iterator[tuple[int, Batch]]:
         """(epoch from 1, batch), from the present step on, without end."""
         recipe, count = self.recipe, len(self.places)
-        size = min(recipe.batch, count)
+        size = self._batch_size()
         per_epoch = count // size
         while True:
             epoch, first = divmod(self.at.step, per_epoch)
@@ -171,8 +228,13 @@ class Fit:
             uniform = draws("augment", recipe.seed, epoch, (count, COLUMNS)).astype(np.float32)
             numbers = torch.from_numpy(uniform).to(self.device)
             for k in range(first, per_epoch):
-                chosen = rows[k * size : (k + 1) * size]
+                chosen = self.world.part(rows[k * size : (k + 1) * size])
                 yield epoch + 1, Batch(self.places[chosen], angles[chosen], numbers[chosen])
+
+    def _batch_size(self) -> int:
+        """Of all processes together, each of which takes as many."""
+        most = len(self.places) // self.world.size * self.world.size
+        return min(self.recipe.batch * self.world.size, most)
 
     def _angles(self, epoch: int) -> torch.Tensor:
         """(rows of an epoch,) radians: drawn, or those that the images come with."""
@@ -196,25 +258,13 @@ class Fit:
                 f"The recipe repeats {', '.join(unknown)}; the groups of {self.images.name} are "
                 f"{', '.join(sorted(set(groups))[:20])}."
             )
-        times = [repeats.get(group, 1) for group in groups]
-        return torch.from_numpy(np.repeat(np.arange(len(groups)), times)).to(self.device)
-
-    def _set_learning_rate(self) -> None:
-        rate = self._learning_rate()
-        for group in self.optimizer.param_groups:
-            if isinstance(group["lr"], torch.Tensor):
-                group["lr"].fill_(rate)
-            else:
-                group["lr"] = rate
+        chosen = self.parts.rows
+        rows = np.arange(len(groups)) if chosen is None else np.asarray(chosen(self.images))
+        times = [repeats.get(groups[row], 1) for row in rows]
+        return torch.from_numpy(np.repeat(rows, times)).to(self.device)
 
     def _learning_rate(self) -> float:
-        highest = self.recipe.learning_rate
-        if self.recipe.schedule == "constant":
-            return highest
-        done = self._done()
-        if done < WARM_UP:
-            return highest * (done + 1 / self.recipe.steps) / WARM_UP
-        return highest * (1 + math.cos(math.pi * (done - WARM_UP) / (1 - WARM_UP))) / 2
+        return learning_rate(self.recipe, self._done())
 
     def _done(self) -> float:
         """The share of the run behind us, by steps or by minutes, whichever ends it first."""
@@ -245,13 +295,14 @@ class Fit:
             self._fuse()
         return Step(
             recipe,
-            self.images.images.to(self.device),
+            parents_on(self.images.images, self.device),
             self.views if parts.training_views is None else parts.training_views(recipe),
             self.model,
             self.optimizer,
             loss=parts.loss(recipe, self.images, self.device),
             prior=parts.prior(recipe.model.num_bins),
             forward=torch.compile(self.model, dynamic=False) if self.compiled else None,
+            world=self.world,
         )
 
     def _fuse(self) -> None:
@@ -294,10 +345,12 @@ class Fit:
             )
 
     def save(self) -> None:
+        if not self.world.is_first:
+            return
         write_checkpoint(self.folder.checkpoint, self.model, self.average, self.optimizer, self.at)
 
     def _progress(self, epoch: int, losses: Losses, logged: Position) -> Progress:
-        circle = losses.circle.item()
+        circle, prior = (self.world.mean(one).item() for one in (losses.circle, losses.prior))
         if not math.isfinite(circle):
             raise FloatingPointError(
                 f"The loss is {circle} at step {self.at.step}. Lower the learning rate or clip "
@@ -310,9 +363,9 @@ class Fit:
             steps=self.recipe.steps,
             epoch=epoch,
             circle_loss=circle,
-            prior_loss=losses.prior.item(),
+            prior_loss=prior,
             learning_rate=self._learning_rate(),
-            views_per_second=rate * min(self.recipe.batch, len(self.places)),
+            views_per_second=rate * self._batch_size(),
             seconds_left=self.at.seconds * (1 - done) / max(done, 1e-9),
         )
 
@@ -334,35 +387,3 @@ class Fit:
             ),
         )
         return save_model(self.folder.path / "model", model, card)
-
-    def _check_images(self) -> None:
-        channels, width = self.images.images.shape[1], self.images.images.shape[-1]
-        config = self.recipe.model
-        if width != self.recipe.parent_size:
-            raise ValueError(
-                f"The recipe has images of {self.recipe.parent_size} pixels; these have {width}. "
-                "Load them at the recipe's parent_size."
-            )
-        if self.views.size(width) != config.view_size:
-            raise ValueError(
-                f"The model sees views of {config.view_size} pixels, but {self.recipe.protocol} "
-                f"views of {width} px images have {self.views.size(width)}. Set view_size to that."
-            )
-        if channels != config.channels:
-            raise ValueError(
-                f"The model has {config.channels} channels, the images have {channels}. "
-                "Load the images with as many channels as the model has."
-            )
-
-
-def _optimizer(model: nn.Module, recipe: Recipe, device: torch.device) -> torch.optim.Optimizer:
-    on_gpu = device.type == "cuda"
-    rate = recipe.learning_rate
-    return torch.optim.AdamW(
-        model.parameters(),
-        lr=torch.tensor(rate, device=device) if on_gpu else rate,  # a graph reads it from memory
-        betas=(0.9, 0.999),
-        weight_decay=recipe.weight_decay,  # 0 makes it plain Adam
-        fused=on_gpu,
-        capturable=on_gpu,
-    )

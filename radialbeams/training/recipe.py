@@ -44,6 +44,7 @@ class Recipe:
     weight_decay: float = 0.0
     average: float = 0.0  # decay of the running average of the weights; 0 = off
     clip: float = 0.0  # largest gradient norm; 0 = off
+    frozen: int = 0  # of a convolutional network, the first blocks that keep their weights
     augmentation: Augmentation = field(default_factory=Augmentation)
     seed: int = 0
 
@@ -63,7 +64,13 @@ class Recipe:
         for group, times in self.repeats.items():
             if times < 1:
                 raise ValueError(f"repeats must be at least 1; got {times} for {group!r}.")
-        for name, least in (("batch", 1), ("steps", 1), ("seed", 0), ("parent_size", 1)):
+        for name, least in (
+            ("batch", 1),
+            ("steps", 1),
+            ("seed", 0),
+            ("parent_size", 1),
+            ("frozen", 0),
+        ):
             if getattr(self, name) < least:
                 raise ValueError(f"{name} must be at least {least}; got {getattr(self, name)}.")
         for name, most in (("parent_size", 4096), ("batch", 2**20), ("seed", 2**63 - 1)):

@@ -36,8 +36,10 @@ class RunFolder:
             return
         # Through the recipe: fields that are newer than the file have their defaults.
         theirs = _as_json(Recipe.from_dict(read_object(place, "a recipe")))
-        if theirs != mine:
-            differing = sorted(k for k in mine | theirs if mine.get(k) != theirs.get(k))
+        differing = sorted(k for k in mine | theirs if mine.get(k) != theirs.get(k))
+        if differing == ["steps"] and mine["steps"] > theirs["steps"]:  # lengthened
+            write_json(place, mine)
+        elif differing:
             raise ValueError(
                 f"{self.path} holds a run with another recipe (different: "
                 f"{', '.join(differing)}). Repeat that recipe to resume it, or use a new folder."
@@ -46,6 +48,13 @@ class RunFolder:
     def log(self, line: Mapping[str, Any]) -> None:
         with self.metrics.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
+
+    def lines(self) -> list[dict[str, Any]]:
+        """What was logged; nothing where a run was too short to log, or was cut off."""
+        if not self.metrics.exists():
+            return []
+        with self.metrics.open(encoding="utf-8") as file:
+            return [json.loads(line) for line in file if line.endswith("\n")]
 
     def forget_lines_after(self, step: int) -> None:
         """What was logged after the checkpoint will be logged again."""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
@@ -13,11 +12,13 @@ from radialbeams.cards import Card, Measurement
 from radialbeams.nn.architectures import architecture
 from radialbeams.stored import read_object, short
 from radialbeams.training.data import FOLDER_SIZE, SOURCES, ImageSet, load
+from radialbeams.training.distributed import join, own_device
 from radialbeams.training.evaluate import evaluate, predict_with, quarter_turns
 from radialbeams.training.export import export_onnx
 from radialbeams.training.fit import Fit, Progress
 from radialbeams.training.recipe import Recipe
-from radialbeams.training.report import write_report
+from radialbeams.training.report import find, write_report
+from radialbeams.training.run_folder import RunFolder
 from radialbeams.training.views import Protocol, Views, views_of
 from radialbeams.training.weights import (
     load_model,
@@ -25,7 +26,6 @@ from radialbeams.training.weights import (
     read_card,
     sha256,
     write_card,
-    write_whole,
 )
 
 Show = Callable[[int, str], None]
@@ -69,14 +69,18 @@ def complete(
     """Trains (or goes on), exports, measures on the held-out split, reports; returns the card."""
     images = read_images(recipe, "train", root=root, limit=limit)
     held_out = read_images(recipe, "test", root=root, limit=limit)  # missing? say so now
-    fit = Fit(recipe, images, folder, device=pick_device(devices), minutes=minutes)
+    world, device = join(), own_device(devices)
+    fit = Fit(recipe, images, folder, device=device, minutes=minutes, world=world)
 
     def show(progress: Progress) -> None:
         text = f"loss {progress.circle_loss:.4f}, {progress.views_per_second:,.0f} views/s"
         on_progress(progress.step, text)
 
     fit.run(show)
-    stem = folder / "model"
+    if not world.is_first:
+        world.wait()
+        return read_card(folder / "model.json")
+    stem, devices = folder / "model", str(device)
     on_progress(fit.at.step, "exporting")
     export_run(stem, folder / "model.onnx")
     on_progress(fit.at.step, "measuring on the held-out split")
@@ -84,9 +88,26 @@ def complete(
     metrics: dict[str, Measurement] = {recipe.protocol: replace(measured, data=recipe.data)}
     card = replace(read_card(folder / "model.json"), metrics=metrics)
     write_card(folder / "model.json", card)
-    lines = [json.loads(line) for line in (folder / "metrics.jsonl").open(encoding="utf-8")]
-    write_whole(folder / "report.html", lambda partial: write_report(partial, card, lines))
+    on_progress(fit.at.step, "writing the report")
+    report_run(folder, held_out, devices=devices)
+    world.wait()
     return card
+
+
+def report_run(folder: Path, held_out: ImageSet, *, devices: str = "auto") -> None:
+    """Writes report.html of a finished run, from its model, card and metrics."""
+    model, card = load_model(folder / "model")
+    device = pick_device(devices)
+    found = find(
+        model.to(device),
+        card,
+        held_out,
+        card_views(card),
+        RunFolder(folder).lines(),
+        run=folder,
+        device=device,
+    )
+    write_report(folder / "report.html", found)
 
 
 def read_images(
@@ -133,9 +154,9 @@ def measure(
         channels=card.network.channels,
         limit=limit,
     )
-    images = read()
+    images = _of_own_run(stem.parent, data, split, card) or read()
     trained_on = card.data
-    if trained_on and images.name == trained_on.name and trained_on.split_by != "default":
+    if trained_on and images.name == trained_on.name and trained_on.split_by == "object":
         images = read(split_by=trained_on.split_by)  # the split that it was not trained on
     measured = measure_on(stem, images, by_group=by_group, jpeg=jpeg, seeds=seeds, devices=devices)
     if quarters:
@@ -144,6 +165,14 @@ def measure(
         turns = quarter_turns(partial(predict_with, model), images, card_views(card), device=device)
         measured = replace(measured, quarter=turns.quarter, quarter_plus_1=turns.quarter_plus_1)
     return replace(measured, data=data, split=split)
+
+
+def _of_own_run(run: Path, data: str, split: str, card: Card) -> ImageSet | None:
+    """The split that a run on a folder was made with; None for other data or other runs."""
+    # Such runs are finished by functions of this file, so they cannot be imported before it.
+    from radialbeams.training.own.run import images_of
+
+    return images_of(run, Path(data), split, card.parent_size, card.network.channels)
 
 
 def measure_on(

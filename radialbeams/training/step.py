@@ -18,9 +18,11 @@ from radialbeams.nn.architectures import architecture
 from radialbeams.nn.losses import Loss, Losses, LossInputs
 from radialbeams.nn.prior import ToeplitzPrior, loss_weights
 from radialbeams.nn.rotation import disc
+from radialbeams.training.distributed import ALONE, World
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.views import LeakfreeViews, PaperViews, Views
 
+SHARE_GPU = 0.5  # of a GPU's free memory that images may take as they are
 ROOM_GPU, ROOM_CPU = 24 * 2**30, 2 * 2**30  # bytes that prepared parents may take
 
 
@@ -47,19 +49,22 @@ class Step:
         loss: Loss | None = None,  # None: the architecture's
         prior: nn.Module | None = None,  # None: the paper's, where the recipe has a prior
         forward: Callable[..., Any] | None = None,  # a compiled form of the model
+        world: World = ALONE,  # the processes that share a batch
     ) -> None:
         self.recipe = recipe
         self.views = views
+        self.device = next(model.parameters()).device
         self.prepared = _prepared(parents, views)
         self.model, self.forward = model, forward if forward is not None else model
         self.optimizer = optimizer
+        self.world = world
         self.loss = loss or architecture(recipe.model).loss
         self.prior: nn.Module | None = None
         if recipe.prior != "off":
-            self.prior = (prior or ToeplitzPrior(recipe.model.num_bins)).to(parents.device)
-        self.mixed = parents.device.type == "cuda"
+            self.prior = (prior or ToeplitzPrior(recipe.model.num_bins)).to(self.device)
+        self.mixed = self.device.type == "cuda"
         self.epoch = 0  # that the weights are of
-        self.weights = torch.ones(2, device=parents.device)  # of L_circle and L_prior
+        self.weights = torch.ones(2, device=self.device)  # of L_circle and L_prior
 
     def __call__(self, batch: Batch, epoch: int) -> Losses:
         self.weigh(epoch)
@@ -81,6 +86,7 @@ class Step:
             loss, losses = self.losses(parents, views, batch)
         self.optimizer.zero_grad(set_to_none=True)
         torch.autograd.backward(loss)
+        self.world.average_gradients(self.model.parameters())
         if self.recipe.clip:
             torch.nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.clip)
         self.optimizer.step()
@@ -90,22 +96,33 @@ class Step:
     def render(self, batch: Batch) -> tuple[Tensor, Tensor]:
         """The prepared parents of the batch, and its views."""
         augmentation = self.recipe.augmentation
-        parents = augmentation.mirrored(self.prepared[batch.rows], batch.uniform)
+        parents = augmentation.mirrored(self._parents(batch.rows), batch.uniform)
         if parents.dtype == torch.uint8:
             parents = self.views.prepare(parents)
         zoom, shift = augmentation.geometry(batch.uniform, self.recipe.reach)
         views = self.views.turn(parents, batch.angles, zoom, shift)
         return parents, self._photometric(views, batch)
 
+    def _parents(self, rows: Tensor) -> Tensor:
+        """Prepared parents on the model's device; those of a large set are fetched from memory."""
+        return self.prepared[rows.to(self.prepared.device)].to(self.device)
+
     def _photometric(self, views: Tensor, batch: Batch) -> Tensor:
         augmentation = self.recipe.augmentation
         if not augmentation.active:
             return views
-        noise = torch.randn_like(views) if augmentation.noise else None
+        noise = self._noise(views) if augmentation.noise else None
         views = augmentation.photometric(views, batch.uniform, noise)
         if isinstance(self.views, LeakfreeViews):  # outside of the disc nothing ever changes
             views = views * disc(views.shape[-1], views.device)
         return views
+
+    def _noise(self, views: Tensor) -> Tensor:
+        """Standard normal, like the views; every process draws that of the whole batch."""
+        if self.world.size == 1:
+            return torch.randn_like(views)
+        shape = (self.world.size * len(views), *views.shape[1:])
+        return self.world.part(torch.randn(shape, device=views.device))
 
     def losses(self, parents: Tensor, views: Tensor, batch: Batch) -> tuple[Tensor, Losses]:
         """What is minimised, and what is reported."""
@@ -130,6 +147,14 @@ class Step:
             return self.views.upright(parents)
         zoom, shift = self.recipe.augmentation.geometry(batch.uniform, self.recipe.reach)
         return self.views.turn(parents, torch.zeros_like(batch.angles), zoom, shift)
+
+
+def parents_on(images: Tensor, device: torch.device) -> Tensor:
+    """The images on the device, or where they are if they would fill most of its memory."""
+    if device.type != "cuda":
+        return images.to(device)
+    free, _ = torch.cuda.mem_get_info(device)
+    return images.to(device) if images.numel() <= SHARE_GPU * free else images
 
 
 def _prepared(parents: Tensor, views: Views) -> Tensor:
@@ -180,5 +205,6 @@ class GraphedStep:
 
 
 def make_step(step: Step, example: Batch) -> Callable[[Batch, int], Losses]:
-    """Captured on a GPU: nothing in a step asks the CPU."""
-    return GraphedStep(step, example) if step.mixed else step
+    """Captured on a GPU, unless the CPU takes part: for other processes, or to fetch parents."""
+    alone = step.world.size == 1 and step.prepared.device == step.device
+    return GraphedStep(step, example) if step.mixed and alone else step

@@ -18,7 +18,7 @@ from radialbeams.nn.angles import angular_error
 from radialbeams.nn.architectures import Network
 from radialbeams.nn.posterior import UPRIGHT, WITHIN, answer, confidence, mass_near, posterior
 from radialbeams.posterior import Calibration, Thresholds
-from radialbeams.training.calibrate import outputs
+from radialbeams.training.calibrate import Outputs, outputs
 from radialbeams.training.data import ImageSet
 from radialbeams.training.views import Views
 
@@ -51,7 +51,12 @@ def abstention(
     seeds: int = 3,
 ) -> Thresholds:
     """The thresholds of a card, from held-out images."""
-    logits, offsets, angles = outputs(model, images, views, seeds)
+    return abstention_of(outputs(model, images, views, seeds), calibration)
+
+
+def abstention_of(outcome: Outputs, calibration: Calibration) -> Thresholds:
+    """The same from the outputs for views of these images."""
+    logits, offsets, angles = outcome
     found = posterior(logits, offsets, calibration.temperature)
     spread = math.radians(calibration.spread)
     answers, upright = answer(found), torch.zeros_like(angles)

@@ -523,7 +523,9 @@ def test_training_on_nothing_is_refused(run: Callable[..., Said], tmp_path: Path
 def test_another_recipe_in_a_run_is_refused(
     run: Callable[..., Said], finished_run: Path, photo_folder: Path
 ) -> None:
-    said = run("train", photo_folder, "--out", finished_run, "--size", 28, "--seed", 5)
+    said = run(
+        "train", photo_folder, "--out", finished_run, "--decoder", "lstm", "--size", 28, "--seed", 5
+    )
     assert "holds a run with another recipe" in refused(said)
 
 
@@ -534,7 +536,8 @@ def test_a_run_that_diverges_is_refused_with_a_sentence(
         raise FloatingPointError("The loss is nan at step 4. Lower the learning rate.")
 
     monkeypatch.setattr("radialbeams.training.runs.complete", diverge)
-    said = run("train", photo_folder, "--out", tmp_path / "run", "--size", 28)
+    options = ("--decoder", "lstm", "--size", 28)
+    said = run("train", photo_folder, "--out", tmp_path / "run", *options)
     assert "Lower the learning rate" in refused(said)
 
 

@@ -19,8 +19,10 @@ import pytest
 from conftest import ROOT
 from PIL import Image
 
+from radialbeams.images import fingerprints
+
 FOLDER = ROOT / "tools" / "photos"
-NAMES = ("clean", "duplicates", "prepare")
+NAMES = ("clean", "prepare")
 
 
 def load() -> Iterator[ModuleType]:
@@ -31,7 +33,7 @@ def load() -> Iterator[ModuleType]:
         sys.path.remove(str(FOLDER))
 
 
-clean, duplicates, prepare = load()
+clean, prepare = load()
 
 
 def texture(seed: int, height: int = 200, width: int = 200) -> np.ndarray:
@@ -166,7 +168,7 @@ def test_exif_is_applied_before_anything_else() -> None:
 
 
 def bits_of(data: bytes) -> np.ndarray:
-    return np.asarray(clean.fingerprint(clean.open_photo(data)))
+    return np.asarray(fingerprints.fingerprint(clean.open_photo(data)))
 
 
 def test_a_copy_is_near_however_it_is_stored_and_another_photo_is_not() -> None:
@@ -179,7 +181,7 @@ def test_a_copy_is_near_however_it_is_stored_and_another_photo_is_not() -> None:
 
 
 def test_near_rows_agree_with_counting(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(duplicates, "TILE", 7)  # several tiles, the last one short
+    monkeypatch.setattr(fingerprints, "TILE", 7)  # several tiles, the last one short
     rng = np.random.default_rng(0)
     bits = rng.random((40, 128)) < 0.5
     bits[[9, 20, 33]] = bits[[2, 19, 2]]
@@ -187,9 +189,9 @@ def test_near_rows_agree_with_counting(monkeypatch: pytest.MonkeyPatch) -> None:
     apart = (bits[:, None] != bits[None]).sum(axis=2)
     for distance in (0, 4, 5, 55):
         expected = [next((j for j in range(i) if apart[i, j] <= distance), -1) for i in range(40)]
-        assert duplicates.near_earlier(bits, distance).tolist() == expected
+        assert fingerprints.near_earlier(bits, distance).tolist() == expected
         expected = [next((j for j in range(11) if row[j] <= distance), -1) for row in apart]
-        assert duplicates.first_near(bits, bits[:11], distance).tolist() == expected
+        assert fingerprints.first_near(bits, bits[:11], distance).tolist() == expected
 
 
 # The command.

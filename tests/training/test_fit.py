@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from conftest import SIZE, easy_images
+from conftest import SIZE, TINY_RING, easy_images
 
 from radialbeams.cards import DataCard
 from radialbeams.nn.bic import BICConfig
@@ -411,3 +411,37 @@ def test_on_a_gpu_a_captured_step_trains_and_is_measured(
     circle = [line["circle_loss"] for line in lines(tmp_path) if "circle_loss" in line]
     assert len(circle) == 60 and sum(circle[-10:]) < 0.8 * sum(circle[:10])
     assert sum("held_out" in line for line in lines(tmp_path)) == 2
+
+
+def test_validations_are_spread_over_a_run(tmp_path: Path) -> None:
+    fit = Fit(
+        Recipe("easy", TINY_RING, 64, "leakfree", steps=8, batch=4),
+        easy_images(8, size=64),
+        tmp_path,
+        device=torch.device("cpu"),
+        held_out=easy_images(4, seed=1, size=64),
+        validations=4,
+    )
+    told: list[dict[str, Any]] = []
+    fit.run(on_validation=told.append)
+    assert [line["step"] for line in told] == [2, 4, 6, 8]
+    assert [line["step"] for line in fit.folder.lines() if "held_out" in line] == [2, 4, 6, 8]
+
+
+def test_a_run_that_its_minutes_end_has_a_last_line(tmp_path: Path) -> None:
+    recipe = Recipe("easy", TINY_RING, 64, "leakfree", steps=10**6, batch=4)
+    fit = Fit(recipe, easy_images(8, size=64), tmp_path, device=torch.device("cpu"), minutes=1e-9)
+    fit.run()
+    assert [line["step"] for line in fit.folder.lines()] == [fit.at.step] == [1]
+
+
+def test_a_finished_run_is_lengthened_and_never_shortened(tmp_path: Path) -> None:
+    def run(steps: int) -> int:
+        recipe = Recipe("easy", TINY_RING, 64, "leakfree", steps=steps, batch=4)
+        fit = Fit(recipe, easy_images(8, size=64), tmp_path, device=torch.device("cpu"))
+        fit.run()
+        return fit.at.step
+
+    assert [run(2), run(5)] == [2, 5]
+    with pytest.raises(ValueError, match=r"another recipe \(different: steps\)"):
+        run(3)

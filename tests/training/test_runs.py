@@ -100,7 +100,7 @@ def test_a_finished_run_is_not_trained_again(
         recipe, again, devices="cpu", on_progress=lambda step, text: said.append((step, text))
     )
     assert card.training.steps_done == 6
-    assert [text.split()[0] for _, text in said] == ["exporting", "measuring"]
+    assert [text.split()[0] for _, text in said] == ["exporting", "measuring", "writing"]
     for name in ("model.safetensors", "metrics.jsonl", "model.json"):
         assert (again / name).read_bytes() == (finished_run / name).read_bytes()
 

@@ -1,4 +1,4 @@
-"""One photo: its centred square, whether it can be trained on, and its fingerprint.
+"""One photo: its centred square, and whether it can be trained on.
 
 A frame, a border or a letterbox rotates with the picture and so gives the angle away. It differs
 from a plain sky by its end: a sky ends in an outline, a frame in a straight line.
@@ -27,8 +27,6 @@ ALIKE = 8.0  # if they are of one colour
 STEP = 16.0  # a pixel this far from the frame's colour is picture
 DEEPEST = 0.35  # of the side: a deeper plain band is a background, not a frame
 STARTS = (0, 3)  # lines: scanners and crops leave a sliver outside of a frame
-
-BITS = 128
 
 Box = tuple[float, float, float, float]
 Pixels = NDArray[np.float32]
@@ -110,17 +108,3 @@ def _straight(colour: Pixels) -> float:
 
 def _black_or_white(colour: Pixels) -> bool:
     return bool(colour.max() < 40 or colour.min() > 225)
-
-
-def fingerprint(image: Image.Image) -> NDArray[np.bool_]:
-    """128 bits of the whole picture, whatever its aspect: 64 slopes and 64 waves (dHash, pHash)."""
-    small = image.convert("L").resize((32, 32), Image.Resampling.BOX)
-    grey = np.asarray(small, np.float64)
-    steps = np.asarray(small.resize((9, 8), Image.Resampling.LANCZOS), np.float64)
-    waves = _COSINES @ grey @ _COSINES.T
-    waves[0, 0] = 0.0  # brightness is not a feature
-    slopes = steps[:, 1:] > steps[:, :-1]
-    return np.concatenate([slopes.ravel(), (waves > np.median(waves)).ravel()])
-
-
-_COSINES = np.cos(np.pi * np.arange(8)[:, None] * (np.arange(32) + 0.5) / 32)

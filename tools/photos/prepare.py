@@ -28,9 +28,10 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import numpy as np
-from clean import BITS, fault, fingerprint, open_photo, square
-from duplicates import Bits, first_near, near_earlier
+from clean import fault, open_photo, square
 from PIL import Image
+
+from radialbeams.images.fingerprints import BITS, Bits, fingerprint, first_near, near_earlier
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff")
 COPY = 20  # bits of 128: a photo this close to an earlier one is a near copy

@@ -39,7 +39,11 @@ def file_names(place: Path) -> Names:
             f"expected a folder, or a whole zip, tar or tar.gz archive; came {place}, "
             "which is not; download it again, or give a folder"
         ) from error
-    return _in_order({path: name for path, name in spelt.items() if not _HIDDEN.search(path)})
+    return _in_order({path: name for path, name in spelt.items() if not is_hidden(path)})
+
+
+def is_hidden(path: str) -> bool:
+    return _HIDDEN.search(path) is not None
 
 
 def without_top(names: Names) -> Names:

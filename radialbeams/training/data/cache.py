@@ -222,7 +222,7 @@ def write_part(
     problems: dict[str, str],
 ) -> None:
     """Pixels (N, C, W, W) and their index, which is written last."""
-    path = _bytes_path(folder, name)
+    path = bytes_path(folder, name)
     write_whole(path, pixels.tofile)
     index = Index(
         tuple(pixels.shape),
@@ -232,8 +232,12 @@ def write_part(
         problems,
         sha256(path),
     )
+    write_index(folder, name, index)
+
+
+def write_index(folder: Path, name: str, index: Index) -> None:
     text = json.dumps(asdict(index))
-    write_whole(_index_path(folder, name), lambda part: part.write_text(text, encoding="utf-8"))
+    write_whole(index_path(folder, name), lambda part: part.write_text(text, encoding="utf-8"))
 
 
 # --- reading ---------------------------------------------------------------------------------
@@ -271,7 +275,7 @@ def read(folder: Path, name: str, *, split: str = "all", limit: int | None = Non
 
 
 def holds(folder: Path, name: str) -> bool:
-    return _index_path(folder, name).exists()
+    return index_path(folder, name).exists()
 
 
 def part_names(folder: Path) -> list[str]:
@@ -285,7 +289,7 @@ def part_names(folder: Path) -> list[str]:
 
 
 def read_index(folder: Path, name: str) -> Index:
-    values = json.loads(_index_path(folder, name).read_text(encoding="utf-8"))
+    values = json.loads(index_path(folder, name).read_text(encoding="utf-8"))
     lists = {key: tuple(value) for key, value in values.items() if isinstance(value, list)}
     return Index(**{**values, **lists})
 
@@ -309,22 +313,22 @@ def _gathered(
     return out
 
 
-def mapped(folder: Path, name: str, index: Index) -> NDArray[np.uint8]:
+def mapped(folder: Path, name: str, index: Index) -> np.memmap:
     """(N, C, W, W), not yet in memory; its bytes have been checked."""
-    path = _bytes_path(folder, name)
+    path = bytes_path(folder, name)
     if path.stat().st_size != np.prod(index.shape) or sha256(path) != index.sha256:
         raise DamagedCache(
             f"{path} does not have the bytes that its index names. Remove "
-            f"{_index_path(folder, name).name} and build the cache again."
+            f"{index_path(folder, name).name} and build the cache again."
         )
     return np.memmap(path, np.uint8, "r", shape=index.shape)
 
 
-def _bytes_path(folder: Path, name: str) -> Path:
+def bytes_path(folder: Path, name: str) -> Path:
     return folder / f"{name}.bytes"
 
 
-def _index_path(folder: Path, name: str) -> Path:
+def index_path(folder: Path, name: str) -> Path:
     return folder / f"{name}.json"
 
 

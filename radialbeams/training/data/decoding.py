@@ -7,7 +7,6 @@ is read by processes that write into memory which they share.
 from __future__ import annotations
 
 import mmap
-import multiprocessing
 import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -20,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
+from radialbeams.training.data import workers
 from radialbeams.training.data.archives import read_files
 from radialbeams.training.data.members import Member
 from radialbeams.training.data.pixels import open_image, square_bytes
@@ -32,16 +32,18 @@ Job = tuple[int, Callable[[], Image.Image]]  # a row, and what gives its image
 
 
 def decode(
-    place: Path, entries: Sequence[Member], size: int, channels: int
+    place: Path, entries: Sequence[Member], size: int, channels: int, *, many: int = 0
 ) -> tuple[NDArray[np.uint8], Problems]:
-    """The rows that were read, (N, channels, size, size), and why the others were not."""
+    """The rows that were read, (N, channels, size, size), and why the others were not.
+
+    From `many` files on processes read them; 0 stands for MANY.
+    """
     shape = (len(entries), channels, size, size)
     pixels = np.frombuffer(mmap.mmap(-1, max(1, int(np.prod(shape)))), np.uint8)
     out = pixels[: int(np.prod(shape))].reshape(shape)
-    forkable = "fork" in multiprocessing.get_all_start_methods()
     # An archive is read from the front by one; files, and what opens itself, by many at once.
     separate = place.is_dir() or all(entry.make for entry in entries)
-    if forkable and separate and len(entries) >= MANY:
+    if workers.forkable() and separate and len(entries) >= (many or MANY):
         problems = _by_processes(place, entries, out)
     else:
         problems = _by_threads(place, entries, out)
@@ -86,9 +88,8 @@ def _by_processes(place: Path, entries: Sequence[Member], out: NDArray[np.uint8]
     _work = (place, entries, out)  # what a forked process finds without being sent it
     problems: Problems = {}
     try:
-        starts = range(0, len(entries), CHUNK)
-        with multiprocessing.get_context("fork").Pool(min(32, os.cpu_count() or 1)) as pool:
-            for found in pool.imap_unordered(_read_chunk, starts):
+        with workers.pool() as pool:
+            for found in pool.imap_unordered(_read_rows, _pieces(len(entries))):
                 problems |= found
     finally:
         _work = None
@@ -98,13 +99,19 @@ def _by_processes(place: Path, entries: Sequence[Member], out: NDArray[np.uint8]
 _work: tuple[Path, Sequence[Member], NDArray[np.uint8]] | None = None
 
 
-def _read_chunk(start: int) -> Problems:
+def _pieces(count: int) -> list[range]:
+    """Rows that a process takes at once: several pieces each, so that all end together."""
+    size = max(1, min(CHUNK, count // (4 * workers.count())))
+    return [range(start, min(start + size, count)) for start in range(0, count, size)]
+
+
+def _read_rows(rows: range) -> Problems:
     if _work is None:
         raise RuntimeError("A process was started without its work.")
     place, entries, out = _work
     problems = {}
     with _strict():
-        for row in range(start, min(start + CHUNK, len(entries))):
+        for row in rows:
             problem = _read(row, partial(_open, place, entries[row], out.shape[-1]), out)
             if problem is not None:
                 problems[row] = problem

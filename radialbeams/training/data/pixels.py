@@ -25,7 +25,7 @@ def centred_square(image: Image.Image) -> Image.Image:
 
 def square_bytes(image: Image.Image, size: int, channels: int) -> NDArray[np.uint8]:
     """(channels, size, size); resampled only if the centred square has another side."""
-    image = _rgb(centred_square(image))
+    image = opaque(centred_square(image))
     if image.width != size:
         image = image.resize((size, size), Image.Resampling.LANCZOS, reducing_gap=3.0)
     if channels == 1:
@@ -33,7 +33,8 @@ def square_bytes(image: Image.Image, size: int, channels: int) -> NDArray[np.uin
     return np.asarray(image).transpose(2, 0, 1)
 
 
-def _rgb(image: Image.Image) -> Image.Image:
+def opaque(image: Image.Image) -> Image.Image:
+    """RGB with eight bits a channel; on black where it is transparent."""
     if image.mode == "F":
         raise ValueError("pixels are floats of unknown range; save it with 8 or 16 bits")
     if image.mode.startswith("I"):  # 16 bits, which Pillow's own conversion would clip to 8

@@ -6,6 +6,8 @@ set, so a folder, an archive and a subset agree. A path never decides the split,
 
 from __future__ import annotations
 
+import dataclasses
+import mmap
 import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -13,6 +15,7 @@ from dataclasses import dataclass
 from fnmatch import fnmatchcase
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from radialbeams.files import bucket
@@ -44,6 +47,8 @@ class ImageSet:
     keys: tuple[str, ...]  # what decides the split: file stem, or person for LFW
     groups: tuple[str, ...]  # object ("obj1"), person, class name; "" where there is none
     angles_degrees: tuple[float, ...] | None = None  # only where the data comes already turned
+    # The file behind `images` where they are not in memory but mapped into it.
+    file: np.memmap | None = dataclasses.field(default=None, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.keys)
@@ -56,6 +61,16 @@ class ImageSet:
                 "upright ones. Use the set's upright images (for SI-SCORE: its samples)."
             )
         return self
+
+    def release(self) -> None:
+        """Gives back the memory of what was read from a mapped file.
+
+        The system would do so when it runs short; until then everything that was ever read counts
+        as memory of this process.
+        """
+        held = None if self.file is None else getattr(self.file, "_mmap", None)
+        if held is not None and hasattr(mmap, "MADV_DONTNEED"):
+            held.madvise(mmap.MADV_DONTNEED)
 
     def select(self, indices: Sequence[int]) -> ImageSet:
         """The images are copied, in the order asked for."""

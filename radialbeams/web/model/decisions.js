@@ -79,9 +79,9 @@ function clipped(share) {
   return Math.min(Math.max(share, 0), 1);
 }
 
-// A model that knows no chances counts as sure.
+// An unknown chance counts as 1.
 function reaches(chance, least) {
-  return chance === null || chance >= least;
+  return (chance ?? 1) >= least;
 }
 
 function rounded({ angle }) {

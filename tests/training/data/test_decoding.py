@@ -45,7 +45,7 @@ def test_nothing_is_left_behind_between_two_sets(
     decode(tmp_path, entries, 6, 3)
     assert decoding._work is None
     with pytest.raises(RuntimeError, match="without its work"):
-        decoding._read_chunk(0)
+        decoding._read_rows(range(1))
 
 
 def test_gray_and_empty(tmp_path: Path, entries: list[Member]) -> None:

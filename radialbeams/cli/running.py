@@ -1,0 +1,217 @@
+"""A training run as it is followed on the command line: notes, progress, the closing lines."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import typer
+
+from radialbeams.cli import terminal
+from radialbeams.cli.terminal import talk
+from radialbeams.escaping import as_json, shown
+
+if TYPE_CHECKING:
+    from radialbeams.training.own import Run, Status
+    from radialbeams.training.recipe import Recipe
+
+PLAIN_SECONDS = 10.0  # between two lines where there is no terminal
+BAR = 1000  # steps of the bar: a share in thousandths
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What every training is asked for."""
+
+    data: str
+    out: Path
+    minutes: float | None
+    steps: int | None
+    devices: str
+    json: bool
+    tensorboard: bool = False
+
+
+def train_on_folder(
+    asked: Asked,
+    start: str | None,
+    config: Path | None,
+    realign: bool,
+    changes: Mapping[str, Any],
+    paper: Mapping[str, Any],
+) -> None:
+    """Trains a model of one's own; `paper` are options that only the paper's network has."""
+    from radialbeams.training.own import Watch, fit_folder
+    from radialbeams.training.own.rules import read_config
+    from radialbeams.training.own.tensorboard import open_board
+
+    for name, given in paper.items():
+        if given is not None:
+            raise typer.BadParameter(f"{name} needs --decoder lstm, --recipe or a data set.")
+    settings = {} if config is None else read_config(config)
+    model = {**settings.get("model", {}), **changes["model"]}
+    settings |= {name: value for name, value in changes.items() if name != "model"}
+    settings |= {"model": model} if model else {}
+    board = open_board(asked.out) if asked.tensorboard else None
+    with _stoppable(asked.out), _following(board) as (note, show):
+        run = fit_folder(
+            asked.data,
+            asked.out,
+            minutes=asked.minutes,
+            steps=asked.steps,
+            start=start or "auto",
+            config=settings,
+            realign=realign,
+            devices=asked.devices,
+            watch=Watch(note, show),
+        )
+    if asked.json:
+        print(as_json(_record(run)))
+        return
+    for line in closing(run):
+        terminal.say(line)
+
+
+def closing(run: Run) -> tuple[str, ...]:
+    """Five lines: what was learned, how sure, whether to trust it and what `upright` does with it,
+    where the report is, and the command to use it."""
+    learned, sure, *verdict = run.summary
+    use = f"radialbeams upright PICTURES -o UPRIGHT --model {shlex.quote(str(run.folder))}"
+    if not run.trusted:
+        use += " --min-confidence 0.5"
+    return learned, sure, " ".join(verdict), f"Report: {run.report}", f"Use it: {use}"
+
+
+def _record(run: Run) -> dict[str, Any]:
+    from radialbeams.cards import measurement
+
+    figures = measurement(run.card.metrics[run.card.protocol.name])
+    return {
+        "run": str(run.folder),
+        "report": str(run.report),
+        "trusted": run.trusted,
+        "trust": list(run.card.trust),
+        **figures,
+    }
+
+
+def train_recipe(asked: Asked, recipe: Recipe, root: Path | None, limit: int | None) -> None:
+    """Trains by a recipe, on a data set or with the paper's network."""
+    from radialbeams.cards import measurement
+    from radialbeams.training.runs import complete
+
+    with _stoppable(asked.out), terminal.progress_bar(recipe.steps, "reading images") as bar:
+        card = complete(
+            recipe,
+            asked.out,
+            root=root,
+            devices=asked.devices,
+            minutes=asked.minutes,
+            limit=limit,
+            on_progress=bar.show,
+        )
+    print(as_json({"run": str(asked.out), **measurement(card.metrics[recipe.protocol])}))
+    talk(f"Report: {asked.out / 'report.html'}")
+
+
+# --- progress ---
+
+
+Note = Callable[[str], None]
+Show = Callable[["Status"], None]
+
+
+@contextmanager
+def _following(board: Show | None = None) -> Iterator[tuple[Note, Show]]:
+    """A bar in a terminal, plain lines elsewhere; each status goes to the board as well."""
+
+    if not sys.stderr.isatty():
+        yield talk, _both(_Plain().show, board)
+        return
+    with terminal.share_bar(BAR) as bar:
+
+        def show(status: Status) -> None:
+            bar.show(round(BAR * status.done), in_words(status))
+
+        yield bar.say, _both(show, board)
+
+
+def _both(first: Show, second: Show | None) -> Show:
+    def show(status: Status) -> None:
+        first(status)
+        if second is not None:
+            second(status)
+
+    return show
+
+
+class _Plain:
+    """A line when the stage changes, when something was measured, and now and then."""
+
+    def __init__(self) -> None:
+        self.last: tuple[str, float | None] = ("", None)
+        self.at = 0.0
+
+    def show(self, status: Status) -> None:
+        now = time.monotonic()
+        if (status.stage, status.held_out) == self.last and now - self.at < PLAIN_SECONDS:
+            return
+        self.last, self.at = (status.stage, status.held_out), now
+        talk(in_words(status))
+
+
+def in_words(status: Status) -> str:
+    """One line: what is being done, the loss, the held-out error, the time left."""
+    parts = [status.stage]
+    if status.step is not None:
+        parts.append(f"step {status.step:,}")
+    if status.loss is not None:
+        parts.append(f"loss {status.loss:.4f}")
+    if status.held_out is not None:
+        parts.append(f"held-out error {status.held_out:.1f}°")
+    if status.seconds_left is not None:
+        parts.append(f"{clock(status.seconds_left)} left")
+    elif 0 < status.done < 1:
+        parts.append(f"{status.done:.0%}")
+    return ", ".join(parts)
+
+
+def clock(seconds: float) -> str:
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
+
+
+@contextmanager
+def _stoppable(out: Path) -> Iterator[None]:
+    """Ctrl-C ends in words: what there is, and how to go on."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        for line in stopped(out):
+            talk(line)
+        raise typer.Exit(130) from None
+
+
+def stopped(out: Path) -> Iterator[str]:
+    from radialbeams.training.run_folder import RunFolder
+
+    folder = RunFolder(out)
+    lines = folder.lines()
+    if not folder.checkpoint.exists():
+        yield "radialbeams: stopped before the training began. The same command begins again."
+        return
+    step = max((line["step"] for line in lines), default=0)
+    errors = [line["held_out"]["mean"] for line in lines if line.get("held_out")]
+    known = f", held-out error {errors[-1]:.1f}° when last measured" if errors else ""
+    yield f"radialbeams: stopped at step {step:,}{known}. The checkpoint is in {shown(str(out))}."
+    yield (
+        "The same command goes on from there. With fewer --minutes it finishes sooner, with what "
+        "has been learned so far."
+    )

@@ -1,0 +1,29 @@
+"""Which part of a network is trained: all of it, or only what comes after its first blocks."""
+
+from __future__ import annotations
+
+from torch import nn
+
+from radialbeams.nn.architectures import Network
+from radialbeams.nn.convolutional import Convolutional
+
+
+def set_training(model: Network, frozen: int) -> None:
+    """Training mode, with the first `frozen` blocks of a convolutional network left as they are.
+
+    Where blocks are frozen, so are all statistics of the norms: small batches would spoil them.
+    """
+    model.train()
+    if not frozen:
+        return
+    if not isinstance(model, Convolutional) or frozen > len(model.blocks):
+        most = len(model.blocks) if isinstance(model, Convolutional) else 0
+        raise ValueError(
+            f"frozen is a number of the network's {most} convolutional blocks; got {frozen}. "
+            "Set it to 0, or use a convolutional network with as many blocks."
+        )
+    for part in (model.stem, model.stem_norm, *list(model.blocks)[:frozen]):
+        part.requires_grad_(False)
+    for part in model.modules():
+        if isinstance(part, nn.BatchNorm2d):
+            part.eval()

@@ -1,0 +1,110 @@
+"""The end of a run: calibration, thresholds, ONNX, figures, whether to trust it, the report."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from radialbeams.cards import Card, DataCard, Evaluation, Measurement
+from radialbeams.nn.architectures import Network
+from radialbeams.training import judging
+from radialbeams.training.data import ImageSet
+from radialbeams.training.evaluate import evaluate, predict_with
+from radialbeams.training.own import trust
+from radialbeams.training.own.scan import Skipped
+from radialbeams.training.report import CrookedImage, find, summary, write_report
+from radialbeams.training.report.findings import Findings
+from radialbeams.training.runs import card_views, export_run
+from radialbeams.training.weights import load_model, read_card, write_card
+
+LEARNED = 0.05  # circle loss, about 13°: below it the training images are known
+
+Show = Callable[[str, float], None]
+
+
+def finish(
+    out: Path,
+    held_out: ImageSet,
+    *,
+    training_images: int,
+    by: str,
+    licence: str,
+    seeds: int,
+    lines: Sequence[Mapping[str, Any]],
+    skipped: Sequence[Skipped],
+    crooked: Sequence[CrookedImage] = (),
+    unfit: int = 0,
+    checked: int = 0,
+    device: torch.device,
+    show: Show,
+) -> tuple[str, ...]:
+    """Measures the weights in OUT on the held-out images; writes the card, ONNX and report.
+
+    `unfit` of `checked` images are crooked and were trained on as they are. Returns the report's
+    summary, in four sentences.
+    """
+    stem = out / "model"
+    model, card = load_model(stem)
+    show("calibrating", 0.0)
+    card = judging.calibrated(card, model, held_out, by_group=by == "group", seeds=seeds)
+    data = DataCard(held_out.name, training_images, len(held_out), by)
+    card = replace(card, data=data, licence=licence, summary=_about(held_out.name))
+    write_card(out / "model.json", card)
+    show("exporting", 0.2)
+    export_run(stem, out / "model.onnx")
+    show("measuring on the held-out images", 0.4)
+    card = _measured(read_card(out / "model.json"), model, held_out, seeds, device)
+    show("writing the report", 0.7)
+    views = card_views(card)
+    found = find(
+        model,
+        card,
+        held_out,
+        views,
+        lines,
+        run=out,
+        skipped=skipped,
+        crooked=crooked,
+        device=device,
+    )
+    card = replace(card, trust=_reasons(card, found, lines, unfit, checked))
+    found = replace(found, card=card, trust=card.trust)
+    write_card(out / "model.json", card)
+    write_report(out / "report.html", found)
+    show("writing the report", 1.0)
+    return summary(found)
+
+
+def _about(folder: str) -> str:
+    return f"A model of one's own, for images like those in {folder}."
+
+
+def _measured(
+    card: Card, model: Network, held_out: ImageSet, seeds: int, device: torch.device
+) -> Card:
+    predict = partial(predict_with, model.to(device), **card.calibration._asdict())
+    result = evaluate(predict, held_out, card_views(card), seeds=seeds, device=device)
+    measured = Measurement(result, card.protocol.name, seeds=seeds)
+    return replace(card, metrics={card.protocol.name: judging.rounded(measured)})
+
+
+def _reasons(
+    card: Card, found: Findings, lines: Sequence[Mapping[str, Any]], unfit: int, checked: int
+) -> tuple[str, ...]:
+    figures: Evaluation = found.evaluation
+    losses = [line["circle_loss"] for line in lines if "circle_loss" in line]
+    return trust.reasons(
+        card,
+        figures,
+        found.held_out,
+        ambiguous=[one for one in found.ambiguous if one.pixel_order != 1],
+        units=found.checked,
+        crooked=unfit,
+        images=checked,
+        memorised=bool(losses) and sum(losses[-5:]) / len(losses[-5:]) < LEARNED,
+    )

@@ -1,0 +1,342 @@
+"""From a folder of upright images to a calibrated model with a card and a report."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from radialbeams.nn.architectures import build
+from radialbeams.training.data import ImageSet
+from radialbeams.training.distributed import World, join, own_device
+from radialbeams.training.fit import Fit, Progress
+from radialbeams.training.own import budget as budgets
+from radialbeams.training.own import rules, starts, upright
+from radialbeams.training.own.crooked import realigned
+from radialbeams.training.own.finishing import finish
+from radialbeams.training.own.pixels import read
+from radialbeams.training.own.rules import Budget, Plan
+from radialbeams.training.own.run import Begun, Run, check_same, digest, read_begun, write_begun
+from radialbeams.training.own.scan import Scan, scan
+from radialbeams.training.own.split import Split, split
+from radialbeams.training.own.starts import AUTO
+from radialbeams.training.report import CrookedImage, crooked_images
+from radialbeams.training.weights import read_card
+
+SHARE = 0.2  # of the images that is held out
+WANTED = 10  # images: of a small folder more than a fifth is held out, up to MOST_SHARE
+MOST_SHARE = 1 / 3
+VALIDATIONS = 8  # during a run
+VALIDATED = 128  # images of each
+LOG_SECONDS = 2.0
+MINUTES = 10.0
+
+
+@dataclass(frozen=True)
+class Status:
+    """What a run is doing."""
+
+    stage: str  # reading, training, measuring, …
+    done: float  # share of the stage, 0 to 1
+    step: int | None = None
+    loss: float | None = None
+    held_out: float | None = None  # degrees: the mean error on held-out images, when last measured
+    seconds_left: float | None = None  # of the training
+
+
+@dataclass(frozen=True)
+class Watch:
+    """How a run is followed: sentences, and where it stands."""
+
+    note: Callable[[str], None] = lambda sentence: None
+    show: Callable[[Status], None] = lambda status: None
+
+
+def fit_folder(
+    folder: str | Path,
+    out: str | Path | None = None,
+    *,
+    minutes: float | None = None,
+    steps: int | None = None,
+    start: str = AUTO,
+    config: Mapping[str, Any] | None = None,
+    realign: bool = False,
+    devices: str = "auto",
+    watch: Watch | None = None,
+) -> Run:
+    """A model for the images of a folder, calibrated and measured on those that were held out.
+
+    Everything takes `minutes` (10 by default), or the training takes `steps`. `start` is a shipped
+    model's name, a run of your own, "scratch", or "auto" for the shipped model that fits best.
+    `config` holds fields of a recipe. `out` is the run's folder, by default runs/NAME; a run that
+    was begun there goes on, and one that was finished there can be lengthened.
+    """
+    begin = time.monotonic()
+    world = join()
+    watch = watch if watch is not None and world.is_first else Watch()
+    place = Path(out) if out is not None else Path("runs") / Path(folder).resolve().name
+    limit = Budget(MINUTES if minutes is None and steps is None else minutes, steps)
+    rules.check_settings(config or {})
+    start = starts.full_name(start)
+    device = own_device(devices)
+    gpu = device.type == "cuda"
+    with world.first_alone():
+        material = _material(Path(folder), place, watch)
+        begun = _begin(material, place, start, watch, gpu=gpu)
+    if begun.covers(limit.minutes, limit.steps, realign):
+        watch.note(f"The run in {place} is finished. Ask for more time or steps to lengthen it.")
+        return _finished(place)
+    plan = _plan(material, begun, limit, config or {}, gpu=gpu)
+    for sentence in plan.reasons:
+        watch.note(sentence)
+    run = Training(material, begun, plan, limit, place, device, world, realign)
+    _train(run, watch, begin)
+    return _finished(place)
+
+
+# --- what there is to train on ---
+
+
+@dataclass(frozen=True)
+class Material:
+    """A folder that was looked through and split."""
+
+    scan: Scan
+    split: Split
+    cache: Path
+
+    def read(self, indices: Sequence[int], size: int, channels: int = 3) -> ImageSet:
+        return read(self.scan, indices, size, channels, self.cache)
+
+    def realigned(self, checked: upright.Checked) -> Material:
+        """With the crooked images read upright."""
+        rows = range(len(self.scan.images))
+        return replace(self, scan=realigned(self.scan, rows, checked.crooked))
+
+    @property
+    def as_found(self) -> Scan:
+        images = tuple(replace(image, angle=0.0) for image in self.scan.images)
+        return replace(self.scan, images=images)
+
+    def some(self, indices: Sequence[int], count: int) -> list[int]:
+        """Evenly spaced ones of these."""
+        kept = min(count, len(indices))
+        return [indices[i * len(indices) // kept] for i in range(kept)]
+
+
+def _material(folder: Path, out: Path, watch: Watch) -> Material:
+    def show(done: int, count: int) -> None:
+        watch.show(Status("looking through the folder", done / count))
+
+    found = scan(folder, show, notes=out / "cache" / "scan.jsonl")
+    for one in found.skipped:
+        watch.note(f"skipped {one.path}: {one.reason}")
+    parts = split(found, min(max(SHARE, WANTED / len(found.images)), MOST_SHARE))
+    groups = f" in {len(found.groups)} groups" if parts.by == "group" else ""
+    kept = "whole groups" if parts.by == "group" else "single images"
+    watch.note(
+        f"{len(found.images):,} images{groups}: {len(parts.train):,} to train on, "
+        f"{len(parts.held_out):,} held out ({kept})."
+    )
+    if parts.near_copies:
+        watch.note(f"{parts.near_copies:,} have near copies, which are kept on one side.")
+    for warning in (*found.warnings, *parts.warnings):
+        watch.note(f"warning: {warning}")
+    return Material(found, parts, out / "cache")
+
+
+def _begin(material: Material, out: Path, start: str, watch: Watch, *, gpu: bool) -> Begun:
+    """The run that is there, or a new one with the start that was asked for or fits best."""
+    begun = read_begun(out)
+    if begun is not None:
+        check_same(begun, material.scan, material.split, out)
+        if start not in (AUTO, begun.start):
+            raise ValueError(
+                f"The run in {out} was begun from {begun.start}, and --start says {start}. Leave "
+                "it out to go on, or train in a new folder."
+            )
+        return begun
+    chosen = ""
+    if start == AUTO:
+        start, chosen = _best_start(material, watch, gpu=gpu)
+        watch.note(chosen)
+    starts.find_start(start)  # or an error, before anything is written
+    begun = Begun(
+        folder=str(material.scan.folder.resolve()),
+        images=digest(material.scan),
+        held_out=tuple(material.scan.images[i].path for i in material.split.held_out),
+        by=material.split.by,
+        start=start,
+        chosen=chosen,
+    )
+    write_begun(out, begun)
+    return begun
+
+
+def _best_start(material: Material, watch: Watch, *, gpu: bool) -> tuple[str, str]:
+    rows = material.some(material.split.train, starts.PROBED)
+    found = []
+    for number, name in enumerate(starts.CANDIDATES):
+        watch.show(Status("trying the shipped models", number / len(starts.CANDIDATES)))
+        found.append(starts.probe(name, partial(material.read, rows)))
+    return starts.best_start(found, gpu=gpu)
+
+
+def _plan(
+    material: Material, begun: Begun, limit: Budget, config: Mapping[str, Any], *, gpu: bool
+) -> Plan:
+    start = starts.find_start(begun.start)
+    count = len(material.split.train)
+    return rules.plan(material.scan, material.split.by, count, start, limit, config, gpu=gpu)
+
+
+# --- training ---
+
+
+@dataclass(frozen=True)
+class Training:
+    """All that a run consists of."""
+
+    material: Material
+    begun: Begun
+    plan: Plan
+    limit: Budget
+    out: Path
+    device: torch.device
+    world: World
+    realign: bool
+
+    @property
+    def split(self) -> Split:
+        return self.material.split
+
+    def images(self, indices: Sequence[int]) -> ImageSet:
+        recipe = self.plan.recipe
+        return self.material.read(indices, recipe.parent_size, recipe.model.channels)
+
+
+def _train(run: Training, watch: Watch, begin: float) -> None:
+    """Trains, and in the first process measures; `begin` is when the clock started."""
+    watch.show(Status("reading images", 0.0))
+    view_seconds = budgets.seconds_a_view(build(run.plan.recipe.model).eval(), run.device)
+    checked = _checked(run, view_seconds, watch)
+    if run.realign:
+        run = replace(run, material=run.material.realigned(checked))
+    images, held_out = (run.images(rows) for rows in (run.split.train, run.split.held_out))
+    fit = _fit(run, images, held_out)
+    end = budgets.ending(len(held_out), view_seconds, run.limit)
+    fit.minutes = budgets.training_minutes(run.limit, time.monotonic() - begin, end)
+    follow = _Following(watch, fit)
+    fit.run(follow.progress, follow.validation)
+    if run.world.is_first:
+        _measure(run, fit, held_out, end, checked, watch)
+    run.world.wait()
+
+
+def _checked(run: Training, view_seconds: float, watch: Watch) -> upright.Checked:
+    """The images that are not upright themselves, if there is time to look for them."""
+    scan, batch = run.material.scan, run.plan.recipe.batch
+    affordable = upright.is_affordable(len(scan.images), view_seconds, run.limit, batch)
+    if not (run.realign or affordable):
+        watch.note("The images are not checked for being upright: --realign takes the time to.")
+        return upright.Checked()
+    start = starts.find_start(run.begun.start)
+    with run.world.first_alone():
+        checked = upright.check(
+            run.plan.recipe,
+            run.images(range(len(scan.images))),
+            run.out,
+            run.limit,
+            start=None if start is None else start.stem,
+            device=run.device,
+            on_progress=lambda done: watch.show(Status("looking for crooked images", done)),
+        )
+    if checked.crooked:
+        what = "corrected" if run.realign else "listed in the report; --realign corrects them"
+        watch.note(f"{len(checked.crooked)} images are not upright themselves: {what}.")
+    return checked
+
+
+def _fit(run: Training, images: ImageSet, held_out: ImageSet) -> Fit:
+    start = starts.find_start(run.begun.start)
+    return Fit(
+        run.plan.recipe,
+        images,
+        run.out,
+        device=run.device,
+        start=None if start is None else start.stem,
+        held_out=held_out.select(run.material.some(range(len(held_out)), VALIDATED)),
+        validations=VALIDATIONS,
+        log_every=rules.ENDLESS,
+        log_seconds=LOG_SECONDS,
+        world=run.world,
+    )
+
+
+def _measure(
+    run: Training,
+    fit: Fit,
+    held_out: ImageSet,
+    end: budgets.Ending,
+    checked: upright.Checked,
+    watch: Watch,
+) -> None:
+    summary = finish(
+        run.out,
+        held_out.select(run.material.some(range(len(held_out)), end.images)),
+        training_images=len(fit.images),
+        by=run.split.by,
+        licence=starts.licence(starts.find_start(run.begun.start)),
+        seeds=end.seeds,
+        lines=fit.folder.lines(),
+        skipped=run.material.scan.skipped,
+        crooked=_pictures(run, checked) if checked.crooked else (),
+        unfit=0 if run.realign else len(checked.crooked),
+        checked=checked.images,
+        device=run.device,
+        show=lambda stage, done: watch.show(Status(stage, done)),
+    )
+    limit = run.limit
+    done = replace(run.begun, minutes=limit.minutes, steps=limit.steps, summary=summary)
+    write_begun(run.out, replace(done, realigned=run.realign))
+
+
+def _pictures(run: Training, checked: upright.Checked) -> tuple[CrookedImage, ...]:
+    """The crooked images as they came, whether or not they were corrected since."""
+    before = replace(run, material=replace(run.material, scan=run.material.as_found))
+    return crooked_images(checked.crooked, before.images(range(len(run.material.scan.images))))
+
+
+def _finished(out: Path) -> Run:
+    begun = read_begun(out)
+    return Run(out, read_card(out / "model.json"), () if begun is None else begun.summary)
+
+
+class _Following:
+    """Joins what the loop reports into one status."""
+
+    def __init__(self, watch: Watch, fit: Fit) -> None:
+        self.watch, self.fit = watch, fit
+        self.held_out: float | None = None
+
+    def progress(self, progress: Progress) -> None:
+        left = progress.seconds_left
+        spent = self.fit.at.seconds
+        self.watch.show(
+            Status(
+                "training",
+                spent / max(spent + left, 1e-9),
+                progress.step,
+                progress.circle_loss,
+                self.held_out,
+                left,
+            )
+        )
+
+    def validation(self, line: Mapping[str, Any]) -> None:
+        self.held_out = float(line["held_out"]["mean"])

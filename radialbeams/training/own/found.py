@@ -1,0 +1,28 @@
+"""What a scan says of each file: an image to train on, or why it is none."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from radialbeams.training.own.shards import Stored
+
+
+@dataclass(frozen=True)
+class Found:
+    """One image that can be trained on."""
+
+    path: str  # relative to the folder; inside a shard: SHARD/NAME
+    group: str  # "" where there is none
+    size: tuple[int, int]  # width, height, as displayed
+    sha256: str  # of its file
+    fingerprint: str  # hexadecimal: 128 bits, then a thumbnail of 256 grey levels
+    stored: Stored
+    tilted: bool = False  # its plain corners show that it was turned on its own canvas
+    # Degrees counter-clockwise that it was found to be turned by: it is read turned back.
+    angle: float = 0.0
+
+
+@dataclass(frozen=True)
+class Skipped:
+    path: str
+    reason: str  # in words

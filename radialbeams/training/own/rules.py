@@ -1,0 +1,190 @@
+"""From what lies in a folder to a recipe. Every choice comes with the sentence that the log states.
+
+A file of settings (`--config`) and flags go on top; what they set is not chosen here.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from radialbeams.nn.architectures import architecture
+from radialbeams.nn.rotation import largest_view
+from radialbeams.stored import check_fields, read_object, short
+from radialbeams.training.own.scan import Scan
+from radialbeams.training.own.split import By
+from radialbeams.training.own.starts import Start
+from radialbeams.training.recipe import Recipe
+
+ENDLESS = 1_000_000  # steps of a run that its minutes end
+SMALLEST, LARGEST = 64, 128  # pixels of the squares for a network that begins from scratch
+BATCH_CPU, BATCH_GPU = 64, 512
+BATCH_ENCODER = 32  # of the general model's encoder on a CPU: larger ones leave too few steps
+FROZEN = 15  # of its 21 blocks on a CPU; training them all takes three times as long
+FEW = 200  # training images, below which views vary more
+SQUARE = 1.1  # longer side against shorter: up to here no filled corner comes into sight
+
+# Learning rates, chosen on COIL-100 and LFW.
+RATE_SCRATCH, RATE_RING, RATE_ENCODER = 3e-3, 1e-3, 1e-4
+
+Augmenting = dict[str, bool | float]
+# Views of things that were trained on: only what differs from one picture to the next.
+KNOWN: Augmenting = {"zoom": 0.15, "jitter": 0.2, "noise": 0.02}
+# New things: whatever leaves them upright.
+NEW: Augmenting = {
+    **{"mirror": True, "zoom": 0.2, "aspect": 0.1, "jitter": 0.3, "gamma": 0.2, "gray": 0.1},
+    **{"blur": 0.2, "noise": 0.03},
+}
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A recipe, and why it is as it is."""
+
+    recipe: Recipe
+    reasons: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Budget:
+    """How long a run takes: minutes for everything, or a number of steps."""
+
+    minutes: float | None = 10.0
+    steps: int | None = None
+
+    def __post_init__(self) -> None:
+        if (self.minutes is None) == (self.steps is None):
+            raise ValueError("A run is limited by minutes or by steps: give one of the two.")
+        if self.minutes is not None and not 0 < self.minutes < float("inf"):
+            raise ValueError(f"minutes must be above 0; got {self.minutes}.")
+        if self.steps is not None and self.steps < 1:
+            raise ValueError(f"steps must be at least 1; got {self.steps}.")
+
+
+def plan(
+    scan: Scan,
+    by: By,
+    training_images: int,
+    start: Start | None,
+    budget: Budget,
+    changes: Mapping[str, Any],
+    *,
+    gpu: bool,
+) -> Plan:
+    """The recipe for a folder. `start` is None for a network that begins from scratch."""
+    network, said = _from_scratch(scan) if start is None else _from_start(scan, start)
+    views, said_of_views = _augmentation(scan, by, training_images)
+    if "augmentation" in changes:
+        said_of_views = ()
+    values: dict[str, Any] = {
+        **network,
+        "data": scan.folder.name or str(scan.folder),
+        "protocol": "leakfree",
+        "schedule": "one-cycle",
+        "weight_decay": 0.05,
+        "average": 0.99,
+        "clip": 1.0,
+        "steps": budget.steps or ENDLESS,
+        "augmentation": views,
+        **_pace(start, gpu),
+    }
+    return Plan(Recipe.from_dict(_changed(values, changes)), (*said, *said_of_views))
+
+
+def read_config(path: Path) -> dict[str, Any]:
+    """Settings from a file: fields of a recipe, each of which may be left out."""
+    values = read_object(path, "a file of settings")
+    check_settings(values)
+    return values
+
+
+def check_settings(values: Mapping[str, Any]) -> None:
+    """Unknown fields are refused. What the folder, the start and the limit decide is, too."""
+    check_fields("a file of settings", values, Recipe)
+    for name in ("data", "protocol", "split_by", "repeats"):
+        if name in values:
+            raise ValueError(
+                f"{name} follows from the folder and cannot be set; leave it out, or use "
+                "`--recipe FILE` for a recipe of your own."
+            )
+    for name in ("model", "augmentation", "loss"):
+        if not isinstance(values.get(name, {}), Mapping):
+            raise ValueError(f"{name} must be an object of fields; got {short(values[name])}.")
+
+
+# --- the choices ---
+
+
+def _from_start(scan: Scan, start: Start) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The network that the weights belong to, and the views that it has learned from."""
+    recipe = start.recipe
+    size = recipe.parent_size
+    said = (
+        f"Views of {recipe.model.view_size} pixels from squares of {size}, as {start.name} was "
+        f"trained on; your images have {_side(scan)} pixels (median of the shorter sides)."
+    )
+    views = {"parent_size": size, "sigma": recipe.sigma, "reach": recipe.reach}
+    return {"model": recipe.model.to_dict(), **views}, (said,)
+
+
+def _from_scratch(scan: Scan) -> tuple[dict[str, Any], tuple[str, ...]]:
+    side = _side(scan)
+    size = min(max(side, SMALLEST), LARGEST)
+    view = largest_view(size)
+    fields = dict(architecture("ring").defaults(size))
+    beams, length = (64, 32) if view >= 56 else (48, max(16, view // 2))
+    model = dict(fields["model"]) if isinstance(fields["model"], Mapping) else {}
+    fields["model"] = {**model, "num_beams": beams, "beam_length": length}
+    said = (
+        f"Views of {view} pixels from squares of {size}, {beams} beams of {length} samples: your "
+        f"images have {side} pixels (median of the shorter sides)."
+    )
+    return {**fields, "parent_size": size}, (said,)
+
+
+def _augmentation(scan: Scan, by: By, count: int) -> tuple[Augmenting, tuple[str, ...]]:
+    if by == "group":
+        chosen = dict(NEW)
+        said = "Views are varied strongly (mirrored, zoomed, recoloured, blurred): the model has "
+        said += "to know new groups."
+    elif count < FEW:
+        chosen = {**KNOWN, "zoom": 0.25, "gamma": 0.2, "blur": 0.2}
+        said = f"Views are varied more than usual: there are only {count} images to train on."
+    else:
+        chosen = dict(KNOWN)
+        said = "Views are varied slightly (zoomed, brighter, noisier): new images show what the "
+        said += "others show."
+    if _oblong(scan):
+        chosen["fill"] = 0.3
+        return chosen, (said, "Some views get filled corners: your images are not square.")
+    return chosen, (said,)
+
+
+def _pace(start: Start | None, gpu: bool) -> dict[str, Any]:
+    if start is None:
+        return {"learning_rate": RATE_SCRATCH, "batch": BATCH_GPU if gpu else BATCH_CPU}
+    if start.recipe.model.architecture != "convolutional":
+        return {"learning_rate": RATE_RING, "batch": BATCH_GPU if gpu else BATCH_CPU}
+    batch, frozen = (BATCH_GPU // 4, 0) if gpu else (BATCH_ENCODER, FROZEN)
+    return {"learning_rate": RATE_ENCODER, "batch": batch, "frozen": frozen}
+
+
+def _changed(values: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+    """Fields of parts such as the model are changed one by one."""
+    changed = {**values, **changes}
+    for name in ("model", "augmentation", "loss"):
+        if name in values and name in changes:
+            changed[name] = {**values[name], **changes[name]}
+    return changed
+
+
+def _side(scan: Scan) -> int:
+    return int(statistics.median(min(image.size) for image in scan.images))
+
+
+def _oblong(scan: Scan) -> bool:
+    ratio = statistics.median(max(image.size) / min(image.size) for image in scan.images)
+    return ratio > SQUARE

@@ -1,0 +1,118 @@
+"""The folder of a run of one's own: what it was begun with, and what came out."""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+from radialbeams.cards import Card, Evaluation
+from radialbeams.stored import check_fields, read_object
+from radialbeams.training.data import ImageSet
+from radialbeams.training.own.pixels import read
+from radialbeams.training.own.scan import Scan, scan
+from radialbeams.training.own.split import Split
+from radialbeams.training.weights import write_json
+
+
+@dataclass(frozen=True)
+class Run:
+    """A finished run: weights, ONNX, card and report lie in its folder."""
+
+    folder: Path
+    card: Card
+    summary: tuple[str, ...]  # what was learned, how sure, whether to trust it, what it does
+
+    @property
+    def evaluation(self) -> Evaluation:
+        """Measured on the held-out images."""
+        return self.card.metrics[self.card.protocol.name].evaluation
+
+    @property
+    def trusted(self) -> bool:
+        return not self.card.trust
+
+    @property
+    def report(self) -> Path:
+        return self.folder / "report.html"
+
+
+@dataclass(frozen=True)
+class Begun:
+    """RUN/folder.json: a run belongs to these images, this split and this start."""
+
+    folder: str
+    images: str  # sha256 of their names and contents
+    held_out: tuple[str, ...]  # their names
+    by: str  # what the split is by
+    start: str
+    chosen: str = ""  # the sentence on how the start was chosen
+    minutes: float | None = None  # that the run was finished with
+    steps: int | None = None
+    realigned: bool = False  # whether crooked images were corrected
+    summary: tuple[str, ...] = ()  # of the finished run
+
+    @property
+    def finished(self) -> bool:
+        return bool(self.summary)
+
+    def covers(self, minutes: float | None, steps: int | None, realign: bool) -> bool:
+        """Whether the finished run is as long as it is asked for now."""
+        if not self.finished or (realign and not self.realigned):
+            return False
+        if steps is not None:
+            return self.steps is not None and self.steps >= steps
+        return self.minutes is not None and minutes is not None and self.minutes >= minutes
+
+
+def state_path(out: Path) -> Path:
+    return out / "folder.json"
+
+
+def read_begun(out: Path) -> Begun | None:
+    """None if no run of a folder was begun there."""
+    path = state_path(out)
+    if not path.exists():
+        return None
+    values = read_object(path, "the state of a run")
+    check_fields("the state of a run", values, Begun)
+    for name in ("held_out", "summary"):
+        values[name] = tuple(values.get(name, ()))
+    return Begun(**values)
+
+
+def write_begun(out: Path, begun: Begun) -> None:
+    out.mkdir(parents=True, exist_ok=True)
+    write_json(state_path(out), asdict(begun))
+
+
+def images_of(out: Path, folder: Path, split: str, size: int, channels: int) -> ImageSet | None:
+    """The images of a split of this run; None if the run was made with another folder."""
+    begun = read_begun(out)
+    if begun is None or not folder.exists() or str(folder.resolve()) != begun.folder:
+        return None
+    found = scan(folder)
+    held_out = set(begun.held_out)
+    rows = [
+        i
+        for i, image in enumerate(found.images)
+        if split == "all" or (image.path in held_out) == (split == "test")
+    ]
+    return read(found, rows, size, channels, out / "cache")
+
+
+def digest(found: Scan) -> str:
+    rows = (f"{image.path}\0{image.group}\0{image.sha256}\n" for image in found.images)
+    return hashlib.sha256("".join(rows).encode(errors="surrogateescape")).hexdigest()
+
+
+def check_same(begun: Begun, found: Scan, split: Split, out: Path) -> None:
+    """The images that a run was begun with are those that it goes on with."""
+    held_out = tuple(found.images[i].path for i in split.held_out)
+    if begun.images == digest(found) and begun.held_out == held_out and begun.by == split.by:
+        return
+    raise ValueError(
+        f"Expected the images that the run in {out} was begun with; {found.folder} holds others "
+        "(files were added, removed or changed). Restore them, or train in a new folder with "
+        f"--out NEW --start {out}."
+    )

@@ -1,0 +1,31 @@
+"""Loss and held-out error for TensorBoard, which is not installed with this package."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from radialbeams.training.own.fitting import Status
+
+
+def open_board(out: Path) -> Callable[[Status], None]:
+    """Writes to OUT/tensorboard what it is shown."""
+    try:
+        from torch.utils.tensorboard import SummaryWriter
+    except ImportError as error:
+        raise ValueError(
+            "--tensorboard needs the package tensorboard. Install it with `pip install "
+            "tensorboard`, or leave the option out: RUN/metrics.jsonl has the same numbers."
+        ) from error
+    writer: Any = SummaryWriter(str(out / "tensorboard"))
+
+    def show(status: Status) -> None:
+        if status.step is None:
+            return
+        for name, value in (("loss", status.loss), ("held-out error", status.held_out)):
+            if value is not None:
+                writer.add_scalar(name, value, status.step)
+        writer.flush()
+
+    return show

@@ -1,0 +1,67 @@
+"""How much of the angle the views of a run give away: measured, or on file for their rule."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import torch
+
+from radialbeams.cards import ViewProtocol
+from radialbeams.training.leaks import CHANCE, FULL, QUICK, Effort, measure_leak
+from radialbeams.training.views import Views
+
+
+@dataclass(frozen=True)
+class Canary:
+    """ρ₄ of a network trained on rotated noise: 0 is chance, 1 gives the angle away modulo 90°."""
+
+    rho4: float
+    low: float  # 95 % interval
+    high: float
+    network: str
+    parent_size: int  # pixels that it was measured with
+    views: int  # seen in training
+    here: bool  # measured with the views of this very run
+
+    @property
+    def clean(self) -> bool:
+        return abs(self.rho4) <= CHANCE
+
+
+def _stored(parent: int, network: str, rho4: float, low: float, high: float) -> Canary:
+    return Canary(rho4, low, high, network, parent, 600_064, here=False)
+
+
+# White noise on a GPU, as in results/leaks; of the two canaries the one that read more.
+LEAKFREE = (
+    _stored(28, "ring", 0.0116, -0.0105, 0.0338),
+    _stored(32, "ring", -0.0107, -0.0329, 0.0126),
+    _stored(128, "cnn", -0.0095, -0.0297, 0.0123),
+)
+LEAKFREE_192 = _stored(192, "cnn", 0.0094, -0.0128, 0.0318)  # views of 192 px, sigma 1.1
+PAPER = _stored(128, "ring", 1.0, 1.0, 1.0)
+
+
+def on_file(protocol: ViewProtocol, view_size: int) -> Canary | None:
+    """The stored canary of the nearest geometry under the same rule; None: none was measured."""
+    if protocol.name == "paper":
+        return PAPER
+    parent = protocol.parent_size or view_size
+    if protocol.sigma is None:
+        return min(LEAKFREE, key=lambda one: abs(math.log(one.parent_size / parent)))
+    same = (parent, view_size, protocol.sigma) == (192, 192, 1.1)
+    return LEAKFREE_192 if same else None
+
+
+def measure_here(views: Views, parent_size: int, device: torch.device) -> Canary:
+    """A canary on the views of this run: about half a minute on a GPU, a minute or two on a CPU.
+
+    On a CPU it is small and sees few views, so that it finds strong leaks only.
+    """
+    effort: Effort = FULL if device.type == "cuda" else QUICK
+    settings: Effort = {**effort, "parent": parent_size}
+    leak = measure_leak(views.render, "cnn", "white", **settings, device=device)
+    return Canary(
+        leak.rho4, leak.rho4_low, leak.rho4_high, "cnn", parent_size, leak.views, here=True
+    )

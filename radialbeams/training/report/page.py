@@ -1,0 +1,113 @@
+"""The report as one HTML file: no scripts, nothing from elsewhere, light and dark."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from radialbeams.files import write_whole
+from radialbeams.training.report import sections, words
+from radialbeams.training.report.findings import Findings
+from radialbeams.training.report.markup import text
+
+STYLE = Path(__file__).with_name("page.css")
+
+PAGE = """<!doctype html>
+<html lang="en">
+<meta charset="utf-8">
+<meta http-equiv="Content-Security-Policy" content="default-src 'none'; img-src data:; \
+style-src 'unsafe-inline'; base-uri 'none'; form-action 'none'">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta name="color-scheme" content="light dark">
+<title>{title}</title>
+<style>
+{style}
+</style>
+<body>
+<header>
+<h1>{title}</h1>
+<p class="soft">{about}</p>
+</header>
+<main>
+<section class="verdict {kind}" aria-label="Summary">
+<p class="badge">{badge}</p>
+<dl>{summary}</dl>
+</section>
+<nav aria-label="Sections"><ul>{contents}</ul></nav>
+{body}
+</main>
+</body>
+</html>
+"""
+CONTENTS = (
+    ("error", "Error", sections.error),
+    ("confidence", "Confidence", sections.confidence),
+    ("worst", "Worst views", sections.worst),
+    ("sheet", "Before and after", sections.sheet),
+    ("groups", "Groups", sections.groups),
+    ("symmetric", "Symmetry", sections.symmetric),
+    ("crooked", "Not upright", sections.crooked),
+    ("skipped", "Skipped", sections.skipped),
+    ("views", "Views", sections.views),
+    ("recipe", "Recipe", sections.recipe),
+)
+
+
+def write_report(path: Path, found: Findings) -> None:
+    """The file appears whole or not at all."""
+    page = report_page(found)
+    write_whole(path, lambda partial: partial.write_text(page, encoding="utf-8"))
+
+
+def report_page(found: Findings) -> str:
+    bodies = [(slug, name, make(found)) for slug, name, make in CONTENTS]
+    present = [(slug, name, body) for slug, name, body in bodies if body]
+    kind, badge = verdict(found)
+    return PAGE.format(
+        title=text(found.card.name or "A trained model"),
+        style=STYLE.read_text(encoding="utf-8"),
+        about=text(about(found)),
+        kind=kind,
+        badge=badge,
+        summary=_summary(found),
+        contents="".join(f'<li><a href="#{slug}">{name}</a></li>' for slug, name, _ in present),
+        body="\n".join(body for _, _, body in present),
+    )
+
+
+def verdict(found: Findings) -> tuple[str, str]:
+    """The style of the summary, and its heading."""
+    if found.trust is None:
+        return "unchecked", "Trained"
+    if found.trust:
+        return "doubted", "Do not trust this model"
+    return "trusted", "Trained and checked"
+
+
+def about(found: Findings) -> str:
+    """What the model is and what it was trained on, in one line."""
+    card = found.card
+    said = [f"{card.parameters:,} parameters"] if card.parameters else []
+    if card.data is not None:
+        images = words.counted(card.data.training_images or 0, "image")
+        said.append(f"trained on {images} of {card.data.name}")
+    if card.training is not None:
+        steps = words.counted(card.training.steps_done or 0, "step")
+        said.append(f"{steps} in {_time(card.training.seconds)}")
+        if card.training.start is not None:
+            said.append(f"started from {card.training.start.name}")
+    return ", ".join(said) + "."
+
+
+def _time(seconds: float | None) -> str:
+    seconds = seconds or 0.0
+    return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.1f} min"
+
+
+def _summary(found: Findings) -> str:
+    leads = ("Learned", "How sure", "Trust", "Effect")
+    rows = [
+        f"<div><dt>{lead}</dt><dd>{text(line)}</dd></div>"
+        for lead, line in zip(leads, words.summary(found), strict=True)
+    ]
+    use = f"<div><dt>Use it</dt><dd><code>{text(words.command(found))}</code></dd></div>"
+    return "".join(rows) + use

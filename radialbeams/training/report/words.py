@@ -1,0 +1,165 @@
+"""What was found, in sentences without markup: for the page, and for a terminal."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+
+from radialbeams.cards import Card, Evaluation
+from radialbeams.escaping import shown
+from radialbeams.posterior import Thresholds
+from radialbeams.training.report.ambiguous import Ambiguous
+from radialbeams.training.report.canaries import Canary
+from radialbeams.training.report.certainty import Acting
+from radialbeams.training.report.findings import Findings
+
+CHANCE = 90.0  # degrees: the mean error of an answer that knows nothing
+
+
+def degrees(value: float) -> str:
+    return f"{value:.2f}°" if abs(value) < 10 else f"{value:.1f}°"
+
+
+def share(value: float) -> str:
+    """Per cent; one decimal where whole ones would say all or nothing."""
+    return f"{value:.0%}" if 0.1 <= value <= 0.9 or value in (0, 1) else f"{value:.1%}"
+
+
+def counted(count: int, noun: str) -> str:
+    """A number and a noun, in the plural where it is not one."""
+    return f"{count:,} {noun}" + ("" if count == 1 else "s")
+
+
+def command(found: Findings) -> str:
+    """How the model is used."""
+    return f"radialbeams upright PICTURES --out UPRIGHT --model {shlex.quote(shown(found.run))}"
+
+
+def summary(found: Findings) -> tuple[str, str, str, str]:
+    """What was learned, how sure the model is, whether to trust it, what `upright` will do."""
+    return (
+        learned(found.evaluation, found.held_out),
+        certainty(found.evaluation, found.card),
+        trusted(found.trust),
+        deeds(found.acting, found.trust or ()),
+    )
+
+
+def learned(figures: Evaluation, images: int) -> str:
+    return (
+        f"The mean error is {degrees(figures.mean)} (95% interval {degrees(figures.mean_low)} to "
+        f"{degrees(figures.mean_high)}) on {counted(figures.n, 'turned view')} of "
+        f"{counted(images, 'held-out image')}; half of the views are within "
+        f"{degrees(figures.median)}. "
+        f"Guessing would give {CHANCE:.0f}°."
+    )
+
+
+def certainty(figures: Evaluation, card: Card) -> str:
+    if figures.calibration_error is None:
+        return "This network does not say how sure it is, so no answer can be held back."
+    crosswise = next(iter(card.calibrated.values()), None)
+    unseen = "" if crosswise is None else f" ({100 * crosswise:.1f} on images not used for it)"
+    return (
+        f"{share(figures.within_10)} of the answers are within 10°. Its calibrated confidence is "
+        f"off by {100 * figures.calibration_error:.1f} percentage points on average{unseen}."
+    )
+
+
+def trusted(reasons: Sequence[str] | None) -> str:
+    if reasons is None:
+        return "Whether it can be trusted was not checked; compare the error with your needs."
+    if not reasons:
+        return "No check speaks against trusting it on images like these."
+    return " ".join(("Do not trust it.", *(f"{reason.rstrip('.')}." for reason in reasons)))
+
+
+def deeds(acting: Acting | None, doubts: Sequence[str] = ()) -> str:
+    if doubts:
+        return "For these reasons, upright leaves every picture alone unless told otherwise."
+    if acting is None:
+        return "It has no thresholds of its own, so upright uses its defaults."
+    if acting.right is None:
+        return "With its thresholds, upright leaves every picture alone."
+    return (
+        f"With its thresholds, upright turns back {share(acting.acted)} of the turned views; "
+        f"{share(acting.right)} of those end within 5° of upright, and {share(acting.spoilt)} of "
+        "upright pictures end up worse."
+    )
+
+
+def thresholds(least: Thresholds) -> str:
+    """From where on `upright` acts."""
+    if least.confidence >= 1:
+        return (
+            "The upright command acts on nothing: at no confidence are the answers right often "
+            "enough."
+        )
+    needed = [
+        f"the model is at least {least.confidence:.0%} sure",
+        f"the turn is at least {least.angle:g}°",
+    ]
+    if least.upright < 1:
+        needed.append(f"the chance that the picture is upright is at most {least.upright:.1%}")
+    said = f"The upright command acts where {', '.join(needed[:-1])} and {needed[-1]}."
+    if not least.tilts:
+        said += (
+            " Of pictures that fill their canvas it undoes quarter turns only; --snap none undoes "
+            "any angle."
+        )
+    return said
+
+
+def ambiguity(one: Ambiguous) -> str:
+    """Whether its pixels are symmetric, or only the model cannot tell."""
+    if one.pixel_order == 0:
+        return "symmetric: the same at every angle"
+    if one.pixel_order > 1:
+        return f"symmetric: the same every {360 // one.pixel_order}°"
+    return f"ambiguous: {directions(one.order)}"
+
+
+def directions(order: int) -> str:
+    """What the symmetry order of a posterior means."""
+    if order < 2:
+        return "one clear up" if order else "no direction stands out"
+    return f"{order} directions, {360 // order}° apart"
+
+
+def leak(canary: Canary | None) -> str:
+    """What the canary says of the views."""
+    if canary is None:
+        return (
+            "No canary was measured for views of this geometry. "
+            "`radialbeams leaks` measures those of the standard one."
+        )
+    verdict = (
+        "which is chance: the canary read nothing of the angle from how these views are made"
+        if canary.clean
+        else "so these views give the angle away, and the errors above are too good to be true "
+        "for real files"
+    )
+    return (
+        f"ρ₄ = {_signed(canary.rho4)} (95% interval {_signed(canary.low)} to "
+        f"{_signed(canary.high)}), {verdict}."
+    )
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.3f}".replace("-", "−")
+
+
+def leak_source(canary: Canary, parent: int) -> str:
+    """Where the figure comes from, and for which views it was measured."""
+    how = f"a {_NETWORKS[canary.network]} trained on {canary.views:,} views of white noise"
+    if canary.here:
+        return f"Measured with the views of this run: {how}."
+    if canary.parent_size == parent:
+        return f"Not measured in this run, but on file for the same image size: {how}."
+    return (
+        f"Not measured in this run, but on file for views that are made by the same rule from "
+        f"{canary.parent_size} px images; this run has {parent} px images. The canary is {how}."
+    )
+
+
+_NETWORKS = {"ring": "ring network", "cnn": "convolutional network"}

@@ -1,0 +1,82 @@
+"""Batch norms whose statistics are those of the whole batch, over several processes.
+
+torch's `SyncBatchNorm` does this on GPUs only.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor, nn
+
+from radialbeams.training.distributed import World
+
+
+class _Gathered(torch.autograd.Function):
+    """(…) of each process → (processes, …); what all lose by one of them comes back to it."""
+
+    @staticmethod
+    def forward(ctx: Any, value: Tensor) -> Tensor:
+        value = value.contiguous()
+        parts = [torch.empty_like(value) for _ in range(dist.get_world_size())]
+        dist.all_gather(parts, value)
+        return torch.stack(parts)
+
+    @staticmethod
+    def backward(ctx: Any, *gradients: Tensor) -> Tensor:
+        total = gradients[0].contiguous()
+        dist.all_reduce(total)
+        return total[dist.get_rank()]
+
+
+class SharedNorm(nn.BatchNorm2d):
+    """(N, C, H, W), N of each process → normalised by the mean and variance of all."""
+
+    def forward(self, input: Tensor) -> Tensor:
+        if not self.training:
+            return super().forward(input)
+        values = input.float()
+        count = values.numel() // values.shape[1]  # of a channel, the same in every process
+        mean, var = self._statistics(values, count)
+        self._remember(mean.detach(), var.detach(), count * dist.get_world_size())
+        scale = (var + self.eps).rsqrt() * self.weight
+        shift = self.bias - mean * scale
+        return (values * scale[:, None, None] + shift[:, None, None]).to(input.dtype)
+
+    def _statistics(self, values: Tensor, count: int) -> tuple[Tensor, Tensor]:
+        """(C,) each: from the means and the variances of the parts, which lose no digits."""
+        own_var, own_mean = torch.var_mean(values, (0, 2, 3), correction=0)
+        both = torch.stack((own_mean, own_var))
+        gathered: Tensor = _Gathered.apply(both)  # type: ignore[no-untyped-call]  # (P, 2, C)
+        means, variances = gathered.unbind(1)
+        mean = means.mean(0)
+        return mean, (variances + (means - mean) ** 2).mean(0)
+
+    def _remember(self, mean: Tensor, var: Tensor, count: int) -> None:
+        """As torch does: the variance of what the batch is a sample of."""
+        share = self.momentum or 0.0
+        if self.running_mean is not None and self.running_var is not None:
+            self.running_mean.lerp_(mean, share)
+            self.running_var.lerp_(var * (count / max(count - 1, 1)), share)
+        if self.num_batches_tracked is not None:
+            self.num_batches_tracked.add_(1)
+
+
+def share_norms(model: nn.Module, world: World) -> None:
+    """Exchanges the batch norms in place; parameters, buffers and their names stay."""
+    if world.size == 1:
+        return
+    for part in model.modules():
+        for name, norm in part.named_children():
+            if type(norm) is nn.BatchNorm2d:
+                setattr(part, name, _shared(norm))
+
+
+def _shared(norm: nn.BatchNorm2d) -> SharedNorm:
+    shared = SharedNorm(norm.num_features, norm.eps, norm.momentum)
+    shared.weight, shared.bias = norm.weight, norm.bias
+    for name, buffer in norm.named_buffers():
+        setattr(shared, name, buffer)
+    return shared.train(norm.training)

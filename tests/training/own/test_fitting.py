@@ -1,0 +1,223 @@
+"""A run on a folder: resumed, lengthened, stopped early, calibrated, and honest about itself."""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from PIL import Image
+
+from radialbeams.cards import read as read_card
+from radialbeams.training.own import Run, Status, Watch, budget, finishing, fit_folder, upright
+from radialbeams.training.own.crooked import Crooked
+from radialbeams.training.own.run import read_begun, write_begun
+from radialbeams.training.own.scan import scan
+from radialbeams.training.runs import measure
+
+TINY = {
+    "batch": 8,
+    "model": {
+        **{"num_beams": 12, "beam_length": 12, "stem": 8, "stages": [8], "width": 16},
+        "dilations": [1, 2],
+    },
+}
+
+
+def picture(seed: int) -> Image.Image:
+    """Noise under a bright upper half: no one can mistake the angle."""
+    rng = np.random.default_rng(seed)
+    pixels = rng.integers(0, 60, (64, 64, 3), dtype=np.uint8)
+    pixels[:32] += rng.integers(120, 190, dtype=np.uint8)
+    return Image.fromarray(pixels)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    place = tmp_path_factory.mktemp("own") / "pictures"
+    place.mkdir()
+    for number in range(30):
+        picture(number).save(place / f"{number}.png")
+    (place / "broken.png").write_bytes(b"no image")
+    return place
+
+
+def train(folder: Path, out: Path, **options: Any) -> Run:
+    limit = {} if "minutes" in options or "steps" in options else {"steps": 4}
+    config = {**TINY, **options.pop("config", {})}
+    return fit_folder(
+        folder, out, start="scratch", devices="cpu", config=config, **limit, **options
+    )
+
+
+def no_export(stem: Path, out: Path) -> float:
+    """It takes longer than all of a tiny run; the page on training is run with the real one."""
+    out.write_bytes(b"")
+    return 0.0
+
+
+@pytest.fixture
+def quick_end(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(finishing, "export_run", no_export)
+
+
+@pytest.fixture(scope="module")
+def run(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(finishing, "export_run", no_export)
+        return train(folder, tmp_path_factory.mktemp("runs") / "mine")
+
+
+# --- what a run leaves ---
+
+
+def test_a_run_leaves_a_model_with_calibration_thresholds_and_a_report(run: Run) -> None:
+    assert run.report.is_file()
+    card = read_card(run.folder / "model.json")
+    assert card == run.card
+    assert card.abstain is not None
+    assert card.calibrated["n"] == card.metrics["leakfree"].evaluation.n
+    assert (card.data.training_images, card.data.test_images, card.data.split_by) == (
+        20,
+        10,
+        "image",
+    )
+
+
+def test_a_run_that_learned_nothing_is_not_trusted(run: Run) -> None:
+    assert not run.trusted
+    assert any("near chance" in reason for reason in run.card.trust)
+    assert "not trust" in run.report.read_text(encoding="utf-8")
+
+
+def test_evaluate_takes_the_images_that_were_held_out(run: Run, folder: Path) -> None:
+    measured = measure(run.folder / "model", str(folder), seeds=1, devices="cpu")
+    assert measured.evaluation.n == 10
+    assert (
+        measure(
+            run.folder / "model", str(folder), split="train", seeds=1, devices="cpu"
+        ).evaluation.n
+        == 20
+    )
+
+
+def test_choices_and_skipped_files_are_noted(folder: Path, tmp_path: Path, quick_end: None) -> None:
+    notes: list[str] = []
+    seen: list[Status] = []
+    train(folder, tmp_path / "run", steps=1, watch=Watch(notes.append, seen.append))
+    text = "\n".join(notes)
+    assert "skipped broken.png" in text
+    assert "20 to train on, 10 held out" in text
+    assert "Views of 28 pixels from squares of 64" in text
+    assert [one.stage for one in seen if one.step] == ["training"]
+    assert seen[-1].stage == "writing the report"
+
+
+# --- resumed, lengthened, stopped ---
+
+
+def test_minutes_that_end_before_the_first_step_end_well(
+    folder: Path, tmp_path: Path, quick_end: None
+) -> None:
+    run = train(folder, tmp_path / "run", minutes=1e-6)
+    assert run.card.training.steps_done <= 1
+    assert not run.trusted
+    again = train(folder, tmp_path / "run", minutes=1e-6)
+    assert again.card == run.card
+
+
+def test_a_finished_run_is_left_as_it_is(run: Run, folder: Path) -> None:
+    before = (run.folder / "report.html").stat().st_mtime_ns
+    notes: list[str] = []
+    again = train(folder, run.folder, watch=Watch(note=notes.append))
+    assert again == run
+    assert (run.folder / "report.html").stat().st_mtime_ns == before
+    assert any("is finished" in note for note in notes)
+
+
+def test_a_finished_run_can_be_lengthened(folder: Path, tmp_path: Path, quick_end: None) -> None:
+    out = tmp_path / "run"
+    assert train(folder, out, steps=2).card.training.steps_done == 2
+    assert train(folder, out, steps=5).card.training.steps_done == 5
+    assert json.loads((out / "recipe.json").read_text())["steps"] == 5
+
+
+def test_a_lengthened_run_by_minutes_trains_on(
+    folder: Path, tmp_path: Path, quick_end: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "run"
+    train(folder, out, minutes=1e-6)
+    begun = read_begun(out)
+    assert begun is not None and begun.minutes == 1e-6
+    monkeypatch.setattr(budget, "training_minutes", lambda *_: 1 / 60)
+    monkeypatch.setattr(upright, "TRAINING", 0.01)
+    longer = train(folder, out, minutes=1.0)
+    assert longer.card.training.steps_done > 1
+
+
+def test_a_folder_that_changed_is_refused(folder: Path, tmp_path: Path, quick_end: None) -> None:
+    out = tmp_path / "run"
+    train(folder, out, steps=1)
+    begun = read_begun(out)
+    assert begun is not None
+    write_begun(out, dataclasses.replace(begun, images="0" * 64))
+    with pytest.raises(ValueError, match="files were added, removed or changed"):
+        train(folder, out, steps=2)
+
+
+def test_another_start_in_a_run_is_refused(run: Run, folder: Path) -> None:
+    with pytest.raises(ValueError, match="was begun from scratch"):
+        fit_folder(folder, run.folder, start="ring", steps=9, config=TINY)
+
+
+def test_a_run_starts_from_another(run: Run, folder: Path, tmp_path: Path, quick_end: None) -> None:
+    config = {"batch": 8}
+    out = tmp_path / "next"
+    second = fit_folder(folder, out, start=str(run.folder), steps=1, config=config, devices="cpu")
+    assert second.card.training.start.sha256 == run.card.sha256.safetensors
+
+
+@pytest.mark.parametrize(
+    ("options", "sentence"),
+    [
+        ({"minutes": 1.0, "steps": 5}, "minutes or by steps"),
+        ({"minutes": -1.0}, "minutes must be above 0"),
+        ({"config": {"nonsense": 1}}, "Unknown in a file of settings: nonsense"),
+        ({"config": {"data": "lfw"}}, "data follows from the folder"),
+    ],
+)
+def test_what_makes_no_sense_is_refused_before_anything_is_read(
+    options: dict[str, Any], sentence: str, tmp_path: Path
+) -> None:
+    with pytest.raises(ValueError, match=sentence):
+        train(tmp_path / "nowhere", tmp_path / "run", **options)
+    assert not (tmp_path / "run").exists()
+
+
+def test_crooked_images_are_listed_and_with_realign_corrected(
+    folder: Path, tmp_path: Path, quick_end: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crooked = (Crooked(3, 90.0, 0.9), Crooked(5, -45.0, 0.8))
+    monkeypatch.setattr(upright, "find_crooked", lambda *_, **__: crooked)
+    monkeypatch.setattr(upright, "JUDGING", 100.0)
+    notes: list[str] = []
+    listed = train(folder, tmp_path / "run", steps=1, watch=Watch(notes.append))
+    assert any("2 images are not upright themselves: listed" in note for note in notes)
+    page = listed.report.read_text(encoding="utf-8")
+    corrected = train(folder, tmp_path / "run", steps=2, realign=True)
+    assert corrected.card.training.steps_done == 2
+    begun = read_begun(tmp_path / "run")
+    assert begun is not None and begun.realigned
+    names = [image.path for image in scan(folder).images]
+    assert names[3] in page and names[5] in page
+
+
+@pytest.mark.long
+def test_the_minutes_are_kept_with_the_report(folder: Path, tmp_path: Path) -> None:
+    started = time.monotonic()
+    train(folder, tmp_path / "run", minutes=1.0)
+    assert time.monotonic() - started < 66
