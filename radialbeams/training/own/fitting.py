@@ -261,8 +261,10 @@ def _checked(run: Training, view_seconds: float, watch: Watch) -> upright.Checke
     if not checked.images:
         watch.note("The networks are too unsure to tell whether the images are upright.")
     elif checked.crooked:
-        what = "corrected" if run.realign else "listed in the report; --realign corrects them"
-        watch.note(f"{len(checked.crooked)} images are not upright themselves: {what}.")
+        what = "corrected" if run.realign else "listed in the report; --realign corrects"
+        count = len(checked.crooked)
+        subject = "1 image is" if count == 1 else f"{count:,} images are"
+        watch.note(f"{subject} not upright: {what}.")
     return checked
 
 

@@ -210,7 +210,7 @@ def test_crooked_images_are_listed_and_with_realign_corrected(
     out = tmp_path / "run"
     options = {"start": str(run.folder), "config": {"batch": 8}, "devices": "cpu"}
     listed = fit_folder(folder, out, steps=1, watch=Watch(notes.append), **options)
-    assert any("2 images are not upright themselves: listed" in note for note in notes)
+    assert any("2 images are not upright: listed" in note for note in notes)
     page = listed.report.read_text(encoding="utf-8")
     corrected = fit_folder(folder, out, steps=2, realign=True, **options)
     assert corrected.card.training.steps_done == 2
