@@ -36,10 +36,10 @@ TURNS = 8  # angles at which each image is judged
 FIRST_TURN = math.radians(11.0)  # no multiple of 45°: nothing may depend on the grid of pixels
 BATCH = 128
 NEAR = math.radians(15.0)  # answers this close agree
-# From here on an image counts as crooked: so many degrees, and so many times what the network is
-# off for the middle half of the images; and so much agreement.
+# From here on an image counts as crooked: so many degrees, and so many times the median over all
+# images; and so much of the median confidence.
 LEAST_DEGREES, TIMES = 18.0, 6.0
-AGREEMENT = 0.75
+AGREEMENT = 0.85
 TRIMMED = 0.15  # of each batch
 
 Doubles = NDArray[np.float64]
@@ -140,7 +140,8 @@ def listed(judged: Judged) -> tuple[Crooked, ...]:
     """Those that are surely crooked, the surest first."""
     off = np.abs(judged.angles)
     least = max(LEAST_DEGREES, TIMES * float(np.median(off)))
-    chosen = np.flatnonzero((off >= least) & (judged.confidences >= AGREEMENT))
+    sure = AGREEMENT * float(np.median(judged.confidences))
+    chosen = np.flatnonzero((off >= least) & (judged.confidences >= sure))
     found = (Crooked(int(i), float(judged.angles[i]), float(judged.confidences[i])) for i in chosen)
     return tuple(sorted(found, key=lambda one: (-one.confidence, one.index)))
 

@@ -242,10 +242,11 @@ def _checked(run: Training, view_seconds: float, watch: Watch) -> upright.Checke
     """The images that are not upright themselves, if there is time to look for them."""
     scan, batch = run.material.scan, run.plan.recipe.batch
     affordable = upright.is_affordable(len(scan.images), view_seconds, run.limit, batch)
-    if not (run.realign or affordable):
+    start = starts.find_start(run.begun.start)
+    # From scratch, the few steps that a check gets would teach the networks too little.
+    if not (run.realign or (affordable and start is not None)):
         watch.note("The images are not checked for being upright: --realign takes the time to.")
         return upright.Checked()
-    start = starts.find_start(run.begun.start)
     with run.world.first_alone():
         checked = upright.check(
             run.plan.recipe,
@@ -254,11 +255,16 @@ def _checked(run: Training, view_seconds: float, watch: Watch) -> upright.Checke
             run.limit,
             start=None if start is None else start.stem,
             device=run.device,
+            thorough=run.realign,
             on_progress=lambda done: watch.show(Status("looking for crooked images", done)),
         )
-    if checked.crooked:
-        what = "corrected" if run.realign else "listed in the report; --realign corrects them"
-        watch.note(f"{len(checked.crooked)} images are not upright themselves: {what}.")
+    if not checked.images:
+        watch.note("The networks are too unsure to tell whether the images are upright.")
+    elif checked.crooked:
+        what = "corrected" if run.realign else "listed in the report; --realign corrects"
+        count = len(checked.crooked)
+        subject = "1 image is" if count == 1 else f"{count:,} images are"
+        watch.note(f"{subject} not upright: {what}.")
     return checked
 
 

@@ -3,23 +3,34 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import numpy as np
 import torch
 
 from radialbeams.stored import check_fields, read_object
 from radialbeams.training.data import ImageSet
-from radialbeams.training.own.crooked import FOLDS, TURNS, Crooked, find_crooked
+from radialbeams.training.own.crooked import (
+    FOLDS,
+    LEAST_DEGREES,
+    TURNS,
+    Crooked,
+    Judged,
+    judge,
+    listed,
+)
 from radialbeams.training.own.rules import Budget
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.weights import write_json
 
-TRAINING = 0.2  # of the minutes, for the networks of all folds
+# Of the minutes for the networks of all folds, and of the steps for each: where images are only
+# listed, and where they are corrected.
+TRAINING, THOROUGH = 0.2, 0.45
 JUDGING = 0.15  # of the minutes or steps, at most; a slower check is made only if it is asked for
 AGAINST_TRAINING = 1 / 3  # what a view costs to judge, for each that is trained on
-STEPS = 0.1  # of the steps of a run, for each fold
+UNSURE = 0.1  # of the images may look crooked without being sure to be
 
 
 @dataclass(frozen=True)
@@ -38,6 +49,16 @@ def is_affordable(images: int, view_seconds: float, budget: Budget, batch: int) 
     return judged * view_seconds <= JUDGING * 60 * (budget.minutes or 0.0)
 
 
+def is_telling(judged: Judged, found: Sequence[Crooked]) -> bool:
+    """Whether the networks know enough to blame an image.
+
+    After too short a training they are off on many images without agreeing with themselves, and
+    by chance they agree on some.
+    """
+    off = int((np.abs(judged.angles) >= LEAST_DEGREES).sum())
+    return off - len(found) <= UNSURE * len(judged.angles)
+
+
 def check(
     recipe: Recipe,
     images: ImageSet,
@@ -46,24 +67,28 @@ def check(
     *,
     start: Path | None,
     device: torch.device,
+    thorough: bool,
     on_progress: Callable[[float], None],
 ) -> Checked:
     """The crooked images, by networks that did not train on them; a killed check goes on."""
     place = out / "crooked.json"
     if place.exists():
         return _read(place)
-    found = find_crooked(
+    share = THOROUGH if thorough else TRAINING
+    judged = judge(
         recipe,
         images,
         out / "folds",
         device=device,
-        steps=None if budget.steps is None else max(1, round(STEPS * budget.steps)),
+        steps=None if budget.steps is None else max(1, round(share * budget.steps / 2)),
         start=start,
-        minutes=None if budget.minutes is None else TRAINING * budget.minutes / FOLDS,
+        minutes=None if budget.minutes is None else share * budget.minutes / FOLDS,
         on_progress=on_progress,
     )
-    checked = Checked(found, len(images))
-    write_json(place, {"images": len(images), "crooked": [asdict(one) for one in found]})
+    found = listed(judged)
+    checked = Checked(found, len(images)) if is_telling(judged, found) else Checked()
+    rows = [asdict(one) for one in checked.crooked]
+    write_json(place, {"images": checked.images, "crooked": rows})
     shutil.rmtree(out / "folds", ignore_errors=True)
     return checked
 

@@ -14,7 +14,7 @@ from PIL import Image
 
 from radialbeams.cards import read as read_card
 from radialbeams.training.own import Run, Status, Watch, budget, finishing, fit_folder, upright
-from radialbeams.training.own.crooked import Crooked
+from radialbeams.training.own.crooked import Crooked, Judged
 from radialbeams.training.own.run import read_begun, write_begun
 from radialbeams.training.own.scan import scan
 from radialbeams.training.runs import measure
@@ -199,21 +199,35 @@ def test_what_makes_no_sense_is_refused_before_anything_is_read(
 
 
 def test_crooked_images_are_listed_and_with_realign_corrected(
-    folder: Path, tmp_path: Path, quick_end: None, monkeypatch: pytest.MonkeyPatch
+    run: Run, folder: Path, tmp_path: Path, quick_end: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     crooked = (Crooked(3, 90.0, 0.9), Crooked(5, -45.0, 0.8))
-    monkeypatch.setattr(upright, "find_crooked", lambda *_, **__: crooked)
+    nothing = Judged(np.zeros(30), np.ones(30))
+    monkeypatch.setattr(upright, "judge", lambda *_, **__: nothing)
+    monkeypatch.setattr(upright, "listed", lambda _: crooked)
     monkeypatch.setattr(upright, "JUDGING", 100.0)
     notes: list[str] = []
-    listed = train(folder, tmp_path / "run", steps=1, watch=Watch(notes.append))
-    assert any("2 images are not upright themselves: listed" in note for note in notes)
+    out = tmp_path / "run"
+    options = {"start": str(run.folder), "config": {"batch": 8}, "devices": "cpu"}
+    listed = fit_folder(folder, out, steps=1, watch=Watch(notes.append), **options)
+    assert any("2 images are not upright: listed" in note for note in notes)
     page = listed.report.read_text(encoding="utf-8")
-    corrected = train(folder, tmp_path / "run", steps=2, realign=True)
+    corrected = fit_folder(folder, out, steps=2, realign=True, **options)
     assert corrected.card.training.steps_done == 2
-    begun = read_begun(tmp_path / "run")
+    begun = read_begun(out)
     assert begun is not None and begun.realigned
     names = [image.path for image in scan(folder).images]
     assert names[3] in page and names[5] in page
+
+
+def test_networks_that_know_too_little_blame_no_image() -> None:
+    angles = np.zeros(100)
+    angles[:10] = 90.0
+    sure = np.where(angles > 0, 0.95, 1.0)
+    found = tuple(Crooked(i, 90.0, 0.95) for i in range(10))
+    assert upright.is_telling(Judged(angles, sure), found)
+    angles[10:30] = 120.0
+    assert not upright.is_telling(Judged(angles, sure), found)
 
 
 @pytest.mark.long
