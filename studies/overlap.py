@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import json
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -19,10 +18,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from radialbeams.images.fingerprints import fingerprint
 from radialbeams.training.data import load
-
-sys.path.insert(0, str(Path(__file__).parent.parent / "tools" / "photos"))
-from clean import fingerprint  # type: ignore[import-not-found, unused-ignore]
 
 COPY, NEAR, BITS = 20, 26, 128
 SIZE = 128  # pixels to which photos of a folder are brought before their fingerprints

@@ -88,7 +88,7 @@ NN_SIDEWAYS = {
         *("beam_network", "bic", "convolutional", "first_format", "posterior", "ring_network"),
         *("rotation", *NN_SHARED),
     },
-    "pretrained": {"architectures"},  # which build, from files
+    "pretrained": {"architectures", "onnx_weights"},  # which build, from files
 }
 # In front of a model: maps of points, then pixels moved by them, then poses, and the module last.
 FRONT_SIDEWAYS = {

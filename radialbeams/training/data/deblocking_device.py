@@ -1,6 +1,6 @@
 """Deblocking of many squashed JPEGs at once, on the device that trains.
 
-The same shifts and losses as `deblocking`, by the cosines of `training.jpeg` instead of an
+The same shifts and losses as `deblocking`, by the cosines of `jpeg_blocks` instead of an
 encoder. Sixteen cores need 15 s for 4,000 images of 256 × 256; a GPU needs less than a second.
 """
 
@@ -17,7 +17,7 @@ from PIL import Image
 from torch import Tensor
 
 from radialbeams.training.data.deblocking import COARSER, GRID, SHIFTS, coarser
-from radialbeams.training.jpeg import SIDE, with_steps
+from radialbeams.training.data.jpeg_blocks import SIDE, with_steps
 
 AT_ONCE = 128  # images on the device
 

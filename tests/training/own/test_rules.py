@@ -29,6 +29,10 @@ def test_a_start_decides_network_and_views() -> None:
     assert (made.recipe.parent_size, made.recipe.protocol) == (128, "leakfree")
     assert made.recipe.steps == ENDLESS
     assert "250 pixels" in made.reasons[0] and "ring.coil100-objects" in made.reasons[0]
+    general = find_start("general")
+    assert general is not None
+    recipe = plan(folder_of(9, (250, 250)), "image", 7, general, Budget(5.0), {}, gpu=False).recipe
+    assert (recipe.sigma, recipe.reach) == (general.recipe.sigma, general.recipe.reach)
 
 
 @pytest.mark.parametrize(

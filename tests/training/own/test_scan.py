@@ -60,9 +60,9 @@ def test_every_bad_file_is_skipped_with_its_reason(tmp_path: Path) -> None:
     found = scan(tmp_path)
     assert [image.path for image in found.images] == [f"photo{i}.png" for i in range(10)]
     texts = {
-        "text.jpg": "It is no image",
+        "text.jpg": "It is not an image",
         "empty.png": "It is empty: 0 bytes",
-        "cut.png": "It is damaged or cut short",
+        "cut.png": "It is damaged or truncated",
         "small.png": "It is too small: 20 × 200 pixels. The shorter side must have at least 32.",
         "blank.png": "It is blank",
         "turned.png": "It lies turned by 17° on a plain canvas",

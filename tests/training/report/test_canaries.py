@@ -24,7 +24,7 @@ FILES = {
     "leakfree-ring-white-28px": LEAKFREE[0],
     "leakfree-ring-white-32px": LEAKFREE[1],
     "leakfree-cnn-white": LEAKFREE[2],
-    "leakfree-192-192-sigma1.1-cnn-white": LEAKFREE_192,
+    "leakfree-192-192-sigma1.1-reach0.95-cnn-white": LEAKFREE_192,
     "paper-ring-white": PAPER,
 }
 
@@ -54,7 +54,8 @@ def test_of_the_two_networks_the_one_that_read_more_is_shown() -> None:
         (ViewProtocol("leakfree", 128), 57, LEAKFREE[2]),
         (ViewProtocol("leakfree", 256), 115, LEAKFREE[2]),
         (ViewProtocol("leakfree", 28), 12, LEAKFREE[0]),
-        (ViewProtocol("leakfree", 192, sigma=1.1), 192, LEAKFREE_192),
+        (ViewProtocol("leakfree", 192, sigma=1.1, reach=0.95), 192, LEAKFREE_192),
+        (ViewProtocol("leakfree", 192, sigma=1.1), 192, None),
         (ViewProtocol("leakfree", 192, sigma=0.5), 192, None),
         (ViewProtocol("paper", 128), 182, PAPER),
     ],
