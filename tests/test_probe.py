@@ -96,7 +96,7 @@ def test_every_family_has_a_small_version() -> None:
 
 
 # Families whose parts have tests of their own.
-LONG = ("names", "journals", "edits", "kills", "links", "limits")
+LONG = ("names", "journals", "edits", "kills", "links", "limits", "signals", "overlaps")
 
 
 @pytest.mark.parametrize(
@@ -116,9 +116,9 @@ def test_the_command_keeps_its_promises(bench: Bench, name: str) -> None:
     ("kinds", "name", "number"),
     [
         ("lost", "edits", 0),
-        ("twice", "kills", 1),
+        pytest.param("twice", "kills", 1, marks=pytest.mark.long),
         ("outside", "links", 4),
-        ("hang", "kills", 0),
+        pytest.param("hang", "kills", 0, marks=pytest.mark.long),
         ("torn,traceback,omitted,other", "kills", 0),  # in one run, to save time
     ],
 )

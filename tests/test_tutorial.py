@@ -16,6 +16,7 @@ PAGE = (ROOT / "docs" / "in-front-of-your-model.md").read_text(encoding="utf-8")
 
 
 @pytest.mark.slow
+@pytest.mark.long
 def test_it_runs_and_prints_what_it_shows(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("efficientnet_lite_pytorch")
     monkeypatch.chdir(tmp_path)

@@ -158,7 +158,14 @@ def start(*arguments: object) -> subprocess.Popen[bytes]:
     )
 
 
-@pytest.mark.parametrize(("first", "second"), [("", "sub"), ("sub", ""), ("", "sub/sub")])
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("", "sub"),
+        pytest.param("sub", "", marks=pytest.mark.long),
+        pytest.param("", "sub/sub", marks=pytest.mark.long),
+    ],
+)
 def test_runs_in_nested_folders_exclude_each_other(tmp_path: Path, first: str, second: str) -> None:
     for number in range(BATCH + 2):
         face(tmp_path / "sub" / "sub" / f"{number}.png", 40 + number)

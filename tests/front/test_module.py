@@ -428,6 +428,7 @@ def test_it_exports_with_any_batch(tiny: Canonicalizer, images: Tensor, tmp_path
         torch.testing.assert_close(found.invert_images(upright), pose.invert_images(expected))
 
 
+@pytest.mark.long
 def test_it_trains_under_ddp(tmp_path: Path) -> None:
     """Two processes with images of their own end with the same gradients, the mean of both."""
     command = [sys.executable, str(Path(__file__).with_name("ddp.py")), str(tmp_path)]

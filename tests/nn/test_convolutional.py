@@ -230,6 +230,7 @@ def test_a_run_may_begin_with_weights_that_were_trained_with_another_dropout(
     assert fit.started_from is not None and fit.started_from.name == "first"
 
 
+@pytest.mark.long
 def test_a_trained_network_is_exported_and_used(tmp_path: Path, scenes: ImageSet) -> None:
     run = tmp_path / "run"
     Fit(recipe(), scenes, run, device=torch.device("cpu")).run()

@@ -312,6 +312,7 @@ def tiny(settings: Settings) -> list[JointTask]:
     ]
 
 
+@pytest.mark.long
 def test_the_experiment_runs_resumes_and_draws(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

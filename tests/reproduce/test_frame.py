@@ -275,6 +275,7 @@ def test_two_trainings_of_one_name_are_refused(two: list[Training], tmp_path: Pa
         complete(NAME, [two[0], two[0]], settings(tmp_path))
 
 
+@pytest.mark.long
 def test_a_process_that_fails_is_quoted_and_its_log_is_kept(
     two: list[Training], tmp_path: Path
 ) -> None:

@@ -415,25 +415,6 @@ def canvases(face: Face) -> list[bytes]:
     return found
 
 
-def test_the_browsers_answers_are_pythons(opened: Any, static: str, face: Face) -> None:
-    page = opened(static)
-    files = canvases(face)
-    for model in ("ring", "ring.lfw"):
-        for data, expected in zip(files, Canonicalizer(model).answers(files), strict=True):
-            found = page.evaluate(ESTIMATE, [base64.b64encode(data).decode(), model, False])
-            assert abs((found["angle"] - expected.angle_degrees + 180) % 360 - 180) < 0.1
-            assert found["confidence"] == pytest.approx(expected.confidence, abs=5e-3)
-            assert found["symmetry"] == expected.symmetry
-            assert found["posterior"] == pytest.approx(expected.posterior.tolist(), abs=5e-3)
-            for name in ("upright", "exact"):
-                assert found[name] == pytest.approx(getattr(expected, name), abs=5e-3)
-    lfw = Canonicalizer("ring.lfw")
-    view = lfw.view(files[1])
-    (answer,) = lfw.answers_from_views(view[None])
-    found = page.evaluate(ESTIMATE, [base64.b64encode(files[1]).decode(), "ring.lfw", True])
-    assert found["beams"] == pytest.approx(heat(lfw, view, answer), abs=0.02)
-
-
 DECIDE = """async (cases) => {
     const { decide } = await import("./model/decisions.js");
     return cases.map(([answer, least, plain]) => decide(answer, least, plain));
@@ -456,7 +437,7 @@ def answers_of_all_kinds() -> Iterator[tuple[Answer, Thresholds, bool]]:
         yield answer, least, bool(case % 2)
 
 
-def test_the_browser_decides_as_python_does(opened: Any, static: str) -> None:
+def check_decisions(page: Any) -> None:
     cases = list(answers_of_all_kinds())
     given = [
         (
@@ -472,13 +453,35 @@ def test_the_browser_decides_as_python_does(opened: Any, static: str) -> None:
         )
         for answer, least, plain in cases
     ]
-    found = opened(static).evaluate(DECIDE, given)
+    found = page.evaluate(DECIDE, given)
     expected = [
         decide(answer, least, around=Surroundings(plain=plain)) for answer, least, plain in cases
     ]
     assert [one["action"] for one in found] == [one.action for one in expected]
     assert [one["undo"] for one in found] == pytest.approx([one.turn for one in expected])
     assert {one.action for one in expected} == {"turned", "left", "unsure"}
+
+
+def test_the_browsers_answers_and_decisions_are_pythons(
+    opened: Any, static: str, face: Face
+) -> None:
+    page = opened(static)
+    files = canvases(face)
+    for model in ("ring", "ring.lfw"):
+        for data, expected in zip(files, Canonicalizer(model).answers(files), strict=True):
+            found = page.evaluate(ESTIMATE, [base64.b64encode(data).decode(), model, False])
+            assert abs((found["angle"] - expected.angle_degrees + 180) % 360 - 180) < 0.1
+            assert found["confidence"] == pytest.approx(expected.confidence, abs=5e-3)
+            assert found["symmetry"] == expected.symmetry
+            assert found["posterior"] == pytest.approx(expected.posterior.tolist(), abs=5e-3)
+            for name in ("upright", "exact"):
+                assert found[name] == pytest.approx(getattr(expected, name), abs=5e-3)
+    lfw = Canonicalizer("ring.lfw")
+    view = lfw.view(files[1])
+    (answer,) = lfw.answers_from_views(view[None])
+    found = page.evaluate(ESTIMATE, [base64.b64encode(files[1]).decode(), "ring.lfw", True])
+    assert found["beams"] == pytest.approx(heat(lfw, view, answer), abs=0.02)
+    check_decisions(page)
 
 
 def test_the_page_goes_into_an_empty_folder_only(tmp_path: Path) -> None:
