@@ -119,12 +119,13 @@ class Page {
   // --- pictures come in ---
 
   async sample(sample, turn = 0) {
-    const response = await fetch(sample.path);
-    const file = new File([await response.blob()], `${sample.name}.webp`, { type: "image/webp" });
+    // Before anything is awaited: whoever chooses another model meanwhile keeps it.
     if (sample.model !== $("model").value && this.config.models.some((m) => m.name === sample.model)) {
       $("model").value = sample.model;
       this.describe();
     }
+    const response = await fetch(sample.path);
+    const file = new File([await response.blob()], `${sample.name}.webp`, { type: "image/webp" });
     await this.add([file], { sample: true, turn });
   }
 

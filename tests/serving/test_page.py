@@ -180,7 +180,8 @@ def test_a_dropped_file_that_came_turned_is_shown_upright(
     assert float(page.input_value("#result input[type=number]")) == pytest.approx(120, abs=4)
 
 
-def test_a_sideways_picture_is_turned_by_exactly_a_quarter(page: Any) -> None:
+def test_a_sideways_picture_is_turned_by_exactly_a_quarter(opened: Any, service: Running) -> None:
+    page = opened(service.url)
     rocket = Image.open(PICTURES / "rocket.webp").convert("RGB")
     stream = io.BytesIO()
     rocket.transpose(Image.Transpose.ROTATE_90).save(stream, "PNG")
