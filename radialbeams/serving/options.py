@@ -146,6 +146,13 @@ def of_angle(settings: Settings) -> list[Option]:
             "Minimum angle in degrees for `turned`. Default: from the model's card.",
             *_number(0, 180),
         ),
+        Option(
+            "snap",
+            "`auto`: turn by exactly a multiple of 90° if the image fills its canvas and its angle "
+            "is near one, otherwise by its angle. `90`: always by the nearest multiple of 90°. "
+            "`none`: always by the estimated angle.",
+            *_choice(*get_args(Snap)),
+        ),
     ]
 
 
@@ -171,13 +178,6 @@ def of_upright(settings: Settings) -> list[Option]:
             *_choice(*get_args(Corners)),
         ),
         Option("fill", "Colour of the corners.", *_colour()),
-        Option(
-            "snap",
-            "`auto`: turn by exactly a multiple of 90° if the image fills its canvas and its angle "
-            "is near one, otherwise by its angle. `90`: always by the nearest multiple of 90°. "
-            "`none`: always by the estimated angle.",
-            *_choice(*get_args(Snap)),
-        ),
         Option("format", "Format of the result. Default: that of the file.", *_choice(*FORMATS)),
         Option("quality", "Quality of JPEG, WebP and AVIF.", *_whole(1, 100)),
     ]

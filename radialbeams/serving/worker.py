@@ -61,7 +61,9 @@ class Worker:
         if task.turns and task.angle is not None:
             return None
         try:
-            return self._models[task.model].look(data, first_frame=task.first_frame)
+            # The estimated angle, if it is all that is asked for, does not depend on the frame.
+            framed = task.turns or task.snap != "none"
+            return self._models[task.model].look(data, first_frame=task.first_frame, framed=framed)
         except (ImageError, MemoryError) as error:
             return self._refused(error)
 

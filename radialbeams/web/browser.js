@@ -1,7 +1,7 @@
 // The model runs here, in WebAssembly: pictures never leave the browser.
 
 import { plainGround } from "./model/corners.js";
-import { decide } from "./model/decisions.js";
+import { asEstimated, decide } from "./model/decisions.js";
 import { heatOf, hiddenViews } from "./model/heat.js";
 import { readPosterior, readPosteriors, readUnit } from "./model/posterior.js";
 import { viewOf } from "./model/view.js";
@@ -21,7 +21,8 @@ export class Browser {
     const pixels = look.pixels();
     const view = viewOf(pixels, model.view);
     const found = await this.answer(view, model);
-    const decision = decide(found, model.thresholds, plainGround(pixels));
+    const least = model.thresholds;
+    const decision = look.turned ? asEstimated(found, least) : decide(found, least, plainGround(pixels));
     const heat = beams ? await this.heat(view, found, model) : null;
     return { ...found, ...decision, angle: Math.round(found.angle * 100) / 100 % 360, beams: heat };
   }

@@ -39,10 +39,11 @@ export class Picture {
   // What a model is shown when the picture is turned by so many degrees counter-clockwise.
   look(turn) {
     if (turn === 0) {
-      return { pixels: () => pixelsOf(this.bitmap), blob: async () => this.file };
+      return { turned: false, pixels: () => pixelsOf(this.bitmap), blob: async () => this.file };
     }
     const canvas = this.square(turn);
     return {
+      turned: true,
       pixels: () => canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height),
       blob: () => canvas.convertToBlob({ type: "image/jpeg", quality: QUALITY }),
     };

@@ -14,6 +14,7 @@ export class Service {
   async estimate(look, model, { beams = false } = {}) {
     const query = new URLSearchParams({ model: model.name, posterior: true });
     if (beams) query.set("beams", true);
+    if (look.turned) query.set("snap", "none"); // the dial stands anywhere
     const [record] = await this.post(`v1/angle?${query}`, await look.blob());
     return {
       angle: record.angle_ccw,

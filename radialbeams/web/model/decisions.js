@@ -28,7 +28,8 @@ function byQuarter(answer, least) {
   return reaches(chance, needed) ? turnedByQuarter(quarter) : unsure();
 }
 
-function asEstimated(answer, least) {
+// By the estimated angle, whatever it is: `snap` is "none".
+export function asEstimated(answer, least) {
   if (!reaches(answer.confidence, least.confidence)) return unsure();
   if (Math.abs(shortest(rounded(answer))) < least.angle) return left();
   if (answer.upright !== null && answer.upright > least.upright) return unsure();
