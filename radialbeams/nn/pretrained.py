@@ -69,7 +69,10 @@ def load_model(stem: Path) -> tuple[Network, Card]:
 
 
 def _from_onnx(path: Path, config: Config) -> dict[str, Tensor]:
-    """All that the config describes; counters of training steps are of no use any more."""
+    """Returns the tensors that the config describes.
+
+    An ONNX file lacks the step counters of norms; they start at 0, which only training notices.
+    """
     try:
         found = read_weights(path)
     except ValueError as error:

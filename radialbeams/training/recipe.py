@@ -27,7 +27,7 @@ class Recipe:
     model: Config
     parent_size: int = 128  # W of the upright images that views are rendered from
     protocol: Protocol = "paper"
-    sigma: float | None = None  # of leak-free views' blur, in parent pixels; None: by the sizes
+    sigma: float | None = None  # of leak-free views' blur, in parent pixels; None: from the sizes
     reach: float = REACH  # of leak-free views: the disc, as a share of the parent's half-width
     split_by: str = "default"
     repeats: dict[str, int] = field(default_factory=dict)  # of a group, how often in an epoch

@@ -104,7 +104,7 @@ class LeakfreeViews:
     """Bytes (N, C, W, W) and radians (N,) → views (N, C, S, S) in [0, 1]; a disc on black."""
 
     view_size: int | None = None  # None: the largest that the protocol allows
-    sigma: float | None = None  # of the Gaussian, in parent pixels; None: by the sizes
+    sigma: float | None = None  # of the Gaussian, in parent pixels; None: from the sizes
     reach: float = REACH  # the disc's radius as a share of the parent's half-width
 
     def size(self, parent_size: int) -> int:

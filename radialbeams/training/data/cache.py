@@ -135,16 +135,22 @@ def _ready_by_device(
     """As `_ready`, decoded and deblocked already."""
     wanted = {entry.path for entry in entries}
     files = {path: data for path, data in read_files(place, wanted) if isinstance(data, bytes)}
-    tables = {path: found for path, data in files.items() if (found := tables_of(data))}
-    with Image.open(io.BytesIO(next(iter(files.values())))) as first:
+    others = ValueError(
+        f"Expected whole JPEGs of one square size in {place}; got others. Leave --device out: "
+        "images are then deblocked one at a time."
+    )
+    try:
+        tables = {path: found for path, data in files.items() if (found := tables_of(data))}
+    except OSError as error:
+        raise others from error
+    if len(tables) < len(entries):
+        raise others
+    with Image.open(io.BytesIO(files[entries[0].path])) as first:
         side = first.width
     stored = [replace(e, make=partial(open_image, files[e.path], side)) for e in entries]
     pixels, problems = decode(place, stored, side, 3)
-    if problems or len(tables) < len(entries):
-        raise ValueError(
-            f"Expected whole colour JPEGs of {side} × {side} pixels in {place}; got others. "
-            "Leave the device out: one image is then treated at a time."
-        )
+    if problems:
+        raise others
     pixels = deblocked_pixels(pixels, [tables[entry.path] for entry in entries], device)
     return [
         replace(entry, make=partial(_from_pixels, pixels[row], sizes.get(entry.key), size))

@@ -62,37 +62,6 @@ class Judged:
     confidences: Doubles
 
 
-def find_crooked(
-    recipe: Recipe,
-    images: ImageSet,
-    folder: Path,
-    *,
-    device: torch.device,
-    folds: int = FOLDS,
-    minutes: float | None = None,
-    steps: int | None = None,
-    start: Path | None = None,
-    on_progress: Callable[[float], None] | None = None,
-) -> tuple[Crooked, ...]:
-    """The crooked images, the surest first; indices are those of `images`.
-
-    `minutes` or `steps` are for each fold. The runs lie in FOLDER/fold-K: a killed search goes on.
-    `on_progress` gets the share that is done.
-    """
-    judged = judge(
-        recipe,
-        images,
-        folder,
-        device=device,
-        folds=folds,
-        minutes=minutes,
-        steps=steps,
-        start=start,
-        on_progress=on_progress,
-    )
-    return listed(judged)
-
-
 def judge(
     recipe: Recipe,
     images: ImageSet,
@@ -105,7 +74,11 @@ def judge(
     start: Path | None = None,
     on_progress: Callable[[float], None] | None = None,
 ) -> Judged:
-    """Every image by the network that was trained on the other folds."""
+    """Judges every image by the network that was trained on the other folds; see `listed`.
+
+    `minutes` or `steps` are for each fold. The runs lie in FOLDER/fold-K: a killed search goes on.
+    `on_progress` gets the share that is done.
+    """
     if not 2 <= folds <= len(images):
         raise ValueError(f"Expected 2 to {len(images)} folds; got {folds}.")
     recipe = recipe if steps is None else replace(recipe, steps=steps)

@@ -23,7 +23,6 @@ from radialbeams.training.own.crooked import (
     Crooked,
     Judged,
     deal,
-    find_crooked,
     judge,
     listed,
     realigned,
@@ -162,7 +161,7 @@ def test_a_network_that_is_often_off_lists_only_what_is_far_off() -> None:
 def test_turned_images_among_upright_ones_are_found(tmp_path: Path) -> None:
     turns = {3: 60.0, 17: 180.0, 29: -120.0, 36: 90.0}
     images = with_turned(easy_images(40, size=54), turns)
-    found = find_crooked(RECIPE, images, tmp_path, device=CPU, folds=2, steps=80)
+    found = listed(judge(RECIPE, images, tmp_path, device=CPU, folds=2, steps=80))
     assert len(found) >= 3
     assert {one.index for one in found} <= set(turns)
     for one in found:
