@@ -317,7 +317,7 @@ def test_a_checkpoint_of_something_else_is_refused_and_changes_nothing(
     path, model, average, _ = checkpoint
     before = {name: one.clone() for name, one in model.state_dict().items()}
     rewritten(path, change)
-    with pytest.raises(DamagedCheckpoint, match=r"is no checkpoint of this run: ") as caught:
+    with pytest.raises(DamagedCheckpoint, match=r"is not a checkpoint of this run: ") as caught:
         read_checkpoint(*checkpoint)
     sentence(caught.value)
     after = {**model.state_dict(), **{f"average.{name}": one for name, one in average.items()}}

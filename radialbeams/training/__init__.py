@@ -1,4 +1,4 @@
-"""Everything that needs labels: data, views, the loop, the measure, the export."""
+"""Training: data, views, the training loop, evaluation, calibration and export."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ __all__ = ["Run", "fit_folder"]
 
 
 def __getattr__(name: str) -> Any:
-    # Late, since all that a run consists of is imported with it.
+    # Imported on first use: it brings in all of the training code.
     if name in __all__:
         from radialbeams.training import own
 

@@ -1,7 +1,7 @@
-"""What training views are put through so that a model does not rely on what files do not promise.
+"""Augmentation of training views: geometry, colour, blur, noise, filled corners and JPEG.
 
-Geometry goes into the one resample of the view and never brings the parent's border into sight.
-Every number comes from a table of uniforms, one row per image and epoch.
+Geometric changes are part of the single resampling of the view and never make the parent's border
+visible. Every random number comes from a table of uniform numbers with one row per image and epoch.
 """
 
 from __future__ import annotations
@@ -15,40 +15,40 @@ from torch import Tensor
 from radialbeams.nn.rotation import REACH
 from radialbeams.training.jpeg import resaved_at_scales
 
-# Which uniform number of a view decides what.
+# Columns of that table.
 MIRRORED, ZOOMED, LONGER, AXIS, DIRECTION, REACHED, BLURRED, SOFTNESS, GRAYED, GAMMA = range(10)
-GAINS = 10  # brightness, then one for each of three channels
+GAINS = 10  # brightness, then one column for each of three channels
 NOISY, COLOURED = 14, 15
-COLOUR = 16  # three of them
+COLOUR = 16  # three columns
 FILLED = 19
-CORNERS = (20, 22)  # direction and distance of each
+CORNERS = (20, 22)  # two columns each: direction and distance
 SAVED, QUALITY = 24, 25
 COLUMNS = 26
 
-LOWEST_QUALITY, HIGHEST_QUALITY = 30, 95  # of a save as JPEG
+LOWEST_QUALITY, HIGHEST_QUALITY = 30, 95  # of JPEG
 
 
 @dataclass(frozen=True)
 class Augmentation:
-    """Strengths; 0 leaves a part out."""
+    """The strength of each augmentation; 0 turns it off."""
 
-    mirror: bool = False  # half of the upright images left to right
-    zoom: float = 0.0  # up to 1 + zoom, and the centre moves as far as that leaves room
-    aspect: float = 0.0  # columns against rows, up to 1 + aspect
-    jitter: float = 0.0  # brightness, and colour by channel, times up to e^±jitter
-    gamma: float = 0.0  # exponent e^±gamma
-    gray: float = 0.0  # share of views without colour
-    blur: float = 0.0  # share of views blurred a little more
-    noise: float = 0.0  # standard deviation, up to
+    mirror: bool = False  # flips half of the upright images left to right
+    zoom: float = 0.0  # up to 1 + zoom; the centre moves as far as the zoom allows
+    aspect: float = 0.0  # stretches one axis, by up to 1 + aspect
+    jitter: float = 0.0  # multiplies brightness and each channel by up to e^±jitter
+    gamma: float = 0.0  # exponent, up to e^±gamma
+    gray: float = 0.0  # share of views that become gray
+    blur: float = 0.0  # share of views that are blurred slightly
+    noise: float = 0.0  # largest standard deviation
     fill: float = 0.0  # share of views with a filled or black corner inside the disc
-    jpeg: float = 0.0  # share of views with the rounding of a save as JPEG
+    jpeg: float = 0.0  # share of views that get JPEG artefacts
 
     @property
     def active(self) -> bool:
         return self != Augmentation()
 
     def mirrored(self, parents: Tensor, uniform: Tensor) -> Tensor:
-        """Flips the chosen ones left to right; upright stays upright."""
+        """Flips half of the parents left to right; they stay upright."""
         if not self.mirror:
             return parents
         return torch.where(
@@ -58,24 +58,24 @@ class Augmentation:
     def geometry(
         self, uniform: Tensor, reach: float = REACH
     ) -> tuple[Tensor | None, Tensor | None]:
-        """(N, COLUMNS) → zoom (N, 2) ≥ 1 and shift (N, 2), with the disc still within `reach`."""
+        """(N, COLUMNS) → zoom (N, 2) ≥ 1 and shift (N, 2) that keep the disc within `reach`."""
         if not (self.zoom or self.aspect):
             return None, None
         zoom = 1 + self.zoom * uniform[:, ZOOMED, None]
-        longer = 1 + self.aspect * uniform[:, LONGER, None]
+        stretch = 1 + self.aspect * uniform[:, LONGER, None]
         axes = torch.where(
             uniform[:, AXIS, None] < 0.5,
-            torch.cat((longer, torch.ones_like(longer)), 1),
-            torch.cat((torch.ones_like(longer), longer), 1),
+            torch.cat((stretch, torch.ones_like(stretch)), 1),
+            torch.cat((torch.ones_like(stretch), stretch), 1),
         )
         room = reach * (1 - 1 / zoom)
         direction = 2 * math.pi * uniform[:, DIRECTION, None]
-        away = room * uniform[:, REACHED, None].sqrt()
-        shift = torch.cat((away * torch.cos(direction), away * torch.sin(direction)), 1)
+        distance = room * uniform[:, REACHED, None].sqrt()
+        shift = torch.cat((distance * torch.cos(direction), distance * torch.sin(direction)), 1)
         return zoom * axes, shift
 
     def photometric(self, views: Tensor, uniform: Tensor, noise: Tensor | None) -> Tensor:
-        """Views (N, C, S, S) in [0, 1], again in [0, 1]; `noise` is standard normal, like them."""
+        """Views (N, C, S, S) in [0, 1] → the same shape and range; `noise` is standard normal."""
         channels = views.shape[1]
         if self.fill:
             views = self._filled(views, uniform)
@@ -101,7 +101,7 @@ class Augmentation:
         return torch.where(chosen, resaved_at_scales(views, quality), views)
 
     def _filled(self, views: Tensor, uniform: Tensor) -> Tensor:
-        """Up to two corners cut off by lines at random places, so that none tells the angle."""
+        """Cuts off up to two corners along random lines, so that a filled corner tells no angle."""
         offsets = torch.linspace(-1, 1, views.shape[-1], device=views.device)
         colour = torch.where(
             (uniform[:, COLOURED] < 0.5)[:, None], uniform[:, COLOUR : COLOUR + 3], 0.0
@@ -117,6 +117,6 @@ class Augmentation:
 
 
 def _softened(views: Tensor, share: Tensor) -> Tensor:
-    """Each pixel mixed with the mean of its eight neighbours and itself."""
+    """Mixes each pixel with the mean of its 3 × 3 neighbourhood."""
     mean = torch.nn.functional.avg_pool2d(views, 3, 1, 1, count_include_pad=False)
     return torch.lerp(views, mean, share[:, None, None, None])

@@ -1,8 +1,8 @@
-"""`python -m radialbeams.training.average RUN POLISHED --share S --out NEW`: between two runs.
+"""`python -m radialbeams.training.average RUN FINETUNED --share S --out NEW`: averages two runs.
 
-A run that began with the weights of another, and was trained on something else, is better there
-and worse at what it left behind. On the line between the two there are networks that are nearly as
-good as either at its own, and often better than both at the old.
+A fine-tuned model is better on its new data and worse on the old. Networks on the line between the
+weights before and after fine-tuning are nearly as good as either on its own data, and often better
+than both on the old.
 """
 
 from __future__ import annotations
@@ -18,11 +18,14 @@ from radialbeams.training.weights import load_model, origin_of, save_model
 
 
 def averaged(first: Network, second: Network, share: float) -> Network:
-    """The second, with `share` of its weights and the rest of the first's."""
+    """The second network, with weights (1 − share) · first + share · second."""
     if first.config != second.config:
-        raise ValueError("Expected two runs of one network; their configs differ.")
+        raise ValueError(
+            "Expected two runs of the same network; their configs differ. "
+            "Average a run and one that was fine-tuned from it."
+        )
     if not 0 <= share <= 1:
-        raise ValueError(f"The share of the second run lies between 0 and 1; got {share}.")
+        raise ValueError(f"The share of the second run must be between 0 and 1; got {share}.")
     before, after = first.state_dict(), second.state_dict()
     for name, value in after.items():
         if value.is_floating_point():
@@ -31,26 +34,26 @@ def averaged(first: Network, second: Network, share: float) -> Network:
 
 
 def average_runs(first: Path, second: Path, share: float, out: Path) -> Card:
-    """Writes OUT/model.safetensors and its card, which is the second's and says what it is."""
+    """Writes OUT/model.safetensors with the second run's card, which records the average."""
     stem = out / "model"
     if stem.with_suffix(".json").exists():
-        raise ValueError(f"{out} holds a run already. Name a new folder.")
+        raise ValueError(f"{out} already contains a run. Choose a new folder.")
     (old, old_card), (new, card) = (load_model(run) for run in (first, second))
     training = card.training or TrainingCard({})
     step = AveragedWith(origin_of(old_card), share)
-    # The second may lie between two itself.
+    # The second may be an average itself.
     training = replace(training, averaged=(*training.averaged, step))
     return save_model(stem, averaged(old, new, share), replace(card, training=training))
 
 
 def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(prog="python -m radialbeams.training.average")
-    parser.add_argument("first", type=Path, help="STEM of its weights: RUN/model")
-    parser.add_argument("second", type=Path, help="STEM of the run that began with the first's")
+    parser.add_argument("first", type=Path, help="STEM of the weights: RUN/model")
+    parser.add_argument("second", type=Path, help="STEM of the run that started from the first")
     parser.add_argument("--share", type=float, required=True, help="of the second, 0 to 1")
     parser.add_argument("--out", type=Path, required=True)
-    asked = parser.parse_args(argv)
-    average_runs(asked.first, asked.second, asked.share, asked.out)
+    arguments = parser.parse_args(argv)
+    average_runs(arguments.first, arguments.second, arguments.share, arguments.out)
     return 0
 
 

@@ -1,7 +1,7 @@
-"""Calibration: two numbers, so that a confidence of 0.9 is right nine times in ten.
+"""Calibration: two numbers that make answers with a confidence of 0.9 right nine times in ten.
 
-The temperature says how much too sure the logits are; the spread, in degrees, how far a beam's own
-answer may be off.
+The temperature corrects overconfident logits. The spread, in degrees, is the uncertainty of the
+angle that each beam predicts.
 """
 
 from __future__ import annotations
@@ -22,19 +22,19 @@ from radialbeams.training.data import ImageSet
 from radialbeams.training.evaluate import expected_calibration_error
 from radialbeams.training.views import Views, draw_angles
 
-# From 1 up: below it, a model that is nearly always right would call itself certain of everything
-# and could no longer tell which pictures it is least sure of.
+# At least 1: a lower temperature would make a model that is nearly always right certain of every
+# picture, and its confidences could no longer rank them.
 TEMPERATURES = torch.logspace(0, 0.7, 29).tolist()  # to 5
 SPREADS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0)
-SEED = 1000  # of angles that no evaluation draws
+SEED = 1000  # evaluations draw their angles from other seeds
 
 
 class Outputs(NamedTuple):
-    """What a network returns for held-out views, every image once for each seed."""
+    """A network's outputs for held-out views: every image once per seed."""
 
     logits: Tensor  # (N, |B|)
     offsets: Tensor  # (N, |B|)
-    angles: Tensor  # (N,) radians that the views are turned by
+    angles: Tensor  # (N,) radians by which the views are rotated
 
 
 def calibrate(
@@ -45,37 +45,37 @@ def calibrate(
     in_first: Callable[[int], bool],
     seeds: int = 3,
 ) -> tuple[Calibration, float]:
-    """Temperature and spread from held-out images, and the calibration error to expect of them.
+    """Temperature and spread fitted on held-out images, and the expected calibration error.
 
-    That error is measured crosswise: each half of the images, `in_first` says which, with the
-    calibration that was fitted on the other.
+    The error is cross-validated: `in_first` splits the images into halves, and each half is
+    measured with the calibration that was fitted on the other.
     """
     first = [in_first(i) for i in range(len(images))]
     return crosswise(outputs(model, images, views, seeds), first * seeds)
 
 
 @torch.inference_mode()
-def crosswise(found: Outputs, first: Sequence[bool]) -> tuple[Calibration, float]:
-    """The same from outputs, of which `first` says whether they are in the first half."""
-    logits, offsets, angles = found
-    right = angular_error(answer(posterior(logits, offsets)), angles) <= WITHIN
-    half = torch.tensor(first)
-    sure = torch.empty(len(right))
-    for fitted, measured in ((half, ~half), (~half, half)):
-        chosen = best(logits[fitted], offsets[fitted], right[fitted])
-        sure[measured] = _sure(logits[measured], offsets[measured], *chosen)
-    temperature, spread = best(logits, offsets, right)
-    error = expected_calibration_error(right, sure)
+def crosswise(stored: Outputs, first: Sequence[bool]) -> tuple[Calibration, float]:
+    """As `calibrate`, from stored outputs; `first` says which of them are in the first half."""
+    logits, offsets, angles = stored
+    correct = angular_error(answer(posterior(logits, offsets)), angles) <= WITHIN
+    in_first = torch.tensor(first)
+    confidences = torch.empty(len(correct))
+    for fitted, measured in ((in_first, ~in_first), (~in_first, in_first)):
+        chosen = best(logits[fitted], offsets[fitted], correct[fitted])
+        confidences[measured] = _sure(logits[measured], offsets[measured], *chosen)
+    temperature, spread = best(logits, offsets, correct)
+    error = expected_calibration_error(correct, confidences)
     return Calibration(round(temperature, 4), spread), error
 
 
-def best(logits: Tensor, offsets: Tensor, right: Tensor) -> tuple[float, float]:
-    """Whose confidences best foretell which answers are within 10°.
+def best(logits: Tensor, offsets: Tensor, correct: Tensor) -> tuple[float, float]:
+    """The temperature and spread whose confidences best predict which answers are within 10°.
 
-    By the log-loss, which is least where the confidences are the true chances.
+    They minimise the log-loss, which is lowest when confidences equal the true probabilities.
     """
     losses = {
-        pair: _log_loss(_sure(logits, offsets, *pair), right)
+        pair: _log_loss(_sure(logits, offsets, *pair), correct)
         for pair in product(TEMPERATURES, SPREADS)
     }
     return min(losses, key=lambda pair: losses[pair])
@@ -83,15 +83,16 @@ def best(logits: Tensor, offsets: Tensor, right: Tensor) -> tuple[float, float]:
 
 @torch.inference_mode()
 def outputs(model: Network, images: ImageSet, views: Views, seeds: int) -> Outputs:
-    found: list[tuple[Tensor, Tensor]] = []
+    """The model's outputs for every image at `seeds` random angles."""
+    results: list[tuple[Tensor, Tensor]] = []
     drawn = []
     for seed in range(seeds):
         angles = draw_angles("evaluation", SEED + seed, 0, len(images))
         drawn.append(angles)
         for start in range(0, len(images), 128):
             part = slice(start, start + 128)
-            found.append(model(views.render(images.images[part], angles[part])))
-    logits, offsets = (torch.cat(parts) for parts in zip(*found, strict=True))
+            results.append(model(views.render(images.images[part], angles[part])))
+    logits, offsets = (torch.cat(parts) for parts in zip(*results, strict=True))
     return Outputs(logits, offsets, torch.cat(drawn))
 
 
@@ -99,6 +100,6 @@ def _sure(logits: Tensor, offsets: Tensor, temperature: float, spread: float) ->
     return confidence(posterior(logits, offsets, temperature), math.radians(spread))
 
 
-def _log_loss(sure: Tensor, right: Tensor) -> float:
-    sure = sure.clamp(1e-6, 1 - 1e-6)
-    return -torch.where(right, sure.log(), (1 - sure).log()).mean().item()
+def _log_loss(confidences: Tensor, correct: Tensor) -> float:
+    confidences = confidences.clamp(1e-6, 1 - 1e-6)
+    return -torch.where(correct, confidences.log(), (1 - confidences).log()).mean().item()

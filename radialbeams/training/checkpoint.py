@@ -15,7 +15,7 @@ Parts = dict[str, dict[str, Tensor]]
 
 
 class DamagedCheckpoint(ValueError):
-    """The file is not what a run of this recipe has written."""
+    """The file is damaged, or belongs to a run of another recipe."""
 
 
 @dataclass
@@ -23,7 +23,7 @@ class Position:
     """How far a run has come."""
 
     step: int = 0
-    seconds: float = 0.0  # spent, earlier parts included
+    seconds: float = 0.0  # of training so far, over all interrupted parts
 
 
 def write_checkpoint(
@@ -53,8 +53,8 @@ def read_checkpoint(
         _check(parts, model, average, optimizer)
     except (SafetensorError, KeyError, TypeError, ValueError) as error:
         raise DamagedCheckpoint(
-            f"{path} is no checkpoint of this run: {' '.join(str(error).split())[:120]}. "
-            "Remove it to begin the run again, or copy it anew."
+            f"{path} is not a checkpoint of this run: {' '.join(str(error).split())[:120]}. "
+            "Remove it to start the run again, or copy it again."
         ) from error
     model.load_state_dict(parts["model"])
     for name, value in parts["average"].items():
@@ -66,8 +66,10 @@ def read_checkpoint(
 
 
 def _lay_out_like_parameters(optimizer: torch.optim.Optimizer) -> None:
-    """Files hold tensors row by row; a fused optimizer wants its state with its weights' strides,
-    which differ in the channels-last layout."""
+    """Gives the optimizer's state the strides of its parameters, as the fused optimizer requires.
+
+    Files store tensors contiguously; parameters may be in the channels-last layout.
+    """
     for parameter, state in optimizer.state.items():
         for name, value in state.items():
             if value.ndim and value.stride() != parameter.stride():
@@ -83,21 +85,21 @@ def _read(path: Path) -> tuple[Parts, Position]:
         metadata = file.metadata() or {}
     position = Position(int(metadata["step"]), float(metadata["seconds"]))
     if position.step < 0 or not 0 <= position.seconds < float("inf"):
-        raise ValueError("it is at no step that a run can be at")
+        raise ValueError("its step or its time is out of range")
     return parts, position
 
 
 def _check(
     parts: Parts, model: nn.Module, average: dict[str, Tensor], optimizer: torch.optim.Optimizer
 ) -> None:
-    """Every tensor that is read has its place, and the shape of that place."""
+    """Checks that every tensor has a counterpart of the same shape in this run."""
     if _shapes(parts["model"]) != _shapes(model.state_dict()):
         raise ValueError("the network has other tensors")
     if parts["average"] and _shapes(parts["average"]) != _shapes(average):
         raise ValueError("the average has other tensors")
     if not all(torch.isfinite(tensor).all() for tensor in parts["model"].values()):
-        raise ValueError("its weights are no numbers (NaN or infinite)")
-    parameters = [one for group in optimizer.param_groups for one in group["params"]]
+        raise ValueError("its weights are NaN or infinite")
+    parameters = [value for group in optimizer.param_groups for value in group["params"]]
     for index, values in _state(parts["optimizer"]).items():
         if not 0 <= index < len(parameters):
             raise ValueError("the optimizer has other tensors")

@@ -1,17 +1,17 @@
-"""Several processes that train one model, each on its part of every batch.
+"""Data-parallel training: several processes train one model, each on a part of every batch.
 
     radialbeams train FOLDER --out RUN --devices 4
     NODE_RANK=0 MASTER_ADDR=host MASTER_PORT=29500 radialbeams train … --devices 4 --nodes 2
     torchrun --nnodes 2 --nproc-per-node 4 … -m radialbeams train FOLDER --out RUN
 
 All processes run the same command on the same files. They draw the same random numbers and hold
-the same weights; each takes its part of the rows, and gradients, norms and the clock are shared.
-N processes with a batch of B are therefore one process with a batch of N · B. The first process
-alone writes files, measures and reports.
+the same weights. Each takes its part of the rows; gradients, batch statistics and the clock are
+shared. N processes with batch size B therefore compute what one process computes with batch size
+N · B. Only the first process writes files, evaluates and reports.
 
-Not torch's `DistributedDataParallel`: its norms are shared on GPUs only, it hides the network
-behind a wrapper with other names for the weights, and a network of this size gains nothing from
-sending gradients while others are still computed.
+This is not torch's `DistributedDataParallel`, because that synchronises batch norms on GPUs only
+and renames the weights by its wrapper, and because a network of this size gains nothing from
+overlapping communication with the backward pass.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from radialbeams.training.weights import pick_device
 # As torchrun and most schedulers set them.
 RANK, SIZE, LOCAL, NODE = "RANK", "WORLD_SIZE", "LOCAL_RANK", "NODE_RANK"
 ADDRESS, PORT = "MASTER_ADDR", "MASTER_PORT"
-LAUNCHER = "RADIALBEAMS_LAUNCHER"  # the process that ends with its children
-PATIENCE = timedelta(hours=2)  # while the first process measures, the others wait
+LAUNCHER = "RADIALBEAMS_LAUNCHER"  # process id of the parent, with which a child ends
+TIMEOUT = timedelta(hours=2)  # the others wait while the first process evaluates
 
 
 @dataclass(frozen=True)
 class World:
-    """The processes of a run, as one of them sees them."""
+    """The processes of a run, and which of them this one is."""
 
     rank: int = 0
     size: int = 1
@@ -55,19 +55,19 @@ class World:
         return self.rank == 0
 
     def part(self, rows: Tensor) -> Tensor:
-        """This process' part of what belongs to a whole batch."""
+        """This process's part of the rows of a batch."""
         share = len(rows) // self.size
         return rows[self.rank * share : (self.rank + 1) * share]
 
     def average_gradients(self, parameters: Iterable[nn.Parameter]) -> None:
-        """The mean of all parts of the batch, in one message."""
+        """Replaces gradients by their mean over the processes, in one all-reduce."""
         if self.size == 1:
             return
-        gradients = [one.grad for one in parameters if one.grad is not None]
-        together = torch.cat([gradient.flatten() for gradient in gradients])
-        dist.all_reduce(together)
-        together /= self.size
-        parts = torch.split(together, [gradient.numel() for gradient in gradients])
+        gradients = [value.grad for value in parameters if value.grad is not None]
+        flat = torch.cat([gradient.flatten() for gradient in gradients])
+        dist.all_reduce(flat)
+        flat /= self.size
+        parts = torch.split(flat, [gradient.numel() for gradient in gradients])
         for gradient, part in zip(gradients, parts, strict=True):
             gradient.copy_(part.view_as(gradient))
 
@@ -79,20 +79,20 @@ class World:
         return total / self.size
 
     def of_first(self, number: float) -> float:
-        """The number that the first process gives."""
+        """The first process's number, in every process."""
         if self.size == 1:
             return number
-        held = torch.tensor([number], dtype=torch.float64)
-        dist.broadcast(held, 0)
-        return float(held.item())
+        shared = torch.tensor([number], dtype=torch.float64)
+        dist.broadcast(shared, 0)
+        return float(shared.item())
 
     def agreed(self, is_true: Callable[[], bool]) -> Callable[[], bool]:
-        """What the first process finds, so that all of them stop at the same step."""
+        """The first process's answer, so that all processes stop at the same step."""
         return is_true if self.size == 1 else lambda: bool(self.of_first(float(is_true())))
 
     @contextmanager
     def first_alone(self) -> Iterator[None]:
-        """The others do the same after the first process, and find what it has left on disk."""
+        """Runs the block in the first process, then in the others, which find its files on disk."""
         if not self.is_first:
             self.wait()
         yield
@@ -100,7 +100,7 @@ class World:
             self.wait()
 
     def wait(self) -> None:
-        """Until all processes are here: a mean needs all of them."""
+        """Waits for all processes: a mean needs all of them."""
         self.mean(torch.zeros(1))
 
 
@@ -116,7 +116,7 @@ def is_joined() -> bool:
 
 
 def join() -> World:
-    """The world that the environment describes; a process on its own is a world of one."""
+    """The processes that the environment describes; `ALONE` if there is only this one."""
     if not is_joined():
         return ALONE
     if not dist.is_initialized():
@@ -124,18 +124,18 @@ def join() -> World:
             parent = int(os.environ[LAUNCHER])
             threading.Thread(target=end_with, args=(parent,), daemon=True).start()
         backend = "cpu:gloo,cuda:nccl" if torch.cuda.is_available() else "gloo"
-        dist.init_process_group(backend, timeout=PATIENCE)
+        dist.init_process_group(backend, timeout=TIMEOUT)
     return World(dist.get_rank(), dist.get_world_size())
 
 
 def quieten() -> None:
-    """What the first process prints, the others do not repeat; their errors are shown."""
+    """Silences standard output in all processes but the first; errors are still shown."""
     if is_joined() and os.environ.get(RANK, "0") != "0":
         sys.stdout = open(os.devnull, "w", encoding="utf-8")  # noqa: SIM115 - to the very end
 
 
 def own_device(devices: str = "auto") -> torch.device:
-    """This process' device: among several processes on GPUs, the GPU of its own number."""
+    """This process's device: with several processes on GPUs, the GPU of its local rank."""
     count, name = parse_devices(devices)
     device = pick_device(name)
     if device.type != "cuda" or not (is_joined() or count > 1):
@@ -146,14 +146,14 @@ def own_device(devices: str = "auto") -> torch.device:
 
 
 def parse_devices(devices: str) -> tuple[int, str]:
-    """How many, and which kind: `4` are four GPUs, or four processes where there is no GPU."""
+    """Number and kind of devices: `4` means four GPUs, or four CPU processes without GPUs."""
     if not devices.isdecimal():
         return 1, devices
     count, gpus = int(devices), torch.cuda.device_count()
     if count < 1 or (gpus and count > gpus):
-        there = f"this machine has {gpus} GPUs" if gpus else "at least one is needed"
+        reason = f"this machine has {gpus} GPUs" if gpus else "at least one is needed"
         raise ValueError(
-            f"Expected auto, cpu, cuda or a number of devices; got {devices}, and {there}."
+            f"Expected auto, cpu, cuda or a number of devices; got {devices}, and {reason}."
         )
     return count, "auto"
 
@@ -164,35 +164,34 @@ def parse_devices(devices: str) -> tuple[int, str]:
 def launch(command: Sequence[str], devices: int, nodes: int = 1) -> int:
     """Runs the command once for each device of this machine; returns the first bad exit status.
 
-    Of several machines each runs the same command, with MASTER_ADDR, MASTER_PORT and NODE_RANK in
-    its environment. Where one process fails the others are ended.
+    With several machines, each runs the same command with MASTER_ADDR, MASTER_PORT and NODE_RANK
+    in its environment. If one process fails, the others are terminated.
     """
-    shared = _meeting_place(devices, nodes)
+    shared = _rendezvous(devices, nodes)
     node = int(shared[NODE])
     children: list[_Child] = []
     with ExitStack() as stack:
         stack.callback(_end, children)
         for local in range(devices):
             own = {LOCAL: str(local), RANK: str(node * devices + local)}
-            # What the first process says, the others would only repeat.
-            talk = None if node == local == 0 else stack.enter_context(tempfile.TemporaryFile())
-            quiet = None if talk is None else subprocess.DEVNULL
+            # The other processes would only repeat the first one's messages.
+            errors = None if node == local == 0 else stack.enter_context(tempfile.TemporaryFile())
+            output = None if errors is None else subprocess.DEVNULL
             environment = {**os.environ, **shared, **own}
-            process = subprocess.Popen(command, env=environment, stdout=quiet, stderr=talk)
-            children.append(_Child(process, talk))
+            process = subprocess.Popen(command, env=environment, stdout=output, stderr=errors)
+            children.append(_Child(process, errors))
         return _wait(children)
 
 
 @dataclass(frozen=True)
 class _Child:
     process: subprocess.Popen[bytes]
-    talk: IO[bytes] | None  # its standard error, where it is not shown
+    errors: IO[bytes] | None  # its standard error, unless that is shown already
 
-    def complain(self) -> None:
-        """Shows why it failed."""
-        if self.talk is not None:
-            self.talk.seek(0)
-            sys.stderr.write(self.talk.read().decode(errors="replace"))
+    def show_errors(self) -> None:
+        if self.errors is not None:
+            self.errors.seek(0)
+            sys.stderr.write(self.errors.read().decode(errors="replace"))
 
 
 def _end(children: Sequence[_Child]) -> None:
@@ -202,8 +201,8 @@ def _end(children: Sequence[_Child]) -> None:
             child.process.wait()
 
 
-def _meeting_place(devices: int, nodes: int) -> dict[str, str]:
-    """What all processes of a run find in their environment."""
+def _rendezvous(devices: int, nodes: int) -> dict[str, str]:
+    """The environment variables that all processes of a run share."""
     if nodes > 1 and (missing := [n for n in (ADDRESS, PORT, NODE) if n not in os.environ]):
         raise ValueError(
             f"With --nodes {nodes}, every machine needs {ADDRESS} and {PORT} of the first machine "
@@ -225,14 +224,15 @@ def _meeting_place(devices: int, nodes: int) -> dict[str, str]:
 
 
 def _free_port() -> int:
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return int(one.getsockname()[1])
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
 
 
 def _wait(children: Sequence[_Child]) -> int:
-    """Until all have ended well or one has not. Ctrl-C reaches them too: they save and end."""
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    """Waits until all have succeeded or one has failed. Ctrl-C reaches the children too: they save
+    and exit."""
+    previous_handler = signal.signal(signal.SIGINT, signal.SIG_IGN)
     try:
         waiting = list(children)
         while waiting:
@@ -243,8 +243,8 @@ def _wait(children: Sequence[_Child]) -> int:
                     continue
                 waiting.remove(child)
                 if status:
-                    child.complain()
+                    child.show_errors()
                     return status if status > 0 else 128 - status
         return 0
     finally:
-        signal.signal(signal.SIGINT, before)
+        signal.signal(signal.SIGINT, previous_handler)

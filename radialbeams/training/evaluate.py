@@ -1,4 +1,4 @@
-"""The measure: circular errors of any callable views → angles, on held-out images."""
+"""Evaluation: circular errors of any callable views → angles, on held-out images."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from radialbeams.nn.rotation import rotate
 from radialbeams.training.data import ImageSet
 from radialbeams.training.views import Group, PaperViews, Views, as_floats, draw_angles
 
-# Views (N, C, S, S) in [0, 1] → radians (N,), or radians and confidences: torch, ONNX and peers
-# all fit in here.
+# Views (N, C, S, S) in [0, 1] → radians (N,), or radians and confidences. Wraps torch models, ONNX
+# files and other methods alike.
 Predict = Callable[[Tensor], Tensor | tuple[Tensor, Tensor]]
 
-FLIP = 150  # degrees; from here on an answer is upside down rather than inexact
+FLIP = 150  # degrees; an error of at least this is an upside-down answer
 BOOTSTRAP = 1000
 COVERAGES = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
 
@@ -34,7 +34,7 @@ COVERAGES = (1.0, 0.9, 0.8, 0.7, 0.6, 0.5, 0.4, 0.3, 0.2, 0.1)
 def summarise(
     errors: Tensor, groups: Sequence[str] = (), confidences: Tensor | None = None
 ) -> Evaluation:
-    """Radians in [0, π], (seeds, images); the group of each image; confidences like errors."""
+    """Statistics of errors (seeds, images) in radians, [0, π]; confidences have the same shape."""
     degrees = torch.rad2deg(errors.double())
     flat = degrees.flatten()
     low, high = _bootstrap(degrees.mean(0))
@@ -60,7 +60,7 @@ def summarise(
 
 
 def _bootstrap(per_image: Tensor) -> tuple[float, float]:
-    """Images are drawn, not views: the views of one image go wrong together."""
+    """The 95 % interval of the mean; resamples images, since an image's views are correlated."""
     values = per_image.numpy()
     rows = np.random.default_rng(0).integers(len(values), size=(BOOTSTRAP, len(values)))
     low, high = np.quantile(values[rows].mean(1), (0.025, 0.975))
@@ -76,17 +76,17 @@ def _risk_coverage(degrees: Tensor, confidences: Tensor) -> tuple[RiskCoverage, 
     ranked = degrees[confidences.argsort(descending=True, stable=True)]
     curve = []
     for coverage in COVERAGES:
-        kept = ranked[: max(1, round(coverage * len(ranked)))]
-        within = (kept <= 10).double().mean().item()
-        curve.append(RiskCoverage(coverage, kept.mean().item(), within))
+        answered = ranked[: max(1, round(coverage * len(ranked)))]
+        within = (answered <= 10).double().mean().item()
+        curve.append(RiskCoverage(coverage, answered.mean().item(), within))
     return tuple(curve)
 
 
-def expected_calibration_error(right: Tensor, confidences: Tensor, bins: int = 10) -> float:
-    """The mean gap between confidence and truth over equally filled bins."""
+def expected_calibration_error(correct: Tensor, confidences: Tensor, bins: int = 10) -> float:
+    """The mean gap between confidence and accuracy, over bins of equal counts."""
     order = confidences.argsort()
     gaps = [
-        (len(part) / len(order)) * abs(confidences[part].mean() - right[part].double().mean())
+        (len(part) / len(order)) * abs(confidences[part].mean() - correct[part].double().mean())
         for part in order.tensor_split(bins)
         if len(part)
     ]
@@ -107,10 +107,10 @@ def evaluate(
     device: torch.device | None = None,
     on_batch: Callable[[int, int], None] | None = None,
 ) -> Evaluation:
-    """Every image once per seed, at angles uniform on the circle, or on C_|B| where `group` says.
+    """Evaluates every image once per seed, at random angles of SO(2) or, by `group`, of C_|B|.
 
-    With `jpeg`, each rotated parent is saved once as JPEG of that quality before its view is
-    made: a model that reads the angle off interpolation loses it there.
+    With `jpeg`, each rotated parent is saved once as a JPEG of that quality before its view is
+    made: this removes traces of interpolation from which a model could read the angle.
     """
     images.upright()
     if seeds < 1:
@@ -121,7 +121,7 @@ def evaluate(
 
 
 class QuarterTurns(NamedTuple):
-    """Mean errors in degrees at multiples of 90°, and 1° beside them."""
+    """Mean errors in degrees at multiples of 90°, and 1° away from them."""
 
     quarter: float
     quarter_plus_1: float
@@ -130,13 +130,13 @@ class QuarterTurns(NamedTuple):
 def quarter_turns(
     predict: Predict, images: ImageSet, views: Views, *, device: torch.device | None = None
 ) -> QuarterTurns:
-    """Mean errors at multiples of 90° and 1° beside them: nobody may be better at the former."""
+    """Mean errors at multiples of 90° and 1° away: exact quarter turns must not be easier."""
     quarters = torch.arange(4)[:, None] * (math.pi / 2) * torch.ones(len(images))
-    at, beside = (
+    at_quarters, beside_quarters = (
         _measured(predict, images, views, quarters + extra, 128, None, False, device, None).mean
         for extra in (0.0, math.radians(1))
     )
-    return QuarterTurns(at, beside)
+    return QuarterTurns(at_quarters, beside_quarters)
 
 
 def _measured(
@@ -155,16 +155,16 @@ def _measured(
     for start in range(0, len(images), batch):
         part = slice(start, start + batch)
         parents = images.images[part].to(device)
-        prepared = views.prepare(parents)  # once for all turns of an image
+        prepared = views.prepare(parents)  # once for all angles of an image
         for seed, turns in enumerate(angles[:, part]):
             if jpeg is None:
                 rendered = views.turn(prepared, turns)
             else:
                 rendered = _resaved_views(views, parents, turns, jpeg)
-            found = predict(rendered)
-            if isinstance(found, tuple):
-                found, confidences[seed, part] = found[0], found[1].cpu().float()
-            errors[seed, part] = angular_error(found.cpu().float(), turns)
+            predicted = predict(rendered)
+            if isinstance(predicted, tuple):
+                predicted, confidences[seed, part] = predicted[0], predicted[1].cpu().float()
+            errors[seed, part] = angular_error(predicted.cpu().float(), turns)
         images.release()
         if on_batch is not None:
             on_batch(min(part.stop, len(images)) * len(angles), angles.numel())
@@ -173,7 +173,7 @@ def _measured(
 
 
 def _resaved_views(views: Views, parents: Tensor, angles: Tensor, jpeg: int) -> Tensor:
-    if isinstance(views, PaperViews):  # its view is the rotated parent itself
+    if isinstance(views, PaperViews):  # here the view is the rotated parent
         return through_jpeg(views.render(parents, angles), jpeg)
     return views.upright(through_jpeg(rotate(as_floats(parents), angles), jpeg))
 
@@ -182,19 +182,19 @@ def _resaved_views(views: Views, parents: Tensor, angles: Tensor, jpeg: int) -> 
 def predict_with(
     model: Network, views: Tensor, temperature: float = 1.0, spread: float = 0.0
 ) -> Tensor | tuple[Tensor, Tensor]:
-    """The torch model as a `Predict`, after `functools.partial(predict_with, model)`.
+    """A torch model as a `Predict`: `functools.partial(predict_with, model)`.
 
     `temperature` and `spread` (degrees) are the calibration on a model's card.
     """
     if architecture(model.config).reading == "unit":
         return model.angles(views)
     logits, offsets = model(views)
-    found = posterior(logits, offsets, temperature)
-    return answer(found), confidence(found, math.radians(spread))
+    distribution = posterior(logits, offsets, temperature)
+    return answer(distribution), confidence(distribution, math.radians(spread))
 
 
 def through_jpeg(views: Tensor, quality: int) -> Tensor:
-    """One save and one read of each view as a 4:2:0 JPEG, in memory."""
+    """The views after each was saved and read once as a 4:2:0 JPEG, in memory."""
     pixels = (views * 255).round().byte().permute(0, 2, 3, 1).cpu().numpy()
     saved = torch.from_numpy(np.stack([_resaved(image, quality) for image in pixels]))
     return saved.to(views.device).permute(0, 3, 1, 2).float().div_(255)

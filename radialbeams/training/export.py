@@ -1,4 +1,4 @@
-"""Export to ONNX: a file appears only if it computes what torch computes."""
+"""Export to ONNX. The file is written only if it computes what torch computes."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 PARITY_BATCHES = (1, 7, 128)
 PARITY_TOLERANCE = 1e-4
-SMALLEST_STORED = 1024  # numbers; below it nothing is gained
+SMALLEST_HALVED = 1024  # numbers; smaller tensors are not worth an extra node
 
 
 class ParityError(ValueError):
@@ -30,10 +30,10 @@ class ParityError(ValueError):
 
 
 def export_onnx(model: Network, path: Path, *, tolerance: float = PARITY_TOLERANCE) -> float:
-    """Input `views` (N, C, S, S) in [0, 1], outputs as the network names them.
+    """Exports a network and returns the largest difference between torch and ONNX Runtime.
 
-    Returns the largest difference. Any batch size runs. Nothing is written when torch and ONNX
-    Runtime differ by more than `tolerance` at any of the batches 1, 7 and 128.
+    The file takes `views` (N, C, S, S) in [0, 1] of any batch size; the outputs have the network's
+    names. Nothing is written if the two differ by more than `tolerance` at batch size 1, 7 or 128.
     """
     model = model.cpu().eval()
     return write_agreeing(
@@ -52,7 +52,7 @@ def write_agreeing(
     tolerance: float,
     advice: str,
 ) -> float:
-    """A file that differs from torch by more than `tolerance` never takes its place."""
+    """Writes a graph to `path` unless it differs from torch by more than `tolerance`."""
     worst = 0.0
 
     def write(part: Path) -> None:
@@ -84,10 +84,12 @@ def write_onnx(
     outputs: Sequence[str],
     free: Sequence[str] = (),
 ) -> None:
-    """One input, for any number of what `example` (1, …) has one of; `free` names the last
-    dimensions whose size may be any, too."""
+    """Exports a model with one input like `example` (1, …) and a free batch size.
+
+    `free` names the last dimensions whose sizes are free as well.
+    """
     names = ("batch", *("" for _ in range(example.ndim - 1 - len(free))), *free)
-    any_of = {place: torch.export.Dim(name) for place, name in enumerate(names) if name}
+    dynamic = {axis: torch.export.Dim(name) for axis, name in enumerate(names) if name}
     exporter = logging.getLogger("torch.onnx")
     level = exporter.level
     exporter.setLevel(logging.ERROR)
@@ -96,14 +98,14 @@ def write_onnx(
             warnings.simplefilter("ignore")
             torch.onnx.export(
                 model,
-                (torch.cat((example, example)),),  # the exporter takes a size of 1 for a constant
+                (torch.cat((example, example)),),  # a size of 1 would become a constant
                 str(path),
                 dynamo=True,
                 input_names=[given],
                 output_names=list(outputs),
-                dynamic_shapes={given: any_of},
+                dynamic_shapes={given: dynamic},
                 external_data=False,
-                optimize=False,  # later, see `_store_small`
+                optimize=False,  # `_store_small` does
                 verbose=False,
             )
             _store_small(path, set(model.state_dict()))
@@ -112,47 +114,49 @@ def write_onnx(
 
 
 def _store_small(path: Path, weights: Collection[str]) -> None:
-    """Stores weights that 16 bits hold exactly in 16 bits; they are computed with in 32.
+    """Optimises the graph and stores weights in 16 bits where that is exact.
 
-    A model whose weights were rounded to half precision takes half the room, and nothing else
-    changes: ONNX Runtime widens them once, when it loads the file.
+    This halves the file of a model whose weights were rounded to half precision. The results do
+    not change: ONNX Runtime casts the weights to 32 bits once, when it loads the file.
     """
     import onnx
     from onnxscript import optimizer
 
     model = onnx.load(str(path))
-    held = _taken_out(model, weights)
+    held = _detach_weights(model, weights)
     model = optimizer.optimize(model)
-    _put_back(model, held)
-    for node in model.graph.node:  # the lines of code that made it, of no use to anyone
+    _attach_weights(model, held)
+    for node in model.graph.node:  # tracebacks of the exporter, useless to readers
         del node.metadata_props[:]
     onnx.save(model, str(path))
 
 
-def _taken_out(model: onnx.ModelProto, weights: Collection[str]) -> list[onnx.TensorProto]:
-    """The weights, which become inputs of the graph for a while.
+def _detach_weights(model: onnx.ModelProto, weights: Collection[str]) -> list[onnx.TensorProto]:
+    """Turns the weights into inputs of the graph, and returns them.
 
-    Otherwise the optimizer would fold norms into kernels, which then no longer fit 16 bits and are
-    no longer the network's own.
+    Otherwise the optimizer would fold norms into kernels, which would then no longer be exact in
+    16 bits, nor equal to the network's weights.
     """
     from onnx import helper
 
     graph = model.graph
     held = [tensor for tensor in graph.initializer if tensor.name in weights]
-    kept = [tensor for tensor in graph.initializer if tensor.name not in weights]
+    constants = [tensor for tensor in graph.initializer if tensor.name not in weights]
     del graph.initializer[:]
-    graph.initializer.extend(kept)
+    graph.initializer.extend(constants)
     graph.input.extend(
-        helper.make_tensor_value_info(one.name, one.data_type, list(one.dims)) for one in held
+        helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims))
+        for tensor in held
     )
     return held
 
 
-def _put_back(model: onnx.ModelProto, held: Sequence[onnx.TensorProto]) -> None:
+def _attach_weights(model: onnx.ModelProto, held: Sequence[onnx.TensorProto]) -> None:
+    """Turns those inputs into stored weights again; unused ones are left out."""
     graph = model.graph
     names = {tensor.name for tensor in held}
     used = {name for node in graph.node for name in node.input}
-    inputs = [one for one in graph.input if one.name not in names]
+    inputs = [value for value in graph.input if value.name not in names]
     del graph.input[:]
     graph.input.extend(inputs)
     casts = []
@@ -167,11 +171,11 @@ def _put_back(model: onnx.ModelProto, held: Sequence[onnx.TensorProto]) -> None:
 
 
 def _halved(tensor: onnx.TensorProto) -> tuple[onnx.TensorProto, list[onnx.NodeProto]]:
-    """The tensor in 16 bits with the node that widens it, or as it is where that would round."""
+    """The tensor in 16 bits with the node that casts it back; unchanged where that would round."""
     from onnx import TensorProto, helper, numpy_helper
 
     values = numpy_helper.to_array(tensor)
-    if values.dtype != np.float32 or values.size < SMALLEST_STORED:
+    if values.dtype != np.float32 or values.size < SMALLEST_HALVED:
         return tensor, []
     with np.errstate(over="ignore"):
         small = values.astype(np.float16)
@@ -182,7 +186,7 @@ def _halved(tensor: onnx.TensorProto) -> tuple[onnx.TensorProto, list[onnx.NodeP
 
 
 def parity(model: Network, path: Path) -> float:
-    """The largest difference of any output between torch and the file, on noise."""
+    """The largest difference between the outputs of torch and of the file, on noise."""
     import onnxruntime
 
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
@@ -193,9 +197,10 @@ def parity(model: Network, path: Path) -> float:
         with torch.inference_mode():
             outputs = model(views)
         expected = (outputs,) if isinstance(outputs, torch.Tensor) else outputs
-        for want, found in zip(expected, session.run(None, {"views": views.numpy()}), strict=True):
-            # A NaN must not hide behind max(), which may pass over it.
-            difference = float(np.abs(found - want.numpy()).max())
+        actual = session.run(None, {"views": views.numpy()})
+        for ours, theirs in zip(expected, actual, strict=True):
+            # max() may ignore NaN, so NaN is checked for.
+            difference = float(np.abs(theirs - ours.numpy()).max())
             worst = difference if math.isnan(difference) else max(worst, difference)
             if math.isnan(worst):
                 return worst

@@ -1,8 +1,8 @@
-"""The loop: from a recipe and a set of images to a run folder with weights and card.
+"""The training loop: from a recipe and images to a run folder with weights and a card.
 
-A run can be killed at any moment and goes on where it was: every random number follows from seed,
-epoch and index alone, and the checkpoint holds the rest. On one CPU with a fixed number of threads
-a resumed run equals an undisturbed one to the bit, as long as it is limited by steps.
+A run can be killed at any time and resumes from its checkpoint: every random number depends only on
+seed, epoch and index. On a CPU with a fixed number of threads, a resumed run equals an
+uninterrupted one to the bit if its length is given in steps.
 """
 
 from __future__ import annotations
@@ -39,13 +39,13 @@ from radialbeams.training.step import Batch, Step, make_step, parents_on
 from radialbeams.training.views import Group, draw_angles, draws
 from radialbeams.training.weights import new_card, save_model
 
-AVERAGE_EVERY = 10  # steps; rarely enough to cost nothing
-RELEASE_EVERY = 16  # steps: how much of a mapped file stays in memory
+AVERAGE_EVERY = 10  # steps; the cost of averaging is then negligible
+RELEASE_EVERY = 16  # steps between releases of a memory-mapped file's pages
 
 
 @dataclass(frozen=True)
 class Progress:
-    """Where a run stands; one such line goes to metrics.jsonl now and then."""
+    """The state of a run, as one line of metrics.jsonl."""
 
     step: int
     steps: int
@@ -61,9 +61,9 @@ DEFAULT_PARTS = Parts()
 
 
 class Fit:
-    """One run in one folder. Make it, call `run()`; make it again there and it goes on.
+    """One run in one folder: call `run()`. A new `Fit` in the same folder resumes it.
 
-    `parts` exchanges what an experiment trains, trains on, or minimises.
+    `parts` replaces what an experiment trains, trains on, or minimises.
     """
 
     def __init__(
@@ -88,25 +88,25 @@ class Fit:
         world: World = ALONE,
     ) -> None:
         self.recipe, self.parts = recipe, parts
-        self.world = world  # the processes that take part; the first one writes files
+        self.world = world  # the processes of the run; the first one writes files
         self.images = parts.images(recipe, images)
         self.folder = RunFolder(folder)
         self.device = device
         self.minutes = minutes
-        # STEM of the weights to begin with, or the file of a pretrained encoder's.
+        # Initial weights: the STEM of an earlier run's, or the file of a pretrained encoder's.
         self.start = start
         self.compiled = compiled  # by torch.compile
-        self.fused = fused  # by kernels of our own, for the convolutional network
-        self.tuned = tuned  # cuDNN tries its algorithms and takes the fastest
+        self.fused = fused  # uses our own kernels for the convolutional network
+        self.tuned = tuned  # lets cuDNN time its algorithms and take the fastest
         self.held_out = held_out
         self.validate_every = validate_every  # steps
-        self.validations = validations  # how many in the whole run, evenly spaced
+        self.validations = validations  # in the whole run, evenly spaced
         self.log_every = log_every or max(1, min(50, recipe.steps // 40))
         self.log_seconds = log_seconds
         self.save_seconds = save_seconds
         self.views = parts.views(recipe)
         check_images(self.images.images, recipe, self.views)
-        self.places = self._places()
+        self.rows = self._rows()
         self.angles = None if parts.angles is None else parts.angles(self.images).to(device)
         torch.manual_seed(recipe.seed)
         self.model = self.build()
@@ -122,7 +122,7 @@ class Fit:
         self._open()
 
     def _open(self) -> None:
-        """Begins in the folder, or goes on where the checkpoint there is."""
+        """Starts a run in the folder, or resumes from its checkpoint."""
         if self.world.is_first:
             self.folder.open(self.recipe)
         self.world.wait()
@@ -143,7 +143,7 @@ class Fit:
     ) -> Card | None:
         """Trains to the end, writes weights and card, and returns the card.
 
-        Of several processes the first one does; the others return None.
+        With several processes, only the first one writes; the others return None.
         """
         if self.minutes is not None:
             self.minutes = self.world.of_first(self.minutes)
@@ -165,21 +165,21 @@ class Fit:
         set_training(self.model, self.recipe.frozen)
         step = self.step()
         run_step: Callable[[Batch, int], Losses] | None = None
-        started, before = time.monotonic(), self.at.seconds
-        logged, saved, measured = Position(self.at.step, before), before, self._measured()
+        started, earlier = time.monotonic(), self.at.seconds
+        logged, saved, validated = Position(self.at.step, earlier), earlier, self._validations_due()
         for epoch, batch in self._batches():
             if self._done() >= 1 or interrupted():
                 break
             run_step = run_step or make_step(step, batch)
             set_rate(self.optimizer, self._learning_rate())
-            torch.manual_seed(self.recipe.seed + self.at.step)  # of the noise in this step's views
+            torch.manual_seed(self.recipe.seed + self.at.step)  # for the noise in this step's views
             losses = run_step(batch, epoch)
             self.at.step += 1
             if self.at.step % AVERAGE_EVERY == 0 or self.at.step == self.recipe.steps:
                 self._update_average()
             if self.at.step % RELEASE_EVERY == 0:
                 self.images.release()
-            self.at.seconds = self.world.of_first(before + time.monotonic() - started)
+            self.at.seconds = self.world.of_first(earlier + time.monotonic() - started)
             if self._is_logged(logged):
                 progress = self._progress(epoch, losses, logged)
                 logged = Position(self.at.step, self.at.seconds)
@@ -187,19 +187,19 @@ class Fit:
                 if on_progress is not None and self.world.is_first:
                     on_progress(progress)
             every = self.validate_every
-            if (every and self.at.step % every == 0) or self._measured() > measured:
-                measured = self._measured()
+            if (every and self.at.step % every == 0) or self._validations_due() > validated:
+                validated = self._validations_due()
                 self._log_validation(on_validation)
             if self.at.seconds - saved >= self.save_seconds:
                 self.save()
                 saved = self.at.seconds
 
     def _is_logged(self, logged: Position) -> bool:
-        """Every so many steps or seconds, and at the end."""
+        """Whether a line is due: every `log_every` steps or `log_seconds`, and at the end."""
         by_step = self.at.step % self.log_every == 0 or self._done() >= 1
         return by_step or self.at.seconds - logged.seconds >= self.log_seconds
 
-    def _measured(self) -> int:
+    def _validations_due(self) -> int:
         """How many of the evenly spaced validations are due by now."""
         return int(self._done() * self.validations)
 
@@ -209,49 +209,49 @@ class Fit:
 
     def _log_validation(self, on_validation: Callable[[dict[str, Any]], None] | None) -> None:
         if not self.world.is_first:
-            return  # and wait for the first process at the next step
+            return  # the next step waits for the first process
         line = {"step": self.at.step, **self.validation()}
         self.folder.log(line)
         if on_validation is not None:
             on_validation(line)
 
     def _batches(self) -> Iterator[tuple[int, Batch]]:
-        """(epoch from 1, batch), from the present step on, without end."""
-        recipe, count = self.recipe, len(self.places)
+        """Yields (epoch from 1, batch), from the current step on, without end."""
+        recipe, count = self.recipe, len(self.rows)
         size = self._batch_size()
         per_epoch = count // size
         while True:
             epoch, first = divmod(self.at.step, per_epoch)
             order = np.argsort(draws("order", recipe.seed, epoch, count), kind="stable")
-            rows = torch.from_numpy(order).to(self.device)
+            shuffled = torch.from_numpy(order).to(self.device)
             angles = self._angles(0 if recipe.draw == "image" else epoch)
             uniform = draws("augment", recipe.seed, epoch, (count, COLUMNS)).astype(np.float32)
             numbers = torch.from_numpy(uniform).to(self.device)
             for k in range(first, per_epoch):
-                chosen = self.world.part(rows[k * size : (k + 1) * size])
-                yield epoch + 1, Batch(self.places[chosen], angles[chosen], numbers[chosen])
+                chosen = self.world.part(shuffled[k * size : (k + 1) * size])
+                yield epoch + 1, Batch(self.rows[chosen], angles[chosen], numbers[chosen])
 
     def _batch_size(self) -> int:
-        """Of all processes together, each of which takes as many."""
-        most = len(self.places) // self.world.size * self.world.size
+        """The size over all processes, a multiple of their number."""
+        most = len(self.rows) // self.world.size * self.world.size
         return min(self.recipe.batch * self.world.size, most)
 
     def _angles(self, epoch: int) -> torch.Tensor:
-        """(rows of an epoch,) radians: drawn, or those that the images come with."""
+        """(rows of an epoch,) radians: drawn, or the known angles of the images."""
         if self.angles is not None:
-            return self.angles[self.places]
+            return self.angles[self.rows]
         recipe = self.recipe
         return draw_angles(
             "angles",
             recipe.seed,
             epoch,
-            len(self.places),
+            len(self.rows),
             group=recipe.group,
             num_beams=recipe.model.num_bins,
         ).to(self.device)
 
-    def _places(self) -> torch.Tensor:
-        """The rows of an epoch: every image once, and those of a repeated group more often."""
+    def _rows(self) -> torch.Tensor:
+        """The images of an epoch, by index: each once, those of a repeated group more often."""
         groups, repeats = self.images.groups, self.recipe.repeats
         if unknown := sorted(set(repeats) - set(groups)):
             raise ValueError(
@@ -267,7 +267,7 @@ class Fit:
         return learning_rate(self.recipe, self._done())
 
     def _done(self) -> float:
-        """The share of the run behind us, by steps or by minutes, whichever ends it first."""
+        """The fraction of the run that is done, by steps or minutes, whichever ends it first."""
         done = self.at.step / self.recipe.steps
         if self.minutes is not None:
             done = max(done, self.at.seconds / (60 * self.minutes))
@@ -275,11 +275,11 @@ class Fit:
 
     @torch.no_grad()
     def _update_average(self) -> None:
-        # Not torch's `AveragedModel`: it begins with the weights after its first step instead of
-        # following closely at first, and its checkpoints are not those of earlier versions.
+        # Not torch's `AveragedModel`: its decay has no warm-up, and checkpoints of earlier versions
+        # would not load.
         if not self.recipe.average:
             return
-        # A young average follows closely, so that it does not remember the initial weights.
+        # A small decay at first, so that the average forgets the initial weights.
         decay = min(self.recipe.average**AVERAGE_EVERY, self.at.step / (self.at.step + 100))
         for name, value in self.model.state_dict().items():
             if value.is_floating_point():
@@ -307,7 +307,9 @@ class Fit:
 
     def _fuse(self) -> None:
         if not isinstance(self.model, Convolutional):
-            raise ValueError("Fused layers are for the convolutional network; leave them out.")
+            raise ValueError(
+                "Fused layers exist for the convolutional network only; leave --fuse out."
+            )
         from radialbeams.training.kernels import accelerate  # needs Triton
 
         accelerate(self.model)
@@ -316,24 +318,24 @@ class Fit:
         return self.parts.network(self.recipe, self.images)
 
     def averaged(self) -> Network:
-        """The model to keep: the running average where the recipe asks for one."""
+        """The model to save: the running average of the weights if the recipe has one."""
         model = self.build().to(self.device)
         model.load_state_dict(self.average if self.recipe.average else self.model.state_dict())
         return model.eval()
 
     def validation(self) -> dict[str, Any]:
-        """On the whole circle, and where only C_|B| is trained on, on its turns as well."""
+        """Errors on the whole circle; for training on C_|B| alone, also on C_|B|."""
         if self.parts.validation is not None:
             return self.parts.validation(self)
-        found = {"held_out": self.validate().to_dict()}
+        line = {"held_out": self.validate().to_dict()}
         if self.recipe.group == "cyclic":
-            found["held_out_cyclic"] = self.validate("cyclic").to_dict()
-        return found
+            line["held_out_cyclic"] = self.validate("cyclic").to_dict()
+        return line
 
     def validate(self, group: Group = "so2") -> Evaluation:
         if self.held_out is None:
-            raise ValueError("validate_every needs held_out images; give some or leave it 0.")
-        with cudnn_search(False):  # a measurement is too short to be worth it
+            raise ValueError("validate_every needs held_out images; pass some, or set it to 0.")
+        with cudnn_search(False):  # a validation is too short to gain from it
             return evaluate(
                 partial(predict_with, self.averaged()),
                 self.held_out,
@@ -350,11 +352,11 @@ class Fit:
         write_checkpoint(self.folder.checkpoint, self.model, self.average, self.optimizer, self.at)
 
     def _progress(self, epoch: int, losses: Losses, logged: Position) -> Progress:
-        circle, prior = (self.world.mean(one).item() for one in (losses.circle, losses.prior))
+        circle, prior = (self.world.mean(loss).item() for loss in (losses.circle, losses.prior))
         if not math.isfinite(circle):
             raise FloatingPointError(
                 f"The loss is {circle} at step {self.at.step}. Lower the learning rate or clip "
-                "the gradient; the last checkpoint is still whole."
+                "the gradient; the last checkpoint is intact."
             )
         done = self._done()
         rate = (self.at.step - logged.step) / max(self.at.seconds - logged.seconds, 1e-9)

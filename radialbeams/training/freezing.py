@@ -1,4 +1,4 @@
-"""Which part of a network is trained: all of it, or only what comes after its first blocks."""
+"""Freezing: trains the whole network, or only the layers after its first blocks."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ from radialbeams.nn.convolutional import Convolutional
 
 
 def set_training(model: Network, frozen: int) -> None:
-    """Training mode, with the first `frozen` blocks of a convolutional network left as they are.
+    """Sets training mode, and freezes the first `frozen` blocks of a convolutional network.
 
-    Where blocks are frozen, so are all statistics of the norms: small batches would spoil them.
+    If blocks are frozen, so are the statistics of all batch norms: small batches would spoil them.
     """
     model.train()
     if not frozen:
@@ -19,8 +19,8 @@ def set_training(model: Network, frozen: int) -> None:
     if not isinstance(model, Convolutional) or frozen > len(model.blocks):
         most = len(model.blocks) if isinstance(model, Convolutional) else 0
         raise ValueError(
-            f"frozen is a number of the network's {most} convolutional blocks; got {frozen}. "
-            "Set it to 0, or use a convolutional network with as many blocks."
+            f"frozen must be at most the network's {most} convolutional blocks; got {frozen}. "
+            "Set it to 0, or use a convolutional network with enough blocks."
         )
     for part in (model.stem, model.stem_norm, *list(model.blocks)[:frozen]):
         part.requires_grad_(False)

@@ -1,6 +1,6 @@
-"""What a save as JPEG leaves of views, at qualities and block sizes of all kinds, without a file.
+"""JPEG artefacts for training views, computed on tensors: any quality, several block sizes.
 
-On a GPU and inside a captured step, for training.
+Runs on a GPU and inside a captured step.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from torch import Tensor
 
 from radialbeams.training.data.jpeg_blocks import SIDE, with_steps
 
-# The steps that the standard suggests (Annex K), from coarse waves to fine ones, for luminance.
+# The standard's example quantisation table for luminance (Annex K), low frequencies first.
 STEPS = (
     *(16, 11, 10, 16, 24, 40, 51, 61),
     *(12, 12, 14, 19, 26, 58, 60, 55),
@@ -24,16 +24,16 @@ STEPS = (
     *(49, 64, 78, 87, 103, 121, 120, 101),
     *(72, 92, 95, 98, 112, 100, 103, 99),
 )
-# For chroma; all others are 99.
+# For chroma; the remaining entries are 99.
 CHROMA_STEPS = ((17, 18, 24, 47), (18, 21, 26, 66), (24, 26, 56, 99), (47, 66, 99, 99))
 
 
-# Files are larger or smaller than the views made of them, so their blocks come in any size.
+# Files are larger or smaller than the views made from them, so their blocks vary in size.
 SCALES = (2.0, 1.5, 1.0, 0.75)
 
 
 def resaved_at_scales(views: Tensor, quality: Tensor) -> Tensor:
-    """As `resaved`, a part of the batch at each of SCALES: blocks of 4 to 11 pixels of the view."""
+    """As `resaved`, a quarter of the batch at each of SCALES: blocks of 4 to 11 view pixels."""
     parts = zip(views.tensor_split(len(SCALES)), quality.tensor_split(len(SCALES)), strict=True)
     return torch.cat([_resaved_at(scale, *part) for scale, part in zip(SCALES, parts, strict=True)])
 
@@ -52,20 +52,20 @@ def _resized(views: Tensor, size: int) -> Tensor:
 
 
 def resaved(views: Tensor, quality: Tensor) -> Tensor:
-    """(N, C, S, S) in [0, 1] and qualities (N,) in [1, 100] → the views with JPEG's rounding."""
+    """(N, C, S, S) in [0, 1], qualities (N,) in [1, 100] → the views with JPEG's quantisation."""
     steps, chroma_steps = _tables(views.device)
     scale = _scale(quality)[:, None, None]
     return with_steps(views, (steps * scale).round(), (chroma_steps * scale).round())
 
 
 def _scale(quality: Tensor) -> Tensor:
-    """How much coarser than STEPS a quality is, as libjpeg reads it."""
+    """The factor by which a quality scales STEPS, as in libjpeg."""
     return torch.where(quality < 50, 50 / quality.clamp(min=1), 2 - quality / 50)
 
 
 @cache
 def _tables(device: torch.device) -> tuple[Tensor, Tensor]:
-    """Steps of luminance and of chroma, (8, 8) each."""
+    """The quantisation tables of luminance and chroma, (8, 8) each."""
     steps = torch.tensor(STEPS, dtype=torch.float32).reshape(SIDE, SIDE)
     chroma = torch.full((SIDE, SIDE), 99.0)
     chroma[:4, :4] = torch.tensor(CHROMA_STEPS)

@@ -1,8 +1,8 @@
-"""What a finished model is worth: calibration, thresholds and figures for its card.
+"""Calibration, thresholds and figures for the card of a finished model.
 
-Published models and models of one's own folder get them by the same functions. Everything is
-measured on held-out images; the calibration error crosswise, each half of them with the
-calibration that was fitted on the other.
+Published models and models of users' folders share these functions. Everything is measured on
+held-out images. The calibration error is cross-validated: each half of the images is measured with
+the calibration that was fitted on the other.
 """
 
 from __future__ import annotations
@@ -23,41 +23,41 @@ from radialbeams.training.evaluate import evaluate, predict_with
 from radialbeams.training.thresholds import abstention_of
 from radialbeams.training.views import Views, views_of
 
-FEW = 40  # names, below which a hash may put nearly all of them into one half
+FEW = 40  # names; with fewer, a hash may put nearly all of them into one half
 DECIMALS = 4
 
 
 def calibrated(
     card: Card, model: Network, images: ImageSet, *, by_group: bool = False, seeds: int = 2
 ) -> Card:
-    """The card with calibration and thresholds from held-out images, and what to expect of them.
+    """The card with calibration, thresholds and expected calibration error from held-out images.
 
-    Errors on views of one object or person are correlated: with `by_group`, the calibration error
-    is also measured with whole groups in one half, which bounds the effect of new ones.
+    Errors on views of one object or person are correlated. With `by_group`, the calibration error
+    is also measured with each group in one half only, as it would be for new objects.
     """
-    found = outputs(model, images, views_of(card.protocol, card.network.view_size), seeds)
-    calibration, error = crosswise(found, in_first_half(images.keys) * seeds)
+    stored = outputs(model, images, views_of(card.protocol, card.network.view_size), seeds)
+    calibration, error = crosswise(stored, in_first_half(images.keys) * seeds)
     measured: dict[str, float] = {"expected_error": error, "n": seeds * len(images)}
     if by_group and len(set(images.groups)) > 1:
         halves = in_first_half(images.groups) * seeds
-        measured["expected_error_by_object"] = crosswise(found, halves)[1]
+        measured["expected_error_by_object"] = crosswise(stored, halves)[1]
     return replace(
         card,
         calibration=calibration,
         calibrated=rounded_values(measured),
-        abstain=abstention_of(found, calibration),
+        abstain=abstention_of(stored, calibration),
     )
 
 
 def first_half(name: str) -> bool:
-    # With a prefix of its own: the plain hash of a key already decides that it is held out.
+    # The prefix matters: the plain hash of a key already decides whether it is held out.
     return bucket(f"half of {name}", 2) == 0
 
 
 def in_first_half(names: Sequence[str]) -> list[bool]:
-    """For each name whether it is in the first half, the same for equal names.
+    """Whether each name is in the first half; equal names are in the same half.
 
-    Few names are halved in the order of their hashes, so that neither half is empty.
+    Fewer than FEW names are split in the order of their hashes, so that neither half is empty.
     """
     distinct = sorted(
         set(names), key=lambda name: sha256(f"half of {name}".encode(errors="surrogateescape"))
@@ -71,26 +71,26 @@ def in_first_half(names: Sequence[str]) -> list[bool]:
 def least_confident(
     card: Card, model: Network, images: ImageSet, views: Views
 ) -> tuple[UncertainObject, ...]:
-    """The ten objects of whose angle the model is least sure, with how far off it is."""
+    """The ten objects for which the model is least confident, with its mean error on each."""
     predict: Any = partial(predict_with, model, **card.calibration._asdict())
     rows = []
     for name in sorted(set(images.groups)):
         members = images.select([i for i, group in enumerate(images.groups) if group == name])
-        sure: list[float] = []
+        confidences_seen: list[float] = []
 
-        def noted(batch: Any, sure: list[float] = sure) -> Any:
+        def predict_and_record(batch: Any, confidences_seen: list[float] = confidences_seen) -> Any:
             angles, confidences = predict(batch)
-            sure += confidences.tolist()
+            confidences_seen += confidences.tolist()
             return angles
 
-        result = evaluate(noted, members, views, seeds=3)
-        confidence = round(float(np.mean(sure)), DECIMALS)
+        result = evaluate(predict_and_record, members, views, seeds=3)
+        confidence = round(float(np.mean(confidences_seen)), DECIMALS)
         rows.append(UncertainObject(name, confidence, round(result.mean, DECIMALS)))
     return tuple(sorted(rows, key=lambda row: row.confidence)[:10])
 
 
 def rounded(measured: Measurement) -> Measurement:
-    """To four decimals, as on the card."""
+    """The measurement rounded to four decimals, as on the card."""
     figures = rounded_values(measured.evaluation.to_dict())
     curve = tuple(RiskCoverage(**point) for point in figures.pop("risk_coverage"))
     return replace(measured, evaluation=Evaluation(**figures, risk_coverage=curve))

@@ -1,8 +1,8 @@
-"""The canary: a network that is asked for the angle of views with no content at all.
+"""The canary: a network trained to predict the angle of views that have no content.
 
-Noise has no "up". Whatever a trained network reads off rotated noise, it reads off the rotation
-itself: interpolation, borders, block grids. ρ_k = mean cos k(prediction − truth) is 0 at chance;
-ρ₄ near 1 means that the angle modulo 90° is known, ρ₁ near 1 that all of it is.
+Noise has no upright direction. If a network predicts the angle of rotated noise, it uses traces of
+the rotation: interpolation, borders, block grids. ρ_k = mean cos k(prediction − truth) is 0 at
+chance. ρ₄ near 1 means that views reveal the angle modulo 90°, ρ₁ near 1 that they reveal it fully.
 """
 
 from __future__ import annotations
@@ -34,8 +34,8 @@ CANARIES: tuple[Canary, ...] = ("ring", "cnn")
 BEAMS = 64
 PARENT = 128
 
-CHANCE = 0.05  # |ρ| of nothing read: with 4,096 test views chance has a standard deviation of 0.011
-ALERT = 0.5  # ρ₄ that a canary must reach on the control, or it would have missed a leak
+CHANCE = 0.05  # |ρ| below this is chance, whose deviation is 0.011 with 4,096 test views
+ALERT = 0.5  # ρ₄ that a canary must reach on the control; below it, it could miss a leak
 
 
 class Effort(TypedDict):
@@ -48,15 +48,15 @@ class Effort(TypedDict):
     fourfold: float
 
 
-# As measured on a GPU in results/leaks.
+# As used for results/leaks, on a GPU.
 FULL: Effort = {"views": 600_000, "parent": 128, "batch": 512, "small": False, "fourfold": 5.0}
-# Minutes on two CPU cores instead of a GPU, and still able to fail: bilinear views reach ρ₄ > 0.6.
+# Minutes on two CPU cores, and still able to find a leak: bilinear views reach ρ₄ > 0.6.
 QUICK: Effort = {"views": 20_000, "parent": 64, "batch": 32, "small": True, "fourfold": 5.0}
 
 
 @dataclass(frozen=True)
 class Leak:
-    """What one canary read off one kind of noise."""
+    """How much of the angle one canary predicted from one kind of noise."""
 
     rendering: str
     canary: str
@@ -76,7 +76,7 @@ class Leak:
         return {"protocol": fields.pop("rendering"), **fields}
 
     def row(self) -> str:
-        """What it prints without: each ρ with its interval."""
+        """The line that `radialbeams leaks` prints without --json: each ρ with its interval."""
         rho4 = f"{self.rho4:+.3f} [{self.rho4_low:+.3f}, {self.rho4_high:+.3f}]"
         rho1 = f"{self.rho1:+.3f} [{self.rho1_low:+.3f}, {self.rho1_high:+.3f}]"
         names = f"{self.rendering:<10}{self.canary:<8}{self.noise:<9}"
@@ -84,7 +84,7 @@ class Leak:
 
 
 class PlainCNN(nn.Module):
-    """Cartesian and not equivariant: what polar sampling might hide, this one can still see."""
+    """Not equivariant, on pixels: it can find traces that polar sampling would hide."""
 
     def __init__(self, channels: int, width: int) -> None:
         super().__init__()
@@ -94,12 +94,12 @@ class PlainCNN(nn.Module):
             layers += [nn.ReLU()]
             channels = maps
         self.features = nn.Sequential(*layers)
-        # Position matters to a border, so the map is pooled coarsely and not to a point.
+        # Traces at a border depend on position, so the map is pooled to 4 × 4, not to one vector.
         self.head = nn.Sequential(
             nn.AdaptiveAvgPool2d(4),
             nn.Flatten(),
             nn.Linear(64 * width, 256),
-            nn.BatchNorm1d(256),  # without it this layer falls silent on views without a leak
+            nn.BatchNorm1d(256),  # without it, this layer's activations die on views without a leak
             nn.ReLU(),
             nn.Linear(256, 2 * BEAMS),
         )
@@ -128,7 +128,7 @@ def make_canary(kind: Canary, view_size: int, *, small: bool) -> nn.Module:
 def renderer(
     rendering: Rendering | Render, parent: int = PARENT, device: torch.device | None = None
 ) -> tuple[Render, int]:
-    """How views are made of noise, and the side of those views."""
+    """The function that renders noise to views, and the side of those views."""
     if callable(rendering):
         return rendering, _view_size(rendering, parent, device)
     if rendering == "leakfree":
@@ -179,21 +179,21 @@ def measure_leak(
     device: torch.device,
     on_progress: Callable[[int, str], None] | None = None,
 ) -> Leak:
-    """Trains one canary on fresh noise and measures it on noise that it has not seen.
+    """Trains one canary on fresh noise and measures it on unseen noise.
 
-    `rendering` is one of RENDERINGS, or a pipeline of your own: a function of bytes (N, 3, W, W)
-    and radians (N,), counter-clockwise, that returns float views (N, 3, S, S) in [0, 1] on the
-    same device. The report calls it by its name.
+    `rendering` is one of RENDERINGS or your own function. It takes bytes (N, 3, W, W) and radians
+    (N,), counter-clockwise, and returns float views (N, 3, S, S) in [0, 1] on the same device. The
+    report shows the function's name.
 
         def mine(parents, angles):
             turned = [rotate(image, a) for image, a in zip(parents, angles.rad2deg().tolist())]
             return torch.stack(turned).float() / 255
         leak = measure_leak(mine, "cnn", "white", device=torch.device("cpu"), **QUICK)
-        print(leak.rendering, leak.rho4)  # 0 is chance, 1 gives the angle away modulo 90°
+        print(leak.rendering, leak.rho4)  # 0 is chance; 1 reveals the angle modulo 90°
 
-    `fourfold` weighs a second loss, for the angle modulo 90° alone: a square grid gives away no
-    more than that. A canary asked for it learns from thousands of views; without it, 12,000
-    bilinear views of 64 px taught the small CNN nothing.
+    `fourfold` weights a second loss for the angle modulo 90°, since a square grid reveals no more
+    than that. With it, a canary learns from thousands of views; without it, the small CNN learned
+    nothing from 12,000 bilinear views of 64 px.
     """
     name = _name(rendering)
     torch.manual_seed(seed)
@@ -207,9 +207,9 @@ def measure_leak(
     schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, learning_rate, steps, pct_start=0.1)
     draw = NoiseSource(noise, parent, generator)
     for step in range(steps):
-        seen, angles = _views(draw, render, batch, generator)
+        rendered, angles = _views(draw, render, batch, generator)
         with torch.autocast("cuda", torch.bfloat16, enabled=device.type == "cuda"):
-            logits, offsets = model(seen)
+            logits, offsets = model(rendered)
             loss = ring_loss(angles, logits, offsets)[0].mean()
             if fourfold:
                 loss = loss + fourfold * _fourfold_loss(angles, logits, offsets).mean()
@@ -234,9 +234,9 @@ def _name(rendering: Rendering | Render) -> str:
 
 def _fourfold_loss(angles: Tensor, logits: Tensor, offsets: Tensor) -> Tensor:
     """The circle loss of four times the angle, against the posterior's fourth moment."""
-    found = posterior(logits, offsets)
-    mass = found.log_probabilities.exp()[..., None]
-    return circle_loss(4 * angles, (mass * to_unit(4 * found.angles)).sum(-2))
+    predicted = posterior(logits, offsets)
+    mass = predicted.log_probabilities.exp()[..., None]
+    return circle_loss(4 * angles, (mass * to_unit(4 * predicted.angles)).sum(-2))
 
 
 @torch.no_grad()
@@ -261,8 +261,8 @@ def _errors(
 ) -> np.ndarray:
     errors = []
     for _ in range(math.ceil(count / batch)):
-        seen, angles = _views(draw, render, batch, generator)
-        errors.append(answer(posterior(*model(seen))) - angles)
+        rendered, angles = _views(draw, render, batch, generator)
+        errors.append(answer(posterior(*model(rendered))) - angles)
     return torch.cat(errors).double().cpu().numpy()
 
 
@@ -274,41 +274,41 @@ def rho(errors: np.ndarray, k: int, *, samples: int = 1000) -> tuple[float, floa
     return float(cosines.mean()), float(low), float(high)
 
 
-# --- what `radialbeams leaks` runs and says ----------------------------------------------------
+# --- what `radialbeams leaks` runs and prints ----------------------------------------------------
 
 
 def grid(
     rendering: str | None, canary: str | None, noises: Sequence[str], *, quick: bool
 ) -> list[tuple[Rendering, Canary, Noise]]:
-    """What is measured when only so much was said. A quick run brings its control along."""
+    """The combinations to measure; None and empty mean all. A quick run includes its control."""
     control = quick and rendering is None
     return [
-        (one, network, kind)
-        for one in RENDERINGS
+        (candidate, network, kind)
+        for candidate in RENDERINGS
         for kind in (*NOISES, *JPEG_NOISES)
         for network in CANARIES
-        if one == (rendering or "leakfree") or (control and one == "bilinear")
+        if candidate == (rendering or "leakfree") or (control and candidate == "bilinear")
         if kind in (noises or (NOISES[:1] if quick else NOISES))
         if network == (canary or network)
     ]
 
 
 def verdict(leaks: Sequence[Leak]) -> str:
-    """What the figures mean, a sentence for each way of making views."""
+    """What the figures mean: one sentence for each rendering."""
     sentences = []
     for rendering in dict.fromkeys(leak.rendering for leak in leaks):
-        ours = [leak for leak in leaks if leak.rendering == rendering]
-        worst = max(max(abs(leak.rho4), abs(leak.rho1)) for leak in ours)
-        if rendering == "bilinear" and min(leak.rho4 for leak in ours) < ALERT:
+        same_rendering = [leak for leak in leaks if leak.rendering == rendering]
+        worst = max(max(abs(leak.rho4), abs(leak.rho1)) for leak in same_rendering)
+        if rendering == "bilinear" and min(leak.rho4 for leak in same_rendering) < ALERT:
             sentences.append(
-                f"bilinear: a canary read less than ρ₄ = {ALERT} off views that are known to leak, "
-                "so it was trained too briefly to clear any others. Use more --views."
+                f"bilinear: a canary reached less than ρ₄ = {ALERT} on views that are known to "
+                "leak, so it was trained too briefly to find other leaks. Use more --views."
             )
         elif worst > CHANCE:
             sentences.append(f"{rendering}: the views give the angle away, |ρ| up to {worst:.2f}.")
         else:
             sentences.append(
-                f"{rendering}: nothing of the angle was read, |ρ| ≤ {worst:.2f} "
-                f"(chance stays under {CHANCE})."
+                f"{rendering}: the views do not give the angle away, |ρ| ≤ {worst:.2f} "
+                f"(chance is below {CHANCE})."
             )
     return "\n".join(sentences)

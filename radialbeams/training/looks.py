@@ -1,8 +1,8 @@
-"""What a model that looks again decides: calibration and thresholds from stored outputs.
+"""Calibration and thresholds of a model that looks again, from stored outputs.
 
-`studies/looks.py` stores the outputs of held-out views at all four quarter turns. Here the
-answers follow from them as in `Canonicalizer`: one look, and the average of four where the first
-is less sure than `below`.
+`studies/looks.py` stores the outputs of held-out views at all four quarter turns. The answers
+follow from them as in `Canonicalizer`: from one look, or from the average of four if the confidence
+of the first is less than `below`.
 """
 
 from __future__ import annotations
@@ -27,17 +27,17 @@ from radialbeams.training.evaluate import expected_calibration_error
 from radialbeams.training.thresholds import NEAR, Seen, thresholds
 
 Floats = NDArray[np.float32]
-RIGHT = 10.0  # degrees; what a confidence is the chance of
+RIGHT = 10.0  # degrees; a confidence is the probability of an error up to this
 
 
 @dataclass(frozen=True)
 class Outputs:
-    """Of N held-out views, each at four quarter turns."""
+    """Outputs for N held-out views, each at four quarter turns."""
 
     logits: Floats  # (N, 4, bins)
     offsets: Floats  # (N, 4, bins)
-    degrees: Floats  # (N,): how far each view is turned
-    keys: tuple[str, ...]  # (N,): of the photos
+    degrees: Floats  # (N,): by which each view is rotated
+    keys: tuple[str, ...]  # (N,): the photos' keys
 
     @classmethod
     def read(cls, path: Path) -> Outputs:
@@ -55,7 +55,7 @@ class Outputs:
         return Outputs(self.logits[rows], self.offsets[rows], self.degrees[rows], keys)
 
     def turned_upright(self) -> Outputs:
-        """The same outputs with every angle counted from the truth."""
+        """The outputs as if every view were upright: angles relative to the true one."""
         steps = self.degrees * np.float32(self.logits.shape[-1] / 360)
         return Outputs(
             self.logits, self.offsets - steps[:, None, None], 0 * self.degrees, self.keys
@@ -63,7 +63,7 @@ class Outputs:
 
 
 def fitted(outputs: Outputs) -> Calibration:
-    """Temperature and spread, from the first look at each view."""
+    """Temperature and spread, fitted on the first look at each view."""
     logits, offsets = outputs.logits[:, 0], outputs.offsets[:, 0]
     answers = read_posterior(logits, offsets)
     right = torch.from_numpy(errors(answers, outputs.degrees) <= RIGHT)
@@ -72,14 +72,14 @@ def fitted(outputs: Outputs) -> Calibration:
 
 
 def answers_by_rule(outputs: Outputs, calibration: Calibration, below: float) -> list[Answer]:
-    """One look, or the average of four where the first is less sure than `below`."""
+    """The answer of one look, or of four if the first is less confident than `below`."""
     logits, offsets = outputs.logits, outputs.offsets
     answers = read_posterior(logits[:, 0], offsets[:, 0], *calibration)
     unsure = [n for n, answer in enumerate(answers) if (answer.confidence or 0.0) < below]
     if unsure:
         quarters = np.arange(4, dtype=np.float32) * np.float32(logits.shape[-1] / 4)
-        again = read_posteriors(logits[unsure], offsets[unsure], quarters, *calibration)
-        for n, answer in zip(unsure, again, strict=True):
+        averaged = read_posteriors(logits[unsure], offsets[unsure], quarters, *calibration)
+        for n, answer in zip(unsure, averaged, strict=True):
             answers[n] = answer
     return answers
 
@@ -90,7 +90,7 @@ def errors(answers: Sequence[Answer], degrees: Floats) -> NDArray[np.float64]:
 
 
 def seen(outputs: Outputs, calibration: Calibration, below: float) -> Seen:
-    """What the thresholds are chosen from."""
+    """The columns from which thresholds are chosen."""
     answers = answers_by_rule(outputs, calibration, below)
     upright = answers_by_rule(outputs.turned_upright(), calibration, below)
     away = errors(answers, np.zeros_like(outputs.degrees))
@@ -104,15 +104,15 @@ def seen(outputs: Outputs, calibration: Calibration, below: float) -> Seen:
     return Seen(*(torch.tensor(np.asarray(column, dtype=np.float64)) for column in columns))
 
 
-def acting(found: Seen, least: Thresholds) -> dict[str, float]:
-    """What becomes of turned and of upright photos under these thresholds, as shares."""
-    sure = found.sure >= least.confidence
-    turned = sure & (found.upright <= least.upright) & (found.turned >= least.angle)
-    worse = sure & (found.truth <= least.upright) & (found.errors >= least.angle)
-    near = found.errors[turned] <= NEAR
+def acting(seen: Seen, least: Thresholds) -> dict[str, float]:
+    """The shares of rotated photos acted on and of upright photos made worse."""
+    sure = seen.sure >= least.confidence
+    turned = sure & (seen.upright <= least.upright) & (seen.turned >= least.angle)
+    worse = sure & (seen.truth <= least.upright) & (seen.errors >= least.angle)
+    accurate = seen.errors[turned] <= NEAR
     return {
         "acted_on": turned.double().mean().item(),
-        "acted_on_within_5": near.double().mean().item() if turned.any() else 0.0,
+        "acted_on_within_5": accurate.double().mean().item() if turned.any() else 0.0,
         "upright_worse": worse.double().mean().item(),
     }
 
@@ -120,17 +120,17 @@ def acting(found: Seen, least: Thresholds) -> dict[str, float]:
 def crosswise(
     outputs: Outputs, first: NDArray[np.bool_], below: float, spoilt: float, right: float
 ) -> dict[str, float]:
-    """What to expect: each half of the photos with what was chosen on the other."""
+    """Cross-validated figures: each half is measured with what was chosen on the other."""
     parts: list[tuple[int, dict[str, float]]] = []
     sure, hits = [], []
     for chosen_on, measured_on in ((first, ~first), (~first, first)):
-        one, other = outputs.select(chosen_on), outputs.select(measured_on)
-        calibration = fitted(one)
-        least = thresholds(seen(one, calibration, below), spoilt=spoilt, right=right)
-        found = seen(other, calibration, below)
-        parts.append((len(other), acting(found, least)))
-        sure.append(found.sure)
-        hits.append(found.errors <= RIGHT)
+        chosen, measured = outputs.select(chosen_on), outputs.select(measured_on)
+        calibration = fitted(chosen)
+        least = thresholds(seen(chosen, calibration, below), spoilt=spoilt, right=right)
+        result = seen(measured, calibration, below)
+        parts.append((len(measured), acting(result, least)))
+        sure.append(result.sure)
+        hits.append(result.errors <= RIGHT)
     shares = {
         name: sum(count * part[name] for count, part in parts) / len(outputs)
         for name in parts[0][1]

@@ -1,9 +1,9 @@
-"""Noise without a direction, to rotate: whatever is read off it comes from the rotation.
+"""Isotropic noise for the canary: an angle predicted from it can come only from the rotation.
 
-"Without a direction" is harder than it looks. Noise that is shaped on the parent's own square is
-periodic with it, is cut at its border and is centred by its own mean, and each of these points
-along the axes: a canary that is awake reads it, and the view is innocent. So all shaped noise is
-made on canvases eight times as wide, and parents are windows at random places.
+Isotropic noise is harder to make than it looks. Noise that is filtered on the parent's own square
+is periodic with it, is cut at its border and is centred by its own mean. Each of these aligns with
+the axes, and a canary finds it even if the views are made without a leak. All filtered noise is
+therefore made on canvases eight times as wide, and parents are windows at random positions.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ from radialbeams.training.evaluate import through_jpeg
 
 Noise = Literal["white", "pink", "blurred", "jpeg75", "jpeg85", "jpeg95"]
 NOISES: tuple[Noise, ...] = ("white", "pink", "blurred")
-# Reported without a bar: the block grid is content that turns with the picture.
+# Reported without a threshold: the block grid is content that rotates with the picture.
 JPEG_NOISES: tuple[Noise, ...] = ("jpeg75", "jpeg85", "jpeg95")
 
 CANVASES, TIMES = 8, 8
 BLUR = 2.0  # pixels
-BANK = 4096  # JPEG is saved on the CPU, so its noise is drawn from a store
+BANK = 4096  # JPEG runs on the CPU, so its noise is drawn from images made in advance
 
 
 class NoiseSource:
-    """Call it with a count: (count, 3, parent, parent) bytes on the generator's device."""
+    """Call it with a count: returns (count, 3, parent, parent) bytes on the generator's device."""
 
     def __init__(self, kind: Noise, parent: int, generator: torch.Generator) -> None:
         self.kind, self.parent, self.generator = kind, parent, generator
@@ -53,18 +53,18 @@ class NoiseSource:
         return torch.randint(end, (count,), generator=self.generator, device=device)
 
     def _canvases(self) -> Tensor:
-        """(CANVASES, 3, TIMES·parent, TIMES·parent) in [0, 1], mean ½, two deviations to an end."""
+        """(CANVASES, 3, TIMES·parent, TIMES·parent) in [0, 1]: mean ½, standard deviation ¼."""
         size = TIMES * self.parent
-        canvas = self._white(CANVASES, size) - 0.5
-        frequency = torch.fft.fftfreq(size, device=canvas.device)
+        canvases = self._white(CANVASES, size) - 0.5
+        frequency = torch.fft.fftfreq(size, device=canvases.device)
         radius = (frequency[:, None] ** 2 + frequency**2).sqrt()
         if self.kind == "blurred":
             gain = torch.exp(-2 * (torch.pi * BLUR * radius) ** 2)
-        else:  # power 1/f², as smooth as photographs; flat for waves longer than the parent
+        else:  # power 1/f², as in photographs; flat for wavelengths longer than the parent
             gain = 1 / radius.clamp(min=1 / self.parent)
-        for one in canvas:  # one by one: the transform of all would take gigabytes
-            one.copy_(torch.fft.ifft2(torch.fft.fft2(one) * gain).real)
-        return ((canvas - canvas.mean()) / (4 * canvas.std()) + 0.5).clamp_(0, 1)
+        for image in canvases:  # one by one: transforming all at once would take gigabytes
+            image.copy_(torch.fft.ifft2(torch.fft.fft2(image) * gain).real)
+        return ((canvases - canvases.mean()) / (4 * canvases.std()) + 0.5).clamp_(0, 1)
 
     def _windows(self, count: int) -> Tensor:
         canvases = self.canvases

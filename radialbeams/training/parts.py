@@ -1,4 +1,4 @@
-"""The parts of a training run. An experiment exchanges single ones; the recipe decides the rest."""
+"""The replaceable parts of a training run. Those that are not replaced follow the recipe."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def recipe_views(recipe: Recipe) -> Views:
         view_size=recipe.model.view_size,
         sigma=recipe.sigma,
         reach=recipe.reach,
-        exact=recipe.group == "cyclic",  # of all angles none is a quarter turn
+        exact=recipe.group == "cyclic",  # random angles are never exact quarter turns
     )
 
 
@@ -45,12 +45,12 @@ def upright_images(recipe: Recipe, images: ImageSet) -> ImageSet:
 
 @dataclass(frozen=True)
 class Parts:
-    """Each is called once, when the run begins."""
+    """Functions that are called once, when the run starts."""
 
-    images: Callable[[Recipe, ImageSet], ImageSet] = upright_images  # checks or exchanges them
-    rows: Callable[[ImageSet], Sequence[int]] | None = None  # that are trained on; None: all
-    views: Callable[[Recipe], Views] = recipe_views  # what the network is measured on
-    training_views: Callable[[Recipe], Views] | None = None  # None: the same
+    images: Callable[[Recipe, ImageSet], ImageSet] = upright_images  # checks or replaces them
+    rows: Callable[[ImageSet], Sequence[int]] | None = None  # images to train on; None: all
+    views: Callable[[Recipe], Views] = recipe_views  # for validation
+    training_views: Callable[[Recipe], Views] | None = None  # None: the same views
     angles: Callable[[ImageSet], Tensor] | None = None  # (N,) radians; None: drawn in every epoch
     network: Callable[[Recipe, ImageSet], Network] = recipe_network
     loss: Callable[[Recipe, ImageSet, torch.device], Loss] = architecture_loss
@@ -60,21 +60,21 @@ class Parts:
 
 
 def check_images(images: Tensor, recipe: Recipe, views: Views) -> None:
-    """Whether images (N, C, W, W) are of the kind that the recipe and its network expect."""
+    """Raises ValueError unless images (N, C, W, W) match the recipe and its network."""
     channels, width = images.shape[1], images.shape[-1]
     config = recipe.model
     if width != recipe.parent_size:
         raise ValueError(
-            f"The recipe has images of {recipe.parent_size} pixels; these have {width}. "
+            f"The recipe expects images of {recipe.parent_size} pixels; got {width}. "
             "Load them at the recipe's parent_size."
         )
     if views.size(width) != config.view_size:
         raise ValueError(
-            f"The model sees views of {config.view_size} pixels, but {recipe.protocol} "
+            f"The model expects views of {config.view_size} pixels, but {recipe.protocol} "
             f"views of {width} px images have {views.size(width)}. Set view_size to that."
         )
     if channels != config.channels:
         raise ValueError(
-            f"The model has {config.channels} channels, the images have {channels}. "
-            "Load the images with as many channels as the model has."
+            f"The model expects {config.channels} channels; the images have {channels}. "
+            "Load the images with the model's number of channels."
         )

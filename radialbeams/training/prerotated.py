@@ -1,4 +1,4 @@
-"""Training on images that come already turned, as SI-SCORE's do: nothing is rendered or drawn."""
+"""Training on pre-rotated images such as SI-SCORE's: no views are rendered, no angles drawn."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from radialbeams.training.views import PaperViews, as_floats
 
 @dataclass(frozen=True)
 class TurnedViews(PaperViews):
-    """The images themselves: no padding, since the turn is in them and their border never moved."""
+    """The images themselves, without padding: they are rotated already."""
 
     def size(self, parent_size: int) -> int:
         return parent_size
@@ -43,27 +43,28 @@ def turns_of(images: ImageSet) -> Tensor:
     """(N,) radians."""
     if images.angles_degrees is None:
         raise ValueError(
-            f"Expected images that come already turned, with their angles; {images.name} has none. "
-            "Upright images are turned while training: leave `PREROTATED` out."
+            f"Expected pre-rotated images with known angles; {images.name} has none. "
+            "For upright images, which training rotates, leave `PREROTATED` out."
         )
     return torch.deg2rad(torch.tensor(images.angles_degrees))
 
 
-# For a set that knows its angles: every image has one and keeps it.
+# For a data set with known angles: every image keeps its own.
 PREROTATED = Parts(images=_with_angles, views=lambda recipe: TurnedViews(), angles=turns_of)
 
 
 def found_turns(model: Network, images: ImageSet, device: torch.device, batch: int = 64) -> Tensor:
-    """(N,) radians: what the model says of each."""
-    answers = []
+    """(N,) radians: the model's estimate for each image."""
+    estimates = []
     for start in range(0, len(images), batch):
         views = as_floats(images.images[start : start + batch].to(device))
-        found = predict_with(model, views)
-        answers.append((found[0] if isinstance(found, tuple) else found).cpu().float())
-    return torch.cat(answers)
+        predicted = predict_with(model, views)
+        angles = predicted[0] if isinstance(predicted, tuple) else predicted
+        estimates.append(angles.cpu().float())
+    return torch.cat(estimates)
 
 
 def turned_errors(model: Network, images: ImageSet, device: torch.device) -> Evaluation:
-    """As `evaluate`, of a set whose angles are given; by group as well."""
+    """As `evaluate`, for a data set with known angles; by group as well."""
     errors = angular_error(found_turns(model, images, device), turns_of(images))
     return summarise(errors[None], images.groups)

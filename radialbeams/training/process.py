@@ -1,4 +1,4 @@
-"""What a run changes in its process for a while: how Ctrl-C is handled, and cuDNN's search."""
+"""Process-wide settings that a run changes temporarily: the handling of Ctrl-C, cuDNN's search."""
 
 from __future__ import annotations
 
@@ -12,14 +12,17 @@ import torch
 
 @contextmanager
 def interrupt_noted() -> Iterator[Callable[[], bool]]:
-    """Ctrl-C waits for the end of the step: half of one is nothing that could be saved."""
-    asked = threading.Event()
+    """Delays Ctrl-C to the end of the step, so that a whole step can be saved.
+
+    Yields a function that returns whether Ctrl-C was pressed.
+    """
+    interrupted = threading.Event()
     if threading.current_thread() is not threading.main_thread():
-        yield asked.is_set  # only the main thread is ever interrupted
+        yield interrupted.is_set  # only the main thread receives signals
         return
-    before = signal.signal(signal.SIGINT, lambda *_: asked.set())
+    before = signal.signal(signal.SIGINT, lambda *_: interrupted.set())
     try:
-        yield asked.is_set
+        yield interrupted.is_set
     finally:
         signal.signal(signal.SIGINT, before)
 

@@ -1,4 +1,4 @@
-"""A recipe: all that decides a run, as a file that can be repeated."""
+"""A recipe: every setting of a training run, stored as a JSON file."""
 
 from __future__ import annotations
 
@@ -21,30 +21,32 @@ Schedule = Literal["constant", "one-cycle"]
 
 @dataclass(frozen=True)
 class Recipe:
-    """All that decides a run. The defaults are the paper's, but for what is marked."""
+    """Every setting of a run. The defaults are the paper's except where marked."""
 
     data: str
     model: Config
-    parent_size: int = 128  # W of the upright images that views are rendered from
+    parent_size: int = 128  # W: side of the upright images from which views are rendered
     protocol: Protocol = "paper"
-    sigma: float | None = None  # of leak-free views' blur, in parent pixels; None: from the sizes
-    reach: float = REACH  # of leak-free views: the disc, as a share of the parent's half-width
+    sigma: float | None = None  # blur of leak-free views, in parent pixels; None: from the sizes
+    reach: float = REACH  # disc radius of leak-free views, as a share of the parent's half-width
     split_by: str = "default"
-    repeats: dict[str, int] = field(default_factory=dict)  # of a group, how often in an epoch
+    repeats: dict[str, int] = field(
+        default_factory=dict
+    )  # per group: how often an epoch contains it
     padding: Padding = "zeros"
-    # Differs from the paper: it draws from C_|B| unless it says otherwise.
-    group: Group = "so2"  # which turns are drawn
-    draw: Draw = "view"  # anew for every view, or once per image as the authors' code did
+    # Differs from the paper: it draws from C_|B| unless stated otherwise.
+    group: Group = "so2"  # the group from which angles are drawn
+    draw: Draw = "view"  # a new angle for every view, or one per image as in the authors' code
     prior: PriorMode = "off"
-    loss: RingLoss = field(default_factory=RingLoss)  # of the ring; the paper's has no parts
+    loss: RingLoss = field(default_factory=RingLoss)  # of the ring only
     batch: int = 128
     steps: int = 4096
     learning_rate: float = 1e-4
     schedule: Schedule = "constant"
     weight_decay: float = 0.0
-    average: float = 0.0  # decay of the running average of the weights; 0 = off
+    average: float = 0.0  # decay of the exponential moving average of the weights; 0 = off
     clip: float = 0.0  # largest gradient norm; 0 = off
-    frozen: int = 0  # of a convolutional network, the first blocks that keep their weights
+    frozen: int = 0  # number of first blocks of a convolutional network to freeze
     augmentation: Augmentation = field(default_factory=Augmentation)
     seed: int = 0
 
@@ -79,7 +81,9 @@ class Recipe:
         if not 0 <= self.average < 1:
             raise ValueError(f"average must lie in [0, 1); got {self.average}.")
         if self.prior != "off" and not architecture(self.model).has_prior:
-            raise ValueError("The Toeplitz prior is for the paper's decoder; the ring needs none.")
+            raise ValueError(
+                "The Toeplitz prior works with the paper's decoder only. Set prior to off."
+            )
         if self.sigma is not None and (self.protocol != "leakfree" or self.sigma <= 0):
             raise ValueError(
                 f"sigma is the blur of leak-free views, above 0; got {self.sigma} for "
@@ -94,7 +98,7 @@ class Recipe:
         check_fields("a recipe", values, cls)
         for name in ("data", "model"):
             if name not in values:
-                raise ValueError(f"A recipe names its {name}; this one does not.")
+                raise ValueError(f"A recipe needs {name}; this one has none.")
         augmentation, loss = values.get("augmentation", {}), values.get("loss", {})
         check_fields("an augmentation", augmentation, Augmentation)
         check_fields("a loss", loss, RingLoss)

@@ -1,4 +1,4 @@
-"""The folder of a run: its recipe, its log, and where the checkpoint lies."""
+"""The folder of a run: recipe, log and checkpoint."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from radialbeams.training.weights import write_json, write_whole
 
 @dataclass(frozen=True)
 class RunFolder:
-    """Paths and lines; a folder belongs to one recipe."""
+    """Paths and log lines. A folder belongs to one recipe."""
 
     path: Path
 
@@ -28,21 +28,21 @@ class RunFolder:
         return self.path / "metrics.jsonl"
 
     def open(self, recipe: Recipe) -> None:
-        """Begins a run, or resumes the one that is there if it has the same recipe."""
+        """Starts a run, or resumes the one in the folder if it has the same recipe."""
         self.path.mkdir(parents=True, exist_ok=True)
-        place, mine = self.path / "recipe.json", _as_json(recipe)
-        if not place.exists():
-            write_json(place, mine)
+        path, given = self.path / "recipe.json", _as_json(recipe)
+        if not path.exists():
+            write_json(path, given)
             return
-        # Through the recipe: fields that are newer than the file have their defaults.
-        theirs = _as_json(Recipe.from_dict(read_object(place, "a recipe")))
-        differing = sorted(k for k in mine | theirs if mine.get(k) != theirs.get(k))
-        if differing == ["steps"] and mine["steps"] > theirs["steps"]:  # lengthened
-            write_json(place, mine)
+        # Read as a Recipe: fields that are newer than the file get their defaults.
+        stored = _as_json(Recipe.from_dict(read_object(path, "a recipe")))
+        differing = sorted(k for k in given | stored if given.get(k) != stored.get(k))
+        if differing == ["steps"] and given["steps"] > stored["steps"]:  # lengthened
+            write_json(path, given)
         elif differing:
             raise ValueError(
                 f"{self.path} holds a run with another recipe (different: "
-                f"{', '.join(differing)}). Repeat that recipe to resume it, or use a new folder."
+                f"{', '.join(differing)}). Use the same recipe to resume it, or a new folder."
             )
 
     def log(self, line: Mapping[str, Any]) -> None:
@@ -50,24 +50,24 @@ class RunFolder:
             file.write(json.dumps(line) + "\n")
 
     def lines(self) -> list[dict[str, Any]]:
-        """What was logged; nothing where a run was too short to log, or was cut off."""
+        """The lines of the log, without an incomplete last one."""
         if not self.metrics.exists():
             return []
         with self.metrics.open(encoding="utf-8") as file:
             return [json.loads(line) for line in file if line.endswith("\n")]
 
     def forget_lines_after(self, step: int) -> None:
-        """What was logged after the checkpoint will be logged again."""
+        """Removes lines after the checkpoint, which will be logged again."""
         if not self.metrics.exists():
             return
         lines = self.metrics.read_text(encoding="utf-8").splitlines(keepends=True)
-        whole = [line for line in lines if line.endswith("\n")]
+        complete = [line for line in lines if line.endswith("\n")]
         try:
-            kept = [line for line in whole if json.loads(line)["step"] <= step]
+            kept = [line for line in complete if json.loads(line)["step"] <= step]
         except (KeyError, TypeError, ValueError, RecursionError) as error:
             raise ValueError(
                 f"{self.metrics} is damaged: every line must be an object with a step. Remove it "
-                "to go on without what was logged before."
+                "to continue without the earlier log."
             ) from error
         text = "".join(kept)
         write_whole(self.metrics, lambda partial: partial.write_text(text, encoding="utf-8"))

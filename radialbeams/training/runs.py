@@ -1,4 +1,4 @@
-"""Whole jobs on runs: plan a recipe, train to the end, measure, export."""
+"""What the commands do with runs: plan a recipe, train to the end, measure, export, report."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def plan(
     decoder: str = "lstm",
     size: int | None = None,
 ) -> Recipe:
-    """The recipe in the file, or the decoder's own for this data, with the changes on top."""
+    """The recipe of the file, or the decoder's default for this data, with changes applied."""
     values: dict[str, Any]
     if file is None:
         width = size or (SOURCES[data].size if data in SOURCES else FOLDER_SIZE)
@@ -66,9 +66,11 @@ def complete(
     limit: int | None = None,
     on_progress: Show = lambda step, text: None,
 ) -> Card:
-    """Trains (or goes on), exports, measures on the held-out split, reports; returns the card."""
+    """Trains or resumes, exports, measures on the held-out split, reports; returns the card."""
     images = read_images(recipe, "train", root=root, limit=limit)
-    held_out = read_images(recipe, "test", root=root, limit=limit)  # missing? say so now
+    held_out = read_images(
+        recipe, "test", root=root, limit=limit
+    )  # read now, so that a missing split fails early
     world, device = join(), own_device(devices)
     fit = Fit(recipe, images, folder, device=device, minutes=minutes, world=world)
 
@@ -98,7 +100,7 @@ def report_run(folder: Path, held_out: ImageSet, *, devices: str = "auto") -> No
     """Writes report.html of a finished run, from its model, card and metrics."""
     model, card = load_model(folder / "model")
     device = pick_device(devices)
-    found = find(
+    findings = find(
         model.to(device),
         card,
         held_out,
@@ -107,7 +109,7 @@ def report_run(folder: Path, held_out: ImageSet, *, devices: str = "auto") -> No
         run=folder,
         device=device,
     )
-    write_report(folder / "report.html", found)
+    write_report(folder / "report.html", findings)
 
 
 def read_images(
@@ -138,12 +140,12 @@ def measure(
     root: Path | None = None,
     devices: str = "auto",
 ) -> Measurement:
-    """The figures of a model on one split, with the protocol beside them."""
+    """The figures of a model on one split of a data set."""
     card = read_card(stem.with_name(stem.name + ".json"))
     if protocol not in (None, card.protocol.name):
         raise ValueError(
-            f"{card.name} sees {card.protocol.name} views and cannot be measured on "
-            f"{protocol} ones. Leave --protocol out, or train a model on such views."
+            f"{card.name} expects {card.protocol.name} views and cannot be measured on "
+            f"{protocol} views. Leave --protocol out, or train a model on such views."
         )
     read = partial(
         load,
@@ -157,7 +159,7 @@ def measure(
     images = _of_own_run(stem.parent, data, split, card) or read()
     trained_on = card.data
     if trained_on and images.name == trained_on.name and trained_on.split_by == "object":
-        images = read(split_by=trained_on.split_by)  # the split that it was not trained on
+        images = read(split_by=trained_on.split_by)  # objects that it was not trained on
     measured = measure_on(stem, images, by_group=by_group, jpeg=jpeg, seeds=seeds, devices=devices)
     if quarters:
         device = pick_device(devices)
@@ -168,8 +170,8 @@ def measure(
 
 
 def _of_own_run(run: Path, data: str, split: str, card: Card) -> ImageSet | None:
-    """The split that a run on a folder was made with; None for other data or other runs."""
-    # Such runs are finished by functions of this file, so they cannot be imported before it.
+    """The split of a run on a user's folder; None for other data or other runs."""
+    # Imported late: that module imports this one.
     from radialbeams.training.own.run import images_of
 
     return images_of(run, Path(data), split, card.parent_size, card.network.channels)
@@ -184,7 +186,7 @@ def measure_on(
     seeds: int = 3,
     devices: str = "auto",
 ) -> Measurement:
-    """The figures of a model on these images, under the protocol that it was trained for."""
+    """The figures of a model on these images, under its own protocol."""
     model, card = load_model(stem)
     device = pick_device(devices)
     result = evaluate(
@@ -200,7 +202,7 @@ def measure_on(
 
 
 def card_views(card: Card) -> Views:
-    """How the views of a trained model are made."""
+    """The views that a trained model expects."""
     return views_of(card.protocol, card.network.view_size)
 
 

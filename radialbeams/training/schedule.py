@@ -1,4 +1,4 @@
-"""The optimizer, and its learning rate in the course of a run."""
+"""The optimizer and its learning-rate schedule."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from torch import nn
 
 from radialbeams.training.recipe import Recipe
 
-WARM_UP = 0.1  # of a one-cycle run
+WARM_UP = 0.1  # share of a one-cycle run
 
 
 def make_optimizer(model: nn.Module, recipe: Recipe, device: torch.device) -> torch.optim.Optimizer:
@@ -17,7 +17,9 @@ def make_optimizer(model: nn.Module, recipe: Recipe, device: torch.device) -> to
     rate = recipe.learning_rate
     return torch.optim.AdamW(
         model.parameters(),
-        lr=torch.tensor(rate, device=device) if on_gpu else rate,  # a graph reads it from memory
+        lr=torch.tensor(rate, device=device)
+        if on_gpu
+        else rate,  # a CUDA graph reads it from memory
         betas=(0.9, 0.999),
         weight_decay=recipe.weight_decay,  # 0 makes it plain Adam
         fused=on_gpu,
@@ -26,7 +28,7 @@ def make_optimizer(model: nn.Module, recipe: Recipe, device: torch.device) -> to
 
 
 def learning_rate(recipe: Recipe, done: float) -> float:
-    """The rate where a share `done` of the run lies behind."""
+    """The rate when a fraction `done` of the run is over."""
     highest = recipe.learning_rate
     if recipe.schedule == "constant":
         return highest

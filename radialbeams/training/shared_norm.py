@@ -1,4 +1,4 @@
-"""Batch norms whose statistics are those of the whole batch, over several processes.
+"""Batch norms that share their statistics between processes.
 
 torch's `SyncBatchNorm` does this on GPUs only.
 """
@@ -15,7 +15,7 @@ from radialbeams.training.distributed import World
 
 
 class _Gathered(torch.autograd.Function):
-    """(…) of each process → (processes, …); what all lose by one of them comes back to it."""
+    """All-gather, (…) → (processes, …), with its gradient: the sum over all processes."""
 
     @staticmethod
     def forward(ctx: Any, value: Tensor) -> Tensor:
@@ -32,21 +32,21 @@ class _Gathered(torch.autograd.Function):
 
 
 class SharedNorm(nn.BatchNorm2d):
-    """(N, C, H, W), N of each process → normalised by the mean and variance of all."""
+    """(N, C, H, W), normalised by mean and variance over the batches of all processes."""
 
     def forward(self, input: Tensor) -> Tensor:
         if not self.training:
             return super().forward(input)
         values = input.float()
-        count = values.numel() // values.shape[1]  # of a channel, the same in every process
+        count = values.numel() // values.shape[1]  # per channel, the same in every process
         mean, var = self._statistics(values, count)
-        self._remember(mean.detach(), var.detach(), count * dist.get_world_size())
+        self._update_running(mean.detach(), var.detach(), count * dist.get_world_size())
         scale = (var + self.eps).rsqrt() * self.weight
         shift = self.bias - mean * scale
         return (values * scale[:, None, None] + shift[:, None, None]).to(input.dtype)
 
     def _statistics(self, values: Tensor, count: int) -> tuple[Tensor, Tensor]:
-        """(C,) each: from the means and the variances of the parts, which lose no digits."""
+        """Mean and variance (C,). Combined from those of the parts, which is numerically stable."""
         own_var, own_mean = torch.var_mean(values, (0, 2, 3), correction=0)
         both = torch.stack((own_mean, own_var))
         gathered: Tensor = _Gathered.apply(both)  # type: ignore[no-untyped-call]  # (P, 2, C)
@@ -54,8 +54,8 @@ class SharedNorm(nn.BatchNorm2d):
         mean = means.mean(0)
         return mean, (variances + (means - mean) ** 2).mean(0)
 
-    def _remember(self, mean: Tensor, var: Tensor, count: int) -> None:
-        """As torch does: the variance of what the batch is a sample of."""
+    def _update_running(self, mean: Tensor, var: Tensor, count: int) -> None:
+        """As torch does, with the unbiased variance."""
         share = self.momentum or 0.0
         if self.running_mean is not None and self.running_var is not None:
             self.running_mean.lerp_(mean, share)
@@ -65,7 +65,7 @@ class SharedNorm(nn.BatchNorm2d):
 
 
 def share_norms(model: nn.Module, world: World) -> None:
-    """Exchanges the batch norms in place; parameters, buffers and their names stay."""
+    """Replaces the batch norms in place; parameters, buffers and their names stay the same."""
     if world.size == 1:
         return
     for part in model.modules():

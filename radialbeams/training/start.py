@@ -1,4 +1,4 @@
-"""Weights that a run begins with: those of an earlier run, or of a pretrained encoder."""
+"""Initial weights of a run: those of an earlier run, or of a pretrained encoder."""
 
 from __future__ import annotations
 
@@ -13,25 +13,25 @@ from radialbeams.nn.convolutional import Convolutional, load_encoder
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.weights import load_model, origin_of, sha256
 
-TRAINING_ONLY = {"drop_path", "dropout"}
+TRAINING_ONLY = {"drop_path", "dropout"}  # settings that do not change the weights' shapes
 
 
 def begin_with(model: Network, start: Path, recipe: Recipe) -> WeightsOrigin:
-    """Fills the model from STEM of an earlier run, or from the file of an encoder's weights."""
+    """Loads weights from the STEM of an earlier run, or from an encoder's safetensors file."""
     if start.suffix == ".safetensors":
         return _begin_with_encoder(model, start)
     earlier, card = load_model(start)
     if _shape(earlier.config) != _shape(recipe.model):
         raise ValueError(
-            f"{start} holds another network than the recipe's. Take its config as the "
-            "recipe's model, or begin without it."
+            f"{start} holds a different network than the recipe's. Use its config as the "
+            "recipe's model, or start without it."
         )
     model.load_state_dict(earlier.state_dict())
     return origin_of(card)
 
 
 def _shape(config: Config) -> dict[str, Any]:
-    """What the weights depend on: all settings but those that act in training only."""
+    """The settings that determine the weights' shapes."""
     return {name: value for name, value in config.to_dict().items() if name not in TRAINING_ONLY}
 
 
@@ -39,7 +39,7 @@ def _begin_with_encoder(model: Network, path: Path) -> WeightsOrigin:
     if not isinstance(model, Convolutional):
         raise ValueError(
             f"{path} holds a pretrained encoder, which only the convolutional network has. "
-            "Give RUN/model of an earlier run, or begin without it."
+            "Pass RUN/model of an earlier run, or start without it."
         )
     load_encoder(model, load_file(path))
     return WeightsOrigin(path.stem, sha256(path))

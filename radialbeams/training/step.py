@@ -1,8 +1,8 @@
 """One training step, and the same step captured as a CUDA graph.
 
-Small networks leave a GPU waiting for the CPU to launch their kernels. The whole step (render,
-forward, backward, update) has fixed shapes and asks the CPU nothing, so it is recorded once and
-replayed: one launch instead of hundreds.
+With a small network, a GPU waits for the CPU to launch its kernels. The whole step (render,
+forward, backward, update) has fixed shapes and never synchronises with the CPU, so it is recorded
+once and replayed: one launch instead of hundreds.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from radialbeams.training.distributed import ALONE, World
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.views import LeakfreeViews, PaperViews, Views
 
-SHARE_GPU = 0.5  # of a GPU's free memory that images may take as they are
-ROOM_GPU, ROOM_CPU = 24 * 2**30, 2 * 2**30  # bytes that prepared parents may take
+SHARE_GPU = 0.5  # largest share of a GPU's free memory for the images as bytes
+ROOM_GPU, ROOM_CPU = 24 * 2**30, 2 * 2**30  # largest memory for prepared parents, in bytes
 
 
 @dataclass(frozen=True)
 class Batch:
     """The inputs of a step, on the device of the model."""
 
-    rows: Tensor  # (N,) of the parents
+    rows: Tensor  # (N,) indices of the parents
     angles: Tensor  # (N,) radians
     uniform: Tensor  # (N, COLUMNS) for the augmentation
 
 
 class Step:
-    """Parents, views, network, loss and optimizer: call it with a batch and an epoch."""
+    """Parents, views, network, loss and optimizer. Calling it with a batch and an epoch trains."""
 
     def __init__(
         self,
@@ -47,7 +47,7 @@ class Step:
         optimizer: torch.optim.Optimizer,
         *,
         loss: Loss | None = None,  # None: the architecture's
-        prior: nn.Module | None = None,  # None: the paper's, where the recipe has a prior
+        prior: nn.Module | None = None,  # None: the paper's, if the recipe has a prior
         forward: Callable[..., Any] | None = None,  # a compiled form of the model
         world: World = ALONE,  # the processes that share a batch
     ) -> None:
@@ -63,7 +63,7 @@ class Step:
         if recipe.prior != "off":
             self.prior = (prior or ToeplitzPrior(recipe.model.num_bins)).to(self.device)
         self.mixed = self.device.type == "cuda"
-        self.epoch = 0  # that the weights are of
+        self.epoch = 0  # to which the weights belong
         self.weights = torch.ones(2, device=self.device)  # of L_circle and L_prior
 
     def __call__(self, batch: Batch, epoch: int) -> Losses:
@@ -71,8 +71,10 @@ class Step:
         return self.run(batch)
 
     def weigh(self, epoch: int) -> None:
-        """Sets what the two losses count in this epoch. They lie on the device: a graph reads them
-        from there, whatever the epoch is that it was recorded in."""
+        """Sets the weights of the two losses for this epoch.
+
+        They are on the device, from which a CUDA graph reads them at every replay.
+        """
         if epoch != self.epoch:
             self.epoch = epoch
             for held, weight in zip(
@@ -104,7 +106,7 @@ class Step:
         return parents, self._photometric(views, batch)
 
     def _parents(self, rows: Tensor) -> Tensor:
-        """Prepared parents on the model's device; those of a large set are fetched from memory."""
+        """Prepared parents on the model's device, copied there from main memory for large data sets."""
         return self.prepared[rows.to(self.prepared.device)].to(self.device)
 
     def _photometric(self, views: Tensor, batch: Batch) -> Tensor:
@@ -113,25 +115,25 @@ class Step:
             return views
         noise = self._noise(views) if augmentation.noise else None
         views = augmentation.photometric(views, batch.uniform, noise)
-        if isinstance(self.views, LeakfreeViews):  # outside of the disc nothing ever changes
+        if isinstance(self.views, LeakfreeViews):  # outside the disc, views stay black
             views = views * disc(views.shape[-1], views.device)
         return views
 
     def _noise(self, views: Tensor) -> Tensor:
-        """Standard normal, like the views; every process draws that of the whole batch."""
+        """Standard normal, shaped like the views; a process takes its part of the batch's noise."""
         if self.world.size == 1:
             return torch.randn_like(views)
         shape = (self.world.size * len(views), *views.shape[1:])
         return self.world.part(torch.randn(shape, device=views.device))
 
     def losses(self, parents: Tensor, views: Tensor, batch: Batch) -> tuple[Tensor, Losses]:
-        """What is minimised, and what is reported."""
+        """The loss to minimise, and the losses to report."""
 
         def upright() -> Tensor:
-            # The same light on both images of a pair: only the turn may tell them apart.
+            # Both images of a pair get the same colours: they differ by the rotation only.
             return self._photometric(self._unturned(parents, batch), batch)
 
-        given = LossInputs(
+        inputs = LossInputs(
             views,
             batch.angles,
             batch.rows,
@@ -140,17 +142,17 @@ class Step:
             weights=self.weights,
             settings=self.recipe.loss,
         )
-        return self.loss(self.forward, given)
+        return self.loss(self.forward, inputs)
 
     def _unturned(self, parents: Tensor, batch: Batch) -> Tensor:
-        if isinstance(self.views, PaperViews):  # the same as a turn by 0, without resampling
+        if isinstance(self.views, PaperViews):  # a rotation by 0 without resampling
             return self.views.upright(parents)
         zoom, shift = self.recipe.augmentation.geometry(batch.uniform, self.recipe.reach)
         return self.views.turn(parents, torch.zeros_like(batch.angles), zoom, shift)
 
 
 def parents_on(images: Tensor, device: torch.device) -> Tensor:
-    """The images on the device, or where they are if they would fill most of its memory."""
+    """The images on the device, or unmoved if they would fill too much of its memory."""
     if device.type != "cuda":
         return images.to(device)
     free, _ = torch.cuda.mem_get_info(device)
@@ -158,7 +160,7 @@ def parents_on(images: Tensor, device: torch.device) -> Tensor:
 
 
 def _prepared(parents: Tensor, views: Views) -> Tensor:
-    """Blurred once and for all where that fits, since floats take four times the room of bytes."""
+    """Parents blurred in advance, if they fit: floats take four times the memory of bytes."""
     room = ROOM_GPU if parents.device.type == "cuda" else ROOM_CPU
     if isinstance(views, PaperViews) or 4 * parents.numel() > room:
         return parents
@@ -195,16 +197,16 @@ class GraphedStep:
             losses = self.step.run(self.static)
         torch.cuda.current_stream().wait_stream(side)
         self.step.optimizer.zero_grad(set_to_none=True)
-        torch.cuda.empty_cache()  # a graph has memory of its own, and a large step fits only once
+        torch.cuda.empty_cache()  # a graph has its own memory pool, and a large step fits only once
         with torch.cuda.graph(self.graph):
             recorded = self.step.run(self.static)
-        # What capture returns is filled by the first replay only; this step's losses are real.
+        # Capturing computes nothing, so the losses come from the run on the side stream.
         for held, real in zip(vars(recorded).values(), vars(losses).values(), strict=True):
             held.copy_(real)
         return recorded
 
 
 def make_step(step: Step, example: Batch) -> Callable[[Batch, int], Losses]:
-    """Captured on a GPU, unless the CPU takes part: for other processes, or to fetch parents."""
+    """The step as a CUDA graph, unless it needs the CPU for other processes or for parents."""
     alone = step.world.size == 1 and step.prepared.device == step.device
     return GraphedStep(step, example) if step.mixed and alone else step

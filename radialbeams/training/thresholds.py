@@ -1,9 +1,9 @@
-"""Abstention: from where on a model's answers should be acted on.
+"""Abstention thresholds: when a model's answer is good enough to rotate a picture.
 
-Most pictures are upright already, and nothing annoys more than one that was and is not any more.
-An upright picture comes out worse when the model is sure, wrong by more than the smallest turn that
-is acted on, and sees little chance that the picture is upright as it is. The last is read from the
-posterior: who takes an upright photo for one that lies on its side seldom rules out the truth.
+Most pictures are upright already, and turning an upright picture is the worst mistake. It happens
+when the model is confident, its error exceeds the smallest angle that is acted on, and its
+posterior gives little probability to upright. The last condition helps because a model that takes
+an upright photo for a sideways one rarely rules out upright.
 """
 
 from __future__ import annotations
@@ -22,24 +22,24 @@ from radialbeams.training.calibrate import Outputs, outputs
 from radialbeams.training.data import ImageSet
 from radialbeams.training.views import Views
 
-SPOILT = 0.006  # of upright pictures may come out worse
-RIGHT = 0.88  # of those acted on should end within NEAR
+SPOILT = 0.006  # largest share of upright pictures that may come out worse
+RIGHT = 0.88  # least share of the pictures acted on that should end within NEAR
 NEAR = 5.0  # degrees
-# Pictures of another kind are not among the held-out ones, so never on less than even chances.
+# At least 0.5, since users' pictures may be of other kinds than the held-out ones.
 CONFIDENCES = tuple(percent / 100 for percent in range(50, 100))
 UPRIGHTS = (1.0, 0.1, 0.05, 0.03, 0.02, 0.01, 0.005, 0.003, 0.001)
-# A model that is off by more than what counts as right is not to be saved by a larger angle.
+# A larger smallest angle cannot help a model whose errors exceed what counts as correct.
 LARGEST_ANGLE = math.degrees(WITHIN) + 0.5
 
 
 class Seen(NamedTuple):
-    """What a model says of held-out views, each (N,)."""
+    """A model's answers for held-out views, each (N,)."""
 
     errors: Tensor  # degrees
-    turned: Tensor  # degrees away from upright, by the answer
+    turned: Tensor  # degrees from upright, according to the answer
     sure: Tensor  # confidences
-    upright: Tensor  # chance that the view is upright as it is
-    truth: Tensor  # the same if it were: the answer turns with the view
+    upright: Tensor  # posterior probability that the view is upright
+    truth: Tensor  # the same if the view were upright: the posterior at the true angle
 
 
 def abstention(
@@ -50,31 +50,31 @@ def abstention(
     *,
     seeds: int = 3,
 ) -> Thresholds:
-    """The thresholds of a card, from held-out images."""
+    """The thresholds of a card, chosen on held-out images."""
     return abstention_of(outputs(model, images, views, seeds), calibration)
 
 
 def abstention_of(outcome: Outputs, calibration: Calibration) -> Thresholds:
-    """The same from the outputs for views of these images."""
+    """As `abstention`, from the outputs for held-out views."""
     logits, offsets, angles = outcome
-    found = posterior(logits, offsets, calibration.temperature)
+    predicted = posterior(logits, offsets, calibration.temperature)
     spread = math.radians(calibration.spread)
-    answers, upright = answer(found), torch.zeros_like(angles)
+    answers, upright = answer(predicted), torch.zeros_like(angles)
     return thresholds(
         Seen(
             torch.rad2deg(angular_error(answers, angles)),
             torch.rad2deg(angular_error(answers, upright)),
-            confidence(found, spread),
-            mass_near(found, upright, UPRIGHT, spread),
-            mass_near(found, angles, UPRIGHT, spread),
+            confidence(predicted, spread),
+            mass_near(predicted, upright, UPRIGHT, spread),
+            mass_near(predicted, angles, UPRIGHT, spread),
         )
     )
 
 
 def thresholds(seen: Seen, *, spoilt: float = SPOILT, right: float = RIGHT) -> Thresholds:
-    """Those with which most is acted on, of all that spoil few and are mostly right."""
+    """The thresholds that act on the most pictures while spoiling few and being mostly right."""
     rows = [row for upright in UPRIGHTS for row in _rows(seen, upright, spoilt)]
-    if not rows:  # nothing of this model should be acted on
+    if not rows:  # no answer of this model is good enough
         return Thresholds(1.0, LARGEST_ANGLE, min(UPRIGHTS))
     good = [row for row in rows if row.right >= right]
     best = max(good, key=lambda row: row.acted) if good else max(rows, key=lambda row: row.right)
@@ -83,12 +83,12 @@ def thresholds(seen: Seen, *, spoilt: float = SPOILT, right: float = RIGHT) -> T
 
 class _Row(NamedTuple):
     thresholds: Thresholds
-    acted: float  # share of the turned views
-    right: float  # share of those
+    acted: float  # share of the rotated views that are acted on
+    right: float  # share of those that end within NEAR
 
 
 def _rows(seen: Seen, upright: float, share: float) -> list[_Row]:
-    """One for each confidence, with the smallest angle that spoils no more than it may."""
+    """One row per confidence, with the smallest angle that spoils no more than `share`."""
     allowed = int(share * len(seen.errors))
     rows = []
     for least in CONFIDENCES:
@@ -100,12 +100,12 @@ def _rows(seen: Seen, upright: float, share: float) -> list[_Row]:
         if not acted.any():
             continue
         right = (seen.errors[acted] <= NEAR).float().mean().item()
-        found = Thresholds(least, angle, upright)
-        rows.append(_Row(found, acted.float().mean().item(), right))
+        candidate = Thresholds(least, angle, upright)
+        rows.append(_Row(candidate, acted.float().mean().item(), right))
     return rows
 
 
 def _lowest(values: Tensor, allowed: int) -> float:
-    """The threshold above which no more than `allowed` of the values lie."""
+    """The threshold that at most `allowed` of the values exceed."""
     ranked = values.sort(descending=True).values
     return float(ranked[allowed]) if allowed < len(ranked) else 0.0

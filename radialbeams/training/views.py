@@ -1,11 +1,11 @@
-"""Views: what a model is shown, rendered from upright parents. A protocol says how.
+"""Views: a model's inputs, rendered from upright parents by a protocol.
 
 `paper`: pad by δ, rotate bilinearly at the same resolution. Its border and its interpolation
 give the angle away, so its figures are for comparison with the paper only.
 
-`leakfree`: blur by one parent pixel, one bicubic resample to less than half the size, and only
-the disc that no rotation takes near the parent's border. A larger view is made with a `sigma` of
-its own, wide enough to hide the grid at that size. `radialbeams leaks` measures both.
+`leakfree`: blur by one parent pixel, resample once (bicubic) to less than half the size, and keep
+only the disc that no rotation brings near the parent's border. A larger view needs its own `sigma`,
+wide enough to hide the grid at that size. `radialbeams leaks` measures both protocols.
 """
 
 from __future__ import annotations
@@ -37,18 +37,18 @@ Protocol = Literal["leakfree", "paper"]
 PROTOCOLS: tuple[Protocol, ...] = ("leakfree", "paper")
 
 Group = Literal["so2", "cyclic"]
-# Which turns are drawn: any angle, or only those of C_|B|, the steps between beams.
+# Which angles are drawn: any, or only those of C_|B|, the multiples of the angle between beams.
 GROUPS: tuple[Group, ...] = ("so2", "cyclic")
 
-# Each purpose draws from a stream of its own, so that adding one changes none of the others.
+# Each purpose has its own stream of random numbers, so that adding one changes no other.
 Stream = Literal["angles", "order", "augment", "evaluation", "noise"]
 STREAMS: tuple[Stream, ...] = ("angles", "order", "augment", "evaluation", "noise")
 
 
 def draws(stream: Stream, seed: int, epoch: int, shape: int | tuple[int, ...]) -> np.ndarray:
-    """Uniform numbers in [0, 1) that depend on nothing but these arguments.
+    """Uniform numbers in [0, 1) that depend only on these arguments.
 
-    Counter-based, so a resumed run meets the angles that an undisturbed one would have met.
+    The generator is counter-based, so a resumed run draws the same angles as an uninterrupted one.
     """
     key = [seed, (epoch << 8) + STREAMS.index(stream)]
     return np.random.Generator(np.random.Philox(key=np.array(key, dtype=np.uint64))).random(shape)
@@ -62,7 +62,7 @@ def draw_angles(
     if group == "cyclic":
         turns = np.floor(turns * num_beams) / num_beams
     elif group != "so2":
-        raise ValueError(f"Angles come from one of {', '.join(GROUPS)}; got {group!r}.")
+        raise ValueError(f"group must be one of {', '.join(GROUPS)}; got {group!r}.")
     return torch.from_numpy((turns * TURN).astype(np.float32))
 
 
@@ -90,20 +90,22 @@ class PaperViews:
         shift: Tensor | None = None,
     ) -> Tensor:
         if zoom is not None or shift is not None:
-            raise ValueError("The paper's protocol knows no zoom; use leakfree, or leave it 0.")
+            raise ValueError(
+                "The paper's protocol has no zoom. Use leakfree, or set zoom and aspect to 0."
+            )
         width = margin(prepared.shape[-1])
         return rotate(prepared, angles, width=width, padding=self.padding, exact=self.exact)
 
     def upright(self, parents: Tensor) -> Tensor:
-        """X₀ of a training pair: the same canvas, nothing resampled."""
+        """X₀ of a training pair: the same canvas, not resampled."""
         return pad(as_floats(parents), margin(parents.shape[-1]), self.padding)
 
 
 @dataclass(frozen=True)
 class LeakfreeViews:
-    """Bytes (N, C, W, W) and radians (N,) → views (N, C, S, S) in [0, 1]; a disc on black."""
+    """Bytes (N, C, W, W) and radians (N,) → views (N, C, S, S) in [0, 1]: a disc on black."""
 
-    view_size: int | None = None  # None: the largest that the protocol allows
+    view_size: int | None = None  # None: the largest size that the protocol allows
     sigma: float | None = None  # of the Gaussian, in parent pixels; None: from the sizes
     reach: float = REACH  # the disc's radius as a share of the parent's half-width
 
@@ -131,7 +133,7 @@ class LeakfreeViews:
         return render(prepared, turns, size, reach=self.reach, zoom=zoom, shift=shift)
 
     def upright(self, parents: Tensor) -> Tensor:
-        """X₀ of a training pair, through the same resample as every other view."""
+        """X₀ of a training pair, resampled like every other view."""
         return self.render(parents, torch.zeros(parents.shape[0], device=parents.device))
 
 

@@ -1,7 +1,7 @@
-"""Weights on disk: safetensors beside a JSON card that says everything needed to use them.
+"""Weights on disk: safetensors and a JSON card with everything needed to use them.
 
-A card's stem is its name: `bic.coil100.json` describes `bic.coil100.safetensors` and, once
-exported, `bic.coil100.onnx`. Files appear whole or not at all.
+The card `bic.coil100.json` describes `bic.coil100.safetensors` and, once exported,
+`bic.coil100.onnx`. Files are written atomically.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ from radialbeams.files import sha256, write_whole
 from radialbeams.nn.architectures import Network, network_card
 from radialbeams.nn.pretrained import DamagedWeights, load_model, read_card
 
-# Reading is the network's own part, since those who only use one read too.
+# Reading is in `nn.pretrained`, since models are also read without training.
 __all__ = [
     "DamagedWeights",
     "load_model",
@@ -40,7 +40,7 @@ __all__ = [
 
 
 def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: dict[str, str]) -> None:
-    # safetensors wants memory of its own for each name, in one piece.
+    # safetensors needs contiguous tensors that share no memory.
     owned = {name: tensor.detach().cpu().clone().contiguous() for name, tensor in tensors.items()}
     write_whole(path, lambda partial: save_file(owned, partial, metadata=metadata))
 
@@ -51,26 +51,26 @@ def write_json(path: Path, values: Mapping[str, Any]) -> None:
 
 
 def new_card(model: Network, protocol: ViewProtocol, name: str = "") -> Card:
-    """The card of a network that nothing else is known of."""
+    """A card with the network and the protocol only."""
     return Card(network_card(model.config), model.config.to_dict(), protocol, name)
 
 
 def origin_of(card: Card) -> WeightsOrigin:
-    """By which another card refers to these weights."""
+    """The name and hash by which other cards refer to these weights."""
     return WeightsOrigin(card.name, card.sha256.safetensors or card.sha256.onnx or "")
 
 
 def save_model(stem: Path, model: Network, card: Card, *, half: bool = False) -> Card:
     """Writes STEM.safetensors and STEM.json; returns the card with config and sha256 filled in.
 
-    With `half` the matrices and kernels are rounded to 16 bits, in the file and in the model.
+    With `half`, matrices and kernels are rounded to 16 bits, in the file and in the model.
     """
     weights = stem.with_name(stem.name + ".safetensors")
     tensors = model.state_dict()
     if _is_folded(model):
         raise ValueError(
             "This network was folded for inference: its norms are gone, and no config describes "
-            "it. Save the one that it was made of."
+            "it. Save the network before folding."
         )
     if half:
         tensors = {name: _rounded(tensor) for name, tensor in tensors.items()}
@@ -88,13 +88,13 @@ def save_model(stem: Path, model: Network, card: Card, *, half: bool = False) ->
 
 
 def _is_folded(network: nn.Module) -> bool:
-    """Whether `front.folding` made it: an identity stands where a norm was."""
+    """Whether `front.folding` made it: it has an identity in place of a norm."""
     norms = [part for name, part in network.named_modules() if name.endswith("_norm")]
     return any(isinstance(part, nn.Identity) for part in norms)
 
 
 def _rounded(tensor: Tensor) -> Tensor:
-    """Not the vectors: they are few, and a variance may be too small for 16 bits."""
+    """In 16 bits, except for vectors: they are small, and a variance may underflow."""
     return tensor.half() if tensor.is_floating_point() and tensor.ndim > 1 else tensor
 
 
@@ -102,8 +102,8 @@ def pick_device(name: str = "auto") -> torch.device:
     if name == "auto":
         return torch.device("cuda" if torch.cuda.is_available() else "cpu")
     if name.partition(":")[0] not in ("cpu", "cuda"):
-        raise ValueError(f"A device is auto, cpu or cuda; got {name!r}.")
+        raise ValueError(f"Expected auto, cpu or cuda as a device; got {name!r}.")
     device = torch.device(name)
     if device.type == "cuda" and not torch.cuda.is_available():
-        raise ValueError("Asked for cuda, but torch sees no GPU here. Use --devices cpu.")
+        raise ValueError("Expected a GPU for cuda, but torch finds none. Use --devices cpu.")
     return device

@@ -135,7 +135,7 @@ def test_only_floats_are_a_precision(dtype: object) -> None:
 
 
 def test_a_folded_network_is_not_saved(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"folded for inference.*Save the one that it was made of"):
+    with pytest.raises(ValueError, match=r"folded for inference.*Save the network before folding"):
         network = build(TINY_RING)
         card = new_card(network, ViewProtocol("paper"))
         save_model(tmp_path / "model", folded(network), card)

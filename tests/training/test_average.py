@@ -63,6 +63,6 @@ def test_what_does_not_fit_is_refused(
         averaged(network(0, tiny_config), other, 0.5)
     with pytest.raises(ValueError, match=r"between 0 and 1; got 1\.5"):
         averaged(network(0, tiny_config), network(1, tiny_config), 1.5)
-    with pytest.raises(ValueError, match="holds a run already"):
+    with pytest.raises(ValueError, match="already contains a run"):
         average_runs(runs[0], runs[1], 0.5, runs[0].parent)
     assert not (tmp_path / "new").exists()

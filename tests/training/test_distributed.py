@@ -51,7 +51,7 @@ RECIPE = Recipe(
 
 def together(function: Callable[..., None], *arguments: object, size: int = 2) -> list[int]:
     """The exit statuses of processes that run a function as one world."""
-    shared = distributed._meeting_place(size, 1)
+    shared = distributed._rendezvous(size, 1)
     context = multiprocessing.get_context("fork")
     processes = [
         context.Process(target=_begin, args=(function, shared, rank, arguments))
@@ -211,7 +211,7 @@ def test_several_nodes_need_to_know_each_other(monkeypatch: pytest.MonkeyPatch) 
         launch(["true"], 2, nodes=2)
     for name, value in (("MASTER_ADDR", "first"), ("MASTER_PORT", "29500"), ("NODE_RANK", "1")):
         monkeypatch.setenv(name, value)
-    shared = distributed._meeting_place(4, 2)
+    shared = distributed._rendezvous(4, 2)
     assert (shared["WORLD_SIZE"], shared["MASTER_ADDR"]) == ("8", "first")
     monkeypatch.setenv("NODE_RANK", "2")
     with pytest.raises(ValueError, match="NODE_RANK between 0 and 1; got '2'"):

@@ -396,7 +396,7 @@ def test_a_run_can_begin_with_the_weights_of_another(recipe: Recipe, tmp_path: P
     assert card.training.start.name == "first"
     wider = BICConfig.from_dict({**recipe.model.to_dict(), "latent": 2 * recipe.model.latent})
     other = replace(recipe, model=wider)
-    with pytest.raises(ValueError, match="another network than the recipe's"):
+    with pytest.raises(ValueError, match="a different network than the recipe's"):
         begin(other, images, tmp_path / "other", start=stem)
 
 

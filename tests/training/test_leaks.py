@@ -280,7 +280,7 @@ def test_a_quick_run_brings_its_control_and_a_full_one_every_noise() -> None:
 
 
 def test_the_verdict_says_what_the_figures_mean() -> None:
-    assert "leakfree: nothing of the angle was read" in verdict([_leak("leakfree", 0.02)])
+    assert "leakfree: the views do not give the angle away" in verdict([_leak("leakfree", 0.02)])
     assert "paper: the views give the angle away" in verdict([_leak("paper", 0.3)])
     assert "too briefly" in verdict([_leak("leakfree", 0.02), _leak("bilinear", 0.3)])
     assert "too briefly" not in verdict([_leak("leakfree", 0.02), _leak("bilinear", 0.7)])

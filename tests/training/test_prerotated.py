@@ -1,4 +1,4 @@
-"""Training on images that come already turned: each keeps its angle, and nothing is rendered."""
+"""Training on pre-rotated images: each keeps its angle, and nothing is rendered."""
 
 from __future__ import annotations
 
@@ -78,5 +78,5 @@ def test_killed_and_resumed_it_equals_an_undisturbed_run(tmp_path: Path, one_thr
 
 
 def test_upright_images_are_refused(tmp_path: Path) -> None:
-    with pytest.raises(ValueError, match=r"Expected images that come already turned.*leave"):
+    with pytest.raises(ValueError, match=r"Expected pre-rotated images.*leave"):
         fit(easy_images(4), tmp_path, 1)

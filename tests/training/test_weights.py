@@ -124,7 +124,7 @@ def test_views_and_shared_memory_can_be_written(tmp_path: Path) -> None:
 def test_a_gpu_that_is_not_there_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
     assert pick_device("auto") == pick_device("cpu") == torch.device("cpu")
-    with pytest.raises(ValueError, match=r"Asked for cuda, but torch sees no GPU here\."):
+    with pytest.raises(ValueError, match=r"Expected a GPU for cuda, but torch finds none\."):
         pick_device("cuda")
 
 

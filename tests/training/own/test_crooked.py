@@ -68,7 +68,7 @@ def test_every_image_is_judged_once_by_a_network_that_did_not_train_on_it(
     class Watched(Fit):
         def __init__(self, *arguments: Any, **options: Any) -> None:
             super().__init__(*arguments, **options)
-            trained.append(set(self.places.tolist()))
+            trained.append(set(self.rows.tolist()))
 
     plain = module._answers
 
