@@ -106,7 +106,7 @@ class Step:
         return parents, self._photometric(views, batch)
 
     def _parents(self, rows: Tensor) -> Tensor:
-        """Prepared parents on the model's device, copied there from main memory for large data sets."""
+        """Prepared parents on the model's device, copied from main memory for large sets."""
         return self.prepared[rows.to(self.prepared.device)].to(self.device)
 
     def _photometric(self, views: Tensor, batch: Batch) -> Tensor:

@@ -1,4 +1,4 @@
-"""Image sets: where they come from, how they are read and decoded, and how they are split."""
+"""Data sets: where they are found, and how they are decoded, cached and split."""
 
 from radialbeams.training.data.sets import (
     FOLDER_SIZE,

@@ -1,4 +1,7 @@
-"""Folders, zips and tars, read alike: which files are inside, and their bytes; nothing unpacked."""
+"""Reads files from a folder, a zip or a tar through one interface, without unpacking to disk.
+
+A *place* is such a folder or archive.
+"""
 
 from __future__ import annotations
 
@@ -14,7 +17,7 @@ from pathlib import Path, PurePosixPath
 from radialbeams.files import natural_order
 from radialbeams.limits import DEFAULT
 
-Names = dict[str, str]  # path inside the data set, in natural order: path as its place spells it
+Names = dict[str, str]  # normalised path → path as stored in the place, in natural order
 
 _SUFFIX = re.compile(r"\.(zip|tar|tar\.gz|tgz)$", re.IGNORECASE)
 _HIDDEN = re.compile(r"(^|/)(\.|__MACOSX/)")  # macOS puts copies of hidden files into archives
@@ -26,20 +29,20 @@ def is_place(path: Path) -> bool:
 
 
 def folder_name(place: Path) -> str:
-    """What the folder is called, or would be if it were unpacked: `lfw` of `lfw.tar.gz`."""
+    """The name of the folder, or of the archive without its suffix: `lfw` for `lfw.tar.gz`."""
     name = os.path.basename(os.path.abspath(place))
     return name if place.is_dir() else _SUFFIX.sub("", name)
 
 
 def file_names(place: Path) -> Names:
     try:
-        spelt = {PurePosixPath(member).as_posix(): member for member, _, _ in _files(place)}
+        stored = {PurePosixPath(member).as_posix(): member for member, _, _ in _files(place)}
     except _BROKEN as error:
         raise ValueError(
-            f"expected a folder, or a whole zip, tar or tar.gz archive; came {place}, "
-            "which is not; download it again, or give a folder"
+            f"Expected a folder, or a complete zip, tar or tar.gz archive; got {place}, "
+            "which is neither. Download it again, or give a folder."
         ) from error
-    return _in_order({path: name for path, name in spelt.items() if not is_hidden(path)})
+    return _in_order({path: name for path, name in stored.items() if not is_hidden(path)})
 
 
 def is_hidden(path: str) -> bool:
@@ -47,14 +50,14 @@ def is_hidden(path: str) -> bool:
 
 
 def without_top(names: Names) -> Names:
-    """Inside the folder that is often around everything."""
+    """The names without their top folder; archives often wrap everything in one."""
     return _in_order({p.partition("/")[2]: name for p, name in names.items() if "/" in p})
 
 
 def read_files(
     place: Path, wanted: Container[str], largest: int = DEFAULT.file_size
 ) -> Iterator[tuple[str, bytes | Exception]]:
-    """In the order in which they are stored; an exception instead of a damaged or huge file."""
+    """Yields files in stored order; for a damaged or huge file, an exception instead of bytes."""
     for path, size, read in _files(place):
         if path in wanted:
             data: bytes | Exception
@@ -69,7 +72,7 @@ def read_file(place: Path, path: str) -> bytes:
     data = dict(read_files(place, [path]))[path]
     if isinstance(data, Exception):
         raise ValueError(
-            f"expected whole files in {place}; came {path}: {data}; download it again"
+            f"Expected intact files in {place}; got {path}: {data}. Download it again."
         ) from data
     return data
 
@@ -79,7 +82,7 @@ def _in_order(names: Names) -> Names:
 
 
 def _too_large(size: int, largest: int) -> ValueError:
-    return ValueError(f"expected at most {largest:,} bytes; got {size:,}; leave it out")
+    return ValueError(f"Expected at most {largest:,} bytes; got {size:,}. Leave it out.")
 
 
 def _files(place: Path) -> Iterator[tuple[str, int, Callable[[], bytes]]]:

@@ -1,12 +1,12 @@
-"""A cache of decoded images: squares of bytes in files that are mapped into memory, not decoded.
+"""A cache of decoded images: squares of bytes in memory-mapped files.
 
     python -m radialbeams.training.data.cache PLACE CACHE --size 192 [--held-out 50]
 
 PLACE is a folder or archive of upright images. A part of the cache is NAME.bytes, (N, C, W, W),
-and NAME.json, which names the images and the bytes' sha256 and is written last: a part is whole
-or it is not there, so a killed run repeats at most one. Parts of several places may share a cache.
+and NAME.json, which lists the images and the sha256 of the bytes. The index is written last, so a
+part is complete or absent, and a killed run repeats at most one. Several places may share a cache.
 
-A file `sizes.csv` (id,width,height) in the place tells which images were squashed, and undoes it.
+If the place contains `sizes.csv` (id,width,height), images are restored to these aspect ratios.
 """
 
 from __future__ import annotations
@@ -39,20 +39,20 @@ from radialbeams.training.data.pixels import open_image
 from radialbeams.training.data.sets import SPLITS, ImageSet
 from radialbeams.training.data.sources import read_folder
 
-PREFIX = "cache:"  # in front of a folder, where data is asked for
+PREFIX = "cache:"  # marks a cache folder in --data
 SIZES = "sizes.csv"
-PART = 8192  # images of a part
+PART = 8192  # images per part
 
 Size = tuple[int, int]
 
 
 class DamagedCache(ValueError):
-    """A part's bytes are not those that its index names."""
+    """The bytes of a part do not match its index."""
 
 
 @dataclass(frozen=True)
 class Index:
-    """What a part holds, and what the images that could not be read suffered from."""
+    """The contents of a part, and why some images could not be read."""
 
     shape: tuple[int, int, int, int]
     keys: tuple[str, ...]
@@ -76,11 +76,11 @@ def build(
     deblock: bool = False,
     device: torch.device | None = None,
 ) -> Iterator[tuple[str, Index]]:
-    """Decodes what the cache does not hold yet; yields each part's name and index.
+    """Decodes the parts that the cache lacks; yields each part's name and index.
 
-    One image in `every` is held out, by the sha256 of its key. `group` names all of them.
+    One image in `every` is held out, by the sha256 of its key. `group` is the group of all images.
     `deblock` removes the block grid of JPEGs, for files that are not much larger than `size`.
-    With a `device`, which works on many at once, all files are colour JPEGs of one square size.
+    A `device` deblocks batches, and then all files must be colour JPEGs of one square size.
     """
     names = file_names(place)
     entries = read_folder(place, names)
@@ -105,7 +105,7 @@ def build(
 def _ready(
     place: Path, entries: Sequence[Member], sizes: Mapping[str, Size], size: int, deblock: bool
 ) -> list[Member]:
-    """Entries that open themselves; an archive is read here, once, and its bytes are shared."""
+    """Members that open themselves; an archive is read here, once."""
     wanted = {entry.path for entry in entries}
     data = {} if place.is_dir() else dict(read_files(place, wanted))
     return [
@@ -132,25 +132,25 @@ def _ready_by_device(
     size: int,
     device: torch.device,
 ) -> list[Member]:
-    """As `_ready`, decoded and deblocked already."""
+    """As `_ready`, but already decoded and deblocked."""
     wanted = {entry.path for entry in entries}
     files = {path: data for path, data in read_files(place, wanted) if isinstance(data, bytes)}
-    others = ValueError(
-        f"Expected whole JPEGs of one square size in {place}; got others. Leave --device out: "
+    unsuitable = ValueError(
+        f"Expected intact JPEGs of one square size in {place}; got others. Leave --device out: "
         "images are then deblocked one at a time."
     )
     try:
-        tables = {path: found for path, data in files.items() if (found := tables_of(data))}
+        tables = {path: table for path, data in files.items() if (table := tables_of(data))}
     except OSError as error:
-        raise others from error
+        raise unsuitable from error
     if len(tables) < len(entries):
-        raise others
+        raise unsuitable
     with Image.open(io.BytesIO(files[entries[0].path])) as first:
         side = first.width
     stored = [replace(e, make=partial(open_image, files[e.path], side)) for e in entries]
     pixels, problems = decode(place, stored, side, 3)
     if problems:
-        raise others
+        raise unsuitable
     pixels = deblocked_pixels(pixels, [tables[entry.path] for entry in entries], device)
     return [
         replace(entry, make=partial(_from_pixels, pixels[row], sizes.get(entry.key), size))
@@ -175,7 +175,7 @@ def _opened(
 
 
 def unsquashed(image: Image.Image, native: Size, size: int) -> Image.Image:
-    """The centred square of the picture as it was, (size, size), of one that lost its aspect."""
+    """The centred square, (size, size), of a picture restored to its native aspect ratio."""
     side = min(native)
     across, down = image.width / native[0], image.height / native[1]
     left, top = (native[0] - side) // 2, (native[1] - side) // 2
@@ -189,7 +189,7 @@ def read_sizes(place: Path, name: str) -> dict[str, Size]:
 
 
 def held_out(key: str, every: int) -> bool:
-    """True for one key in `every`, and for the same ones on every machine."""
+    """True for one key in `every`, the same on every machine."""
     digest = hashlib.sha256(key.encode(errors="surrogateescape")).hexdigest()
     return int(digest, 16) % every == 0
 
@@ -227,7 +227,7 @@ def write_part(
     every: int,
     problems: dict[str, str],
 ) -> None:
-    """Pixels (N, C, W, W) and their index, which is written last."""
+    """Writes pixels (N, C, W, W), then their index."""
     path = bytes_path(folder, name)
     write_whole(path, pixels.tofile)
     index = Index(
@@ -250,9 +250,9 @@ def write_index(folder: Path, name: str, index: Index) -> None:
 
 
 def read(folder: Path, name: str, *, split: str = "all", limit: int | None = None) -> ImageSet:
-    """The images of a split, once every part has the sha256 that its index names.
+    """The images of a split, after checking the sha256 of every part.
 
-    `name` is that of the set. `limit` takes evenly spaced images of the split.
+    `name` is the name of the data set. `limit` takes evenly spaced images of the split.
     """
     if split not in SPLITS:
         raise ValueError(f"split must be one of {', '.join(SPLITS)}; got {split!r}.")
@@ -260,21 +260,21 @@ def read(folder: Path, name: str, *, split: str = "all", limit: int | None = Non
     shapes = {index.shape[1:] for _, index in parts}
     if len(shapes) > 1:
         raise ValueError(
-            f"{folder} holds images of several shapes: {sorted(shapes)}. Give each a cache."
+            f"{folder} has images of several shapes: {sorted(shapes)}. Use one cache per shape."
         )
-    places = [
+    chosen = [
         (part, row)
         for part, (_, index) in enumerate(parts)
-        for row, out in enumerate(index.held_out)
-        if split == "all" or out == (split == "test")
+        for row, is_test in enumerate(index.held_out)
+        if split == "all" or is_test == (split == "test")
     ]
-    if not places:
-        raise ValueError(f"{folder} holds no images of the split {split!r}. Build it first.")
-    if limit is not None and limit < len(places):
-        places = [places[i * len(places) // limit] for i in range(limit)]
-    images = _gathered(folder, parts, places)
+    if not chosen:
+        raise ValueError(f"{folder} contains no images of the split {split!r}. Build it first.")
+    if limit is not None and limit < len(chosen):
+        chosen = [chosen[i * len(chosen) // limit] for i in range(limit)]
+    images = _gathered(folder, parts, chosen)
     keys, groups = (
-        tuple(getattr(parts[part][1], field)[row] for part, row in places)
+        tuple(getattr(parts[part][1], field)[row] for part, row in chosen)
         for field in ("keys", "groups")
     )
     return ImageSet(name, torch.from_numpy(images), keys, groups)
@@ -288,7 +288,7 @@ def part_names(folder: Path) -> list[str]:
     names = sorted(path.stem for path in folder.glob("*.json"))
     if not names:
         raise ValueError(
-            f"Expected a cache of decoded images in {folder}; there is none. Make it with "
+            f"Expected a cache of decoded images in {folder}; found none. Make it with "
             "`python -m radialbeams.training.data.cache PLACE CACHE --size SIZE`."
         )
     return names
@@ -301,17 +301,17 @@ def read_index(folder: Path, name: str) -> Index:
 
 
 def _gathered(
-    folder: Path, parts: Sequence[tuple[str, Index]], places: Sequence[tuple[int, int]]
+    folder: Path, parts: Sequence[tuple[str, Index]], chosen: Sequence[tuple[int, int]]
 ) -> NDArray[np.uint8]:
-    """The rows (part, row) in one array, every part checked and copied by a thread of its own."""
-    out = np.empty((len(places), *parts[0][1].shape[1:]), np.uint8)
-    which = np.array(places)  # (N, 2)
+    """The chosen (part, row) pairs in one array; each part is checked and copied by a thread."""
+    out = np.empty((len(chosen), *parts[0][1].shape[1:]), np.uint8)
+    which = np.array(chosen)  # (N, 2)
 
     def copy(number: int) -> None:
         name, index = parts[number]
         rows = np.flatnonzero(which[:, 0] == number)
         if len(rows):
-            # The rows of a part are one run of the output, whatever the split.
+            # The rows of a part are contiguous in the output.
             out[rows[0] : rows[-1] + 1] = mapped(folder, name, index)[which[rows, 1]]
 
     with ThreadPoolExecutor(min(16, os.cpu_count() or 1)) as pool:
@@ -320,11 +320,11 @@ def _gathered(
 
 
 def mapped(folder: Path, name: str, index: Index) -> np.memmap:
-    """(N, C, W, W), not yet in memory; its bytes have been checked."""
+    """(N, C, W, W), memory-mapped after checking its sha256."""
     path = bytes_path(folder, name)
     if path.stat().st_size != np.prod(index.shape) or sha256(path) != index.sha256:
         raise DamagedCache(
-            f"{path} does not have the bytes that its index names. Remove "
+            f"{path} does not match the sha256 in its index. Remove "
             f"{index_path(folder, name).name} and build the cache again."
         )
     return np.memmap(path, np.uint8, "r", shape=index.shape)
@@ -344,21 +344,23 @@ def main(argv: list[str]) -> int:
     parser.add_argument("cache", type=Path)
     parser.add_argument("--size", type=int, required=True, help="side of the squares, in pixels")
     parser.add_argument("--channels", type=int, default=3)
-    parser.add_argument("--held-out", type=int, default=5, help="one image in so many")
+    parser.add_argument(
+        "--held-out", type=int, default=5, help="hold out one image in this many; default: 5"
+    )
     parser.add_argument("--deblock", action="store_true", help="remove the block grid of JPEGs")
-    parser.add_argument("--device", type=torch.device, help="that deblocks, such as cuda")
+    parser.add_argument("--device", type=torch.device, help="device for deblocking, such as cuda")
     parser.add_argument("--group", help="the group of all images; default: their folder")
-    asked = parser.parse_args(argv)
-    for place in asked.places:
+    arguments = parser.parse_args(argv)
+    for place in arguments.places:
         for name, index in build(
             place,
-            asked.cache,
-            size=asked.size,
-            channels=asked.channels,
-            every=asked.held_out,
-            group=asked.group,
-            deblock=asked.deblock,
-            device=asked.device,
+            arguments.cache,
+            size=arguments.size,
+            channels=arguments.channels,
+            every=arguments.held_out,
+            group=arguments.group,
+            deblock=arguments.deblock,
+            device=arguments.device,
         ):
             line = {"part": name, "images": index.shape[0], "unreadable": len(index.problems)}
             sys.stdout.write(json.dumps(line) + "\n")

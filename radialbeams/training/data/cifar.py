@@ -1,8 +1,8 @@
-"""The python batches of CIFAR-10, read without unpickling: no object is built, nothing is called.
+"""Reads the Python batches of CIFAR-10 without unpickling: no object is built, nothing is called.
 
-A pickle is a program, and rebuilding its numpy array from chosen bytes can end the process. The
-official files use two dozen instructions to describe one dictionary. Those are followed here
-with plain data; the array is one string of bytes, and any other instruction is refused.
+A pickle is a program, and rebuilding a numpy array from crafted bytes can crash the process. The
+official files use two dozen opcodes to describe one dictionary. Those are interpreted here on plain
+data; the array is one byte string, and any other opcode is refused.
 """
 
 from __future__ import annotations
@@ -16,21 +16,21 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-ROW = 3 * 32 * 32  # bytes of one image: the red, the green and the blue plane
+ROW = 3 * 32 * 32  # bytes of one image: its red, green and blue planes
 ARRAY = ("numpy.core.multiarray _reconstruct", "numpy ndarray", (0,), "b")
 DTYPE = ("numpy dtype", "u1", 0, 1)
 DTYPE_STATE = (3, "|", None, None, None, -1, -1, 0)
 NAMES = (ARRAY[0], ARRAY[1], DTYPE[0])
-MOST = 1_000_000  # instructions; the official files have some 30,000
+MOST = 1_000_000  # opcodes; the official files have about 30,000
 
 
 class NotABatch(ValueError):
-    """The bytes are not a batch as the official files have it."""
+    """The bytes are not a batch in the format of the official files."""
 
 
 @dataclass
 class _Called:
-    """A call that was described and not made: its name and arguments, and the state set on it."""
+    """A call that is recorded but not made: function name, arguments, and the state set on it."""
 
     call: tuple[Any, ...]
     state: Any = None
@@ -38,7 +38,7 @@ class _Called:
 
 @dataclass
 class _Machine:
-    """The stack of a pickle's instructions; a mark is a stack of its own, as in Python's own."""
+    """The stack machine of a pickle; a mark starts a new stack, as in Python's unpickler."""
 
     stack: list[Any] = field(default_factory=list)
     marks: list[list[Any]] = field(default_factory=list)
@@ -62,19 +62,19 @@ class _Machine:
         values, self.stack = self.stack, self.marks.pop()
         return values
 
-    def put(self, place: int) -> None:
+    def put(self, index: int) -> None:
         value = self.pop()
-        self.memo[place] = value
+        self.memo[index] = value
         self.push(value)
 
-    def get(self, place: int) -> None:
-        if place not in self.memo:
+    def get(self, index: int) -> None:
+        if index not in self.memo:
             raise NotABatch("its instructions do not fit together")
-        self.push(self.memo[place])
+        self.push(self.memo[index])
 
     def name(self, name: str) -> None:
         if name not in NAMES:
-            raise NotABatch(f"it asks for {'.'.join(name.split())[:80]}")
+            raise NotABatch(f"it refers to {'.'.join(name.split())[:80]}")
         self.push(name)
 
     def group(self, count: int) -> None:
@@ -98,7 +98,7 @@ class _Machine:
         target = self.pop(dict)
         for key, value in zip(values[::2], values[1::2], strict=False):
             if not isinstance(key, str):
-                raise NotABatch("a key is no text")
+                raise NotABatch("a key is not a string")
             target[key] = value
         self.push(target)
 
@@ -131,36 +131,36 @@ INSTRUCTIONS: dict[str, Callable[[_Machine, Any], None]] = {
 
 
 def read_batch(data: bytes) -> tuple[NDArray[np.uint8], list[int]]:
-    """(N, 3072) bytes and N labels; NotABatch says in a few words what else it is."""
-    batch = _followed(data)
+    """(N, 3072) bytes and N labels. Raises NotABatch for anything else."""
+    batch = _interpret(data)
     if not isinstance(batch, dict):
-        raise NotABatch("it holds no dictionary")
+        raise NotABatch("it does not contain a dictionary")
     labels = batch.get("labels")
     if not isinstance(labels, list) or not all(type(label) is int for label in labels):
-        raise NotABatch("its labels are no list of numbers")
+        raise NotABatch("its labels are not a list of numbers")
     return _pixels(batch.get("data"), len(labels)), labels
 
 
-def _followed(data: bytes) -> Any:
+def _interpret(data: bytes) -> Any:
     machine = _Machine()
     try:
         for instruction, argument, _ in islice(pickletools.genops(data), MOST):
             if instruction.name == "STOP":
                 return machine.pop()
             if instruction.name not in INSTRUCTIONS:
-                raise NotABatch(f"the official files have no {instruction.name} in them")
+                raise NotABatch(f"the official files do not contain {instruction.name}")
             INSTRUCTIONS[instruction.name](machine, argument)
     except NotABatch:
         raise
-    except ValueError as error:  # of pickletools: an instruction that is none, or cut short
-        raise NotABatch("it is damaged or cut short") from error
+    except ValueError as error:  # from pickletools: an unknown or truncated opcode
+        raise NotABatch("it is damaged or truncated") from error
     raise NotABatch("it has too many instructions")
 
 
 def _pixels(array: Any, rows: int) -> NDArray[np.uint8]:
-    """Of an array exactly as the official files describe it: bytes, row by row, in one piece."""
+    """The rows of an array as the official files describe it: contiguous bytes, row by row."""
     if not isinstance(array, _Called) or array.call != ARRAY or not isinstance(array.state, tuple):
-        raise NotABatch("its data is no array")
+        raise NotABatch("its data is not an array")
     version, shape, dtype, by_columns, content = (*array.state, *[None] * 5)[:5]
     if not isinstance(dtype, _Called) or (dtype.call, dtype.state) != (DTYPE, DTYPE_STATE):
         raise NotABatch("its array is not of single bytes (uint8)")
@@ -168,5 +168,5 @@ def _pixels(array: Any, rows: int) -> NDArray[np.uint8]:
         raise NotABatch(f"its array is not {rows} rows of {ROW} bytes")
     if not isinstance(content, str) or len(content) != rows * ROW:
         raise NotABatch(f"its array does not hold {rows} × {ROW} bytes")
-    # pickletools reads bytes as latin-1, one letter for each.
+    # pickletools decodes byte strings as latin-1, one character per byte.
     return np.frombuffer(content.encode("latin-1"), np.uint8).reshape(rows, ROW)

@@ -1,10 +1,10 @@
-"""JPEG's block grid, averaged away before an image is turned.
+"""Removes JPEG's block grid from an image before it is rotated.
 
-The blocks of a stored photo lie along its upright axes and turn with its content, so a network can
-read the angle off them. Compressing the image again at shifted grids moves the blocks about, and
-their average keeps hardly any of the grid (cycle spinning). Once, with the losses of the file
-itself, is not enough: a network that had learned the grid still found it. Twice, with coarser
-losses, it did no better than on images that never had one.
+The blocks of a stored photo are aligned with its upright axes and rotate with its content, so a
+network can read the angle from them. The image is compressed again at shifted grids, and the
+results are averaged (cycle spinning). One pass with the quantisation of the file is not enough: a
+network that had learned the grid still found it. After two passes with coarser quantisation, it did
+no better than on images that never had a grid.
 """
 
 from __future__ import annotations
@@ -17,18 +17,18 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-GRID = 16  # pixels: a block of the halved colour channels
-# Every row and every column of the grid once: fewer would leave a grid of their own.
+GRID = 16  # pixels: a block of the half-size chroma channels
+# Every row and column offset of the grid once; fewer would leave a grid of their own.
 SHIFTS = tuple((shift, (5 * shift + 3) % GRID) for shift in range(GRID))
-COARSER = (2.0, 1.5)  # losses of each pass, times those of the file
-LARGEST_STEP = 255  # that a quantization table of eight bits holds
+COARSER = (2.0, 1.5)  # quantisation steps of each pass, as multiples of the file's
+LARGEST_STEP = 255  # in an eight-bit quantisation table
 
 Pixels = NDArray[np.uint8]  # (H, W, 3)
 Tables = list[list[int]]
 
 
 def deblocked(image: Image.Image) -> Image.Image:
-    """A JPEG image in RGB without its block grid; an image of another format as it is."""
+    """A JPEG image in RGB without its block grid; an image of another format unchanged."""
     tables: Any = getattr(image, "quantization", None)
     if not tables:
         return image
@@ -39,20 +39,20 @@ def deblocked(image: Image.Image) -> Image.Image:
 
 
 def _averaged(pixels: Pixels, tables: Tables) -> Pixels:
-    """The mean of the image as compressed at each of the shifts."""
+    """The mean of the image compressed at each of SHIFTS."""
     height, width = pixels.shape[:2]
     padded = np.pad(pixels, ((GRID, GRID), (GRID, GRID), (0, 0)), "edge")
     total = np.zeros(pixels.shape, np.float32)
     for down, across in SHIFTS:
         shifted = padded[down : down + height + GRID, across : across + width + GRID]
-        again = np.asarray(_compressed(Image.fromarray(shifted), tables))
+        compressed = np.asarray(_compressed(Image.fromarray(shifted), tables))
         rows, columns = slice(GRID - down, GRID - down + height), slice(GRID - across, None)
-        total += again[rows, columns][:, :width]
+        total += compressed[rows, columns][:, :width]
     return (total / len(SHIFTS)).round().clip(0, 255).astype(np.uint8)
 
 
 def _coarser(tables: dict[int, list[int]], factor: float) -> Tables:
-    """Of light and of colour; a gray image has one table, which then serves for both."""
+    """Luminance and chroma tables; the one table of a gray image serves for both."""
     both = [tables[0], tables.get(1, tables[0])]
     return [coarser(table, factor) for table in both]
 

@@ -1,8 +1,8 @@
-"""Deblocking of many squashed JPEGs at once, on the device that trains.
+"""Deblocks many JPEGs of one size at once, on the training device.
 
-The same shifts and losses as `deblocking`, by the cosines of `jpeg_blocks` instead of an
-encoder. A shard of 3,900 images of 256 × 256 took 6.7 s, decoding included, where sixteen cores
-without a GPU took 13 to 20 s.
+Uses the shifts and quantisation of `deblocking`, with the DCT of `jpeg_blocks` instead of an
+encoder. A shard of 3,900 images of 256 × 256 took 6.7 s on a GPU, decoding included, and 13 to 20 s
+on sixteen CPU cores.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Tables = tuple[tuple[int, ...], tuple[int, ...]]  # of luminance and chroma
 def deblocked_pixels(
     pixels: NDArray[np.uint8], tables: Sequence[Tables], device: torch.device
 ) -> NDArray[np.uint8]:
-    """Decoded squares (N, 3, H, H) without the block grids of their quantization tables."""
+    """Decoded squares (N, 3, H, H) with the block grids of their quantisation tables removed."""
     out = np.empty_like(pixels)
     for start in range(0, len(pixels), AT_ONCE):
         part = slice(start, start + AT_ONCE)
@@ -41,7 +41,7 @@ def deblocked_pixels(
 
 
 def tables_of(data: bytes) -> Tables | None:
-    """A JPEG's quantization tables; a gray image has one, which then serves for both."""
+    """A JPEG's quantisation tables; the one table of a gray image serves for both."""
     with Image.open(BytesIO(data)) as image:
         tables: Mapping[int, list[int]] | None = getattr(image, "quantization", None)
     if not tables:
@@ -56,13 +56,13 @@ def _steps(tables: Sequence[tuple[int, ...]], factor: float, device: torch.devic
 
 
 def _averaged(images: Tensor, steps: Tensor, chroma_steps: Tensor) -> Tensor:
-    """The mean of the images (N, 3, H, H) as compressed at each of the shifts."""
+    """The mean of the images (N, 3, H, H) compressed at each of SHIFTS."""
     height = images.shape[-1]
     padded = F.pad(images, (GRID, GRID, GRID, GRID), mode="replicate")
     total = torch.zeros_like(images)
     for down, across in SHIFTS:
         shifted = padded[..., down : down + height + GRID, across : across + height + GRID]
-        again = with_steps(shifted, steps, chroma_steps)
+        compressed = with_steps(shifted, steps, chroma_steps)
         rows = slice(GRID - down, GRID - down + height)
-        total += again[..., rows, GRID - across : GRID - across + height]
+        total += compressed[..., rows, GRID - across : GRID - across + height]
     return total / len(SHIFTS)

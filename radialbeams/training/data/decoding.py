@@ -1,7 +1,7 @@
-"""Many encoded files into one array of bytes, with every core, and why some were not read.
+"""Decodes many image files into one array of bytes on all cores, and reports unreadable ones.
 
-Some of Pillow's decoders keep Python's lock, so threads alone leave most cores idle: a large set
-is read by processes that write into memory which they share.
+Some of Pillow's decoders hold Python's global lock, so threads alone leave most cores idle: large
+data sets are decoded by processes that write into shared memory.
 """
 
 from __future__ import annotations
@@ -24,11 +24,11 @@ from radialbeams.training.data.archives import read_files
 from radialbeams.training.data.members import Member
 from radialbeams.training.data.pixels import open_image, square_bytes
 
-MANY = 2048  # files from which on processes are worth their start
+MANY = 2048  # files; from this number on, starting processes pays off
 CHUNK = 256
 
-Problems = dict[int, str]  # by row
-Job = tuple[int, Callable[[], Image.Image]]  # a row, and what gives its image
+Problems = dict[int, str]  # row → why it could not be read
+DecodeTask = tuple[int, Callable[[], Image.Image]]  # a row, and a function that opens its image
 
 
 def decode(
@@ -36,12 +36,12 @@ def decode(
 ) -> tuple[NDArray[np.uint8], Problems]:
     """The rows that were read, (N, channels, size, size), and why the others were not.
 
-    From `many` files on processes read them; 0 stands for MANY.
+    Processes read `many` files or more, threads fewer; 0 means MANY.
     """
     shape = (len(entries), channels, size, size)
     pixels = np.frombuffer(mmap.mmap(-1, max(1, int(np.prod(shape)))), np.uint8)
     out = pixels[: int(np.prod(shape))].reshape(shape)
-    # An archive is read from the front by one; files, and what opens itself, by many at once.
+    # An archive is read sequentially; files, and members that open themselves, in parallel.
     separate = place.is_dir() or all(entry.make for entry in entries)
     if workers.forkable() and separate and len(entries) >= (many or MANY):
         problems = _by_processes(place, entries, out)
@@ -55,10 +55,10 @@ def decode(
 
 
 def _by_threads(place: Path, entries: Sequence[Member], out: NDArray[np.uint8]) -> Problems:
-    """As files come out of their place, in its order: an archive is read once, from the front."""
+    """Decodes files in stored order, so that an archive is read once, from the front."""
     problems = dict.fromkeys(range(len(entries)), "not found when it was read")
 
-    def jobs() -> Iterator[Job]:
+    def tasks() -> Iterator[DecodeTask]:
         yield from ((row, e.make) for row, e in enumerate(entries) if e.make)
         rows = {e.path: row for row, e in enumerate(entries) if not e.make}
         for path, data in read_files(place, rows) if rows else ():
@@ -67,30 +67,30 @@ def _by_threads(place: Path, entries: Sequence[Member], out: NDArray[np.uint8]) 
             else:
                 problems[rows[path]] = f"{type(data).__name__}: {data}"
 
-    def read(job: Job) -> None:
-        row, make = job
+    def read(task: DecodeTask) -> None:
+        row, make = task
         problem = _read(row, make, out)
         if problem is None:
             problems.pop(row, None)
         else:
             problems[row] = problem
 
-    waiting = jobs()
+    waiting = tasks()
     with _strict(), ThreadPoolExecutor(min(8, os.cpu_count() or 1)) as pool:
-        while batch := list(islice(waiting, CHUNK)):  # so many encoded files are in memory
+        while batch := list(islice(waiting, CHUNK)):  # encoded files in memory at a time
             list(pool.map(read, batch))
     return problems
 
 
 def _by_processes(place: Path, entries: Sequence[Member], out: NDArray[np.uint8]) -> Problems:
-    """Each process takes files by their path and writes its rows where all can see them."""
+    """Each process reads files by path and writes its rows into shared memory."""
     global _work
-    _work = (place, entries, out)  # what a forked process finds without being sent it
+    _work = (place, entries, out)  # inherited by the forked processes instead of being pickled
     problems: Problems = {}
     try:
         with workers.pool() as pool:
-            for found in pool.imap_unordered(_read_rows, _pieces(len(entries))):
-                problems |= found
+            for unreadable in pool.imap_unordered(_read_rows, _pieces(len(entries))):
+                problems |= unreadable
     finally:
         _work = None
     return problems
@@ -100,7 +100,7 @@ _work: tuple[Path, Sequence[Member], NDArray[np.uint8]] | None = None
 
 
 def _pieces(count: int) -> list[range]:
-    """Rows that a process takes at once: several pieces each, so that all end together."""
+    """The rows of each task: several tasks per process, so that all finish at about one time."""
     size = max(1, min(CHUNK, count // (4 * workers.count())))
     return [range(start, min(start + size, count)) for start in range(0, count, size)]
 
@@ -125,10 +125,10 @@ def _open(place: Path, entry: Member, size: int) -> Image.Image:
 
 
 def _read(row: int, make: Callable[[], Image.Image], out: NDArray[np.uint8]) -> str | None:
-    """Fills the row, or says why not: decoders raise anything on a broken file."""
+    """Fills the row or returns why not. Decoders may raise any exception on a damaged file."""
     try:
         out[row] = square_bytes(make(), out.shape[-1], out.shape[1])
-    except UnidentifiedImageError:  # names a buffer, not the file
+    except UnidentifiedImageError:  # its message names a buffer, not the file
         return "not an image"
     except FileNotFoundError:
         return "not found when it was read"
@@ -138,5 +138,5 @@ def _read(row: int, make: Callable[[], Image.Image], out: NDArray[np.uint8]) -> 
 
 
 def _strict() -> warnings.catch_warnings[None]:
-    """Pictures that are suspiciously large are refused."""
+    """Turns Pillow's warning about decompression bombs into an error."""
     return warnings.catch_warnings(action="error", category=Image.DecompressionBombWarning)

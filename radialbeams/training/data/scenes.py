@@ -1,7 +1,7 @@
-"""Analytic scenes: pictures with a clear up that are functions of the plane, not of pixels.
+"""Analytic scenes: pictures with a clear upright direction, defined as functions of the plane.
 
-A turned scene is the same function at turned coordinates, so nothing is ever resampled. That makes
-scenes ground truth for the renderer of views, and data where there are no files.
+A rotated scene is the same function at rotated coordinates, so nothing is resampled. Scenes are
+therefore ground truth for the renderer of views, and data for tests without files.
 
 Convention: x points right and y up, in half-widths of the image, from the pixel index (W − 1)/2.
 Angles are those of `radialbeams.nn.rotation`: radians, counter-clockwise as displayed.
@@ -26,7 +26,7 @@ from radialbeams.nn.rotation import QUARTER_TOLERANCE
 from radialbeams.training.data import ImageSet
 from radialbeams.training.data.members import Member
 
-COUNT = 2000  # of the set that `load("scenes")` gives
+COUNT = 2000  # scenes in `load("scenes")`
 SIZE = 128
 WAVE_HEIGHT = 0.02
 
@@ -35,12 +35,12 @@ Vector = tuple[float, float, float]
 
 
 class Part(NamedTuple):
-    """One piece to paint. A slab is a trapezoid whose upper edge is `top` as wide as its lower."""
+    """One shape to paint. A slab is a trapezoid; `top` is its upper width over its lower width."""
 
     shape: Literal["ball", "slab", "shadow"]
     x: float  # of the centre
     y: float
-    width: float  # half of it
+    width: float  # half of the width
     height: float
     colour: Colour = (0.0, 0.0, 0.0)
     top: float = 1.0
@@ -52,20 +52,20 @@ class Scene(NamedTuple):
     horizon: float
     above: Colour  # the sky at the horizon
     below: Colour  # the ground there
-    slope: float  # brighter by this much for each half-width upwards
-    light: Vector  # unit vector to it, from above; z points to the viewer
-    waves: list[Vector]  # of the background: kx, ky, phase
+    slope: float  # increase in brightness per half-width upwards
+    light: Vector  # unit vector to the light, which is above; z points to the viewer
+    waves: list[Vector]  # in the background: kx, ky, phase
 
 
 # --- from a seed to a scene --------------------------------------------------------------------
 
 
 class _Draws:
-    """Uniform numbers, one after the other, that follow from the seed alone."""
+    """A sequence of uniform numbers that depends only on the seed."""
 
     def __init__(self, seed: int) -> None:
         generator = np.random.Generator(np.random.Philox(key=seed))
-        # Twice as many as the richest scene takes
+        # Twice as many as any scene needs.
         self.numbers: Iterator[float] = iter(generator.random(256).tolist())
 
     def __call__(self, low: float = 0.0, high: float = 1.0) -> float:
@@ -87,7 +87,7 @@ def make_scene(seed: int) -> Scene:
     objects = []
     for index, kind in enumerate(kinds):
         main = index == 0
-        depth = draw(0.2, 0.4) if main else draw(0.02, 0.6)  # below the horizon: nearer to us
+        depth = draw(0.2, 0.4) if main else draw(0.02, 0.6)  # further below the horizon is nearer
         x = draw(-0.2, 0.2) if main else math.copysign(draw(0.25, 1), draw(-1, 1))
         scale = draw(0.38, 0.5) if main else draw(0.13, 0.2) + 0.2 * depth
         objects.append((depth, OBJECTS[kind](draw, x, horizon - depth, scale)))
@@ -108,7 +108,7 @@ def make_scene(seed: int) -> Scene:
 
 
 def _wave(draw: _Draws) -> Vector:
-    """Runs in any direction alike, so that it says nothing of the angle."""
+    """All directions are equally likely, so that waves do not reveal the angle."""
     direction, frequency = draw(0, TURN), draw(3, 9)
     return frequency * math.cos(direction), frequency * math.sin(direction), draw(0, TURN)
 
@@ -146,10 +146,10 @@ def _tree(draw: _Draws, x: float, foot: float, scale: float) -> list[Part]:
             "slab", x, foot + trunk, 0.14 * scale, trunk, draw.colour((0.4, 0.7), (0.25, 0.5)), 0.7
         ),
     ]
-    if draw() < 0.5:  # a lollipop
+    if draw() < 0.5:  # a round crown
         height = crown * draw(0.9, 1.3)
         return [*stem, Part("ball", x, foot + 1.6 * trunk + height, crown, height, leaves)]
-    tiers = ((0.5, 1.0), (0.85, 0.8), (1.15, 0.55))  # a fir
+    tiers = ((0.5, 1.0), (0.85, 0.8), (1.15, 0.55))  # a fir tree
     return stem + [
         Part("slab", x, foot + trunk + up * scale, wide * crown, 0.3 * scale, leaves, 0)
         for up, wide in tiers
@@ -190,16 +190,16 @@ OBJECTS: dict[str, Callable[[_Draws, float, float, float], list[Part]]] = {
 
 
 class _Canvas:
-    """The samples of one turned image: where each lies in the scene, and its colour so far."""
+    """The samples of one rotated image: their scene coordinates and their colours so far."""
 
     def __init__(self, samples: int, angle: float, softness: float) -> None:
         self.cos, self.sin = math.cos(angle), math.sin(angle)
-        if min(abs(self.cos), abs(self.sin)) < QUARTER_TOLERANCE:  # then only pixels move
+        if min(abs(self.cos), abs(self.sin)) < QUARTER_TOLERANCE:  # an exact permutation of pixels
             self.cos, self.sin = float(round(self.cos)), float(round(self.sin))
         self.samples, self.softness = samples, softness
         right = (torch.arange(samples) - (samples - 1) / 2) / (samples / 2)
         up = -right[:, None]
-        # As a row and a column, so that a part adds up only those that it covers.
+        # Stored as a row and a column, so that a part adds up only the samples it covers.
         self.x = right * self.cos, up * self.sin
         self.y = right * -self.sin, up * self.cos
         self.colours = torch.empty(3, samples, samples)
@@ -216,28 +216,30 @@ class _Canvas:
     def paint(self, part: Part, light: Vector) -> None:
         columns = self._near(part.x * self.cos - part.y * self.sin, part)
         rows = self._near(part.x * -self.sin - part.y * self.cos, part)
-        held = self.colours[:, rows, columns]
-        if not held.numel():
+        region = self.colours[:, rows, columns]
+        if not region.numel():
             return
-        x = (self.x[0][columns] + (self.x[1][rows] - part.x)) / part.width  # in it from −1 to 1
+        x = (
+            self.x[0][columns] + (self.x[1][rows] - part.x)
+        ) / part.width  # −1 to 1 inside the part
         y = (self.y[0][columns] + (self.y[1][rows] - part.y)) / part.height
         colour = torch.tensor(part.colour)[:, None, None]
         if part.shape == "shadow":
-            held *= 1 - 0.5 * (1 - x * x - y * y).clamp_(min=0).square_()
+            region *= 1 - 0.5 * (1 - x * x - y * y).clamp_(min=0).square_()
         elif part.shape == "ball":
             distance, lit, shine = _ball(x, y, part, light)
-            held.lerp_(colour * lit + shine, self._coverage(distance))
+            region.lerp_(colour * lit + shine, self._coverage(distance))
         else:
-            held.lerp_(colour * (1 + 0.15 * y), self._coverage(_slab(x, y, part)))
+            region.lerp_(colour * (1 + 0.15 * y), self._coverage(_slab(x, y, part)))
 
     def _near(self, middle: float, part: Part) -> slice:
-        """The rows or columns that the part may touch, however it is turned."""
+        """The rows or columns that the part may touch at any rotation."""
         reach = math.hypot(part.width, part.height) + self.softness
         first, last = ((middle + side * reach + 1) * self.samples / 2 for side in (-1, 1))
         return slice(max(0, int(first)), max(0, math.ceil(last)))
 
     def _coverage(self, distance: Tensor) -> Tensor:
-        """Signed distance, negative inside → share in [0, 1]."""
+        """Signed distance, negative inside → coverage in [0, 1]."""
         return (0.5 - distance / self.softness).clamp_(0, 1)
 
 
@@ -250,13 +252,13 @@ def _slab(x: Tensor, y: Tensor, part: Part) -> Tensor:
 
 
 def _ball(x: Tensor, y: Tensor, part: Part, light: Vector) -> tuple[Tensor, Tensor, Tensor]:
-    """Signed distance to the ellipse, and how much light it scatters and reflects there."""
+    """Signed distance to the ellipse, and its diffuse and specular light."""
     squared = x * x + y * y
     z = (1 - squared).clamp_(min=0).sqrt_()
     facing = (light[0] * x + light[1] * y + light[2] * z).clamp_(min=0)
     # Blinn's highlight: normal · (light + viewer), over the length of that sum.
     shine = ((facing + z) / math.sqrt(2 + 2 * light[2])).pow(40)
-    # The shorter axis sets the scale, so that no edge is sharper than a pixel.
+    # Scaled by the shorter axis, so that no edge is sharper than a pixel.
     distance = (squared.sqrt_() - 1) * min(part.width, part.height)
     return distance, 0.3 + 0.75 * facing, 0.5 * shine
 
@@ -264,9 +266,9 @@ def _ball(x: Tensor, y: Tensor, part: Part, light: Vector) -> tuple[Tensor, Tens
 def render_scenes(
     seeds: Sequence[int], size: int, angles: Tensor, *, supersample: int = 2
 ) -> Tensor:
-    """Scenes turned by radians (N,) → (N, 3, size, size) in [0, 1].
+    """Scenes rotated by radians (N,) → (N, 3, size, size) in [0, 1].
 
-    Edges are one pixel soft, and each pixel is the mean of supersample² samples.
+    Edges are one pixel wide, and each pixel is the mean of supersample² samples.
     """
     if len(angles) != len(seeds):
         raise ValueError(
@@ -287,7 +289,7 @@ def render_scenes(
 def scene_set(
     count: int, *, size: int = SIZE, first_seed: int = 0, angles: Tensor | None = None
 ) -> ImageSet:
-    """Upright, or turned by radians (N,); the group of a scene is the kind of its main object."""
+    """Scenes, upright or rotated by radians (N,), grouped by the kind of their main object."""
     turns = torch.zeros(count) if angles is None else angles
     entries = scene_entries(range(first_seed, first_seed + count), size)
     images = [_bytes(first_seed + i, size, turns[i : i + 1]) for i in range(count)]
@@ -299,7 +301,7 @@ def scene_set(
 
 
 def scene_entries(seeds: Iterable[int], size: int) -> list[Member]:
-    """Upright scenes that are known but not yet rendered; each will be, at this size."""
+    """Members for upright scenes, which are rendered at this size when they are decoded."""
     return [
         Member(f"scene{seed}", f"scene{seed}", make_scene(seed).kind, partial(_picture, seed, size))
         for seed in seeds

@@ -1,7 +1,7 @@
-"""Image sets and their split, read from folders or archives as they are.
+"""Loads image sets and their splits from folders or archives.
 
-The order of the images is the natural order (`obj2` before `obj10`) of their paths inside the data
-set, so a folder, an archive and a subset agree. A path never decides the split, only its key does.
+Images come in the natural order (`obj2` before `obj10`) of their paths inside the data set, so a
+folder, an archive and a subset agree. The split depends on an image's key only, not on its path.
 """
 
 from __future__ import annotations
@@ -35,45 +35,45 @@ FOLDER_SIZE = 256
 
 
 class DataNotFound(ValueError):
-    """The data is not where it was looked for; the text says where to get it and how to lay it."""
+    """The data was not found; the message names its source and the expected layout."""
 
 
 @dataclass(frozen=True)
 class ImageSet:
-    """Upright images of one size as bytes, and what a split or a report needs to know of each."""
+    """Upright images of one size as bytes, with the key and the group of each."""
 
     name: str
     images: torch.Tensor  # uint8 (N, C, W, W)
-    keys: tuple[str, ...]  # what decides the split: file stem, or person for LFW
-    groups: tuple[str, ...]  # object ("obj1"), person, class name; "" where there is none
-    angles_degrees: tuple[float, ...] | None = None  # only where the data comes already turned
-    # The file behind `images` where they are not in memory but mapped into it.
+    keys: tuple[str, ...]  # decide the split: the file's stem, or the person for LFW
+    groups: tuple[str, ...]  # object ("obj1"), person or class name; "" if there is none
+    angles_degrees: tuple[float, ...] | None = None  # of pre-rotated images only
+    # The memory-mapped file behind `images`, if there is one.
     file: np.memmap | None = dataclasses.field(default=None, repr=False, compare=False)
 
     def __len__(self) -> int:
         return len(self.keys)
 
     def upright(self) -> ImageSet:
-        """Itself, or an error where the images come already turned."""
+        """Itself; raises ValueError if the images are pre-rotated."""
         if self.angles_degrees is not None:
             raise ValueError(
-                f"{self.name} holds images that are already turned, and views are rendered from "
-                "upright ones. Use the set's upright images (for SI-SCORE: its samples)."
+                f"{self.name} contains pre-rotated images; expected upright ones, from which views "
+                "are rendered. Use its upright images (for SI-SCORE: the samples)."
             )
         return self
 
     def release(self) -> None:
-        """Gives back the memory of what was read from a mapped file.
+        """Releases the pages that were read from a memory-mapped file.
 
-        The system would do so when it runs short; until then everything that was ever read counts
-        as memory of this process.
+        The system would release them when memory runs short; until then, they count as memory of
+        this process.
         """
-        held = None if self.file is None else getattr(self.file, "_mmap", None)
-        if held is not None and hasattr(mmap, "MADV_DONTNEED"):
-            held.madvise(mmap.MADV_DONTNEED)
+        mapping = None if self.file is None else getattr(self.file, "_mmap", None)
+        if mapping is not None and hasattr(mmap, "MADV_DONTNEED"):
+            mapping.madvise(mmap.MADV_DONTNEED)
 
     def select(self, indices: Sequence[int]) -> ImageSet:
-        """The images are copied, in the order asked for."""
+        """A copy with the images at these indices, in this order."""
         rows = [int(i) for i in indices]
         angles = self.angles_degrees
         return ImageSet(
@@ -86,7 +86,7 @@ class ImageSet:
 
 
 def in_test(key: str) -> bool:
-    """True for a fifth of all keys, and for the same ones on every machine and in every subset."""
+    """True for about one key in five, the same on every machine and in every subset."""
     return bucket(key, 5) == 0
 
 
@@ -101,14 +101,14 @@ def load(
     limit: int | None = None,
     on_skip: Callable[[str, str], None] | None = None,
 ) -> ImageSet:
-    """`data` names a set in SOURCES, or is `scenes`, else a path; a `Path` is always a path.
+    """Loads a data set: a name in SOURCES, `scenes`, or a path; a `Path` is always a path.
 
-    A path to the folder or archive of a known set, such as `…/lfw` or `…/coil-100.zip`, is that
-    set, so that its own keys decide the split and no person is in both halves.
+    A path to the folder or archive of a known set, such as `…/lfw` or `…/coil-100.zip`, loads that
+    set, so that its own keys decide the split and no person is in both parts.
 
-    Each image is turned as its EXIF says, cut to its centred square, laid on black where it is
-    transparent, and resized (Lanczos) only if its side is not `size`. `limit` takes evenly spaced
-    images of the split. Only the files of the split are decoded.
+    Each image is brought into its EXIF orientation, cropped to its centred square, composed on
+    black where it is transparent, and resized (Lanczos) unless its side is `size`. `limit` takes
+    evenly spaced images of the split. Only the files of the split are decoded.
     """
     for field, value, allowed in (
         ("split", split, SPLITS),
@@ -118,41 +118,41 @@ def load(
         if value not in allowed:
             values = ", ".join(map(repr, allowed))
             raise ValueError(
-                f"expected {field} to be one of {values}; came {value!r}; choose one of them"
+                f"Expected {field} to be one of {values}; got {value!r}. Choose one of them."
             )
     for field, number in (("size", size), ("limit", limit)):
         if number is not None and number < 1:
-            raise ValueError(f"expected {field} of at least 1; came {number}; give more, or None")
+            raise ValueError(f"Expected {field} of at least 1; got {number}. Use more, or None.")
 
-    found = _scenes(size) if data == "scenes" else _locate(data, root)
-    chosen = _of_split(found, split, split_by)
+    located = _scenes(size) if data == "scenes" else _locate(data, root)
+    chosen = _of_split(located, split, split_by)
     if limit is not None and limit < len(chosen):
         chosen = [chosen[i * len(chosen) // limit] for i in range(limit)]
 
-    images, problems = decode(found.place, chosen, size or found.size, channels)
-    _report(found.place, [(chosen[row].path, problems[row]) for row in sorted(problems)], on_skip)
+    images, problems = decode(located.place, chosen, size or located.size, channels)
+    _report(located.place, [(chosen[row].path, problems[row]) for row in sorted(problems)], on_skip)
     kept = [e for row, e in enumerate(chosen) if row not in problems]
     if not kept:
         raise ValueError(
-            f"expected images in {found.place}; came {len(chosen)} files, none readable "
-            f"(first: {problems[0]}); check that the files are whole"
+            f"Expected images in {located.place}; got {len(chosen)} files, none readable "
+            f"(first: {problems[0]}). Check that the files are intact."
         )
     angles = tuple(e.angle_degrees for e in kept if e.angle_degrees is not None)
     keys, groups = tuple(e.key for e in kept), tuple(e.group for e in kept)
-    return ImageSet(found.name, torch.from_numpy(images), keys, groups, angles or None)
+    return ImageSet(located.name, torch.from_numpy(images), keys, groups, angles or None)
 
 
 # Where the data is.
 
 
 def place_of(name: str, root: Path | None = None) -> Path:
-    """The folder or archive in which a named set was found."""
+    """The folder or archive that contains a named data set."""
     return _find(name, root).place
 
 
 @dataclass(frozen=True)
 class _Found:
-    name: str  # of the set, or the path as it was given
+    name: str  # of the data set, or the given path
     place: Path
     entries: list[Member]
     size: int
@@ -164,8 +164,8 @@ def _locate(data: str | Path, root: Path | None) -> _Found:
     place = Path(data).expanduser()
     if not place.exists():
         raise DataNotFound(
-            f"expected one of {', '.join(SOURCES)}, or a path; came {str(data)!r}, which is "
-            "neither; check the spelling, or give the path of a folder or archive of images"
+            f"Expected one of {', '.join(SOURCES)}, or a path; got {str(data)!r}, which is "
+            "neither. Check the spelling, or give the path of a folder or archive of images."
         )
     for name, source in SOURCES.items():
         named = any(fnmatchcase(folder_name(place), glob) for glob in source.places)
@@ -174,14 +174,14 @@ def _locate(data: str | Path, root: Path | None) -> _Found:
     if entries := read_folder(place, file_names(place)):
         return _Found(str(data), place, entries, FOLDER_SIZE)
     raise DataNotFound(
-        f"expected png, jpg, webp, bmp or tif images; came {place}, which holds none; "
-        "give a folder that has some"
+        f"Expected png, jpg, webp, bmp or tif images; got {place}, which contains none. "
+        "Give a folder that contains some."
     )
 
 
 def _scenes(size: int | None) -> _Found:
-    """Analytic scenes are in no place: each is evaluated at the size asked for."""
-    from radialbeams.training.data import scenes  # it makes image sets, so it cannot come first
+    """Analytic scenes, which need no files and are rendered at the requested size."""
+    from radialbeams.training.data import scenes  # late: it imports this module
 
     entries = scenes.scene_entries(range(scenes.COUNT), size or scenes.SIZE)
     return _Found("scenes", Path("scenes"), entries, scenes.SIZE)
@@ -192,39 +192,39 @@ def _find(name: str, root: Path | None) -> _Found:
     given = root or os.environ.get("RADIALBEAMS_DATA")
     top = Path(given).expanduser() if given else None
     for place in _places(source, top):
-        # Not in the root itself: there a folder deeper down may be anyone's data.
+        # Not nested in the root itself: its subfolders may contain other data.
         if entries := _read(source, place, nested=place != top or place.is_file()):
             return _Found(name, place, entries, source.size)
-    looked = [f"{top / glob}" for glob in source.places] + [f"{top}"] if top else []
-    where = ", ".join([*looked, *source.installed]) or "no place at all"
+    searched = [f"{top / glob}" for glob in source.places] + [f"{top}"] if top else []
+    where = ", ".join([*searched, *source.installed]) or "no folder, since none was given"
     raise DataNotFound(
-        f"expected {name} as {source.layout}; came nothing of the kind in {where}; get it from "
-        f"{source.official} ({source.licence}) and name the folder that holds it with --data DIR "
-        "or RADIALBEAMS_DATA"
+        f"Expected {name} as {source.layout}; found nothing like it in {where}. Get it from "
+        f"{source.official} ({source.licence}) and name the folder that contains it with "
+        "--data DIR or RADIALBEAMS_DATA."
     )
 
 
 def _places(source: DataSource, top: Path | None) -> Iterator[Path]:
-    """Folders before archives, and `lfw.zip` before `lfw-4000.zip`: the whole before a part."""
+    """Folders before archives, and the complete `lfw.zip` before the subset `lfw-4000.zip`."""
     if top is not None and top.exists():
-        found = {p for glob in source.places for p in top.glob(glob) if is_place(p)}
-        yield from sorted(found, key=lambda p: (not p.is_dir(), len(p.name), p.name))
+        candidates = {p for glob in source.places for p in top.glob(glob) if is_place(p)}
+        yield from sorted(candidates, key=lambda p: (not p.is_dir(), len(p.name), p.name))
         yield top
     yield from (Path(p) for p in source.installed if Path(p).is_dir())
 
 
 def _read(source: DataSource, place: Path, *, nested: bool) -> list[Member]:
-    """An archive, and what was unpacked from one, often has one folder around it all."""
+    """The members; `nested` also looks inside a top folder, which archives often have."""
     names = file_names(place)
     return source.read(place, names) or (source.read(place, without_top(names)) if nested else [])
 
 
-def _of_split(found: _Found, split: str, split_by: str) -> list[Member]:
+def _of_split(located: _Found, split: str, split_by: str) -> list[Member]:
     known = [name for name, source in SOURCES.items() if source.objects_known]
-    if split_by == "object" and found.name not in known:
+    if split_by == "object" and located.name not in known:
         raise ValueError(
-            f"expected one of {', '.join(known)} for split_by='object'; got {found.name}; "
-            "use split_by='default'; of other sets no objects are known"
+            f"Expected one of {', '.join(known)} for split_by='object'; got {located.name}, whose "
+            "objects are not known. Use split_by='default'."
         )
 
     def held_out(entry: Member) -> bool:
@@ -234,12 +234,12 @@ def _of_split(found: _Found, split: str, split_by: str) -> list[Member]:
             return int(entry.group.removeprefix("obj")) > 80
         return in_test(entry.key) if entry.held_out is None else entry.held_out
 
-    chosen = [e for e in found.entries if split == "all" or held_out(e) == (split == "test")]
+    chosen = [e for e in located.entries if split == "all" or held_out(e) == (split == "test")]
     if not chosen:
         raise ValueError(
-            f"expected images in the {split} split of {found.name}; came {len(found.entries)} "
-            "images, none of them in it; use split='all', or add images: the split is by key, "
-            "about one in five is test"
+            f"Expected images in the {split} split of {located.name}; got {len(located.entries)} "
+            "images, none of them in it. Use split='all', or add images: about one key in five "
+            "belongs to the test split."
         )
     return chosen
 
@@ -252,5 +252,5 @@ def _report(
             on_skip(path, reason)
     elif skipped:
         path, reason = skipped[0]
-        text = f"skipped {len(skipped)} unreadable files of {place}, first {path}: {reason}"
+        text = f"Skipped {len(skipped)} unreadable files of {place}; the first is {path}: {reason}"
         warnings.warn(text, stacklevel=3)

@@ -1,8 +1,8 @@
-"""SI-SCORE: the full set of turned objects; or its samples, composed upright or as it composes.
+"""SI-SCORE: the full set of rotated objects, or its samples, composed upright or rotated.
 
-The benchmark lays a cut-out on a background of 512 px: resized to a share of the background's area,
-turned about its middle, pasted there; only where at least 95 % of the turned cut-out's box are in
-view. The background never turns, so no border and no corner tells the angle.
+The benchmark resizes a cut-out to a share of a 512 px background's area, rotates it about its
+centre and pastes it at the centre of the background, if at least 95 % of the rotated bounding box
+is in view. The background is not rotated, so no border or corner reveals the angle.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from radialbeams.training.data.pixels import centred_square, open_image
 
 TABLE, CLASSES = "metadata.csv", "foreground_classes.csv"
 SCENE = 512  # pixels
-ANGLES = tuple(range(1, 361, 20))  # none is a quarter turn, which would be sharper
-AREAS = (0.2, 0.5, 0.8, 1.0)  # of a cut-out's box, as shares of the scene's
-FEW_AREAS = (0.2, 0.5)  # where there are many cut-outs
-IN_VIEW = 0.95  # of the turned cut-out's box
-UPRIGHT_SIDE = 0.6  # of the scene: the longer side of an upright cut-out, which always fits
+ANGLES = tuple(range(1, 361, 20))  # no quarter turn, which would be sharper
+AREAS = (0.2, 0.5, 0.8, 1.0)  # of a cut-out's bounding box, as shares of the scene's area
+FEW_AREAS = (0.2, 0.5)  # if there are many cut-outs
+IN_VIEW = 0.95  # least share of the rotated bounding box
+UPRIGHT_SIDE = 0.6  # longer side of an upright cut-out, as a share of the scene's side
 
-# What ImageNet calls the classes of the samples; the full set brings a table of its own.
+# ImageNet's indices of the samples' classes; the full set has its own table.
 SAMPLE_CLASSES = {
     "bagel": 931,
     "koala": 105,
@@ -44,17 +44,17 @@ SAMPLE_CLASSES = {
 
 
 def read(place: Path, names: Names) -> list[Member]:
-    """The full set, which has no upright image; else the samples, upright."""
+    """The full set, which has no upright images; without it, the samples, upright."""
     return _full(place, names) or _upright_samples(place, names)
 
 
 def read_turned(place: Path, names: Names) -> list[Member]:
-    """The full set; else as many images as the samples make, by the benchmark's own rules."""
+    """The full set; without it, all images that the benchmark's rules make from the samples."""
     return _full(place, names) or _turned_samples(place, names)
 
 
 def read_cutouts(place: Path, names: Names) -> list[Member]:
-    """Many cut-outs: one image of each at every angle and area, on the backgrounds in turn."""
+    """Many cut-outs: one image of each at every angle and area, cycling through backgrounds."""
     scenes = [as_scene(picture) for _, picture in _backgrounds(place, names)]
     entries = []
     for number, (group, name, path, cutout) in enumerate(_cutouts(place, names)):
@@ -68,7 +68,7 @@ def read_cutouts(place: Path, names: Names) -> list[Member]:
 
 
 def imagenet_classes(place: Path, names: Names) -> dict[str, int]:
-    """Class name → ImageNet's index, by the table of the full set where it is there."""
+    """Class name → ImageNet's index, from the table of the full set if it is present."""
     if CLASSES not in names:
         return dict(SAMPLE_CLASSES)
     rows = _table(place, names[CLASSES])
@@ -79,7 +79,7 @@ def imagenet_classes(place: Path, names: Names) -> dict[str, int]:
 
 
 def _full(place: Path, names: Names) -> list[Member]:
-    """CLASS/NUMBER.jpg; the table says by which angle and from which cut-out each was made."""
+    """CLASS/NUMBER.jpg; a table gives the angle and the cut-out of each image."""
     if TABLE not in names:
         return []
     rows = {row["image_id"]: row for row in _table(place, names[TABLE])}
@@ -100,7 +100,7 @@ def _table(place: Path, path: str) -> list[dict[str, str]]:
 
 
 def _cutouts(place: Path, names: Names) -> Iterator[tuple[str, str, str, Image.Image]]:
-    """Class, name, path and picture of each."""
+    """Yields class, name, path and picture of each cut-out."""
     for m, path in matches(rf"foreground_samples/([^/]+)/([^/]+)\.{IMAGES}", names):
         yield m[1], m[2], path, open_image(read_file(place, path), SCENE).convert("RGBA")
 
@@ -123,7 +123,7 @@ def _upright_samples(place: Path, names: Names) -> list[Member]:
 
 
 def _compose_upright(cutout: Image.Image, scene: Image.Image) -> Image.Image:
-    """Upright in the middle, whatever its shape."""
+    """The cut-out, upright, in the centre of the scene."""
     scale = UPRIGHT_SIDE * scene.width / max(cutout.size)
     width, height = (round(n * scale) for n in cutout.size)
     piece = cutout.resize((width, height), Image.Resampling.LANCZOS)
@@ -150,14 +150,14 @@ def _turned_samples(place: Path, names: Names) -> list[Member]:
 
 
 def as_scene(picture: Image.Image) -> Image.Image:
-    """The square at its upper left, as the benchmark cuts it."""
+    """The square at the upper left, as the benchmark crops it."""
     side = min(picture.size)
     square = picture.crop((0, 0, side, side))
     return square.resize((SCENE, SCENE), Image.Resampling.BILINEAR)
 
 
 def compose(cutout: Image.Image, scene: Image.Image, area: float, degrees: float) -> Image.Image:
-    """The cut-out in the middle of the scene, turned counter-clockwise."""
+    """The cut-out in the centre of the scene, rotated counter-clockwise."""
     piece = cutout.resize(resized(cutout.size, area, scene.width), Image.Resampling.BILINEAR)
     piece = piece.rotate(degrees, Image.Resampling.BICUBIC, expand=True)
     left, top = (int(scene.width / 2 - side / 2) for side in piece.size)
@@ -167,14 +167,14 @@ def compose(cutout: Image.Image, scene: Image.Image, area: float, degrees: float
 
 
 def resized(size: tuple[int, int], area: float, scene: int = SCENE) -> tuple[int, int]:
-    """Of the same shape, its box covering that share of a square scene."""
+    """The size with the same aspect ratio that covers `area` of a square scene."""
     factor = scene * math.sqrt(area / (size[0] * size[1]))
     return int(size[0] * factor), int(size[1] * factor)
 
 
 def share_in_view(size: tuple[int, int], area: float, degrees: float, scene: int = SCENE) -> float:
-    """How much of the box around the turned cut-out lies inside the scene."""
+    """The share of the rotated cut-out's bounding box that lies inside the scene."""
     width, height = resized(size, area, scene)
     cos, sin = (abs(f(math.radians(degrees))) for f in (math.cos, math.sin))
-    around = (width * cos + height * sin, width * sin + height * cos)
-    return math.prod(min(side, scene) / side for side in around)
+    bounds = (width * cos + height * sin, width * sin + height * cos)
+    return math.prod(min(side, scene) / side for side in bounds)

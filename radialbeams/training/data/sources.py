@@ -1,7 +1,7 @@
-"""The data sets that have a name: where each comes from, its licence, and what its files mean.
+"""The known data sets: source, licence, layout and reader of each.
 
-A reader gets the names of the files in a place and gives an entry per image with its key, which
-decides the split, and its group; it gives none if the place holds something else.
+A reader takes the names of the files in a folder or archive. It returns one member per image, with
+the key that decides the split and a group, or none if the files are something else.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ CIFAR = ("airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse"
 
 @dataclass(frozen=True)
 class DataSource:
-    """A data set that has a name."""
+    """A data set that can be loaded by name."""
 
     official: str
     licence: str
@@ -38,10 +38,10 @@ class DataSource:
     places: tuple[str, ...]  # globs for its folder, or for the archive of that folder
     read: Reader
     installed: tuple[str, ...] = ()  # where a system package puts it
-    objects_known: bool = False  # so that a split can hold whole objects out
+    objects_known: bool = False  # whether a split can hold out whole objects
 
 
-# Files that are images.
+# Data sets of image files.
 
 
 def read_folder(place: Path, names: Names) -> list[Member]:
@@ -58,7 +58,7 @@ def read_folder(place: Path, names: Names) -> list[Member]:
 def _coil100(place: Path, names: Names) -> list[Member]:
     entries: dict[str, Member] = {}
     for m, path in matches(r"((obj(?:[1-9][0-9]?|100))__[0-9]+)\.(?:png|webp)", names):
-        entries.setdefault(m[1], Member(path, m[1], m[2]))  # one of .png and .webp
+        entries.setdefault(m[1], Member(path, m[1], m[2]))  # .png or .webp, not both
     return list(entries.values())
 
 
@@ -67,20 +67,20 @@ def _lfw(place: Path, names: Names) -> list[Member]:
 
 
 def _photos(place: Path, names: Names) -> list[Member]:
-    found = matches(rf"(train|test)/([^/]+)/(?:.+/)?([^/]+)\.{IMAGES}", names)
-    return [Member(path, m[3], m[2], held_out=m[1] == "test") for m, path in found]
+    photos = matches(rf"(train|test)/([^/]+)/(?:.+/)?([^/]+)\.{IMAGES}", names)
+    return [Member(path, m[3], m[2], held_out=m[1] == "test") for m, path in photos]
 
 
 def _imagenet_samples(place: Path, names: Names) -> list[Member]:
-    """The index of the class in front, or only its WordNet id: in their order they are indices."""
-    found = matches(r"(?:([0-9]{4})_)?(n[0-9]{8})_[^/]+\.(?i:jpe?g)", names)
-    order = sorted({m[2] for m, _ in found})
-    if len(order) < IMAGENET and any(m[1] is None for m, _ in found):
-        return []  # which classes are missing, no one knows
-    return [Member(path, m[2], m[1] or f"{order.index(m[2]):04d}") for m, path in found]
+    """Files named by class index, or by WordNet id, whose sorted order gives the index."""
+    photos = matches(r"(?:([0-9]{4})_)?(n[0-9]{8})_[^/]+\.(?i:jpe?g)", names)
+    order = sorted({m[2] for m, _ in photos})
+    if len(order) < IMAGENET and any(m[1] is None for m, _ in photos):
+        return []  # the indices cannot be known if classes are missing
+    return [Member(path, m[2], m[1] or f"{order.index(m[2]):04d}") for m, path in photos]
 
 
-# Files that hold many images each.
+# Data sets of files that contain many images.
 
 
 def _fashion_mnist(place: Path, names: Names) -> list[Member]:
@@ -101,8 +101,8 @@ def _idx(data: bytes, dimensions: int, path: str) -> NDArray[np.uint8]:
     shape = tuple(int(n) for n in np.frombuffer(data[4 : len(data[:head]) // 4 * 4], ">u4"))
     if data[:4] != bytes([0, 0, 8, dimensions]) or len(data) - head != np.prod(shape):
         raise ValueError(
-            f"expected an idx file of bytes with {dimensions} dimensions; "
-            f"came {path} of {len(data)} bytes; download it again"
+            f"Expected an idx file of bytes with {dimensions} dimensions; "
+            f"got {path} of {len(data)} bytes. Download it again."
         )
     return np.frombuffer(data, np.uint8, offset=head).reshape(shape)
 
@@ -114,14 +114,15 @@ def _cifar10(place: Path, names: Names) -> list[Member]:
         pixels, labels = read(read_file(place, path), path)
         images = pixels.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
         entries += _from_arrays(path, m[1], images, _classes(labels, CIFAR))
-    found = matches(rf"(train|test)/({'|'.join(CIFAR)})/([^/]+)\.{IMAGES}", names)
-    return entries or [Member(path, "-".join(m.groups()), m[2]) for m, path in found]
+    photos = matches(rf"(train|test)/({'|'.join(CIFAR)})/([^/]+)\.{IMAGES}", names)
+    return entries or [Member(path, "-".join(m.groups()), m[2]) for m, path in photos]
 
 
 def _cifar_binary(data: bytes, path: str) -> tuple[NDArray[np.uint8], list[int]]:
     if len(data) % 3073:
-        came = f"{path} of {len(data)} bytes"
-        raise ValueError(f"expected records of 3073 bytes; came {came}; download it again")
+        raise ValueError(
+            f"Expected records of 3073 bytes; got {path} of {len(data)} bytes. Download it again."
+        )
     records = np.frombuffer(data, np.uint8).reshape(-1, 3073)
     return records[:, 1:], records[:, 0].tolist()
 
@@ -131,8 +132,8 @@ def _cifar_pickle(data: bytes, path: str) -> tuple[NDArray[np.uint8], list[int]]
         return cifar.read_batch(data)
     except cifar.NotABatch as error:
         raise ValueError(
-            f"expected a batch of CIFAR-10; came {path}, refused: {error}; "
-            f"get it from {SOURCES['cifar10'].official}"
+            f"Expected a batch of CIFAR-10; got {path}, refused: {error}. "
+            f"Get it from {SOURCES['cifar10'].official}."
         ) from error
 
 
@@ -144,8 +145,10 @@ def _from_arrays(
     path: str, part: str, images: NDArray[np.uint8], groups: Sequence[str]
 ) -> list[Member]:
     if len(images) != len(groups):
-        came = f"{len(images)} and {len(groups)} in {path}"
-        raise ValueError(f"expected as many labels as images; came {came}; download it again")
+        raise ValueError(
+            f"Expected as many labels as images; got {len(groups)} and {len(images)} in {path}. "
+            "Download it again."
+        )
     rows = enumerate(zip(images, groups, strict=True))
     return [Member(path, f"{part}-{i}", g, partial(Image.fromarray, x)) for i, (x, g) in rows]
 

@@ -1,4 +1,4 @@
-"""Processes that read images: forked, so that they start at once, and never left behind."""
+"""Processes that read images: forked, so that they start fast, and never orphaned."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ import time
 from multiprocessing.pool import Pool, ThreadPool
 
 MOST = 32
-LOOK_EVERY = 1.0  # seconds
+CHECK_EVERY = 1.0  # seconds
 
 
 def forkable() -> bool:
@@ -22,7 +22,7 @@ def count() -> int:
 
 
 def pool() -> Pool:
-    """One process for each core; threads where processes cannot be forked."""
+    """One process per core; threads where processes cannot be forked."""
     if not forkable():
         return ThreadPool(count())
     context = multiprocessing.get_context("fork")
@@ -30,13 +30,13 @@ def pool() -> Pool:
 
 
 def _begin(parent: int) -> None:
-    """Ctrl-C is for the parent. A parent that was killed cannot end its processes, so they look."""
+    """Leaves Ctrl-C to the parent, and exits when the parent is gone: a killed one cannot tell."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     threading.Thread(target=end_with, args=(parent,), daemon=True).start()
 
 
 def end_with(parent: int) -> None:
-    """Ends this process soon after its parent; for a thread of its own."""
+    """Exits this process soon after its parent; runs in a thread."""
     while os.getppid() == parent:
-        time.sleep(LOOK_EVERY)
+        time.sleep(CHECK_EVERY)
     os._exit(1)

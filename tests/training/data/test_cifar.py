@@ -41,7 +41,7 @@ def test_a_record_of_objects_does_not_end_the_process(tmp_path: Path) -> None:
     command = [sys.executable, "-c", READ, str(tmp_path)]
     done = subprocess.run(command, capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (0, "")
-    assert "expected a batch of CIFAR-10; came data_batch_1, refused: " in done.stdout
+    assert "Expected a batch of CIFAR-10; got data_batch_1, refused: " in done.stdout
 
 
 def test_the_official_form_is_read() -> None:

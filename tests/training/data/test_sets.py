@@ -277,7 +277,7 @@ def test_broken_idx_is_refused(tmp_path: Path) -> None:
 def test_labels_that_do_not_fit_are_refused(tmp_path: Path) -> None:
     images, labels = idx(noise(5, 28, 28)), idx(np.zeros(4, np.uint8))
     as_folder(tmp_path, {"train-images-idx3-ubyte": images, "train-labels-idx1-ubyte": labels})
-    with pytest.raises(ValueError, match="as many labels as images; came 5 and 4 in train-images"):
+    with pytest.raises(ValueError, match="as many labels as images; got 4 and 5 in train-images"):
         load("fashion-mnist", root=tmp_path)
 
 
@@ -339,10 +339,10 @@ def test_malicious_pickle_is_refused(
 
 def test_broken_cifar_is_refused(tmp_path: Path) -> None:
     as_folder(tmp_path / "a", {"data_batch_1.bin": b"x" * 3074})
-    with pytest.raises(ValueError, match=r"expected records of 3073 bytes; came data_batch_1\.bin"):
+    with pytest.raises(ValueError, match=r"Expected records of 3073 bytes; got data_batch_1\.bin"):
         load("cifar10", root=tmp_path / "a")
     as_folder(tmp_path / "b", {"data_batch_1": python2_pickle(noise(2, 3072), [1, 2])[:-50]})
-    with pytest.raises(ValueError, match="a batch of CIFAR-10; came data_batch_1, refused"):
+    with pytest.raises(ValueError, match="a batch of CIFAR-10; got data_batch_1, refused"):
         load("cifar10", root=tmp_path / "b")
 
 
@@ -503,7 +503,7 @@ def test_bomb_is_skipped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_nothing_readable(tmp_path: Path) -> None:
     as_folder(tmp_path, {"a.png": b"", "b.png": b""})
-    with pytest.raises(ValueError, match="came 2 files, none readable") as error:
+    with pytest.raises(ValueError, match="got 2 files, none readable") as error:
         load(tmp_path, on_skip=lambda path, reason: None)
     assert str(error.value).endswith("check that the files are whole")
 
@@ -522,7 +522,7 @@ def test_unknown_name_lists_the_names() -> None:
     assert str(error.value) == (
         "expected one of coil100, lfw, photos, coco, fashion-mnist, cifar10, "
         "imagenet-samples, si-score, "
-        "si-score-rotation, imagenet-cutouts, or a path; came 'coil200',"
+        "si-score-rotation, imagenet-cutouts, or a path; got 'coil200',"
         " which is neither; check the spelling, or give the path of a folder or archive of images"
     )
 
@@ -535,7 +535,9 @@ def test_missing_data_says_where_to_get_it(tmp_path: Path, name: str) -> None:
     for part in (source.official, source.layout, source.licence, f"{tmp_path / source.places[0]}"):
         assert part in str(error.value)
     assert str(error.value).endswith("with --data DIR or RADIALBEAMS_DATA")
-    with pytest.raises(DataNotFound, match="came nothing of the kind in no place at all"):
+    with pytest.raises(
+        DataNotFound, match="found nothing like it in no folder, since none was given"
+    ):
         load(name)
 
 
@@ -547,16 +549,16 @@ def test_environment_names_the_root(tmp_path: Path, monkeypatch: pytest.MonkeyPa
 @pytest.mark.parametrize(
     ("options", "text"),
     [
-        ({"split": "dev"}, "split to be one of 'train', 'test', 'all'; came 'dev'"),
-        ({"split_by": "day"}, "split_by to be one of 'default', 'object'; came 'day'"),
+        ({"split": "dev"}, "split to be one of 'train', 'test', 'all'; got 'dev'"),
+        ({"split_by": "day"}, "split_by to be one of 'default', 'object'; got 'day'"),
         (
             {"split_by": "object"},
             "expected one of coil100, si-score-rotation, imagenet-cutouts for split_by='object'; "
             "got",
         ),
-        ({"channels": 4}, "channels to be one of 1, 3; came 4"),
-        ({"size": 0}, "expected size of at least 1; came 0"),
-        ({"limit": 0}, "expected limit of at least 1; came 0"),
+        ({"channels": 4}, "channels to be one of 1, 3; got 4"),
+        ({"size": 0}, "Expected size of at least 1; got 0"),
+        ({"limit": 0}, "Expected limit of at least 1; got 0"),
     ],
 )
 def test_wrong_options(tmp_path: Path, options: dict[str, object], text: str) -> None:
@@ -567,7 +569,7 @@ def test_wrong_options(tmp_path: Path, options: dict[str, object], text: str) ->
 
 def test_empty_split(tmp_path: Path) -> None:
     as_folder(tmp_path, {"obj1__0.png": encode(noise(8, 8))})
-    with pytest.raises(ValueError, match=r"images in the test split .* came 1 images, none .* use"):
+    with pytest.raises(ValueError, match=r"images in the test split .* got 1 images, none .* Use"):
         load(tmp_path, split="test")
 
 
