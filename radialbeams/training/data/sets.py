@@ -196,9 +196,10 @@ def _find(name: str, root: Path | None) -> _Found:
         if entries := _read(source, place, nested=place != top or place.is_file()):
             return _Found(name, place, entries, source.size)
     searched = [f"{top / glob}" for glob in source.places] + [f"{top}"] if top else []
-    where = ", ".join([*searched, *source.installed]) or "no folder, since none was given"
+    where = ", ".join([*searched, *source.installed])
+    result = f"found nothing like it in {where}" if where else "no folder was given"
     raise DataNotFound(
-        f"Expected {name} as {source.layout}; found nothing like it in {where}. Get it from "
+        f"Expected {name} as {source.layout}; {result}. Get it from "
         f"{source.official} ({source.licence}) and name the folder that contains it with "
         "--data DIR or RADIALBEAMS_DATA."
     )

@@ -116,7 +116,7 @@ def test_damaged_bytes_are_refused(place: Path, tmp_path: Path) -> None:
     content = bytearray(path.read_bytes())
     content[100] ^= 1
     path.write_bytes(bytes(content))
-    with pytest.raises(cache.DamagedCache, match="does not have the bytes that its index names"):
+    with pytest.raises(cache.DamagedCache, match="does not match the sha256 in its index"):
         cache.read(tmp_path / "cache", "mine")
 
 

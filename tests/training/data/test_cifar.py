@@ -69,11 +69,11 @@ def test_a_batch_with_memo_and_file_names_is_read() -> None:
         (b"M\x02\x00M\x00\x0c\x86", b"M\x03\x00M\x00\x0c\x86", "not 2 rows of 3072 bytes"),
         (b"M\x02\x00M\x00\x0c\x86", b"M\x02\x00M\x01\x0c\x86", "not 2 rows of 3072 bytes"),
         (b"\x89T", b"\x88T", "not 2 rows of 3072 bytes"),
-        (b"K\x01K\x02e", b"K\x01U\x01ae", "labels are no list of numbers"),
-        (b"K\x01K\x02e", b"K\x01\x88e", "labels are no list of numbers"),
-        (b"K\x00\x85U\x01b", b"K\x09\x85U\x01b", "its data is no array"),
-        (b"cnumpy\nndarray", b"cnumpy\nmatrix", r"asks for numpy\.matrix"),
-        (b"\x80\x02}", b"\x80\x02(d", "the official files have no DICT in them"),
+        (b"K\x01K\x02e", b"K\x01U\x01ae", "labels are not a list of numbers"),
+        (b"K\x01K\x02e", b"K\x01\x88e", "labels are not a list of numbers"),
+        (b"K\x00\x85U\x01b", b"K\x09\x85U\x01b", "its data is not an array"),
+        (b"cnumpy\nndarray", b"cnumpy\nmatrix", r"refers to numpy\.matrix"),
+        (b"\x80\x02}", b"\x80\x02(d", "the official files do not contain DICT"),
         (b"\x80\x02}", b"\x80\x02", "instructions do not fit together"),
     ],
 )
@@ -95,7 +95,7 @@ def test_an_array_of_other_than_its_size_is_refused() -> None:
 
 def test_pickles_of_python_3_are_refused() -> None:
     content = pickle.dumps({"data": noise(1, 3072), "labels": [1]})
-    with pytest.raises(NotABatch, match="the official files have no FRAME in them"):
+    with pytest.raises(NotABatch, match="the official files do not contain FRAME"):
         read_batch(content)
 
 

@@ -270,7 +270,7 @@ def test_fashion_mnist(tmp_path: Path) -> None:
 def test_broken_idx_is_refused(tmp_path: Path) -> None:
     for data in (b"", b"\0\0\x08\x03", idx(noise(5, 28, 28))[:-1], idx(noise(5, 28))):
         as_folder(tmp_path, {"train-images-idx3-ubyte": data})
-        with pytest.raises(ValueError, match="expected an idx file of bytes with 3 dimensions"):
+        with pytest.raises(ValueError, match="Expected an idx file of bytes with 3 dimensions"):
             load("fashion-mnist", root=tmp_path)
 
 
@@ -332,7 +332,9 @@ def test_malicious_pickle_is_refused(
     evil = b'cbuiltins\neval\n(S\'open("pwned", "w")\'\ntR.'
     data = pickle.dumps(Malicious(), 2) if name == "os.system" else evil
     as_folder(tmp_path / "cifar10", {"data_batch_1": data})
-    with pytest.raises(ValueError, match=r"expected a batch of CIFAR-10; .*asks for \w+\.\w+; get"):
+    with pytest.raises(
+        ValueError, match=r"Expected a batch of CIFAR-10; .*refers to \w+\.\w+\. Get"
+    ):
         load("cifar10", root=tmp_path)
     assert not (tmp_path / "pwned").exists()
 
@@ -468,7 +470,7 @@ def test_unreadable_files_are_skipped_and_reported(tmp_path: Path) -> None:
     assert torch.equal(images.images[0], images.images[1])
     assert list(seen) == ["b.png", "c.png"]
     assert "truncated" in seen["b.png"]
-    with pytest.warns(UserWarning, match=r"skipped 2 unreadable files .* b\.png: OSError"):
+    with pytest.warns(UserWarning, match=r"Skipped 2 unreadable files .* b\.png: OSError"):
         load(tmp_path, size=64)
 
 
@@ -505,14 +507,16 @@ def test_nothing_readable(tmp_path: Path) -> None:
     as_folder(tmp_path, {"a.png": b"", "b.png": b""})
     with pytest.raises(ValueError, match="got 2 files, none readable") as error:
         load(tmp_path, on_skip=lambda path, reason: None)
-    assert str(error.value).endswith("check that the files are whole")
+    assert str(error.value).endswith("Check that the files are intact.")
 
 
 def test_empty_folder_and_no_archive(tmp_path: Path) -> None:
-    with pytest.raises(DataNotFound, match="which holds none; give a folder that has some"):
+    with pytest.raises(DataNotFound, match="which contains none. Give a folder that contains some"):
         load(tmp_path)
     as_folder(tmp_path, {"a.zip": b"nothing"})
-    with pytest.raises(ValueError, match=r"expected a folder, or a whole zip.*download it again"):
+    with pytest.raises(
+        ValueError, match=r"Expected a folder, or a complete zip.*Download it again"
+    ):
         load(tmp_path / "a.zip")
 
 
@@ -520,10 +524,10 @@ def test_unknown_name_lists_the_names() -> None:
     with pytest.raises(DataNotFound) as error:
         load("coil200")
     assert str(error.value) == (
-        "expected one of coil100, lfw, photos, coco, fashion-mnist, cifar10, "
+        "Expected one of coil100, lfw, photos, coco, fashion-mnist, cifar10, "
         "imagenet-samples, si-score, "
         "si-score-rotation, imagenet-cutouts, or a path; got 'coil200',"
-        " which is neither; check the spelling, or give the path of a folder or archive of images"
+        " which is neither. Check the spelling, or give the path of a folder or archive of images."
     )
 
 
@@ -534,10 +538,8 @@ def test_missing_data_says_where_to_get_it(tmp_path: Path, name: str) -> None:
     source = SOURCES[name]
     for part in (source.official, source.layout, source.licence, f"{tmp_path / source.places[0]}"):
         assert part in str(error.value)
-    assert str(error.value).endswith("with --data DIR or RADIALBEAMS_DATA")
-    with pytest.raises(
-        DataNotFound, match="found nothing like it in no folder, since none was given"
-    ):
+    assert str(error.value).endswith("with --data DIR or RADIALBEAMS_DATA.")
+    with pytest.raises(DataNotFound, match="; no folder was given"):
         load(name)
 
 
@@ -553,7 +555,7 @@ def test_environment_names_the_root(tmp_path: Path, monkeypatch: pytest.MonkeyPa
         ({"split_by": "day"}, "split_by to be one of 'default', 'object'; got 'day'"),
         (
             {"split_by": "object"},
-            "expected one of coil100, si-score-rotation, imagenet-cutouts for split_by='object'; "
+            "Expected one of coil100, si-score-rotation, imagenet-cutouts for split_by='object'; "
             "got",
         ),
         ({"channels": 4}, "channels to be one of 1, 3; got 4"),
@@ -610,7 +612,7 @@ def test_real_fashion_mnist(real: Callable[..., ImageSet]) -> None:
 def test_images_that_are_already_turned_are_no_parents() -> None:
     images = torch.zeros(2, 3, 8, 8, dtype=torch.uint8)
     turned = ImageSet("si-score", images, ("a", "b"), ("", ""), (1.0, 21.0))
-    with pytest.raises(ValueError, match="already turned"):
+    with pytest.raises(ValueError, match="contains pre-rotated images"):
         turned.upright()
     upright = ImageSet("mine", images, ("a", "b"), ("", ""))
     assert upright.upright() is upright

@@ -91,7 +91,7 @@ def test_the_samples_become_turned_images_that_know_their_angle(samples: Path) -
     key = next(k for k in images.keys if k.endswith("-0.2-181"))
     upside_down = images.images[images.keys.index(key)]
     assert upside_down[:, 26, 32].tolist()[1] > 200  # green is above
-    with pytest.raises(ValueError, match="already turned"):
+    with pytest.raises(ValueError, match="contains pre-rotated images"):
         images.upright()
 
 
