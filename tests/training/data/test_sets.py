@@ -511,7 +511,9 @@ def test_nothing_readable(tmp_path: Path) -> None:
 
 
 def test_empty_folder_and_no_archive(tmp_path: Path) -> None:
-    with pytest.raises(DataNotFound, match="which contains none. Give a folder that contains some"):
+    with pytest.raises(
+        DataNotFound, match=r"which contains none\. Give a folder that contains some"
+    ):
         load(tmp_path)
     as_folder(tmp_path, {"a.zip": b"nothing"})
     with pytest.raises(
