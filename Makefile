@@ -11,6 +11,9 @@ RUNTIME_VERSION = 1.30.0
 # Processes that run tests side by side.
 WORKERS ?= 2
 
+# The files with tests that measure time.
+SERIAL_TESTS = $(shell grep -rl --include='test_*.py' 'pytest.mark.serial' tests)
+
 # Tests that need neither torch nor pictures from elsewhere, and together take less than minutes.
 LIGHT_TESTS = $(addprefix tests/,$(addsuffix .py,\
 	test_demo test_escaping test_sheet test_versions \
@@ -21,14 +24,16 @@ LIGHT_TESTS = $(addprefix tests/,$(addsuffix .py,\
 demo: $(VENV)/.light
 	$(VENV)/bin/radialbeams demo
 
-# mypy uses one core, so it runs beside the tests. Tests that measure time run alone, at the end.
-test: $(VENV)/.dev browser
+# The browser is installed while pip works. mypy uses one core, so it runs beside the tests. Tests
+# that measure time run alone, at the end; only the files that have some are collected again.
+test:
+	@$(MAKE) --no-print-directory -j 2 $(VENV)/.dev browser
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy & types=$$!; \
 	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist worksteal -m "not serial and not long"; tests=$$?; \
 	wait $$types && exit $$tests
-	$(VENV)/bin/python -m pytest -m "serial and not long"
+	$(VENV)/bin/python -m pytest -m "serial and not long" $(SERIAL_TESTS)
 
 # With those that are too long for every change.
 test-all: test

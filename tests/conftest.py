@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import fcntl
 import os
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -84,19 +85,34 @@ def one_thread() -> Iterator[None]:
     torch.set_num_threads(threads)
 
 
+def made_once(factory: pytest.TempPathFactory, name: str, make: Callable[[Path], object]) -> Path:
+    """A folder that all test processes share: the first that needs it makes it."""
+    base = factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    done = shared / f"{name}.done"
+    with open(shared / f"{name}.lock", "w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not done.exists():
+            make(shared / name)
+            done.touch()
+    return shared / name
+
+
 @pytest.fixture(scope="session")
 def photo_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Upright pictures as files: what `radialbeams train FOLDER` is given."""
-    folder = tmp_path_factory.mktemp("photos")
-    for key, pixels in enumerate(easy_images(40).images):
-        Image.fromarray(pixels.permute(1, 2, 0).numpy()).save(folder / f"photo{key}.png")
-    return folder
+
+    def make(folder: Path) -> None:
+        folder.mkdir()
+        for key, pixels in enumerate(easy_images(40).images):
+            Image.fromarray(pixels.permute(1, 2, 0).numpy()).save(folder / f"photo{key}.png")
+
+    return made_once(tmp_path_factory, "photos", make)
 
 
 @pytest.fixture(scope="session")
 def finished_run(photo_folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A run from start to end, the one ONNX export of all these tests included."""
-    folder = tmp_path_factory.mktemp("runs") / "tiny"
+    """A run from start to end with its ONNX export; tests only read it."""
     recipe = plan(
         str(photo_folder),
         None,
@@ -104,8 +120,9 @@ def finished_run(photo_folder: Path, tmp_path_factory: pytest.TempPathFactory) -
         {"num_beams": 8, "latent": 16, "lstm_layers": 1},
         size=SIZE,
     )
-    complete(recipe, folder, devices="cpu")
-    return folder
+    return made_once(
+        tmp_path_factory, "tiny", lambda folder: complete(recipe, folder, devices="cpu")
+    )
 
 
 @pytest.fixture

@@ -96,7 +96,7 @@ def test_every_family_has_a_small_version() -> None:
 
 
 # Families whose parts have tests of their own.
-LONG = ("names", "journals", "edits", "kills", "links", "limits", "signals", "overlaps")
+LONG = ("names", "giants", "journals", "edits", "kills", "links", "limits", "signals", "overlaps")
 
 
 @pytest.mark.parametrize(

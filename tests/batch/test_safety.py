@@ -24,7 +24,7 @@ from radialbeams.batch.plan import BATCH
 from radialbeams.demo import PICTURES
 
 COMMAND = [sys.executable, "-c", "from radialbeams.cli import run; run()", "upright"]
-OPTIONS = ("--model", "ring.lfw", "--min-confidence", "0")
+OPTIONS = ("--model", "ring.lfw", "--min-confidence", "0", "--workers", "1")
 FIXTURES = Path(__file__).parent / "fixtures" / "journals"
 TURNING = JobSettings("ring.lfw", turns=True, writes=True, min_confidence=0)
 IN_PLACE = replace(TURNING, in_place=True)
@@ -97,7 +97,7 @@ def replace(old, new):
 os.replace = replace
 run()
 """
-    options = (str(folder), "--in-place", "--workers", "1", *OPTIONS)
+    options = (str(folder), "--in-place", *OPTIONS)
     killed = subprocess.run([sys.executable, "-c", hook, "upright", *options])
     assert killed.returncode == -signal.SIGKILL and len(parts(folder)) >= BATCH
     edits = {}
@@ -152,7 +152,7 @@ def test_an_output_never_replaces_a_file_that_appeared_meanwhile(tmp_path: Path)
 
 def start(*arguments: object) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
-        [*COMMAND, *map(str, arguments), *OPTIONS, "--workers", "1", "--json"],
+        [*COMMAND, *map(str, arguments), *OPTIONS, "--json"],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )

@@ -624,4 +624,4 @@ def test_a_device_that_does_not_exist_is_refused_with_those_that_do(
     run: Callable[..., Said], finished_run: Path, photo_folder: Path
 ) -> None:
     said = run("evaluate", finished_run, photo_folder, "--devices", "tpu")
-    assert "auto, cpu or cuda; got 'tpu'" in refused(said)
+    assert "auto, cpu or cuda as a device; got 'tpu'" in refused(said)

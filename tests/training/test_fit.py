@@ -146,7 +146,7 @@ def test_another_recipe_in_the_same_folder_is_refused(
 ) -> None:
     begin(recipe, pictures, tmp_path)
     other = replace(recipe, seed=1, learning_rate=0.5)
-    text = r"holds a run with another recipe \(different: learning_rate, seed\)\. Repeat that"
+    text = r"holds a run with another recipe \(different: learning_rate, seed\)\. Use the same"
     with pytest.raises(ValueError, match=text):
         begin(other, pictures, tmp_path)
 
@@ -314,9 +314,9 @@ def test_images_of_another_size_are_refused_with_the_right_one(
     recipe: Recipe, tmp_path: Path
 ) -> None:
     images = easy_images(4, size=32)
-    with pytest.raises(ValueError, match=r"images of 28 pixels; these have 32\. Load them at the"):
+    with pytest.raises(ValueError, match=r"images of 28 pixels; got 32\. Load them at the"):
         begin(recipe, images, tmp_path / "run")
-    text = r"sees views of 40 pixels, but paper views of 32 px images have 46\. Set view_size"
+    text = r"expects views of 40 pixels, but paper views of 32 px images have 46\. Set view_size"
     with pytest.raises(ValueError, match=text):
         begin(replace(recipe, parent_size=32), images, tmp_path / "run")
     assert not (tmp_path / "run").exists()
@@ -326,7 +326,7 @@ def test_images_of_other_channels_are_refused(
     recipe: Recipe, pictures: ImageSet, tmp_path: Path
 ) -> None:
     gray = replace(pictures, images=pictures.images[:, :1])
-    with pytest.raises(ValueError, match=r"model has 3 channels, the images have 1\. Load the"):
+    with pytest.raises(ValueError, match=r"model expects 3 channels; the images have 1\. Load the"):
         begin(recipe, gray, tmp_path)
 
 

@@ -110,12 +110,12 @@ def test_many_cutouts_lie_on_the_backgrounds_in_turn(tmp_path: Path) -> None:
         for name, grey in (("dark", 0), ("light", 200)):
             scene = Image.new("RGB", (64, 64), (grey, grey, grey))
             archive.writestr(f"background_samples/{name}.png", encoded(scene, "PNG"))
-        for n in range(6):
-            path = f"foreground_samples/{n // 2:04d}/thing{n}.png"
+        for n in (0, 4):  # the second is in the test split
+            path = f"foreground_samples/{n:04d}/thing{n}.png"
             archive.writestr(path, encoded(cutout, "PNG"))
     images = load("imagenet-cutouts", root=tmp_path, size=32)
     seen = [a for a in siscore.ANGLES if siscore.share_in_view((60, 40), 0.5, a) >= 0.95]
-    assert len(images) == 6 * (len(siscore.ANGLES) + len(seen))  # all in view where it is small
+    assert len(images) == 2 * (len(siscore.ANGLES) + len(seen))  # all in view where it is small
     corners = images.images[:, 0, 0, 0]
     assert 0.4 < (corners == 0).float().mean() < 0.6 and set(corners.tolist()) == {0, 200}
     options = {"root": tmp_path, "size": 16, "split_by": "object"}
