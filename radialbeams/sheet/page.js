@@ -1,11 +1,11 @@
 "use strict";
-// Sorting, a closer look, and angles corrected by hand. Without this script the page shows all
+// Sorting, enlarging, and correcting angles by hand. Without this script, the page still shows all
 // files, and the filters work.
 const list = document.getElementById("files");
 const cards = [...list.children];
 const byId = (id) => document.getElementById(id);
-const corrections = new Map(); // card → angle that the picture had been turned by; null: leave it
-let open = null; // the card in the dialog
+const corrections = new Map(); // card → rotation of the picture in degrees; null: leave it
+let open = null; // the card that the dialog shows
 
 // --- sorting and filters ---
 
@@ -42,7 +42,7 @@ function svg(tag, attributes, text) {
   return node;
 }
 
-// Where up is after a turn: 0° points upwards, and angles run counter-clockwise.
+// The point in a direction: 0° is up, and angles increase counter-clockwise.
 function at(degrees, radius) {
   const turn = (degrees * Math.PI) / 180;
   return [60 - radius * Math.sin(turn), 60 - radius * Math.cos(turn)];
@@ -55,10 +55,10 @@ function dial(card) {
     drawing.append(svg("text", { x, y }, `${degrees}°`));
   const digits = [...(card.dataset.dial ?? "")];
   const half = 180 / Math.max(digits.length, 1);
-  digits.forEach((digit, place) => {
+  digits.forEach((digit, index) => {
     const level = parseInt(digit, 16);
     if (!level) return;
-    const middle = (place * 360) / digits.length;
+    const middle = (index * 360) / digits.length;
     const points = [at(0, 0), at(middle - half, 3 * level), at(middle + half, 3 * level)];
     drawing.append(svg("polygon", { class: "rays", points: points.join(" ") }));
   });
@@ -106,7 +106,7 @@ slider.addEventListener("input", () => preview(Number(slider.value)));
 for (const button of dialog.querySelectorAll("[data-turn]"))
   button.addEventListener("click", () => preview(signed(current() + Number(button.dataset.turn))));
 dialog.addEventListener("click", (event) => {
-  if (event.target === dialog) dialog.close(); // beside it
+  if (event.target === dialog) dialog.close(); // a click outside it
 });
 
 // --- corrections ---
@@ -125,7 +125,7 @@ function showCorrections() {
   byId("count").textContent = `${count} correction${count === 1 ? "" : "s"}`;
 }
 
-// What the command reads: how far the file, as it is now, has been turned.
+// What the command reads: the rotation of the file as it is now.
 function correction([card, degrees]) {
   const left = degrees === null ? 0 : degrees;
   const rest = signed(left - number(card, "start", 0));

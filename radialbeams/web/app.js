@@ -1,4 +1,4 @@
-// The page: wires pictures, dials, plots and files to whatever runs the model.
+// The page: connects pictures, dials, plots and files to the backend that runs the model.
 
 import { drawBeams, drawHeat } from "./beams.js";
 import { Browser } from "./browser.js";
@@ -11,21 +11,20 @@ import { Service } from "./service.js";
 import { inWords } from "./words.js";
 
 const $ = (id) => document.getElementById(id);
-const FIRST_TURN = 40; // degrees by which the first sample is turned
-const HEAT_AFTER = 180; // milliseconds without a turn until the heat is computed
+const FIRST_TURN = 40; // degrees by which the first sample is rotated
+const HEAT_AFTER = 180; // milliseconds after the last rotation until the heat is computed
 
 class Page {
   constructor(config, backend) {
     this.config = config;
     this.backend = backend;
-    this.item = null; // the file in the stage
-    this.request = 0; // the newest one; older answers are not shown
+    this.item = null; // the file that is shown large
     this.busy = false;
     this.turnDial = new Dial($("turn"), (angle) => this.turn(angle));
     this.undoDial = new Dial($("result"), (angle) => this.correct(angle));
     this.files = new Files($("files"), {
       open: (item) => this.open(item),
-      estimate: (item) => this.first(item),
+      estimate: (item) => this.estimateFirst(item),
       applied: (item) => this.applied(item),
       upright: (item) => this.backend.upright(item.picture, this.applied(item) - item.turn),
       parallel: backend.parallel,
@@ -116,10 +115,10 @@ class Page {
     $("length").value = beams.beam_length ?? 32;
   }
 
-  // --- pictures come in ---
+  // --- adding pictures ---
 
   async sample(sample, turn = 0) {
-    // Before anything is awaited: whoever chooses another model meanwhile keeps it.
+    // Before the first await, so that a model that the user chooses meanwhile is kept.
     if (sample.model !== $("model").value && this.config.models.some((m) => m.name === sample.model)) {
       $("model").value = sample.model;
       this.describe();
@@ -131,9 +130,9 @@ class Page {
 
   async add(files, { sample = false, turn = 0 } = {}) {
     if (!files.length) return;
-    this.complain("");
+    this.showProblem("");
     if (files.length > this.config.limits.files) {
-      this.complain(`Choose at most ${this.config.limits.files} files at once.`);
+      this.showProblem(`Choose at most ${this.config.limits.files} files at once.`);
       return;
     }
     const decode = (file, name) => this.backend.decode(file, name);
@@ -147,23 +146,23 @@ class Page {
       picture: null,
       load: () => Picture.from(file, file.name || "The pasted image", this.config.limits, decode),
     }));
-    const one = items.length === 1 && !this.files.shown;
-    if (one) await this.addOne(items[0]);
+    const single = items.length === 1 && !this.files.shown;
+    if (single) await this.addSingle(items[0]);
     else await this.files.add(items);
   }
 
-  async addOne(item) {
+  async addSingle(item) {
     try {
       item.picture = await item.load();
     } catch (error) {
-      this.complain(error.message);
+      this.showProblem(error.message);
       return;
     }
     this.files.single(item);
     await this.open(item);
   }
 
-  complain(text) {
+  showProblem(text) {
     $("problem").textContent = text;
     $("problem").hidden = !text;
   }
@@ -175,9 +174,9 @@ class Page {
     this.turnDial.set(item.turn);
     this.render();
     await this.answer();
-    // A file that came turned is no ruler for the dial.
-    const first = item.answers[this.model.name];
-    if (item.turn === 0 && first) $("came-upright").checked = first.action !== "turned";
+    // If the file itself was rotated, the dial does not show the true angle.
+    const initial = item.answers[this.model.name];
+    if (item.turn === 0 && initial) $("came-upright").checked = initial.action !== "turned";
     this.render();
   }
 
@@ -218,7 +217,7 @@ class Page {
     this.scheduleHeat();
   }
 
-  // One request at a time; while it is under way only the newest turn waits.
+  // One request at a time; if the angle changes meanwhile, only the newest one is sent next.
   async answer() {
     if (this.busy) {
       this.again = true;
@@ -243,14 +242,16 @@ class Page {
     const look = item.picture.look(turn);
     const models = [this.model, this.other].filter((model) => model !== null);
     try {
-      const found = await Promise.all(models.map((model) => this.backend.estimate(look, model)));
+      const estimates = await Promise.all(
+        models.map((model) => this.backend.estimate(look, model)),
+      );
       if (item !== this.item) return;
       models.forEach((model, n) => {
-        item.answers[model.name] = { ...found[n], turn };
+        item.answers[model.name] = { ...estimates[n], turn };
       });
-      this.complain("");
+      this.showProblem("");
     } catch (error) {
-      this.complain(error.message);
+      this.showProblem(error.message);
       return;
     }
     this.render();
@@ -259,12 +260,12 @@ class Page {
     this.scheduleHeat();
   }
 
-  // For a file in the list, as it came.
-  async first(item) {
+  // The first estimate for a file in the list.
+  async estimateFirst(item) {
     const { turn, picture } = item;
     const { model } = this;
-    const found = await this.backend.estimate(picture.look(turn), model);
-    item.answers = { [model.name]: { ...found, turn } };
+    const estimate = await this.backend.estimate(picture.look(turn), model);
+    item.answers = { [model.name]: { ...estimate, turn } };
   }
 
   scheduleHeat() {
@@ -277,14 +278,15 @@ class Page {
     const { item, model } = this;
     const answer = item.answers[model.name];
     if (!answer || answer.beams || this.busy) return;
-    const found = await this.backend.estimate(item.picture.look(item.turn), model, { beams: true });
+    const look = item.picture.look(item.turn);
+    const estimate = await this.backend.estimate(look, model, { beams: true });
     if (item.answers[model.name] === answer) {
-      answer.beams = found.beams;
+      answer.beams = estimate.beams;
       this.render();
     }
   }
 
-  // The angle that is undone: by hand, or the model's, or none where it is unsure.
+  // The angle to undo: set by hand, or the model's, or 0 if the model is unsure.
   applied(item) {
     if (item.hand !== null) return item.hand;
     const answer = item.answers[this.model.name];
@@ -296,7 +298,7 @@ class Page {
     return answer.undo ?? ($("anyway").checked ? answer.angle : 0);
   }
 
-  // --- what is seen ---
+  // --- drawing ---
 
   render() {
     if (!this.item) return;
@@ -349,8 +351,8 @@ class Page {
 }
 
 async function askToken() {
-  const kept = sessionStorage.getItem("token");
-  if (kept) return kept;
+  const stored = sessionStorage.getItem("token");
+  if (stored) return stored;
   $("token-dialog").showModal();
   await new Promise((done) => $("token-dialog").addEventListener("close", done, { once: true }));
   sessionStorage.setItem("token", $("token").value);
@@ -360,15 +362,15 @@ async function askToken() {
 async function start() {
   const config = await (await fetch("page.json")).json();
   if (config.backend === "browser") {
-    $("where").textContent = "Everything runs in this browser: no picture leaves it.";
-    return begun(new Page(config, new Browser(config)));
+    $("where").textContent = "Everything runs in your browser. No picture leaves it.";
+    return showFirstSample(new Page(config, new Browser(config)));
   }
   const token = config.needs_token ? await askToken() : null;
-  return begun(new Page(config, new Service(config, token)));
+  return showFirstSample(new Page(config, new Service(config, token)));
 }
 
-// With something to turn at once.
-async function begun(page) {
+// So that there is something to rotate at once.
+async function showFirstSample(page) {
   const [first] = page.config.samples;
   if (first) await page.sample(first, FIRST_TURN);
 }
@@ -377,6 +379,6 @@ start().then(
   () => document.body.classList.add("ready"),
   () => {
     $("problem").hidden = false;
-    $("problem").textContent = "The page could not be started. Load it again.";
+    $("problem").textContent = "The page could not start. Reload it.";
   },
 );

@@ -1,9 +1,9 @@
-// What the model samples, drawn over a picture: beams from the middle, and which of them decided.
+// Draws over a picture what the model samples: beams from the centre, and how much each matters.
 
 const FIRST = 135; // degrees: beam 0 points to the upper left, the others follow counter-clockwise
 const MOST_DOTS = 3000;
 
-// `half` is half the side of the square that the model sees, in pixels of the canvas.
+// `half` is half the side of the model's input square, in canvas pixels.
 export function drawBeams(context, half, model, { beams, length, heat }) {
   const { width } = context.canvas;
   const radius = half * reach(model, length);
@@ -20,7 +20,7 @@ export function drawBeams(context, half, model, { beams, length, heat }) {
   context.restore();
 }
 
-// The heat alone, as wedges.
+// Draws the heat as wedges.
 export function drawHeat(context, half, model, heat) {
   const { width } = context.canvas;
   const radius = half * reach(model, model.beams.beam_length ?? 1);
@@ -29,7 +29,7 @@ export function drawHeat(context, half, model, heat) {
   context.save();
   context.translate(width / 2, width / 2);
   heat.forEach((value, n) => {
-    const middle = (-FIRST * Math.PI) / 180 - n * step; // a canvas counts clockwise
+    const middle = (-FIRST * Math.PI) / 180 - n * step; // a canvas measures angles clockwise
     context.fillStyle = warm(value / largest, 0.55 * (value / largest));
     context.beginPath();
     context.moveTo(0, 0);
@@ -39,7 +39,7 @@ export function drawHeat(context, half, model, heat) {
   context.restore();
 }
 
-// The share of the half-width up to which beams of so many samples reach.
+// How far beams with this many samples reach, as a share of the half-width.
 function reach(model, length) {
   if (model.view.protocol === "leakfree") return model.view.reach;
   return Math.min(1, length / (model.view.view_size / 2));
@@ -67,7 +67,7 @@ function beam(context, angle, radius, share, dots) {
   }
 }
 
-// From blue to red over violet, distinct in brightness too.
+// From blue over violet to red, with increasing brightness.
 function warm(share, alpha) {
   return `rgb(${Math.round(90 + 165 * share)} ${Math.round(60 + 60 * share)} ${Math.round(230 - 210 * share)} / ${alpha})`;
 }

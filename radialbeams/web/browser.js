@@ -1,4 +1,4 @@
-// The model runs here, in WebAssembly: pictures never leave the browser.
+// Runs the model in the browser, in WebAssembly: pictures never leave it.
 
 import { plainGround } from "./model/corners.js";
 import { asEstimated, decide } from "./model/decisions.js";
@@ -6,25 +6,25 @@ import { heatOf, hiddenViews } from "./model/heat.js";
 import { readPosterior, readPosteriors, readUnit } from "./model/posterior.js";
 import { viewOf } from "./model/view.js";
 
-const TYPES = ["image/jpeg", "image/png", "image/webp"]; // that a canvas can write
-const AT_ONCE = 4; // views between two moments in which the page can react
+const TYPES = ["image/jpeg", "image/png", "image/webp"]; // formats that a canvas can write
+const AT_ONCE = 4; // views per call of the model, so that the page stays responsive
 
 export class Browser {
   constructor(config) {
     this.config = config;
     this.parallel = 1;
     this.sessions = new Map();
-    this.queue = Promise.resolve(); // a session runs one thing at a time
+    this.queue = Promise.resolve(); // a session runs one call at a time
   }
 
   async estimate(look, model, { beams = false } = {}) {
     const pixels = look.pixels();
     const view = viewOf(pixels, model.view);
-    const found = await this.answer(view, model);
+    const answer = await this.answer(view, model);
     const least = model.thresholds;
-    const decision = look.turned ? asEstimated(found, least) : decide(found, least, plainGround(pixels));
-    const heat = beams ? await this.heat(view, found, model) : null;
-    return { ...found, ...decision, angle: Math.round(found.angle * 100) / 100 % 360, beams: heat };
+    const decision = look.turned ? asEstimated(answer, least) : decide(answer, least, plainGround(pixels));
+    const heat = beams ? await this.heat(view, answer, model) : null;
+    return { ...answer, ...decision, angle: Math.round(answer.angle * 100) / 100 % 360, beams: heat };
   }
 
   async upright(picture, angle) {
@@ -39,28 +39,28 @@ export class Browser {
   async answer(view, model) {
     const [first] = await this.run([view], model);
     if (model.reading === "unit") return readUnit(first.logits);
-    const found = readPosterior(first.logits, first.offsets, model);
-    if (found.confidence >= model.looks_below) return found;
+    const answer = readPosterior(first.logits, first.offsets, model);
+    if (answer.confidence >= model.looks_below) return answer;
     const quarters = [1, 2, 3].map((k) => quarterTurned(view, model.view, k));
     const looks = [first, ...(await this.run(quarters, model))];
     return readPosteriors(looks, [0, 1, 2, 3].map((k) => (k * model.bins) / 4), model);
   }
 
-  async heat(view, found, model) {
+  async heat(view, answer, model) {
     const hidden = hiddenViews(view, model.view);
-    const others = [];
+    const answers = [];
     for (let start = 0; start < hidden.length; start += AT_ONCE) {
       for (const out of await this.run(hidden.slice(start, start + AT_ONCE), model)) {
-        others.push(
+        answers.push(
           model.reading === "unit" ? readUnit(out.logits) : readPosterior(out.logits, out.offsets, model),
         );
       }
       await new Promise((done) => setTimeout(done));
     }
-    return heatOf(found, others, model.within);
+    return heatOf(answer, answers, model.within);
   }
 
-  // For each view the two outputs of a posterior, or one unit vector as `logits`.
+  // For each view, the two outputs of a posterior, or one unit vector as `logits`.
   run(views, model) {
     const result = this.queue.then(() => this.runNow(views, model));
     this.queue = result.catch(() => {});
@@ -86,7 +86,7 @@ export class Browser {
   async load(model) {
     const ort = await import(new URL("runtime/ort.wasm.min.mjs", import.meta.url));
     ort.env.wasm.wasmPaths = new URL("runtime/", import.meta.url).href;
-    ort.env.wasm.numThreads = 1; // more would need headers that many hosts cannot send
+    ort.env.wasm.numThreads = 1; // more threads need headers that many hosts cannot send
     ort.env.logLevel = "error";
     const url = new URL(`models/${model.name}.onnx`, import.meta.url).href;
     const session = await ort.InferenceSession.create(url, { executionProviders: ["wasm"] });
@@ -99,7 +99,7 @@ function row(tensor, n) {
   return Array.from(tensor.data.subarray(n * width, (n + 1) * width));
 }
 
-// Counter-clockwise by k quarters.
+// The view rotated counter-clockwise by k quarter turns.
 function quarterTurned(view, { view_size: side, channels }, k) {
   let source = view;
   for (let turn = 0; turn < k; turn++) {

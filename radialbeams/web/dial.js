@@ -1,4 +1,4 @@
-// A dial around a picture: turned with the pointer, the arrow keys, a slider or a number.
+// A dial around a picture: set with the pointer, the arrow keys, a slider or a number field.
 
 import { inCircle, shortest } from "./model/posterior.js";
 
@@ -6,7 +6,7 @@ const STEPS = {
   ArrowLeft: 1, ArrowUp: 1, ArrowRight: -1, ArrowDown: -1, PageUp: 15, PageDown: -15,
 };
 
-// `root` holds .dial (focusable, with a .handle in it), input[type=range] and input[type=number].
+// `root` contains .dial (focusable, with a .handle), input[type=range] and input[type=number].
 export class Dial {
   constructor(root, onChange) {
     this.face = root.querySelector(".dial");
@@ -48,7 +48,7 @@ export class Dial {
     event.preventDefault();
   }
 
-  // Dragging turns by as much as the pointer moves around the middle.
+  // Dragging rotates by the angle that the pointer moves around the centre.
   grab(event) {
     if (event.button !== 0) return;
     event.preventDefault();

@@ -1,4 +1,4 @@
-// Many files at once: before and after, angles that can be corrected, and a zip of the results.
+// The list of files: before and after, corrections of angles, and a zip of the results.
 
 import { zipOf } from "./zip.js";
 import { percent } from "./words.js";
@@ -9,9 +9,9 @@ const ENDINGS = {
 };
 
 export class Files {
-  // `does` has open, estimate, applied, upright (each given an item) and parallel.
-  constructor(root, does) {
-    Object.assign(this, { root, does });
+  // `actions` has open, estimate, applied and upright, which take an item, and parallel, a number.
+  constructor(root, actions) {
+    Object.assign(this, { root, actions });
     this.list = root.querySelector("ul");
     this.progress = root.querySelector("[role=status]");
     this.zipButton = root.querySelector("#zip");
@@ -25,7 +25,7 @@ export class Files {
     return !this.root.hidden;
   }
 
-  // One file needs no list; it becomes the first of one when others follow.
+  // A single file needs no list; it becomes the first row when others follow.
   single(item) {
     this.items = [item];
     this.rows.clear();
@@ -40,7 +40,7 @@ export class Files {
     this.items = [...new Set([...this.items, ...items])];
     await this.estimateAll(items);
     const first = items.find((item) => item.picture);
-    if (first) await this.does.open(first);
+    if (first) await this.actions.open(first);
     this.mark(first);
   }
 
@@ -50,7 +50,7 @@ export class Files {
     this.root.hidden = true;
   }
 
-  // With another model.
+  // Estimates all files again, after a change of the model.
   async again() {
     if (this.shown) await this.estimateAll(this.items.filter((item) => item.picture));
   }
@@ -65,14 +65,14 @@ export class Files {
       }
     };
     this.report();
-    await Promise.all(Array.from({ length: this.does.parallel }, work));
+    await Promise.all(Array.from({ length: this.actions.parallel }, work));
     this.zipButton.disabled = !this.items.some((item) => item.picture);
   }
 
   async estimate(item) {
     try {
       item.picture ??= await item.load();
-      await this.does.estimate(item);
+      await this.actions.estimate(item);
       item.error = null;
     } catch (error) {
       item.error = error.message;
@@ -111,7 +111,7 @@ export class Files {
 
   async correct(item) {
     this.mark(item);
-    await this.does.open(item);
+    await this.actions.open(item);
     const dial = document.querySelector("#result .dial");
     dial.focus({ preventScroll: true });
     dial.scrollIntoView({ block: "nearest" });
@@ -132,7 +132,7 @@ export class Files {
       text.textContent = item.error;
       return;
     }
-    const undo = this.does.applied(item);
+    const undo = this.actions.applied(item);
     const [before, after] = row.querySelectorAll("canvas");
     item.picture.draw(before, item.turn);
     item.picture.draw(after, item.turn - undo);
@@ -155,7 +155,7 @@ export class Files {
     const entries = [];
     const taken = new Set();
     for (const item of this.items.filter(({ picture }) => picture)) {
-      const blob = await this.does.upright(item);
+      const blob = await this.actions.upright(item);
       const name = free(named(item.name, blob.type), taken);
       entries.push({ name, data: new Uint8Array(await blob.arrayBuffer()) });
     }

@@ -1,10 +1,10 @@
-// A model's answer in words, numbers and a plot.
+// Shows a model's answer in words, numbers and a plot.
 
 import { shortest } from "./model/posterior.js";
 import { drawPosterior } from "./plot.js";
 import { inWords, percent } from "./words.js";
 
-// `answer` is null while there is none; `truth` is null where nobody knows it.
+// `answer` is null until there is one; `truth` is null if it is unknown.
 export function showAnswer(section, model, answer, truth) {
   if (!section.querySelector("svg")) section.append(...skeleton());
   section.querySelector("h2").textContent = model.name;
@@ -18,12 +18,12 @@ export function degrees(angle) {
 }
 
 function lines(answer, truth) {
-  const found = [["Answer", answer ? degrees(answer.angle) : "…", "is-answer"]];
+  const rows = [["Answer", answer ? degrees(answer.angle) : "…", "is-answer"]];
   if (truth !== null) {
-    found.push(["Dial", degrees(truth), "is-truth"]);
-    found.push(["Error", degrees(Math.abs(shortest(answer.angle - truth))), "is-error"]);
+    rows.push(["Dial", degrees(truth), "is-truth"]);
+    rows.push(["Error", degrees(Math.abs(shortest(answer.angle - truth))), "is-error"]);
   }
-  return [...found, ["Confidence", answer ? percent(answer.confidence) : "…", "is-confidence"]];
+  return [...rows, ["Confidence", answer ? percent(answer.confidence) : "…", "is-confidence"]];
 }
 
 function skeleton() {

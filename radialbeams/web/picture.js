@@ -1,21 +1,21 @@
-// A picture in the browser: decoded once, drawn turned, and looked at by a model.
+// A picture in the browser: decoded once, drawn at any angle, and prepared for a model.
 
 import { pictureShare } from "./model/corners.js";
 
-const WORKING = 384; // pixels of the shorter side of the copy that the dial turns
-const QUALITY = 0.95; // of the JPEG that is sent while the dial turns
+const WORKING = 384; // shorter side, in pixels, of the copy that the dial rotates
+const QUALITY = 0.95; // of the JPEG that is sent while the dial moves
 
 export class PictureError extends Error {}
 
 export class Picture {
-  // `file` is what the user gave; `bitmap` is it decoded, with its EXIF orientation applied.
+  // `file` is the user's file; `bitmap` is its content in its EXIF orientation.
   constructor(file, name, bitmap, small, share) {
     Object.assign(this, { file, name, bitmap, small, share });
     this.width = bitmap.width;
     this.height = bitmap.height;
   }
 
-  // `decode` is asked where the browser cannot read the file by itself.
+  // `decode` is called if the browser cannot read the file.
   static async from(file, name, limits, decode) {
     if (file.size > limits.file_size) {
       const most = Math.round(limits.file_size / 2 ** 20);
@@ -36,7 +36,7 @@ export class Picture {
     return new Picture(file, name, bitmap, small, share);
   }
 
-  // What a model is shown when the picture is turned by so many degrees counter-clockwise.
+  // The model's input for the picture rotated counter-clockwise by `turn` degrees.
   look(turn) {
     if (turn === 0) {
       return { turned: false, pixels: () => pixelsOf(this.bitmap), blob: async () => this.file };
@@ -49,7 +49,7 @@ export class Picture {
     };
   }
 
-  // The square in the middle, whose inscribed circle is full of picture at every angle.
+  // The central square whose inscribed circle shows only picture at every angle.
   square(turn) {
     const side = this.side;
     const canvas = new OffscreenCanvas(side, side);
@@ -66,7 +66,7 @@ export class Picture {
     return Math.max(1, Math.floor(shorter * (this.share ?? 1)));
   }
 
-  // Draws the picture into a square canvas, at the same size whatever its angle.
+  // Draws the picture into a square canvas, at the same size for every angle.
   draw(canvas, turn) {
     const context = canvas.getContext("2d");
     context.clearRect(0, 0, canvas.width, canvas.height);
@@ -75,12 +75,12 @@ export class Picture {
     drawTurned(context, this.small, turn, canvas.width / 2, canvas.height / 2, scale);
   }
 
-  // So that the whole diagonal fits.
+  // The scale at which the diagonal fits.
   scaleIn(canvas) {
     return canvas.width / Math.hypot(this.small.width, this.small.height);
   }
 
-  // The whole picture turned counter-clockwise, on a canvas that holds all of it.
+  // The picture rotated counter-clockwise, on a canvas that contains all of it.
   async turned(degrees, type) {
     const angle = (degrees * Math.PI) / 180;
     const [cos, sin] = [Math.abs(Math.cos(angle)), Math.abs(Math.sin(angle))];
@@ -98,16 +98,16 @@ async function decoded(file, name, decode) {
   try {
     return await createImageBitmap(file);
   } catch {
-    const other = await decode(file, name);
-    if (other) return createImageBitmap(other);
-    throw new PictureError(`${name} is no image that can be read here, or it is damaged.`);
+    const converted = await decode(file, name);
+    if (converted) return createImageBitmap(converted);
+    throw new PictureError(`${name} is damaged, or is not an image that can be read here.`);
   }
 }
 
 function drawTurned(context, bitmap, degrees, x, y, scale) {
   context.save();
   context.translate(x, y);
-  context.rotate((-degrees * Math.PI) / 180); // a canvas counts clockwise
+  context.rotate((-degrees * Math.PI) / 180); // a canvas measures angles clockwise
   context.scale(scale, scale);
   context.drawImage(bitmap, -bitmap.width / 2, -bitmap.height / 2);
   context.restore();

@@ -1,4 +1,5 @@
-// The posterior on a circle, with the answer and the truth. Up is 0°, angles grow to the left.
+// Draws the posterior on a circle, with the answer and the true angle. 0° is up; angles increase
+// counter-clockwise.
 
 const SVG = "http://www.w3.org/2000/svg";
 const [INNER, OUTER, REACH] = [44, 92, 110];
@@ -22,7 +23,7 @@ function bars(posterior) {
   const largest = Math.max(...posterior);
   const width = 360 / posterior.length;
   return posterior.map((mass, n) => {
-    // The root shows what is small: a posterior is often one narrow peak.
+    // The square root makes small values visible: a posterior is often one narrow peak.
     const radius = INNER + (OUTER - INNER) * Math.sqrt(mass / largest);
     return element("path", { class: "mass", d: wedge((n - 0.5) * width, (n + 0.5) * width, radius) });
   });
@@ -48,7 +49,7 @@ function label(angle) {
 
 function described(answer, truth) {
   if (!answer) return "No answer yet.";
-  const known = truth === null ? "" : ` The truth is ${truth.toFixed(1)} degrees.`;
+  const known = truth === null ? "" : ` The true angle is ${truth.toFixed(1)} degrees.`;
   return `The answer is ${answer.angle.toFixed(1)} degrees counter-clockwise.${known}`;
 }
 

@@ -1,8 +1,8 @@
-// The model runs in the service: pictures are sent there.
+// Sends pictures to the service, which runs the model.
 
 import { inCircle } from "./model/posterior.js";
 
-const ATTEMPTS = 20; // while the service is busy
+const ATTEMPTS = 20; // as long as the service is busy
 
 export class Service {
   constructor(config, token) {
@@ -14,7 +14,7 @@ export class Service {
   async estimate(look, model, { beams = false } = {}) {
     const query = new URLSearchParams({ model: model.name, posterior: true });
     if (beams) query.set("beams", true);
-    if (look.turned) query.set("snap", "none"); // the dial stands anywhere
+    if (look.turned) query.set("snap", "none"); // on the dial, any angle is meant
     const [record] = await this.post(`v1/angle?${query}`, await look.blob());
     return {
       angle: record.angle_ccw,
@@ -28,14 +28,14 @@ export class Service {
     };
   }
 
-  // The file turned back by so many degrees, with its metadata and depth.
+  // The file rotated back by `angle` degrees, with its metadata and bit depth.
   async upright(picture, angle) {
     const query = new URLSearchParams({ angle, output: "json" });
     const [record] = await this.post(`v1/upright?${query}`, picture.file);
     return blobOf(record);
   }
 
-  // A format that the browser does not know, as PNG; null if the service does not know it either.
+  // The file as PNG, for formats that the browser cannot read; null if the service cannot either.
   async decode(file) {
     const query = new URLSearchParams({ angle: 0, output: "json", format: "png", first_frame: true });
     try {
@@ -46,7 +46,7 @@ export class Service {
     }
   }
 
-  // As a form: what is wrong with one file is then part of an answer, and no failed request.
+  // Sent as a form, so that an error of a file is part of the answer and not a failed request.
   async post(path, blob) {
     const body = new FormData();
     body.append("file", blob, "image");
@@ -57,8 +57,8 @@ export class Service {
         continue;
       }
       if (response.status === 401) {
-        sessionStorage.removeItem("token"); // so that the next load asks for it
-        throw new Error("The token is wrong. Load the page again to enter another.");
+        sessionStorage.removeItem("token"); // so that the page asks for it after a reload
+        throw new Error("The token is wrong. Reload the page to enter another.");
       }
       const content = await response.json();
       const error = content.error ?? content.results[0].error;

@@ -1,8 +1,7 @@
-// How sure the model is, in words.
+// The model's confidence, and what happens to the picture, in words.
 
-// What the answer means for the picture, and what happens to it.
 export function inWords(answer, { confidence: least }) {
-  if (answer.confidence === null) return "This model does not say how sure it is.";
+  if (answer.confidence === null) return "This model gives no confidence.";
   if (answer.symmetry >= 2) {
     return `Looks the same every ${Math.round(360 / answer.symmetry)}°.`;
   }
@@ -15,6 +14,6 @@ export function inWords(answer, { confidence: least }) {
   return answer.confidence >= 0.97 ? "Sure." : "Fairly sure.";
 }
 
-export function percent(chance) {
-  return chance === null ? "–" : `${Math.floor(chance * 100)} %`;
+export function percent(probability) {
+  return probability === null ? "–" : `${Math.floor(probability * 100)} %`;
 }

@@ -1,4 +1,4 @@
-// Pictures that lie turned on a plain canvas: the twin of radialbeams/images/corners.py.
+// Rotated pictures on a plain canvas: the counterpart of radialbeams/images/corners.py.
 
 import { cropped, reduced } from "./resize.js";
 
@@ -12,7 +12,7 @@ const [NEAR, EDGES, EDGE] = [2.5, 0.7, 0.3];
 const AGREEING = 2;
 const NEARLY_45 = 0.2;
 
-// The middle of an RGBA picture that holds no corners, or the picture itself.
+// The central part of an RGBA picture without filled corners, or the picture itself.
 export function withoutCorners(pixels) {
   const share = pictureShare(pixels);
   if (share === null) return pixels;
@@ -22,8 +22,8 @@ export function withoutCorners(pixels) {
   return cropped(pixels, left, top, side, side);
 }
 
-// The side of the square in the middle whose circle is all picture, as a share of the shorter
-// side; null where the corners are not filled, or do no harm.
+// The side of the central square whose circle shows only picture, as a share of the shorter side;
+// null if the corners are not filled, or do not matter.
 export function pictureShare(pixels) {
   const factor = Math.ceil(Math.max(pixels.width, pixels.height) / SIDE);
   const opaque = isOpaque(pixels);
@@ -75,14 +75,14 @@ function cornerColour(small) {
   });
 }
 
-// Whether the corners have one colour, or are clear.
+// Whether the corners have one colour, or are transparent.
 export function plainGround(pixels) {
   const { data, width, height } = pixels;
   const places = [0, width - 1, (height - 1) * width, height * width - 1];
   return places.every((place) => data[4 * place + 3] < HALF_CLEAR) || plainCorners(pixels);
 }
 
-// Four pixels settle it for nearly all photographs.
+// Four pixels decide for nearly all photographs.
 function plainCorners(pixels) {
   if (Math.min(pixels.width, pixels.height) < 16) return false;
   const corners = cornerPixels(pixels);
@@ -92,7 +92,7 @@ function plainCorners(pixels) {
   });
 }
 
-// What has the corners' colour, and nothing else between itself and both nearest sides.
+// Pixels of the corners' colour, with no other colour between them and both nearest sides.
 function filled(like, { width, height }) {
   const across = new Uint8Array(like.length);
   const down = new Uint8Array(like.length);
@@ -181,7 +181,7 @@ function smallestRectangle(x, y) {
   return { sides, middle, angle, whole };
 }
 
-// The share of an edge, in 16 pieces, beside which there is picture.
+// The share of an edge, in 16 pieces, that has picture next to it.
 function beside(depth, along, length) {
   const pieces = new Set();
   depth.forEach((value, n) => {

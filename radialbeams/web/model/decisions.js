@@ -1,18 +1,18 @@
-// What becomes of a picture: the twin of radialbeams/decisions.py, with its default `snap`.
+// Decides how to turn a picture: the counterpart of radialbeams/decisions.py, with default `snap`.
 //
-// Not here are the two cases that need more than the model's answer: the rectangle of a picture
-// that lies turned on a canvas, whose own angle then serves, and documents.
+// Two cases that need more than the model's answer are left out: a rotated rectangle on a canvas,
+// whose own angle would be used, and documents.
 
 import { inCircle, shortest } from "./posterior.js";
 
-const NEAR = 5; // degrees from a quarter turn within which no other angle is meant
+const NEAR = 5; // degrees; an angle this near to a quarter turn is taken for one
 
 // `plain`: the corners have one colour. Returns the action, and as `undo` the angle to undo.
 export function decide(answer, least, plain) {
   return plain || answer.posterior === null ? onPlainGround(answer, least) : filling(answer, least);
 }
 
-// An object on a background lies at any angle, unless a quarter turn is as possible.
+// An object on a plain background may have any angle, unless a quarter turn is as probable.
 function onPlainGround(answer, least) {
   if (answer.posterior !== null && !least.tilts && answer.exact >= least.exact) {
     return filling(answer, least);
@@ -28,7 +28,7 @@ function byQuarter(answer, least) {
   return reaches(chance, needed) ? turnedByQuarter(quarter) : unsure();
 }
 
-// By the estimated angle, whatever it is: `snap` is "none".
+// Always by the estimated angle: `snap` is "none".
 export function asEstimated(answer, least) {
   if (!reaches(answer.confidence, least.confidence)) return unsure();
   if (Math.abs(shortest(rounded(answer))) < least.angle) return left();
@@ -36,7 +36,7 @@ export function asEstimated(answer, least) {
   return turned(rounded(answer));
 }
 
-// A picture that fills its canvas is upright or turned by a quarter, nearly always.
+// A picture that fills its canvas is nearly always upright or rotated by a quarter turn.
 function filling(answer, least) {
   const { quarter, chance } = likeliestQuarter(answer);
   const angle = rounded(answer);
@@ -49,7 +49,7 @@ function filling(answer, least) {
   return turnedByQuarter(quarter);
 }
 
-// Of no, one, two and three quarter turns the likeliest, and its chance.
+// The most probable of zero to three quarter turns, and its probability.
 function likeliestQuarter(answer) {
   if (answer.posterior === null) {
     return { quarter: Math.round(rounded(answer) / 90) % 4, chance: answer.confidence };
@@ -59,8 +59,8 @@ function likeliestQuarter(answer) {
   return { quarter: masses.indexOf(chance), chance };
 }
 
-// The mass nearest to 0°, 90°, 180° and 270°; a direction stands for all up to half way to the
-// next, on both sides of a border too.
+// The mass nearest to 0°, 90°, 180° and 270°. A direction stands for all angles up to half way to
+// the next one, and is divided at a border.
 export function quarterMasses(posterior) {
   const width = 360 / posterior.length;
   const masses = [0, 0, 0, 0];
@@ -80,7 +80,7 @@ function clipped(share) {
   return Math.min(Math.max(share, 0), 1);
 }
 
-// An unknown chance counts as 1.
+// An unknown probability counts as 1.
 function reaches(chance, least) {
   return (chance ?? 1) >= least;
 }

@@ -1,4 +1,4 @@
-// Which directions decided: the twin of radialbeams/serving/heat.py.
+// How much each direction matters: the counterpart of radialbeams/serving/heat.py.
 
 import { shortest } from "./posterior.js";
 import { inDisc } from "./view.js";
@@ -6,7 +6,7 @@ import { inDisc } from "./view.js";
 export const WEDGES = 24;
 const LEAST = 1e-4;
 
-// The view once for each wedge, with that wedge in the mean colour of the disc.
+// One view per wedge, with that wedge in the mean colour of the disc.
 export function hiddenViews(view, { view_size: side, channels }) {
   const numbers = wedgeNumbers(side);
   const area = side * side;
@@ -21,7 +21,7 @@ export function hiddenViews(view, { view_size: side, channels }) {
   });
 }
 
-// How much the answer loses without each wedge, at least 0.
+// How much confidence the answer loses without each wedge, at least 0.
 export function heatOf(answer, others, within) {
   if (answer.posterior === null) {
     return others.map((other) => Math.abs(shortest(other.angle - answer.angle)));

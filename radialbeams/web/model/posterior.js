@@ -1,16 +1,16 @@
-// What a model's outputs mean: the twin of radialbeams/posterior.py.
+// Reads a model's outputs: the counterpart of radialbeams/posterior.py.
 
 const MOMENTS = 6;
 const STRONG = 0.5;
 
-// One view: an answer with angle, confidence, symmetry, posterior and the chance of being upright.
+// One view: angle, confidence, symmetry, posterior and the probability that it is upright.
 export function readPosterior(logits, offsets, model) {
   const mass = massOf(logits, model.calibration.temperature);
   const angles = directions(offsets, 0);
   return answer(angles[indexOfLargest(mass)], mass, angles, model, mass);
 }
 
-// Several views of one picture, each turned by so many bins: brought back and averaged.
+// Several views of one picture, each rotated by a number of bins: rotated back and averaged.
 export function readPosteriors(looks, shifts, model) {
   const bins = looks[0].logits.length;
   const masses = looks.map(({ logits }) => massOf(logits, model.calibration.temperature));
@@ -30,7 +30,7 @@ export function readPosteriors(looks, shifts, model) {
   return answer(best, mass, all, model, posterior);
 }
 
-// One unit vector, as the paper's network gives it.
+// One unit vector, the output of the paper's network.
 export function readUnit(unit) {
   const angle = inCircle((Math.atan2(unit[1], unit[0]) * 180) / Math.PI);
   return { angle, confidence: null, symmetry: null, posterior: null, upright: null, exact: null };

@@ -1,4 +1,4 @@
-// Pillow's resampling of eight-bit pixels, so that a view here is the view that Python makes.
+// Pillow's resampling of eight-bit pixels, so that views equal those of Python.
 // Pixels are {data: Uint8ClampedArray of RGB or RGBA, width, height, channels}.
 
 const BITS = 2 ** 22; // of the fixed-point weights
@@ -48,8 +48,8 @@ export function reduced(pixels, factor) {
   return { data, width, height, channels };
 }
 
-// A square to another size with Lanczos' filter. `gap`: reduce by whole factors first, and leave
-// at least so much for the filter.
+// Resizes a square with a Lanczos filter. With `gap`, it is first reduced by an integer factor that
+// leaves at least this factor for the filter.
 export function lanczos(square, side, gap = null) {
   let extent = square.width;
   if (gap !== null) {
@@ -61,7 +61,7 @@ export function lanczos(square, side, gap = null) {
   return alongColumns(alongRows(square, side, taps), side, taps);
 }
 
-// For each pixel of the result: the first pixel that it is made of, and their weights.
+// For each pixel of the result: its first source pixel, and the weights.
 function weights(extent, available, side) {
   const scale = extent / side;
   const filterScale = Math.max(scale, 1);

@@ -1,4 +1,4 @@
-// The square view of a picture that a model gets: the twin of radialbeams/images/views.py.
+// The square view that a model takes: the counterpart of radialbeams/images/views.py.
 
 import { withoutCorners } from "./corners.js";
 import { centreSquare, lanczos } from "./resize.js";
@@ -83,11 +83,11 @@ export function inDisc(x, y, side) {
   return (x - middle) ** 2 + (y - middle) ** 2 <= (side / 2) ** 2;
 }
 
-// --- geometry, once for each size ---
+// --- geometry, computed once per size ---
 
 const kept = new Map();
 
-// For each pixel of a view along one axis: the pixels of the parent that it is made of.
+// For each pixel of a view along one axis: its source pixels in the parent, with weights.
 function blurAndResample(size, side, sigma, reach) {
   const key = `${size} ${side} ${sigma} ${reach}`;
   if (!kept.has(key)) kept.set(key, computed(size, side, sigma, reach));
