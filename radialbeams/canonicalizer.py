@@ -96,10 +96,10 @@ class Canonicalizer:
     ) -> None:
         if refine < 1:
             raise ValueError(f"refine, the number of views, must be at least 1; got {refine}.")
-        found = zoo.find(model)
-        self.name, self.card, self.refine = found.name, found.card, refine
+        pretrained = zoo.find(model)
+        self.name, self.card, self.refine = pretrained.name, pretrained.card, refine
         self.limits = limits
-        self._session = model_session(found, threads)
+        self._session = model_session(pretrained, threads)
         wanted = documents and self.card.documents is not None
         self._documents = DocumentReader(threads) if wanted else None
 
@@ -156,15 +156,15 @@ class Canonicalizer:
             with _named(sources, number):
                 sources[number] = _kept(source, self.limits)
         answers, looks = self.answers_and_looks(sources, first_frame=first_frame)
-        found = []
+        results = []
         for number, (source, answer) in enumerate(zip(sources, answers, strict=True)):
             limits = pages if answer.kind == "document" else least
             decision = decide(answer, limits, snap, looks[number].around)
             undo = Undo(decision, looks[number].frame, corners, fill or looks[number].colour)
             with _named(sources, number):
                 made = undone(source, undo, first_frame=first_frame, limits=self.limits)
-            found.append(_canonicalization(made, answer, decision))
-        return found if isinstance(image, list) else found[0]
+            results.append(_canonicalization(made, answer, decision))
+        return results if isinstance(image, list) else results[0]
 
     def answers_and_looks(
         self, sources: Sequence[ImageSource], *, first_frame: bool = False
@@ -181,14 +181,14 @@ class Canonicalizer:
 
     def answers(self, sources: Sequence[ImageSource], *, first_frame: bool = False) -> list[Answer]:
         """The estimate for each picture, in batches; nothing is turned."""
-        found: list[Answer] = []
+        answers: list[Answer] = []
         for start in range(0, len(sources), BATCH):
             looks = []
             for number in range(start, min(start + BATCH, len(sources))):
                 with _named(sources, number):
                     looks.append(self.look(sources[number], first_frame=first_frame, framed=False))
-            found += self.answers_from_looks(looks)
-        return found
+            answers += self.answers_from_looks(looks)
+        return answers
 
     def look(self, source: ImageSource, *, first_frame: bool = False, framed: bool = True) -> Look:
         """The view for the model, or the estimate if the picture is a document.
@@ -216,8 +216,8 @@ class Canonicalizer:
     def answers_from_looks(self, looks: Sequence[Look]) -> list[Answer]:
         """One estimate for each look; the model runs only on looks without one."""
         views = [look.view for look in looks if look.view is not None]
-        others = iter(self.answers_from_views(np.stack(views)) if views else ())
-        return [look.document or next(others) for look in looks]
+        pictures = iter(self.answers_from_views(np.stack(views)) if views else ())
+        return [look.document or next(pictures) for look in looks]
 
     def view(self, source: ImageSource, *, first_frame: bool = False) -> NDArray[np.float32]:
         """The input of the model for a picture: (C, S, S), or (k, C, S, S) with `refine` = k."""
@@ -286,10 +286,10 @@ class Canonicalizer:
         if not unsure:
             return answers
         turned = np.stack([np.rot90(views[unsure], k, (-2, -1)) for k in (1, 2, 3)], axis=1)
-        others = self._run(turned.reshape(-1, *views.shape[-3:]))
+        rotated = self._run(turned.reshape(-1, *views.shape[-3:]))
         looks = [
             np.concatenate((first[unsure][:, None], more.reshape(len(unsure), 3, -1)), axis=1)
-            for first, more in zip(outputs, others, strict=True)
+            for first, more in zip(outputs, rotated, strict=True)
         ]  # two of (n, 4, bins)
         again = read_posteriors(looks[0], looks[1], self._quarters, *self.card.calibration)
         for n, answer in zip(unsure, again, strict=True):

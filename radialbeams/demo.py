@@ -47,17 +47,17 @@ def rows() -> Iterator[Row]:
         for angle in TURNS:
             before = picture.rotate(angle, Image.Resampling.BICUBIC, fillcolor=fill)
             # Every picture is turned by the estimated angle itself, to show the estimate.
-            found = canonicalizer.predict(
+            result = canonicalizer.predict(
                 before, corners="same", fill=fill, abstain=None, snap="none"
             )
             yield Row(
                 name,
                 model,
                 angle,
-                found.angle_degrees,
-                found.confidence or 0.0,
+                result.angle_degrees,
+                result.confidence or 0.0,
                 before,
-                found.image,
+                result.image,
             )
 
 

@@ -213,5 +213,5 @@ def _symmetry(mass: Doubles, angles: Doubles) -> NDArray[np.int64]:
     orders = np.arange(1, MOMENTS + 1)[:, None, None]
     moments = np.abs((mass * np.exp(1j * orders * np.radians(angles))).sum(2))  # (MOMENTS, N)
     strong = moments >= STRONG
-    found: NDArray[np.int64] = np.where(strong.any(0), strong.argmax(0) + 1, 0)
-    return found
+    symmetry: NDArray[np.int64] = np.where(strong.any(0), strong.argmax(0) + 1, 0)
+    return symmetry

@@ -65,7 +65,7 @@ def is_of(value: Any, declared: Any) -> bool:
     if origin is Literal:
         return isinstance(value, str)  # the class itself checks which ones are allowed
     if origin is tuple:
-        return isinstance(value, list | tuple) and all(is_of(one, parts[0]) for one in value)
+        return isinstance(value, list | tuple) and all(is_of(item, parts[0]) for item in value)
     if origin in (dict, Mapping):
         return isinstance(value, Mapping) and all(
             is_of(k, parts[0]) and is_of(v, parts[1]) for k, v in value.items()

@@ -40,10 +40,10 @@ class Upright:
         _check(self.model, self.abstain, self.snap)
 
     def __call__(self, image: Image.Image) -> Image.Image:
-        found = _loaded(self.model).predict(
+        result = _loaded(self.model).predict(
             image, corners=self.corners, fill=self.fill, abstain=self.abstain, snap=self.snap
         )
-        upright: Image.Image = found.image
+        upright: Image.Image = result.image
         return upright
 
 

@@ -168,7 +168,7 @@ def parse(values: Mapping[str, Any]) -> Card:
 
 
 def _missing(values: Mapping[str, Any]) -> list[str]:
-    needed = [f"network.{one.name}" for one in fields(NetworkCard)] + ["protocol.name"]
+    needed = [f"network.{field.name}" for field in fields(NetworkCard)] + ["protocol.name"]
     if _value(values, "protocol.name") == "leakfree":
         needed.append("protocol.parent_size")
     return [name for name in needed if _value(values, name) is _ABSENT]
@@ -226,7 +226,7 @@ def _first_as_now(values: Mapping[str, Any]) -> dict[str, Any]:
 def _part(kind: type[T], where: str, values: Any) -> T:
     """A flat dataclass from its declared fields; fields of later versions are ignored."""
     declared = get_type_hints(kind)
-    known = {name: one for name, one in _object(where, values).items() if name in declared}
+    known = {name: value for name, value in _object(where, values).items() if name in declared}
     for name, value in known.items():
         _check(f"{where}.{name}", value, declared[name])
     try:
@@ -246,7 +246,7 @@ def _closed(kind: type[T], where: str, values: Mapping[str, Any]) -> T:
     known = list(get_type_hints(kind))
     for name in given:
         if name not in known:
-            listed = ", ".join(f"{where}.{one}" for one in known)
+            listed = ", ".join(f"{where}.{field}" for field in known)
             raise ValueError(f"{where} must have only {listed}; got {short(name)}")
     return _part(kind, where, given)
 
@@ -272,7 +272,9 @@ def _training(values: Mapping[str, Any]) -> TrainingCard | None:
     return TrainingCard(
         recipe=given,
         start=None if start is None else _part(WeightsOrigin, "training.start", start),
-        averaged=tuple(_averaged(f"training.averaged.{n}", one) for n, one in enumerate(averaged)),
+        averaged=tuple(
+            _averaged(f"training.averaged.{n}", entry) for n, entry in enumerate(averaged)
+        ),
         **outcome,
     )
 
@@ -308,7 +310,9 @@ def _numbers(where: str, values: Any) -> dict[str, float]:
 
 
 def _sentences(where: str, values: Any) -> tuple[str, ...]:
-    if not isinstance(values, list | tuple) or not all(isinstance(one, str) for one in values):
+    if not isinstance(values, list | tuple) or not all(
+        isinstance(sentence, str) for sentence in values
+    ):
         raise ValueError(f"{where} must be a list of sentences; got {short(values)}")
     return tuple(values)
 

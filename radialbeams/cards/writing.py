@@ -29,7 +29,7 @@ def write(path: Path, card: Card) -> None:
 def to_json(card: Card) -> dict[str, Any]:
     """The JSON that `reading.parse` reads, always in the current version of the format."""
     values = {name: _plain(getattr(card, name)) for name in ORDER}
-    values["metrics"] = {name: measurement(one) for name, one in card.metrics.items()}
+    values["metrics"] = {name: measurement(measured) for name, measured in card.metrics.items()}
     values["training"] = None if card.training is None else _training(card.training)
     if card.calibration == Calibration():  # the default, so none was fitted
         values["calibration"] = None
@@ -39,17 +39,17 @@ def to_json(card: Card) -> dict[str, Any]:
     }
 
 
-def measurement(one: Measurement) -> dict[str, Any]:
+def measurement(measured: Measurement) -> dict[str, Any]:
     """Settings and figures in one object, as `radialbeams evaluate --json` prints them."""
-    quarters = {"quarter": one.quarter, "quarter_plus_1": one.quarter_plus_1}
-    named = {} if one.data is None else {"data": one.data}
+    quarters = {"quarter": measured.quarter, "quarter_plus_1": measured.quarter_plus_1}
+    named = {} if measured.data is None else {"data": measured.data}
     return {
         **named,
-        "split": one.split,
-        "protocol": one.protocol,
-        "seeds": one.seeds,
-        "jpeg": one.jpeg,
-        **one.evaluation.to_dict(),
+        "split": measured.split,
+        "protocol": measured.protocol,
+        "seeds": measured.seeds,
+        "jpeg": measured.jpeg,
+        **measured.evaluation.to_dict(),
         **{name: value for name, value in quarters.items() if value is not None},
     }
 
@@ -59,7 +59,7 @@ def _training(training: TrainingCard) -> dict[str, Any]:
     values = _plain(training)
     recipe: JsonObject = training.recipe
     outcome = {name: value for name, value in values.items() if name != "recipe"}
-    averaged = [{"with": one["origin"], "share": one["share"]} for one in values["averaged"]]
+    averaged = [{"with": step["origin"], "share": step["share"]} for step in values["averaged"]]
     outcome["averaged"] = averaged or None
     return {**recipe, **{name: value for name, value in outcome.items() if value is not None}}
 
@@ -68,7 +68,7 @@ def _plain(value: Any) -> Any:
     if hasattr(value, "_asdict"):
         return value._asdict()
     if is_dataclass(value) and not isinstance(value, type):
-        return {name: one for name, one in asdict(value).items() if one is not None}
+        return {name: part for name, part in asdict(value).items() if part is not None}
     if isinstance(value, tuple):
-        return [_plain(one) for one in value]
+        return [_plain(part) for part in value]
     return dict(value) if hasattr(value, "keys") else value

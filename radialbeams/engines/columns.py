@@ -14,9 +14,9 @@ def image_column(schema: Any, wanted: str | None = None) -> str:
         names = [name for name in names if name == wanted]
     if len(names) == 1:
         return str(names[0])
-    found = ", ".join(f"{field.name} ({field.type})" for field in schema)
+    columns = ", ".join(f"{field.name} ({field.type})" for field in schema)
     asked = "one column of image bytes" if wanted is None else f"image bytes in column {wanted}"
-    raise ValueError(f"Expected {asked}; got {found}. Choose the right column with --column.")
+    raise ValueError(f"Expected {asked}; got {columns}. Choose the right column with --column.")
 
 
 def bytes_of(column: Any) -> list[bytes | None]:
@@ -24,8 +24,8 @@ def bytes_of(column: Any) -> list[bytes | None]:
     import pyarrow.compute as pc
 
     inner = pc.struct_field(column, FIELD) if pa.types.is_struct(column.type) else column
-    found: list[bytes | None] = inner.to_pylist()
-    return found
+    contents: list[bytes | None] = inner.to_pylist()
+    return contents
 
 
 def with_bytes(rows: Any, name: str, contents: list[bytes | None]) -> Any:
@@ -45,8 +45,8 @@ def with_bytes(rows: Any, name: str, contents: list[bytes | None]) -> Any:
         new = pa.StructArray.from_arrays(parts, fields=fields, mask=pc.is_null(old))
     else:
         new = pa.array(contents, old.type)
-    place = rows.schema.get_field_index(name)
-    columns = [new if n == place else column for n, column in enumerate(rows.columns)]
+    index = rows.schema.get_field_index(name)
+    columns = [new if n == index else column for n, column in enumerate(rows.columns)]
     return pa.record_batch(columns, schema=rows.schema)
 
 
@@ -54,6 +54,6 @@ def _holds_bytes(kind: Any) -> bool:
     import pyarrow as pa
 
     if pa.types.is_struct(kind):
-        place = kind.get_field_index(FIELD)
-        return place >= 0 and _holds_bytes(kind.field(place).type)
+        index = kind.get_field_index(FIELD)
+        return index >= 0 and _holds_bytes(kind.field(index).type)
     return bool(pa.types.is_binary(kind) or pa.types.is_large_binary(kind))

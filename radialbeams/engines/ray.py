@@ -74,7 +74,7 @@ def run(
     """Makes or resumes the plan; the work starts when the outcomes are iterated."""
     _import_ray()
     zoo.verified_onnx(zoo.find(job.model))  # before any file is created
-    sources = [place if is_remote(place) else os.path.abspath(place) for place in sources]
+    sources = [source if is_remote(source) else os.path.abspath(source) for source in sources]
     out = out.rstrip("/") if is_remote(out) else os.path.abspath(out)
     workers = cluster.workers or _cores()
     tasks = tasks_for(

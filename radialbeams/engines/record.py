@@ -43,14 +43,14 @@ class Record:
     @classmethod
     def begun(cls, out: str, settings: dict[str, Any], *, fresh: bool = False) -> Record:
         """A new record, or the existing one if it has the same settings."""
-        place = join(join(out, RECORD), SETTINGS)
+        path = join(join(out, RECORD), SETTINGS)
         if fresh:
             remove_folder(join(out, RECORD))
             remove_folder(join(out, REPORT))
-        noted = _noted(place)
+        noted = _noted(path)
         if noted is None:
             noted = {"settings": settings, "token": new_token()}
-            replace_file(place, json.dumps(noted).encode("ascii"))
+            replace_file(path, json.dumps(noted).encode("ascii"))
         elif noted["settings"] != json.loads(json.dumps(settings)):
             raise JournalError(difference(out, noted["settings"], settings))
         return cls(out, noted["token"])

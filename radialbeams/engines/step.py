@@ -62,11 +62,11 @@ class BytesStep:
             for number, batch in enumerate(batches):
                 folder = Path(tempfile.mkdtemp(dir=self._scratch))
                 waiting.append((folder, batch))
-                yield number, [self._item(folder / str(n), one) for n, one in enumerate(batch)]
+                yield number, [self._item(folder / str(n), item) for n, item in enumerate(batch)]
 
         for outcomes in self._pool.outcomes(written()):
             folder, inputs = waiting.popleft()
-            results = [self._result(one, out) for one, out in zip(inputs, outcomes, strict=True)]
+            results = [self._result(item, out) for item, out in zip(inputs, outcomes, strict=True)]
             shutil.rmtree(folder)
             yield results
 
@@ -90,8 +90,8 @@ class BytesStep:
 
 def in_batches(inputs: Iterable[Input]) -> Iterator[list[Input]]:
     batch: list[Input] = []
-    for one in inputs:
-        batch.append(one)
+    for item in inputs:
+        batch.append(item)
         if len(batch) == BATCH:
             yield batch
             batch = []

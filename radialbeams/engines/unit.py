@@ -53,7 +53,7 @@ class Units:
             return [outcome for task in tasks for outcome in self._whole(task, self._parquet)]
         if tasks[0].kind == "webdataset":
             return [outcome for task in tasks for outcome in self._whole(task, self._shard)]
-        remote = any(is_remote(place) for task in tasks for place in (task.path, task.out or ""))
+        remote = any(is_remote(path) for task in tasks for path in (task.path, task.out or ""))
         return self._remote(tasks) if remote else self._local(tasks)
 
     # --- image files ---
@@ -74,7 +74,7 @@ class Units:
     def _remote(self, tasks: Sequence[Task]) -> Iterator[Outcome]:
         rest = iter(tasks)
         chunks = iter(lambda: list(islice(rest, TRANSFERS)), [])
-        inputs = (one for chunk in chunks for one in self._threads.map(self._input, chunk))
+        inputs = (item for chunk in chunks for item in self._threads.map(self._input, chunk))
         places = iter(tasks)
         for results in self._bytes_step().results(in_batches(inputs)):
             outs = [next(places).out for _ in results]
@@ -107,18 +107,18 @@ class Units:
             return [Outcome(task.path, error=task.error)]
         try:
             with self._outputs.draft(task.out) as draft:
-                found: list[Outcome] = write(task, draft)
+                outcomes: list[Outcome] = write(task, draft)
                 problem = self._outputs.publish(draft, task.out)
         except (OSError, OutputError, ValueError, tarfile.TarError) as error:
             return [Outcome(task.path, error=_sentence(error))]
         if problem is not None:
             return [Outcome(task.path, error=problem)]
-        return [replace(outcome, out=task.out) for outcome in found]
+        return [replace(outcome, out=task.out) for outcome in outcomes]
 
     def _parquet(self, task: Task, draft: str) -> list[Outcome]:
         import pyarrow.parquet as pq
 
-        found: list[Outcome] = []
+        outcomes: list[Outcome] = []
         with opened(task.path) as file:
             source = pq.ParquetFile(file)
             name = image_column(source.schema_arrow, self._column)
@@ -128,22 +128,22 @@ class Units:
                 for rows in source.iter_batches(batch_size=256, row_groups=[group]):
                     contents = bytes_of(rows.column(name))
                     inputs = (
-                        _row(f"{task.path}#{first + len(found) + n}", content)
+                        _row(f"{task.path}#{first + len(outcomes) + n}", content)
                         for n, content in enumerate(contents)
                     )
                     results = list(self._bytes_step().all_results(inputs))
-                    found += [result.outcome for result in results]
+                    outcomes += [result.outcome for result in results]
                     # No row is dropped: an image that failed keeps its bytes.
                     kept = [
                         before if result.content is None else result.content
                         for before, result in zip(contents, results, strict=True)
                     ]
                     writer.write_batch(with_bytes(rows, name, kept))
-        return found
+        return outcomes
 
     def _shard(self, task: Task, draft: str) -> list[Outcome]:
         """Members keep their order; those that are not images, or that fail, are copied."""
-        found: list[Outcome] = []
+        outcomes: list[Outcome] = []
         with (
             opened(task.path) as file,
             tarfile.open(fileobj=file, mode="r|") as source,
@@ -156,12 +156,12 @@ class Units:
                 for member, content in chunk:
                     if _is_image(member):
                         result = next(results)
-                        found.append(result.outcome)
+                        outcomes.append(result.outcome)
                         if result.content is not None:
                             content = result.content
                             member.name = self._member_name(member.name)
                     _add(made, member, content)
-        return found
+        return outcomes
 
     def _member_name(self, name: str) -> str:
         if self._job.format is None or format_of(name) == self._job.format:

@@ -132,8 +132,8 @@ def _tally_batch(task: ClassificationTask, rows: Tensor, angles: Tensor, average
     predicted["ceiling"] = classified(turned_back(images, angles, task.fill)).argmax(-1)
     if averaged:
         turns = [torch.full_like(angles, turn * 2 * math.pi / TURNS) for turn in range(1, TURNS)]
-        others = [classified(turned_back(images, turn, task.fill)) for turn in turns]
-        predicted["averaged"] = (plain + sum(others)).argmax(-1)
+        rotated = [classified(turned_back(images, turn, task.fill)) for turn in turns]
+        predicted["averaged"] = (plain + sum(rotated)).argmax(-1)
     seconds["classifier"] = seconds_of_one  # the cost of one run of the classifier
     return Tally(task.labels[rows], angles, plain, predicted, found, seconds)
 
@@ -178,9 +178,9 @@ def average_over_the_grid(tallies: list[Tally]) -> None:
             f"{len(tallies)}."
         )
     step = len(tallies) // TURNS
-    for number, one in enumerate(tallies):
-        others = [tallies[(number + k * step) % len(tallies)] for k in range(TURNS)]
-        one.predicted["averaged"] = sum(other.probabilities for other in others).argmax(-1)  # type: ignore[union-attr]
+    for number, tally in enumerate(tallies):
+        rotated = [tallies[(number + k * step) % len(tallies)] for k in range(TURNS)]
+        tally.predicted["averaged"] = sum(turned.probabilities for turned in rotated).argmax(-1)  # type: ignore[union-attr]
 
 
 def lost_upright(upright: Tally) -> dict[str, float]:

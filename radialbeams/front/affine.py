@@ -59,12 +59,12 @@ def turned_back(
     return torch.stack((right, below, shift), dim=-1)
 
 
-def is_square(one: float, other: float) -> bool:
+def is_square(height: float, width: float) -> bool:
     """Whether both axes can be handled in one operation, which saves kernel launches on a GPU.
 
     False when compiling: a compiler fuses them anyway, and would need a graph for each case.
     """
-    return not torch.compiler.is_compiling() and one == other
+    return not torch.compiler.is_compiling() and height == width
 
 
 def _each(number: float | Tensor) -> float | Tensor:

@@ -70,6 +70,6 @@ def centre_of_mass(mass: Tensor) -> Tensor:
     y = torch.arange(height, device=mass.device) - (height - 1) / 2
     # A little mass in every pixel gives the middle of the image if there is no other mass.
     mass = mass + NOTHING
-    whole = mass.sum((-2, -1))
+    total = mass.sum((-2, -1))
     offset = torch.stack(((mass.sum(-2) * x).sum(-1), (mass.sum(-1) * y).sum(-1)), dim=-1)
-    return offset / whole[:, None] + mass.new_tensor(((width - 1) / 2, (height - 1) / 2))
+    return offset / total[:, None] + mass.new_tensor(((width - 1) / 2, (height - 1) / 2))

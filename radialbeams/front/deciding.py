@@ -36,7 +36,7 @@ class Reading(NamedTuple):
 
 
 def decided(
-    found: Reading,
+    reading: Reading,
     as_estimated: Tensor,
     plain: Tensor,
     snap: Snap,
@@ -48,33 +48,33 @@ def decided(
     corners may have any angle, and is turned by a quarter turn only if it is near one. The angle of
     an image that is left alone is the estimate.
     """
-    quarter, probability, exact = found.quarter, found.quarter_sure, found.exact
+    quarter, probability, exact = reading.quarter, reading.quarter_sure, reading.exact
     if snap == "none" or quarter is None or probability is None or exact is None:
-        return found.angle, as_estimated
-    straight = with_gradient_of(quarter * (math.pi / 2), found.angle)
+        return reading.angle, as_estimated
+    straight = with_gradient_of(quarter * (math.pi / 2), reading.angle)
     sure = (probability >= least.quarter) & (quarter != 0)
     if snap == "90":
-        return torch.where(sure, straight, found.angle), sure
-    near = (wrap(found.angle - straight).abs() <= NEAR) & (quarter != 0)
+        return torch.where(sure, straight, reading.angle), sure
+    near = (wrap(reading.angle - straight).abs() <= NEAR) & (quarter != 0)
     possible = exact >= least.exact  # a multiple of 90° is possible
     free = (plain & ~possible) | least.tilts
     tilted = as_estimated & free & ~near
     snapped = sure & (possible | (plain & near)) & ~tilted
-    return torch.where(snapped, straight, found.angle), tilted | snapped
+    return torch.where(snapped, straight, reading.angle), tilted | snapped
 
 
-def quarter_masses(found: Posterior) -> Tensor:
+def quarter_masses(posterior: Posterior) -> Tensor:
     """(N, 4): the mass nearest to 0°, 90°, 180° and 270°."""
-    bins = found.angles.shape[-1]
+    bins = posterior.angles.shape[-1]
     width = 360 / bins
-    places = (torch.arange(bins, device=found.angles.device) * width + 45) % 360
+    places = (torch.arange(bins, device=posterior.angles.device) * width + 45) % 360
     quarter, place = (places // 90).long(), places % 90
     below, above = (0.5 - place / width).clamp(0, 1), (0.5 - (90 - place) / width).clamp(0, 1)
     parts = ((0, 1 - below - above), (-1, below), (1, above))
     shares = torch.stack(
         [F.one_hot((quarter + step) % 4, 4) * part[:, None] for step, part in parts]
     )
-    return found.log_probabilities.exp() @ shares.sum(0).to(found.log_probabilities.dtype)
+    return posterior.log_probabilities.exp() @ shares.sum(0).to(posterior.log_probabilities.dtype)
 
 
 def plain_corners(images: Tensor) -> Tensor:

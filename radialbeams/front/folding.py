@@ -46,14 +46,14 @@ def _fold(norm: nn.BatchNorm2d, name: str, siblings: list[tuple[str, nn.Module]]
 
     If there is none, into the 1 × 1 convolution directly after it.
     """
-    place = siblings.index((name, norm))
+    index = siblings.index((name, norm))
     before = dict(siblings).get(name.removesuffix("_norm"))
     if before is norm:  # its name does not end in _norm
-        before = siblings[place - 1][1] if place else None
+        before = siblings[index - 1][1] if index else None
     if isinstance(before, nn.Conv2d):
         _fold_after(before, norm)
         return
-    after = siblings[place + 1][1] if place + 1 < len(siblings) else None
+    after = siblings[index + 1][1] if index + 1 < len(siblings) else None
     if not isinstance(after, nn.Conv2d) or after.kernel_size != (1, 1):
         raise ValueError(f"Expected a convolution next to the norm {name!r}; there is none.")
     _fold_before(norm, after)

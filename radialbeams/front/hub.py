@@ -52,8 +52,10 @@ class HubCanonicalizer(ModelHubMixin, TorchCanonicalizer, library_name="radialbe
         default for a folder without saved options.
         """
         # `_from_pretrained` cannot tell the options given here from the saved ones otherwise.
-        found: HubCanonicalizer = super().from_pretrained(name, **options, given=frozenset(options))
-        return found
+        canonicalizer: HubCanonicalizer = super().from_pretrained(
+            name, **options, given=frozenset(options)
+        )
+        return canonicalizer
 
     def _save_pretrained(self, save_directory: Path) -> None:
         geometry = self.view_geometry
@@ -83,7 +85,7 @@ class HubCanonicalizer(ModelHubMixin, TorchCanonicalizer, library_name="radialbe
     ) -> HubCanonicalizer:
         folder = Path(model_id)
         if not folder.is_dir():
-            found = snapshot_download(
+            downloaded = snapshot_download(
                 model_id,
                 revision=revision,
                 cache_dir=cache_dir,
@@ -92,7 +94,7 @@ class HubCanonicalizer(ModelHubMixin, TorchCanonicalizer, library_name="radialbe
                 token=token,
                 allow_patterns=FILES,
             )
-            folder = Path(found)
+            folder = Path(downloaded)
         folder = folder.resolve()  # absolute, so that it is not taken for a pretrained model's name
         asked = options.get("abstain", ABSTAIN)
         by_card = isinstance(asked, str)

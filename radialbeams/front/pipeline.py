@@ -77,12 +77,12 @@ def export_pipeline(
 @contextmanager
 def _ready(pipeline: nn.Module) -> Iterator[None]:
     """Moves the pipeline to the CPU in evaluation mode; restores every part afterwards."""
-    found = [(part, part.training, _device(part)) for part in pipeline.modules()]
+    states = [(part, part.training, _device(part)) for part in pipeline.modules()]
     try:
         pipeline.cpu().eval()
         yield
     finally:
-        for part, training, device in found:  # parents first: their children may differ
+        for part, training, device in states:  # parents first: their children may differ
             part.training = training
             if device is not None:
                 part.to(device)
@@ -141,8 +141,8 @@ def parity(pipeline: Pipeline, path: Path, example: Tensor, any_size: bool = Fal
     for images in (example, *batches):
         with torch.inference_mode():
             expected = pipeline(images)[0].numpy()
-        (found,) = session.run(OUTPUTS[:1], {"images": images.numpy()})
-        difference = float(np.abs(found - expected).max() / max(np.abs(expected).max(), 1e-6))
+        (actual,) = session.run(OUTPUTS[:1], {"images": images.numpy()})
+        difference = float(np.abs(actual - expected).max() / max(np.abs(expected).max(), 1e-6))
         # max() may ignore a NaN.
         if math.isnan(difference):
             return difference

@@ -191,8 +191,8 @@ torch.export.register_dataclass(Pose, serialized_type_name="radialbeams.nn.pose.
 
 
 def _boxes(boxes: Tensor, transform: Tensor, enclosing: bool) -> Tensor:
-    found = moved(corners(boxes), transform)
-    return enclosed(found) if enclosing else found
+    points = moved(corners(boxes), transform)
+    return enclosed(points) if enclosing else points
 
 
 def _rows(name: str, found: Sequence[Tensor], numbers: int, count: int) -> list[Tensor]:

@@ -169,12 +169,12 @@ def _step_and_first(side: int, middles: bool) -> tuple[float, float]:
 def pick(pixels: Tensor, origin: Tensor, size: Size, fill: float) -> Tensor:
     """(N, C, h, w) of any type → (N, C, H, W): nearest neighbour."""
     height, width = pixels.shape[-2:]
-    places = _sources(origin, size)
+    sources = _sources(origin, size)
     column, row = (
-        (place + 0.5 + TIE).floor().long() for place in places.unbind(-1)
+        (coordinate + 0.5 + TIE).floor().long() for coordinate in sources.unbind(-1)
     )  # (N, H, W) each
     inside = (column >= 0) & (column < width) & (row >= 0) & (row < height)
     index = row.clamp(0, height - 1) * width + column.clamp(0, width - 1)
     index = index.flatten(1)[:, None].expand(-1, pixels.shape[1], -1)  # (N, C, H·W)
-    found = pixels.flatten(2).gather(2, index).reshape(*pixels.shape[:2], *size)
-    return found.masked_fill(~inside[:, None], fill)
+    picked = pixels.flatten(2).gather(2, index).reshape(*pixels.shape[:2], *size)
+    return picked.masked_fill(~inside[:, None], fill)

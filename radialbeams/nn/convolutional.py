@@ -198,10 +198,10 @@ def _initialise(module: nn.Module) -> None:
 
 def load_encoder(model: Convolutional, tensors: Mapping[str, Tensor]) -> None:
     """Loads pretrained weights into all layers before the head, strictly; keeps the head."""
-    kept = {name: value for name, value in model.state_dict().items() if name.startswith("head.")}
+    head = {name: value for name, value in model.state_dict().items() if name.startswith("head.")}
     encoder = {name: value for name, value in tensors.items() if not name.startswith("head.")}
     try:
-        model.load_state_dict({**encoder, **kept})
+        model.load_state_dict({**encoder, **head})
     except RuntimeError as error:
         raise ValueError(
             f"Expected the encoder of {model.config.variant} with {model.config.channels} "

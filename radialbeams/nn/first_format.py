@@ -18,10 +18,10 @@ def as_now(values: Mapping[str, Any]) -> Mapping[str, Any]:
     if "architecture" in values:
         return values
     name = values.get("decoder", "lstm")
-    other = LSTM_ONLY if name == "ring" else RING_ONLY
-    found = {
+    foreign = LSTM_ONLY if name == "ring" else RING_ONLY
+    current = {
         key.removeprefix("ring_") if key in RING_ONLY else key: value
         for key, value in values.items()
-        if key != "decoder" and key not in other
+        if key != "decoder" and key not in foreign
     }
-    return {"architecture": name, **found}
+    return {"architecture": name, **current}

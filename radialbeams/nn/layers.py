@@ -23,8 +23,8 @@ class StochasticDepth(nn.Module):
     def forward(self, branch: Tensor) -> Tensor:
         if not (self.training and self.share):
             return branch
-        kept = torch.rand(branch.shape[0], 1, 1, 1, device=branch.device) >= self.share
-        return branch * kept / (1 - self.share)
+        survives = torch.rand(branch.shape[0], 1, 1, 1, device=branch.device) >= self.share
+        return branch * survives / (1 - self.share)
 
 
 def in_precision_of(layer: nn.Conv2d, image: Tensor) -> Tensor:

@@ -24,7 +24,7 @@ class NetworkConfig:
     LIMITS: ClassVar[Mapping[str, tuple[int, int]]] = {"view_size": (1, 4096), "channels": (1, 64)}
 
     def __post_init__(self) -> None:
-        own = next(one.default for one in fields(self) if one.name == "architecture")
+        own = next(field.default for field in fields(self) if field.name == "architecture")
         if self.architecture != own:
             raise ValueError(f"architecture must be {own}; got {self.architecture!r}.")
         for name, (least, most) in self.LIMITS.items():

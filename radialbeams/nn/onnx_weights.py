@@ -28,13 +28,13 @@ def read_weights(path: Path) -> dict[str, Tensor]:
 
     ValueError if the file is none, or is cut off.
     """
-    found: dict[str, Tensor] = {}
+    tensors: dict[str, Tensor] = {}
     for number, graph in _fields(memoryview(path.read_bytes())):
         if number == GRAPH and isinstance(graph, memoryview):
             for field, value in _fields(graph):
                 if field == INITIALIZER and isinstance(value, memoryview):
-                    found |= _tensor(value)
-    return found
+                    tensors |= _tensor(value)
+    return tensors
 
 
 def _tensor(message: memoryview) -> dict[str, Tensor]:
@@ -94,8 +94,8 @@ def _varint(message: memoryview, at: int) -> tuple[int, int]:
 
 
 def _varints(message: memoryview) -> list[int]:
-    found, at = [], 0
+    numbers, at = [], 0
     while at < len(message):
         value, at = _varint(message, at)
-        found.append(value)
-    return found
+        numbers.append(value)
+    return numbers

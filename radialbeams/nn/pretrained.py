@@ -74,17 +74,17 @@ def _from_onnx(path: Path, config: Config) -> dict[str, Tensor]:
     An ONNX file lacks the step counters of norms; they start at 0, which only training notices.
     """
     try:
-        found = read_weights(path)
+        weights = read_weights(path)
     except ValueError as error:
         raise DamagedWeights(
             f"{path} cannot be read: {error}. Copy the model again, weights and card together."
         ) from error
     expected = build(config).state_dict()
     tensors = {
-        name: found.get(name, value) if value.is_floating_point() else value
+        name: weights.get(name, value) if value.is_floating_point() else value
         for name, value in expected.items()
     }
-    missing = [n for n, v in expected.items() if v.is_floating_point() and n not in found]
+    missing = [n for n, v in expected.items() if v.is_floating_point() and n not in weights]
     if missing or any(tensors[name].shape != value.shape for name, value in expected.items()):
         raise DamagedWeights(
             f"{path} does not hold the tensors that the config on its card describes. "
@@ -96,16 +96,16 @@ def _from_onnx(path: Path, config: Config) -> dict[str, Tensor]:
 def _check_shapes(weights: Path, config: Config) -> None:
     """Checks, before allocating memory, that the file has exactly the tensors of the config."""
     with torch.device("meta"):
-        expected = {name: tuple(one.shape) for name, one in build(config).state_dict().items()}
+        expected = {name: tuple(value.shape) for name, value in build(config).state_dict().items()}
     try:
         with safe_open(weights, framework="pt") as file:
             names = list(file.keys())
-            found = {name: tuple(file.get_slice(name).get_shape()) for name in names}
+            stored = {name: tuple(file.get_slice(name).get_shape()) for name in names}
     except SafetensorError as error:
         raise DamagedWeights(
             f"{weights} is not a safetensors file. Copy the model again, weights and card together."
         ) from error
-    if found != expected:
+    if stored != expected:
         raise DamagedWeights(
             f"{weights} has other tensors than the config on its card describes. "
             "Copy the model again, weights and card together."

@@ -6,7 +6,7 @@ import io
 import json
 import zipfile
 from base64 import b64encode
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePosixPath, PureWindowsPath
 from typing import Any
 
@@ -17,6 +17,7 @@ from starlette.types import Receive, Scope, Send
 from radialbeams.files import sha256
 from radialbeams.serving.bodies import Upload
 from radialbeams.serving.errors import CODES, Problem
+from radialbeams.serving.records import Result
 
 # File signatures of each media type: (offset, bytes).
 SIGNATURES = {
@@ -56,7 +57,6 @@ HEADERS = {
     "action": "radialbeams-action",
     "model": "radialbeams-model",
 }
-Result = tuple[dict[str, Any], bytes]
 PIECE = 256 * 1024  # bytes sent at once
 
 
@@ -100,23 +100,24 @@ def image(result: Result) -> Response:
     record, data = result
     if "error" in record:
         return one(result)
+    fields: Mapping[str, object] = record
     headers = {
-        header: str(record[field])
+        header: str(fields[field])
         for field, header in HEADERS.items()
-        if record.get(field) is not None
+        if fields.get(field) is not None
     }
     return Large(data, 200, headers, media_type=kind_of(data))
 
 
 def records(uploads: Sequence[Upload], results: Sequence[Result], *, images: bool) -> Response:
     """A record for each file, with its name and, if `images`, with its image in base64."""
-    found = []
+    listed = []
     for upload, (record, data) in zip(uploads, results, strict=True):
-        content = {"name": upload.name, **record}
+        content: dict[str, Any] = {"name": upload.name, **record}
         if images and "error" not in record:
             content |= {"type": kind_of(data), "image": b64encode(data).decode("ascii")}
-        found.append(content)
-    return as_json({"results": found})
+        listed.append(content)
+    return as_json({"results": listed})
 
 
 def archive(uploads: Sequence[Upload], results: Sequence[Result]) -> Response:
@@ -134,8 +135,8 @@ def archive(uploads: Sequence[Upload], results: Sequence[Result]) -> Response:
 
 
 def kind_of(data: bytes) -> str:
-    for kind, (place, start) in SIGNATURES.items():
-        if data[place : place + len(start)] == start:
+    for kind, (offset, start) in SIGNATURES.items():
+        if data[offset : offset + len(start)] == start:
             return kind
     return "image/tiff" if data.startswith(TIFF) else "application/octet-stream"
 

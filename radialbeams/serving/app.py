@@ -23,6 +23,7 @@ from radialbeams.serving.models import described
 from radialbeams.serving.options import Task, task_of
 from radialbeams.serving.page import page_files, page_settings
 from radialbeams.serving.pool import Pool
+from radialbeams.serving.records import Result
 from radialbeams.serving.settings import Settings
 
 
@@ -116,7 +117,7 @@ class Service:
         request.scope[FILES], request.scope[BYTES] = len(body.uploads), share.size
         return body, share
 
-    async def _work(self, task: Task, body: Body, share: Share) -> list[answers.Result]:
+    async def _work(self, task: Task, body: Body, share: Share) -> list[Result]:
         results = await self.pool.work(task, [upload.data for upload in body.uploads], share)
         for record, _ in results:
             error = record.get("error")
@@ -181,8 +182,8 @@ async def _http_error(request: Request, error: Exception) -> Response:
     path = request.url.path[:200]
     if error.status_code == 405:
         allowed = (error.headers or {}).get("Allow", "another method")
-        found = Problem("wrong_method", f"{path} takes {allowed}; got {request.method[:20]}.")
-        return answers.as_json(found.content, 405, dict(error.headers or {}))
+        wrong = Problem("wrong_method", f"{path} takes {allowed}; got {request.method[:20]}.")
+        return answers.as_json(wrong.content, 405, dict(error.headers or {}))
     return answers.problem(Problem("not_found", f"There is nothing at {path}."))
 
 

@@ -11,6 +11,7 @@ from typing import Any
 from radialbeams.serving.errors import Problem
 from radialbeams.serving.held import Share
 from radialbeams.serving.options import Task
+from radialbeams.serving.records import Record, Result
 
 # Larger batches are hardly faster on a CPU, and each file waits for the whole batch.
 BATCH = 8
@@ -23,11 +24,11 @@ class QueuedFile:
 
     task: Task
     data: bytes
-    result: asyncio.Future[tuple[dict[str, Any], bytes]]
+    result: asyncio.Future[Result]
     share: Share  # the memory that its request holds
     alone: bool = False  # a worker died on a batch with this file
 
-    def finish(self, record: dict[str, Any], data: bytes) -> None:
+    def finish(self, record: Record, data: bytes) -> None:
         if self.result.done():  # the request is no longer waiting
             return
         try:

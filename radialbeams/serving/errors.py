@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from radialbeams.serving.records import Record
 
 CODES = {
     "bad_option": 400,
@@ -34,5 +34,5 @@ class Problem(Exception):
         return CODES[self.code]
 
     @property
-    def content(self) -> dict[str, Any]:
+    def content(self) -> Record:
         return {"error": {"code": self.code, "message": self.message}}

@@ -38,5 +38,5 @@ def read(stream: BinaryIO) -> tuple[dict[str, Any], list[bytes]] | None:
         return None
     header = parsed(text)
     contents = [stream.read(size) for size in header["sizes"]]
-    whole = all(len(c) == size for c, size in zip(contents, header["sizes"], strict=True))
-    return (header, contents) if whole else None
+    complete = all(len(c) == size for c, size in zip(contents, header["sizes"], strict=True))
+    return (header, contents) if complete else None

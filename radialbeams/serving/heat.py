@@ -26,10 +26,10 @@ def heat(canonicalizer: Canonicalizer, view: Floats, answer: Answer) -> list[flo
     change of the angle in degrees.
     """
     hidden = _hidden(view)
-    found = canonicalizer.answers_from_views(hidden)
+    answers = canonicalizer.answers_from_views(hidden)
     if answer.confidence is None:
-        return [round(_apart(answer, other), 3) for other in found]
-    masses = [_mass_near(answer, other) for other in found]
+        return [round(_apart(answer, without), 3) for without in answers]
+    masses = [_mass_near(answer, without) for without in answers]
     before = _log_odds(_mass_near(answer, answer))
     return [round(max(0.0, before - _log_odds(mass)), 3) for mass in masses]
 
@@ -52,18 +52,18 @@ def _wedges(side: int) -> tuple[NDArray[np.bool_], NDArray[np.bool_]]:
     return (number == np.arange(WEDGES)[:, None, None]) & disc, disc
 
 
-def _mass_near(answer: Answer, other: Answer) -> float:
+def _mass_near(answer: Answer, without: Answer) -> float:
     """The mass of the other posterior within 10° (plus half a bin) of the first estimate."""
-    if other.posterior is None:
+    if without.posterior is None:
         return 0.0
-    bins = len(other.posterior)
+    bins = len(without.posterior)
     step = 360 / bins
     away = np.abs((np.arange(bins) * step - answer.angle_degrees + 180) % 360 - 180)
-    return float(other.posterior[away <= WITHIN + step / 2].sum())
+    return float(without.posterior[away <= WITHIN + step / 2].sum())
 
 
-def _apart(answer: Answer, other: Answer) -> float:
-    return abs((other.angle_degrees - answer.angle_degrees + 180) % 360 - 180)
+def _apart(answer: Answer, without: Answer) -> float:
+    return abs((without.angle_degrees - answer.angle_degrees + 180) % 360 - 180)
 
 
 def _log_odds(probability: float) -> float:

@@ -71,8 +71,8 @@ RECORD = {
                 "angle_ccw": {"type": "number", "minimum": 0, "exclusiveMaximum": 360},
                 "from": {"type": "string", "enum": ["angle", "quarter", "frame", "hand"]},
             },
-            "description": "By how much `upright` turns the image, and what that was taken from; "
-            "null where it is left alone.",
+            "description": "The rotation that `upright` undoes, and where it was taken from; "
+            "null if the image is left alone.",
         },
         "posterior": {
             "type": ["array", "null"],
@@ -138,7 +138,7 @@ def document(
 
 
 def _post(name: str, summary: str, options: list[Option]) -> dict[str, Any]:
-    found = _angle_response() if name == "angle" else _upright_response()
+    response = _angle_response() if name == "angle" else _upright_response()
     return {
         "operationId": name,
         "summary": summary,
@@ -172,7 +172,7 @@ def _post(name: str, summary: str, options: list[Option]) -> dict[str, Any]:
                 },
             },
         },
-        "responses": {"200": found, **_errors(400, 401, 408, 413, 422, 503)},
+        "responses": {"200": response, **_errors(400, 401, 408, 413, 422, 503)},
     }
 
 
@@ -239,13 +239,13 @@ def _metrics() -> dict[str, Any]:
 
 def _errors(*statuses: int) -> dict[str, Any]:
     schema = {"schema": {"$ref": "#/components/schemas/Error"}}
-    found = {}
+    responses = {}
     for status in statuses:
         codes = ", ".join(code for code, number in CODES.items() if number == status)
         content = {"application/json": {**schema}}
         if status == 422:
             content["application/json"]["example"] = EXAMPLE_ERROR  # type: ignore[assignment]
-        found[str(status)] = {"description": f"Codes: {codes}.", "content": content}
+        responses[str(status)] = {"description": f"Codes: {codes}.", "content": content}
         if status == 503:
-            found["503"]["headers"] = {"retry-after": {"schema": {"type": "integer"}}}
-    return found
+            responses["503"]["headers"] = {"retry-after": {"schema": {"type": "integer"}}}
+    return responses

@@ -47,9 +47,9 @@ def page_settings(backend: str, settings: Settings) -> dict[str, Any]:
 
 def page_files() -> dict[str, bytes]:
     """The files of the page and its samples, by their paths on it."""
-    found = {path.relative_to(WEB).as_posix(): path for path in sorted(WEB.rglob("*.*"))}
-    found |= {f"samples/{name}.webp": SAMPLES / f"{name}.webp" for name in SHOWN}
-    return {name: path.read_bytes() for name, path in found.items()}
+    paths = {path.relative_to(WEB).as_posix(): path for path in sorted(WEB.rglob("*.*"))}
+    paths |= {f"samples/{name}.webp": SAMPLES / f"{name}.webp" for name in SHOWN}
+    return {name: path.read_bytes() for name, path in paths.items()}
 
 
 def write_page(folder: Path, runtime: Path, models: Sequence[str] = ()) -> list[Path]:
@@ -73,5 +73,5 @@ def write_page(folder: Path, runtime: Path, models: Sequence[str] = ()) -> list[
 
 
 def _written(path: Path, content: bytes) -> Path:
-    write_whole(path, lambda place: place.write_bytes(content))
+    write_whole(path, lambda partial: partial.write_bytes(content))
     return path

@@ -20,6 +20,7 @@ from radialbeams.serving.held import Share
 from radialbeams.serving.logs import Log
 from radialbeams.serving.metrics import Metrics
 from radialbeams.serving.options import Task
+from radialbeams.serving.records import Result
 from radialbeams.serving.settings import Settings
 
 # -P: the current folder may hold a file such as random.py, which must not be imported.
@@ -67,9 +68,7 @@ class Pool:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def work(
-        self, task: Task, files: Sequence[bytes], share: Share
-    ) -> list[tuple[dict[str, Any], bytes]]:
+    async def work(self, task: Task, files: Sequence[bytes], share: Share) -> list[Result]:
         """A record and the output bytes for each file; the bytes count towards the share."""
         loop = asyncio.get_running_loop()
         entries = [QueuedFile(task, data, loop.create_future(), share) for data in files]
@@ -171,7 +170,7 @@ class _Worker:
         reason: str | None = header.get("broken")
         return reason
 
-    async def work(self, batch: list[QueuedFile]) -> list[tuple[dict[str, Any], bytes]]:
+    async def work(self, batch: list[QueuedFile]) -> list[Result]:
         header = {"tasks": [asdict(entry.task) for entry in batch]}
         seconds = CLOCK_FACTOR * self._settings.seconds
         answer, contents = await self._exchange(header, [entry.data for entry in batch], seconds)

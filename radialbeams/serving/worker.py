@@ -26,12 +26,12 @@ from radialbeams.posterior import Answer, rounded
 from radialbeams.serving import frames
 from radialbeams.serving.heat import heat
 from radialbeams.serving.options import Task
+from radialbeams.serving.records import Applied, Record, Result
 from radialbeams.serving.settings import Settings
 from radialbeams.undoing import Undo
 
 LARGEST = 4  # the limit for a result, as a multiple of the limit for a file
 Floats = NDArray[np.float32]
-Result = tuple[dict[str, Any], bytes]  # a record, and the file that goes with it
 
 
 class Worker:
@@ -56,7 +56,7 @@ class Worker:
             )
         return results
 
-    def _look(self, task: Task, data: bytes) -> Look | dict[str, Any] | None:
+    def _look(self, task: Task, data: bytes) -> Look | Record | None:
         """What the model needs of the image, an error record, or None if no model is needed."""
         if task.turns and task.angle is not None:
             return None
@@ -69,18 +69,18 @@ class Worker:
 
     def _answers(self, tasks: list[Task], looks: list[Any]) -> list[Answer | None]:
         """The estimates, with one call for each model that the batch needs."""
-        found: list[Answer | None] = [None] * len(tasks)
+        estimates: list[Answer | None] = [None] * len(tasks)
         for name, model in self._models.items():
-            places = [
+            rows = [
                 n
                 for n, task in enumerate(tasks)
                 if task.model == name and isinstance(looks[n], Look)
             ]
-            if places:
-                answers = model.answers_from_looks([looks[n] for n in places])
-                for n, answer in zip(places, answers, strict=True):
-                    found[n] = answer
-        return found
+            if rows:
+                answers = model.answers_from_looks([looks[n] for n in rows])
+                for n, answer in zip(rows, answers, strict=True):
+                    estimates[n] = answer
+        return estimates
 
     def _result(self, task: Task, data: bytes, look: Look | None, answer: Answer | None) -> Result:
         try:
@@ -95,9 +95,9 @@ class Worker:
         except (ImageError, MemoryError) as error:
             return self._refused(error), b""
 
-    def _record(self, task: Task, look: Look, answer: Answer) -> dict[str, Any]:
+    def _record(self, task: Task, look: Look, answer: Answer) -> Record:
         decision = task.job(self.settings).decision(answer, look.around)
-        record: dict[str, Any] = {
+        record: Record = {
             "angle_ccw": rounded(answer),
             "confidence": _rounded(answer.confidence),
             "symmetry": answer.symmetry,
@@ -117,13 +117,20 @@ class Worker:
 
     def _turned_by_hand(self, task: Task, data: bytes) -> Result:
         angle = round(float(task.angle or 0.0), 2) % 360
-        record = {"angle_ccw": angle, "confidence": None, "symmetry": None, "upright": None}
         job = task.job(self.settings)
         decision = by_hand(angle)
+        record: Record = {
+            "angle_ccw": angle,
+            "confidence": None,
+            "symmetry": None,
+            "upright": None,
+            "model": None,
+            "action": decision.action,
+        }
         after, _ = output_of(data, Undo(decision, None, job.corners, job.fill), job)
-        return self._sent({**record, "model": None, "action": decision.action}, after)
+        return self._sent(record, after)
 
-    def _sent(self, record: dict[str, Any], data: bytes) -> Result:
+    def _sent(self, record: Record, data: bytes) -> Result:
         """The result, or an error if it is too large, since the service holds it in memory.
 
         Uncompressed formats turn small files into huge ones.
@@ -137,13 +144,13 @@ class Worker:
         )
         return {"error": {"code": "too_large", "message": message}}, b""
 
-    def _refused(self, error: Exception) -> dict[str, Any]:
+    def _refused(self, error: Exception) -> Record:
         if isinstance(error, MemoryError):
             error = images.out_of_memory(self.settings.limits)
         return {"error": {"code": "not_an_image", "message": str(error)}}
 
 
-def _applied(decision: Decision) -> dict[str, Any] | None:
+def _applied(decision: Decision) -> Applied | None:
     """How far `upright` rotates the picture, in the form of the command's JSON."""
     if decision.turn is None:
         return None

@@ -81,10 +81,10 @@ def verified_onnx(model: Model) -> bytes:
         )
     content = model.onnx.read_bytes()
     expected = model.card.sha256.onnx
-    found = sha256(content)
-    if found != expected:
+    actual = sha256(content)
+    if actual != expected:
         raise DamagedModel(
-            f"{model.onnx} has sha256 {found[:12]}…, but its card has {str(expected)[:12]}…: it is "
-            "damaged or was replaced. Copy the model again, weights and card together."
+            f"{model.onnx} has sha256 {actual[:12]}…, but its card has {str(expected)[:12]}…: it "
+            "is damaged or was replaced. Copy the model again, weights and card together."
         )
     return content

@@ -262,7 +262,7 @@ def test_many_files_one_corrected_by_hand_and_a_zip(page: Any, face: Face, tmp_p
     page.set_input_files("#picker", [tmp_path / name for name in contents])
     page.wait_for_selector('#progress:text-is("5 of 5 done, 2 failed")')
     rows = page.locator("#list li")
-    assert "no image that can be read" in rows.nth(3).inner_text()
+    assert "not an image that can be read" in rows.nth(3).inner_text()
     assert "MiB" in rows.nth(4).inner_text()
     rows.nth(1).get_by_role("button").click()
     page.wait_for_selector('#list li:nth-child(2)[aria-current="true"]')
@@ -286,7 +286,7 @@ def test_many_files_one_corrected_by_hand_and_a_zip(page: Any, face: Face, tmp_p
 
 def test_a_broken_file_by_itself_is_explained(page: Any, face: Face) -> None:
     page.set_input_files("#picker", upload("broken.png", face(0)[:700]))
-    page.wait_for_selector('#problem:text-matches("broken.png is no image")')
+    page.wait_for_selector('#problem:text-matches("broken.png is damaged, or is not an image")')
     page.set_input_files("#picker", upload("fine.png", face(0)))
     page.wait_for_selector("#problem", state="hidden")
 

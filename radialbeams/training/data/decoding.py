@@ -84,19 +84,20 @@ def _by_threads(place: Path, entries: Sequence[Member], out: NDArray[np.uint8]) 
 
 def _by_processes(place: Path, entries: Sequence[Member], out: NDArray[np.uint8]) -> Problems:
     """Each process reads files by path and writes its rows into shared memory."""
-    global _work
-    _work = (place, entries, out)  # inherited by the forked processes instead of being pickled
     problems: Problems = {}
-    try:
-        with workers.pool() as pool:
-            for unreadable in pool.imap_unordered(_read_rows, _pieces(len(entries))):
-                problems |= unreadable
-    finally:
-        _work = None
+    with workers.pool(_start_worker, place, entries, out) as pool:
+        for unreadable in pool.imap_unordered(_read_rows, _pieces(len(entries))):
+            problems |= unreadable
     return problems
 
 
+# Set in a forked process only, which inherits it instead of unpickling it.
 _work: tuple[Path, Sequence[Member], NDArray[np.uint8]] | None = None
+
+
+def _start_worker(place: Path, entries: Sequence[Member], out: NDArray[np.uint8]) -> None:
+    global _work
+    _work = (place, entries, out)
 
 
 def _pieces(count: int) -> list[range]:

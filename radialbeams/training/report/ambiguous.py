@@ -1,4 +1,4 @@
-"""Groups, or single images, that have no single up for the model: with pictures and the reason."""
+"""Groups or images without a single upright direction, with pictures and the reason."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from radialbeams.training.report.pictures import Pixels, thumbnails
 from radialbeams.training.report.symmetry import orders, pixel_order
 from radialbeams.training.views import Views
 
-UNITS = 40  # the least sure groups or images are looked at again
+UNITS = 40  # the least confident groups or images, which are examined again
 IMAGES = 3  # of each group
-TURNS = 8  # of each image, evenly spaced: a random few would be strong or weak by chance
+TURNS = 8  # of each image, evenly spaced, since a few random ones would be noisy
 PIXEL_TURNS = 60  # at which pixels are compared
 
 
 @dataclass(frozen=True)
 class Ambiguous:
-    """A group or an image whose posterior has not one clear direction."""
+    """A group or an image whose posterior has no single clear direction."""
 
     name: str
     is_group: bool
@@ -45,7 +45,7 @@ def find_ambiguous(
     *,
     device: torch.device | None = None,
 ) -> tuple[tuple[Ambiguous, ...], int]:
-    """Those among the least sure, and how many groups or images there are in all."""
+    """The ambiguous ones among the least confident, and the number of all groups or images."""
     if seen.chances is None:
         return (), 0
     labels, members, are_groups = _units(images, seen, names)
@@ -58,18 +58,18 @@ def find_ambiguous(
     if again.chances is None:
         return (), 0
     of_view = units.expand(TURNS, -1).flatten()
-    found = orders(again.chances.moments.flatten(0, 1), of_view, len(chosen))
+    symmetry = orders(again.chances.moments.flatten(0, 1), of_view, len(chosen))
     errors = _means(again.error.mean(0), units, len(chosen))
     return tuple(
         Ambiguous(
             name=labels[int(chosen[unit])],
             is_group=are_groups,
-            order=int(found[unit]),
+            order=int(symmetry[unit]),
             pixel_order=_pixel_order(images, views, rows[units == unit], device),
             mean=errors[unit].item(),
             pictures=tuple(_pictures(images, rows[units == unit])),
         )
-        for unit in (found != 1).nonzero().flatten().tolist()
+        for unit in (symmetry != 1).nonzero().flatten().tolist()
     ), len(labels)
 
 
@@ -79,8 +79,8 @@ def _units(images: ImageSet, seen: Answers, names: Sequence[str]) -> tuple[list[
     groups = sorted({images.groups[row] for row in rows})
     if len(groups) < 2:
         return [names[row] for row in rows], torch.arange(len(rows)), False
-    place = {name: number for number, name in enumerate(groups)}
-    return groups, torch.tensor([place[images.groups[row]] for row in rows]), True
+    index = {name: number for number, name in enumerate(groups)}
+    return groups, torch.tensor([index[images.groups[row]] for row in rows]), True
 
 
 def _means(values: Tensor, members: Tensor, count: int) -> Tensor:
@@ -90,13 +90,15 @@ def _means(values: Tensor, members: Tensor, count: int) -> Tensor:
 
 def _representatives(rows: Tensor, members: Tensor, chosen: Tensor) -> tuple[Tensor, Tensor]:
     """A few rows of each chosen unit, and which of the chosen each belongs to."""
-    kept = [rows[members == unit][:IMAGES] for unit in chosen]
-    units = [torch.full((len(one),), number) for number, one in enumerate(kept)]
-    return torch.cat(kept), torch.cat(units)
+    chosen_rows = [rows[members == unit][:IMAGES] for unit in chosen]
+    units = [
+        torch.full((len(group_rows),), number) for number, group_rows in enumerate(chosen_rows)
+    ]
+    return torch.cat(chosen_rows), torch.cat(units)
 
 
 def _pixel_order(images: ImageSet, views: Views, rows: Tensor, device: torch.device | None) -> int:
-    """Of the first image: what holds for a group holds for it."""
+    """The symmetry of the first image, which stands for its group."""
     parent = views.prepare(images.images[rows[:1]].to(device))
     turns = torch.arange(PIXEL_TURNS) * (2 * math.pi / PIXEL_TURNS)
     return pixel_order(views.turn(parent.expand(PIXEL_TURNS, -1, -1, -1), turns))

@@ -1,4 +1,4 @@
-"""What a model answers to held-out views: computed once, in batches, for the whole report."""
+"""A model's answers for held-out views, computed once for the whole report."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ from radialbeams.training.data import ImageSet
 from radialbeams.training.report.symmetry import moments
 from radialbeams.training.views import Views, draw_angles
 
-MOST_IMAGES = 2000  # more would change no chart, and a report must not take minutes
+MOST_IMAGES = 2000  # more would not change the charts, and a report must not take minutes
 BATCH = 128
 
 
 class Chances(NamedTuple):
-    """What a posterior says of each view, (seeds, N) each; a network without one has none."""
+    """Probabilities from the posterior of each view, (seeds, N) each."""
 
-    sure: Tensor  # that the answer is within 10°
-    upright: Tensor  # that the view is upright as it is
-    truth: Tensor  # mass near the true angle: `upright` if the picture were upright
+    sure: Tensor  # the answer is within 10°
+    upright: Tensor  # the view is upright
+    truth: Tensor  # mass near the true angle: what `upright` would be for the upright picture
     moments: Tensor  # complex (seeds, N, MOMENTS), relative to the true angle
     mass: Tensor  # (seeds, N, bins)
 
@@ -49,9 +49,9 @@ class Answers:
 
 
 def evenly(count: int, most: int) -> Tensor:
-    """At most so many of `count` rows, evenly spaced."""
-    kept = min(count, most)
-    return torch.arange(kept) * count // max(kept, 1)
+    """At most `most` of `count` rows, evenly spaced."""
+    shown = min(count, most)
+    return torch.arange(shown) * count // max(shown, 1)
 
 
 def held_out_answers(
@@ -65,7 +65,7 @@ def held_out_answers(
     device: torch.device | None = None,
     on_batch: Callable[[int, int], None] | None = None,
 ) -> Answers:
-    """At the angles that `evaluate` draws: the report shows the views that were measured."""
+    """The answers at the angles of `evaluate`, so that the report shows the measured views."""
     angles = torch.stack([draw_angles("evaluation", s, 0, len(images)) for s in range(seeds)])
     rows = evenly(len(images), most)
     return answers_at(
@@ -85,7 +85,7 @@ def answers_at(
     device: torch.device | None = None,
     on_batch: Callable[[int, int], None] | None = None,
 ) -> Answers:
-    """Each of these images at each of its angles."""
+    """The answers for these images at each of their angles."""
     parts: list[tuple[Tensor, Chances | None]] = []
     for start in range(0, len(rows), BATCH):
         part = slice(start, start + BATCH)
@@ -97,17 +97,17 @@ def answers_at(
         parts.append(_stacked(turned, torch.stack))
         if on_batch is not None:
             on_batch(min(part.stop, len(rows)) * len(angles), angles.numel())
-    found, chances = _stacked(parts, lambda ones: torch.cat(list(ones), dim=1))
-    return Answers(rows, torch.rad2deg(angles), torch.rad2deg(found), chances)
+    predicted, chances = _stacked(parts, lambda tensors: torch.cat(list(tensors), dim=1))
+    return Answers(rows, torch.rad2deg(angles), torch.rad2deg(predicted), chances)
 
 
 def _answers(
     model: Network, views: Tensor, angles: Tensor, calibration: Calibration
 ) -> tuple[Tensor, Chances | None]:
-    """Radians (N,) of one batch of views, and their chances."""
+    """Radians (N,) for one batch of views, and their probabilities."""
     if architecture(model.config).reading == "unit":
         return model.angles(views).float().cpu(), None
-    logits, offsets = (one.float().cpu() for one in model(views))
+    logits, offsets = (output.float().cpu() for output in model(views))
     read = posterior(logits, offsets, calibration.temperature)
     spread = math.radians(calibration.spread)
     return answer(read), Chances(
@@ -122,8 +122,10 @@ def _answers(
 def _stacked(
     parts: list[tuple[Tensor, Chances | None]], join: Callable[[list[Tensor]], Tensor]
 ) -> tuple[Tensor, Chances | None]:
-    chances = [one for _, one in parts if one is not None]
+    chances = [part for _, part in parts if part is not None]
     joined = (
-        Chances(*(join(list(ones)) for ones in zip(*chances, strict=True))) if chances else None
+        Chances(*(join(list(columns)) for columns in zip(*chances, strict=True)))
+        if chances
+        else None
     )
-    return join([found for found, _ in parts]), joined
+    return join([angles for angles, _ in parts]), joined

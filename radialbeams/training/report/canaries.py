@@ -1,4 +1,4 @@
-"""How much of the angle the views of a run give away: measured, or on file for their rule."""
+"""How much of the angle a run's views give away: measured, or stored for the same geometry."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Canary:
     network: str
     parent_size: int  # pixels that it was measured with
     views: int  # seen in training
-    here: bool  # measured with the views of this very run
+    here: bool  # measured with the views of this run
 
     @property
     def clean(self) -> bool:
@@ -33,7 +33,7 @@ def _stored(parent: int, network: str, rho4: float, low: float, high: float) -> 
     return Canary(rho4, low, high, network, parent, 600_064, here=False)
 
 
-# White noise on a GPU, as in results/leaks; of the two canaries the one that read more.
+# From results/leaks: white noise, on a GPU, the canary of the two with the larger ρ₄.
 LEAKFREE = (
     _stored(28, "ring", 0.0116, -0.0105, 0.0338),
     _stored(32, "ring", -0.0107, -0.0329, 0.0126),
@@ -44,12 +44,12 @@ PAPER = _stored(128, "ring", 1.0, 1.0, 1.0)
 
 
 def on_file(protocol: ViewProtocol, view_size: int) -> Canary | None:
-    """The stored canary of the nearest geometry under the same rule; None: none was measured."""
+    """The stored canary for the nearest geometry of the same protocol; None if there is none."""
     if protocol.name == "paper":
         return PAPER
     parent = protocol.parent_size or view_size
     if protocol.sigma is None:
-        return min(LEAKFREE, key=lambda one: abs(math.log(one.parent_size / parent)))
+        return min(LEAKFREE, key=lambda canary: abs(math.log(canary.parent_size / parent)))
     same = (parent, view_size, protocol.sigma, protocol.reach) == (192, 192, 1.1, 0.95)
     return LEAKFREE_192 if same else None
 

@@ -1,4 +1,4 @@
-"""How sure the model is, how often it is right, and what its thresholds make of that."""
+"""Confidence against accuracy, and the effect of the thresholds."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ CURVE = 60  # points of the risk–coverage curve
 
 @dataclass(frozen=True)
 class Reliability:
-    """Views of about one confidence: how sure the model was, and how often it was right."""
+    """Views of similar confidence: their mean confidence, and how often the answer was right."""
 
     confidence: float
     right: Cell
@@ -33,7 +33,7 @@ class Coverage:
 
 @dataclass(frozen=True)
 class Acting:
-    """What the thresholds of the card do to held-out views."""
+    """The effect of the card's thresholds on held-out views."""
 
     thresholds: Thresholds
     acted: float  # share of the turned views that would be turned back
@@ -44,7 +44,7 @@ class Acting:
 
 
 def reliability(seen: Answers) -> tuple[Reliability, ...]:
-    """Equally filled bins by confidence, as the calibration error has them."""
+    """Bins of equal counts by confidence, as in the calibration error."""
     if seen.chances is None:
         return ()
     sure = seen.chances.sure
@@ -62,19 +62,19 @@ def risk_coverage(seen: Answers) -> tuple[Coverage, ...]:
     order = seen.chances.sure.flatten().argsort(descending=True, stable=True)
     ranked = seen.error.flatten()[order].double()
     means = ranked.cumsum(0) / torch.arange(1, len(ranked) + 1)
-    # A few views at the confident end say nothing; the curve begins where the mean is steady.
+    # The mean of a few views is noisy, so the curve starts at a twentieth of the views.
     first = min(len(ranked), max(5, len(ranked) // 20))
     ends = sorted(set(torch.linspace(first, len(ranked), CURVE).round().long().tolist()))
     return tuple(Coverage(end / len(ranked), means[end - 1].item()) for end in ends)
 
 
 def acting(seen: Answers, least: Thresholds) -> Acting | None:
-    """By the three thresholds that are chosen from held-out views; the rest is for files."""
+    """The effect of the three thresholds that are chosen on held-out views."""
     if seen.chances is None:
         return None
     sure, errors = seen.chances.sure >= least.confidence, seen.error
     acted = acted_on(seen, least)
-    # An upright picture has the same posterior, turned: its error moves it away from upright.
+    # An upright picture has the same posterior, rotated, so its error turns it away from upright.
     spoilt = sure & (seen.chances.truth <= least.upright) & (errors >= least.angle)
     return Acting(
         least,

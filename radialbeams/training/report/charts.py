@@ -25,7 +25,7 @@ class Axis:
 
     def share(self, value: float) -> float:
         """Where a value lies between low (0) and high (1); what lies outside is moved inside."""
-        low, high, value = (self._scaled(one) for one in (self.low, self.high, value))
+        low, high, value = (self._scaled(number) for number in (self.low, self.high, value))
         return min(1.0, max(0.0, (value - low) / ((high - low) or 1.0)))
 
     def _scaled(self, value: float) -> float:
@@ -183,9 +183,9 @@ def dial(mass: Sequence[float], truth: float, answer: float) -> str:
     """
     parts = ['<circle class="rim" r="46"/>']
     longest = max(mass, default=0.0) or 1.0
-    for k, one in enumerate(mass):
-        if one >= 0.02 * longest:
-            x, y = _hand(360 * k / len(mass), 14 + 30 * one / longest)
+    for k, weight in enumerate(mass):
+        if weight >= 0.02 * longest:
+            x, y = _hand(360 * k / len(mass), 14 + 30 * weight / longest)
             x0, y0 = _hand(360 * k / len(mass), 14)
             parts.append(_segment(x0, y0, x, y, "ray"))
     for degrees, kind in ((truth, "truth"), (answer, "answer")):

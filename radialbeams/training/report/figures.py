@@ -12,9 +12,9 @@ from radialbeams.training.report.words import degrees, share
 SMOOTHED = 9  # lines of the log that the bold curve takes the median of
 
 
-def curves(found: Findings) -> str:
+def curves(findings: Findings) -> str:
     """The error of training and held-out views over the steps."""
-    training, held_out = found.training, found.validation
+    training, held_out = findings.training, findings.validation
     if max(len(training), len(held_out)) < 2:
         return figure("", "Error during training", "The run was too short for a curve.")
     points = (*training, *held_out)
@@ -47,7 +47,7 @@ def _smoothed(points: Sequence[Point]) -> list[tuple[float, float]]:
     """A running median, which one odd batch does not move."""
     reach = SMOOTHED // 2
     return [
-        (point.step, sorted(one.mean for one in near)[len(near) // 2])
+        (point.step, sorted(neighbour.mean for neighbour in near)[len(near) // 2])
         for k, point in enumerate(points)
         for near in [points[max(0, k - reach) : k + reach + 1]]
     ]
@@ -55,8 +55,8 @@ def _smoothed(points: Sequence[Point]) -> list[tuple[float, float]]:
 
 def _curve_table(training: Sequence[Point], held_out: Sequence[Point]) -> str:
     at = {point.step: point.mean for point in held_out}
-    kept = [p for k, p in enumerate(training) if k % max(1, len(training) // 12) == 0]
-    near = {point.step: point.mean for point in kept}
+    shown = [p for k, p in enumerate(training) if k % max(1, len(training) // 12) == 0]
+    near = {point.step: point.mean for point in shown}
     rows = [
         (
             f"{step:,}",
@@ -68,20 +68,22 @@ def _curve_table(training: Sequence[Point], held_out: Sequence[Point]) -> str:
     return table(("step", "training", "held out"), rows, "Error over training steps")
 
 
-def histogram(found: Findings) -> str:
+def histogram(findings: Findings) -> str:
     edges = (0.0, *EDGES)
     labels = [f"{low:g}–{high:g}" for low, high in zip(edges, EDGES, strict=False)]
     ticks = tuple((k + 0.5, label) for k, label in enumerate(_ends()))
     x = Axis("error in degrees, up to", 0, len(EDGES), ticks)
-    y = linear("share of views", 0, max(100 * max(found.histogram), 1) * 1.08, unit="%")
+    y = linear("share of views", 0, max(100 * max(findings.histogram), 1) * 1.08, unit="%")
     chart = Chart(x, y, "Histogram of errors")
-    chart.bars([(k, k + 1, 100 * v, _bar_label(v)) for k, v in enumerate(found.histogram)], "first")
-    flips = found.evaluation.flips
+    chart.bars(
+        [(k, k + 1, 100 * v, _bar_label(v)) for k, v in enumerate(findings.histogram)], "first"
+    )
+    flips = findings.evaluation.flips
     caption = (
-        f"{text(share(found.evaluation.within_5))} of the views are within 5°; "
+        f"{text(share(findings.evaluation.within_5))} of the views are within 5°; "
         f"{text(share(flips))} are upside down (150° or more)."
     )
-    rows = [(f"{a}°", f"{v:.1%}") for a, v in zip(labels, found.histogram, strict=True)]
+    rows = [(f"{a}°", f"{v:.1%}") for a, v in zip(labels, findings.histogram, strict=True)]
     return figure(
         chart.svg(), "How large the errors are", caption, table(("error", "views"), rows, "Errors")
     )
@@ -95,8 +97,8 @@ def _bar_label(value: float) -> str:
     return "" if value == 0 else "<1" if value < 0.01 else f"{value:.0%}"
 
 
-def over_angle(found: Findings) -> str:
-    parts = found.by_angle
+def over_angle(findings: Findings) -> str:
+    parts = findings.by_angle
     width = 360 / len(parts)
     rows = [(width * (k + 0.5), cell) for k, cell in enumerate(parts) if cell.views]
     if not rows:
@@ -129,15 +131,15 @@ def over_angle(found: Findings) -> str:
     )
 
 
-def reliability(found: Findings) -> str:
-    rows = found.reliability
+def reliability(findings: Findings) -> str:
+    rows = findings.reliability
     chart = Chart(percent("how sure the model is"), percent("how often it is right"), "Calibration")
     chart.line([(0, 0), (1, 1)], "plain")
-    chart.whiskers([(one.confidence, one.right.low, one.right.high) for one in rows], "first")
-    chart.dots([(one.confidence, one.right.mean) for one in rows], "first")
-    if found.acting is not None:
-        chart.upright(found.acting.thresholds.confidence, _threshold_label(found), "second")
-    error = found.evaluation.calibration_error
+    chart.whiskers([(row.confidence, row.right.low, row.right.high) for row in rows], "first")
+    chart.dots([(row.confidence, row.right.mean) for row in rows], "first")
+    if findings.acting is not None:
+        chart.upright(findings.acting.thresholds.confidence, _threshold_label(findings), "second")
+    error = findings.evaluation.calibration_error
     words = "" if error is None else f" The mean distance from it is {error:.3f}."
     caption = (
         "On the diagonal, a confidence of 90% is right nine times in ten. Right means within 10°."
@@ -146,25 +148,25 @@ def reliability(found: Findings) -> str:
     )
     numbers = [
         (
-            share(one.confidence),
-            one.right.views,
-            share(one.right.mean),
-            f"{share(one.right.low)} to {share(one.right.high)}",
+            share(row.confidence),
+            row.right.views,
+            share(row.right.mean),
+            f"{share(row.right.low)} to {share(row.right.high)}",
         )
-        for one in rows
+        for row in rows
     ]
     head = ("confidence", "views", "right", "95% interval")
     return figure(chart.svg(), "Calibration", caption, table(head, numbers, "Calibration"))
 
 
-def _threshold_label(found: Findings) -> str:
-    if found.acting is None:
+def _threshold_label(findings: Findings) -> str:
+    if findings.acting is None:
         return ""
-    return f"acts from {found.acting.thresholds.confidence:.0%}"
+    return f"acts from {findings.acting.thresholds.confidence:.0%}"
 
 
-def risk_coverage(found: Findings) -> str:
-    points = [(one.coverage, one.mean) for one in found.risk_coverage]
+def risk_coverage(findings: Findings) -> str:
+    points = [(point.coverage, point.mean) for point in findings.risk_coverage]
     top = max(max(mean for _, mean in points), 0.1)
     chart = Chart(
         percent("share of views answered, surest first"),
@@ -173,9 +175,9 @@ def risk_coverage(found: Findings) -> str:
     )
     chart.line(points, "first")
     words = "The curve falls to the left if the model knows when it is unsure."
-    acting = found.acting
+    acting = findings.acting
     if acting is not None and acting.confident_mean is not None:
-        chart.upright(acting.confident, _threshold_label(found), "second")
+        chart.upright(acting.confident, _threshold_label(findings), "second")
         words = (
             f"At the chosen threshold of {acting.thresholds.confidence:.0%}, "
             f"{share(acting.confident)} of the views are answered, with a mean error of "
@@ -185,7 +187,7 @@ def risk_coverage(found: Findings) -> str:
         words = f"No view reaches the chosen threshold of {acting.thresholds.confidence:.0%}."
     numbers = [
         (f"{row.coverage:.0%}", degrees(row.mean), share(row.within_10))
-        for row in found.evaluation.risk_coverage
+        for row in findings.evaluation.risk_coverage
     ]
     return figure(
         chart.svg(),

@@ -1,4 +1,4 @@
-"""What the page shows, as numbers and pictures: computed here, laid out in `page`."""
+"""The numbers and pictures of the report; `page` lays them out."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ class Point:
 
 @dataclass(frozen=True)
 class Findings:
-    """All that a report says. What was not measured, or does not exist, is empty or None."""
+    """The contents of a report. What was not measured, or does not exist, is empty or None."""
 
     run: str  # as the command names it
     card: Card
@@ -113,13 +113,13 @@ def find(
     device: torch.device | None = None,
     on_batch: Callable[[int, int], None] | None = None,
 ) -> Findings:
-    """From a trained model and its held-out images.
+    """The findings on a trained model and its held-out images.
 
-    The figures are those of the card if it has any for its protocol; else they are measured here,
-    on the images that are shown. `trust` are the reasons not to trust the run; None says that it
-    was not checked. `names` are the images' names on the page, by default their keys. `canary` is
-    one that was measured for this run; by default the stored one of the same rule is shown, and the
-    page says so. Of more than `most` held-out images, charts and pictures show evenly spaced ones.
+    The figures are those of the card if it has any for its protocol; otherwise they are measured
+    here, on the images that are shown. `trust` lists reasons not to trust the run; None means that
+    it was not checked. `names` are the images' names on the page (default: their keys). `canary`
+    was measured for this run; by default, the page shows a stored one and says so. Charts and
+    pictures show at most `most` held-out images, evenly spaced.
     """
     measured = card.metrics.get(card.protocol.name)
     seeds = 3 if measured is None else measured.seeds
@@ -165,8 +165,8 @@ def _evaluation(seen: Answers) -> Evaluation:
 
 def training_curve(lines: Sequence[Mapping[str, Any]]) -> tuple[Point, ...]:
     """The circle loss of the training views, as the angle that has this loss."""
-    found = [(line["step"], line["circle_loss"]) for line in lines if "circle_loss" in line]
-    return tuple(Point(int(step), loss_in_degrees(loss)) for step, loss in found)
+    logged = [(line["step"], line["circle_loss"]) for line in lines if "circle_loss" in line]
+    return tuple(Point(int(step), loss_in_degrees(loss)) for step, loss in logged)
 
 
 def loss_in_degrees(loss: float) -> float:
@@ -174,10 +174,10 @@ def loss_in_degrees(loss: float) -> float:
 
 
 def validation_curve(lines: Sequence[Mapping[str, Any]]) -> tuple[Point, ...]:
-    found = [(line["step"], line["held_out"]) for line in lines if line.get("held_out")]
+    logged = [(line["step"], line["held_out"]) for line in lines if line.get("held_out")]
     return tuple(
-        Point(int(step), one["mean"], one.get("mean_low"), one.get("mean_high"))
-        for step, one in found
+        Point(int(step), figures["mean"], figures.get("mean_low"), figures.get("mean_high"))
+        for step, figures in logged
     )
 
 
@@ -209,8 +209,8 @@ def by_group(seen: Answers, names: Sequence[str]) -> tuple[Group, ...]:
     known = sorted(set(names))
     if len(known) < 2:
         return ()
-    place = {name: number for number, name in enumerate(known)}
-    members = torch.tensor([place[name] for name in names]).expand(seen.error.shape)
+    index = {name: number for number, name in enumerate(known)}
+    members = torch.tensor([index[name] for name in names]).expand(seen.error.shape)
     errors = cells(seen.error, members, len(known))
     right = cells((seen.error <= 10).float(), members, len(known))
     groups = [

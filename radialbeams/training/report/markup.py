@@ -1,4 +1,4 @@
-"""Pieces of HTML. Whatever comes from files passes through `text` before it is laid out."""
+"""Pieces of HTML. Text from files is escaped by `text`."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def folded(summary: str, inside: str) -> str:
 
 
 def figure(chart: str, title: str, caption: str, numbers: str = "") -> str:
-    """A chart with its title, what it shows in words, and its numbers for who cannot see it."""
+    """A chart with its title, a caption, and its numbers as a table for those who cannot see it."""
     more = folded("The numbers", numbers) if numbers else ""
     return (
         f'<figure class="chart"><h3>{text(title)}</h3>{chart}'

@@ -52,50 +52,50 @@ CONTENTS = (
 )
 
 
-def write_report(path: Path, found: Findings) -> None:
-    """The file appears whole or not at all."""
-    page = report_page(found)
+def write_report(path: Path, findings: Findings) -> None:
+    """Writes the page atomically."""
+    page = report_page(findings)
     write_whole(path, lambda partial: partial.write_text(page, encoding="utf-8"))
 
 
-def report_page(found: Findings) -> str:
-    bodies = [(slug, name, make(found)) for slug, name, make in CONTENTS]
+def report_page(findings: Findings) -> str:
+    bodies = [(slug, name, make(findings)) for slug, name, make in CONTENTS]
     present = [(slug, name, body) for slug, name, body in bodies if body]
-    kind, badge = verdict(found)
+    kind, badge = verdict(findings)
     return PAGE.format(
-        title=text(found.card.name or "A trained model"),
+        title=text(findings.card.name or "A trained model"),
         style=STYLE.read_text(encoding="utf-8"),
-        about=text(about(found)),
+        about=text(about(findings)),
         kind=kind,
         badge=badge,
-        summary=_summary(found),
+        summary=_summary(findings),
         contents="".join(f'<li><a href="#{slug}">{name}</a></li>' for slug, name, _ in present),
         body="\n".join(body for _, _, body in present),
     )
 
 
-def verdict(found: Findings) -> tuple[str, str]:
+def verdict(findings: Findings) -> tuple[str, str]:
     """The style of the summary, and its heading."""
-    if found.trust is None:
+    if findings.trust is None:
         return "unchecked", "Trained"
-    if found.trust:
+    if findings.trust:
         return "doubted", "Do not trust this model"
     return "trusted", "Trained and checked"
 
 
-def about(found: Findings) -> str:
-    """What the model is and what it was trained on, in one line."""
-    card = found.card
-    said = [f"{card.parameters:,} parameters"] if card.parameters else []
+def about(findings: Findings) -> str:
+    """The model and its training, in one line."""
+    card = findings.card
+    facts = [f"{card.parameters:,} parameters"] if card.parameters else []
     if card.data is not None:
         images = words.counted(card.data.training_images or 0, "image")
-        said.append(f"trained on {images} of {card.data.name}")
+        facts.append(f"trained on {images} of {card.data.name}")
     if card.training is not None:
         steps = words.counted(card.training.steps_done or 0, "step")
-        said.append(f"{steps} in {_time(card.training.seconds)}")
+        facts.append(f"{steps} in {_time(card.training.seconds)}")
         if card.training.start is not None:
-            said.append(f"started from {card.training.start.name}")
-    return ", ".join(said) + "."
+            facts.append(f"started from {card.training.start.name}")
+    return ", ".join(facts) + "."
 
 
 def _time(seconds: float | None) -> str:
@@ -103,11 +103,11 @@ def _time(seconds: float | None) -> str:
     return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.1f} min"
 
 
-def _summary(found: Findings) -> str:
+def _summary(findings: Findings) -> str:
     leads = ("Learned", "How sure", "Trust", "Effect")
     rows = [
         f"<div><dt>{lead}</dt><dd>{text(line)}</dd></div>"
-        for lead, line in zip(leads, words.summary(found), strict=True)
+        for lead, line in zip(leads, words.summary(findings), strict=True)
     ]
-    use = f"<div><dt>Use it</dt><dd><code>{text(words.command(found))}</code></dd></div>"
+    use = f"<div><dt>Use it</dt><dd><code>{text(words.command(findings))}</code></dd></div>"
     return "".join(rows) + use

@@ -31,7 +31,7 @@ def thumbnails(parents: Tensor, degrees: Tensor) -> list[Pixels]:
         _thumbnails(parents[start : start + BATCH], degrees[start : start + BATCH])
         for start in range(0, len(parents), BATCH)
     ]
-    return [one for part in parts for one in part]
+    return [picture for part in parts for picture in part]
 
 
 def _thumbnails(parents: Tensor, degrees: Tensor) -> list[Pixels]:
@@ -40,7 +40,7 @@ def _thumbnails(parents: Tensor, degrees: Tensor) -> list[Pixels]:
         turned, size=(SIDE, SIDE), mode="bicubic", antialias=True, align_corners=False
     )
     pixels: Pixels = small.clamp(0, 1).mul(255).round().byte().permute(0, 2, 3, 1).numpy()
-    return [one if one.shape[-1] == 3 else one[..., 0] for one in pixels]
+    return [picture if picture.shape[-1] == 3 else picture[..., 0] for picture in pixels]
 
 
 def data_uri(pixels: Pixels) -> str:

@@ -24,59 +24,60 @@ from radialbeams.training.report.markup import (
 from radialbeams.training.report.showing import Shown
 from radialbeams.training.report.words import counted, degrees, share
 
-GROUPS = 15  # rows before the rest is folded
+GROUPS = 15  # rows that are shown; the rest is folded
 NAMES = 300  # skipped files listed by name for each reason
-CROOKED = 500  # crooked images with pictures: more would make a page that no browser likes
+CROOKED = 500  # crooked images with pictures; more would make the page too large
 # How many pictures are shown before the rest is folded.
 WORST_SHOWN, AMBIGUOUS_SHOWN, CROOKED_SHOWN = 12, 12, 24
 
 
-def error(found: Findings) -> str:
-    figures_ = found.evaluation
+def error(findings: Findings) -> str:
+    evaluation = findings.evaluation
     rows = [
-        ("mean", degrees(figures_.mean)),
+        ("mean", degrees(evaluation.mean)),
         (
             "95% interval of the mean",
-            f"{degrees(figures_.mean_low)} to {degrees(figures_.mean_high)}",
+            f"{degrees(evaluation.mean_low)} to {degrees(evaluation.mean_high)}",
         ),
-        ("median", degrees(figures_.median)),
-        ("95th percentile", degrees(figures_.p95)),
-        ("within 2°", share(figures_.within_2)),
-        ("within 5°", share(figures_.within_5)),
-        ("within 10°", share(figures_.within_10)),
-        ("upside down (150° or more)", share(figures_.flips)),
-        ("the paper's error measure", degrees(figures_.paper_equivalent)),
+        ("median", degrees(evaluation.median)),
+        ("95th percentile", degrees(evaluation.p95)),
+        ("within 2°", share(evaluation.within_2)),
+        ("within 5°", share(evaluation.within_5)),
+        ("within 10°", share(evaluation.within_10)),
+        ("upside down (150° or more)", share(evaluation.flips)),
+        ("the paper's error measure", degrees(evaluation.paper_equivalent)),
     ]
     caption = (
-        f"{counted(figures_.n, 'view')} of {counted(found.held_out, 'held-out image')}, "
-        f"{counted(found.seeds, 'random turn')} each, {found.card.protocol.name} views"
+        f"{counted(evaluation.n, 'view')} of {counted(findings.held_out, 'held-out image')}, "
+        f"{counted(findings.seeds, 'random turn')} each, {findings.card.protocol.name} views"
     )
-    less = ""
-    if found.shown < found.held_out:
-        less = paragraph(
-            f"Charts and pictures show {found.shown:,} evenly spaced ones of these images.", "soft"
+    note = ""
+    if findings.shown < findings.held_out:
+        note = paragraph(
+            f"Charts and pictures show {findings.shown:,} evenly spaced ones of these images.",
+            "soft",
         )
-    charts = figures.curves(found) + figures.histogram(found) + figures.over_angle(found)
+    charts = figures.curves(findings) + figures.histogram(findings) + figures.over_angle(findings)
     numbers = (
-        f"<div><h3>Held-out images</h3>{table(('figure', 'value'), rows, caption)}{less}</div>"
+        f"<div><h3>Held-out images</h3>{table(('figure', 'value'), rows, caption)}{note}</div>"
     )
     return section("error", "Error", f'<div class="charts">{numbers}{charts}</div>')
 
 
-def confidence(found: Findings) -> str:
-    if not found.reliability:
+def confidence(findings: Findings) -> str:
+    if not findings.reliability:
         return section(
             "confidence",
             "Confidence",
             paragraph("This network gives one angle and no confidence."),
         )
-    charts = figures.reliability(found) + figures.risk_coverage(found)
+    charts = figures.reliability(findings) + figures.risk_coverage(findings)
     note = paragraph(
-        "Temperature, spread and thresholds were chosen on the held-out images too, at other "
-        "angles than those shown here.",
+        "Temperature, spread and thresholds were chosen on the held-out images too, but at "
+        "other angles than those shown here.",
         "soft",
     )
-    least = found.card.abstain
+    least = findings.card.abstain
     chosen = "" if least is None else paragraph(words.thresholds(least))
     return section("confidence", "Confidence", f'<div class="charts">{charts}</div>{chosen}{note}')
 
@@ -85,7 +86,7 @@ def confidence(found: Findings) -> str:
 
 
 def _list(cards: Sequence[str], first: int, *, compact: bool = False) -> str:
-    """The first few; the rest is folded, so that the page stays short enough to scroll."""
+    """Shows the first cards and folds the rest, so that the page stays short."""
     kind = "views compact" if compact else "views"
     shown = f'<ol class="{kind}">{"".join(cards[:first])}</ol>'
     if len(cards) <= first:
@@ -94,37 +95,37 @@ def _list(cards: Sequence[str], first: int, *, compact: bool = False) -> str:
     return shown + folded(f"{len(cards) - first:,} more", rest)
 
 
-def worst(found: Findings) -> str:
+def worst(findings: Findings) -> str:
     intro = paragraph(
-        f"The {len(found.worst)} images with the largest errors, the worst view of each. Left as "
-        "the model saw it, right turned back by its answer. In the dial, the rays are the "
-        "posterior, the dashed green hand is the true turn, and the solid red hand the answer; "
-        "0° is at the top, and angles grow counter-clockwise."
+        f"The {len(findings.worst)} images with the largest errors, each in its worst view. "
+        "Left: the view. Right: the view turned back by the model's answer. In the dial, the rays are "
+        "the posterior, the dashed green hand is the true angle, and the solid red hand is the "
+        "answer; 0° is at the top, and angles increase counter-clockwise."
     )
-    cards = [_card(one, with_dial=True) for one in found.worst]
+    cards = [_card(view, with_dial=True) for view in findings.worst]
     return section("worst", "The worst views", intro + _list(cards, WORST_SHOWN))
 
 
-def sheet(found: Findings) -> str:
+def sheet(findings: Findings) -> str:
     intro = paragraph(
-        "Evenly spaced held-out images: left turned at random, right turned back by the model's "
-        "answer. The last word says whether upright would turn it back or leave it alone."
+        "Evenly spaced held-out images. Left: rotated at random. Right: turned back by the model's "
+        "answer. The last words say whether upright would turn it or leave it alone."
     )
-    cards = [_card(one, with_dial=False) for one in found.sheet]
+    cards = [_card(view, with_dial=False) for view in findings.sheet]
     return section("sheet", "Before and after", intro + _list(cards, len(cards), compact=True))
 
 
-def _card(one: Shown, *, with_dial: bool) -> str:
-    angles = [f"true {one.truth:.0f}°", f"answer {one.answer:.0f}°"]
-    facts = [] if one.confidence is None else [f"{share(one.confidence)} sure"]
-    facts += {None: [], True: ["turned"], False: ["left alone"]}[one.acted]
-    kind = "good" if one.error <= 5 else "bad" if one.error > 10 else "fair"
-    hands = dial(one.mass, one.truth, one.answer) if with_dial else None
-    pictures = pair(one.before, one.after, hands) if hands else pair(one.before, one.after)
+def _card(view: Shown, *, with_dial: bool) -> str:
+    angles = [f"true {view.truth:.0f}°", f"answer {view.answer:.0f}°"]
+    facts = [] if view.confidence is None else [f"{share(view.confidence)} sure"]
+    facts += {None: [], True: ["turned"], False: ["left alone"]}[view.acted]
+    kind = "good" if view.error <= 5 else "bad" if view.error > 10 else "fair"
+    hands = dial(view.mass, view.truth, view.answer) if with_dial else None
+    pictures = pair(view.before, view.after, hands) if hands else pair(view.before, view.after)
     return (
         f"<li>{pictures}"
-        f'<div class="name" title="{text(one.name)}"><bdi>{text(one.name)}</bdi></div>'
-        f'<div class="off {kind}">{degrees(one.error)} off</div>'
+        f'<div class="name" title="{text(view.name)}"><bdi>{text(view.name)}</bdi></div>'
+        f'<div class="off {kind}">{degrees(view.error)} off</div>'
         f'<div class="facts">{_facts(angles)}<br>{_facts(facts)}</div></li>'
     )
 
@@ -134,23 +135,24 @@ def _facts(facts: Sequence[str]) -> str:
     return " · ".join(f"<span>{text(fact)}</span>" for fact in facts)
 
 
-def crooked(found: Findings) -> str:
-    if not found.crooked:
+def crooked(findings: Findings) -> str:
+    if not findings.crooked:
         return ""
     intro = paragraph(
-        f"Probably turned themselves: {counted(len(found.crooked), 'image')} of the folder, judged "
-        "by models that did not train on them. Left as the file is, right turned back. Training on "
+        f"Probably not upright: {counted(len(findings.crooked), 'image')} of the folder, judged by "
+        "models that were not trained on them. Left: the file. Right: turned back. Training on "
         "crooked images makes every answer less exact: correct them, or use --realign."
     )
     cards = [
-        f"<li>{pair(one.before, one.after)}"
-        f'<div class="name" title="{text(one.name)}"><bdi>{text(one.name)}</bdi></div>'
-        f'<div class="facts">turned by {_signed(one.angle)}, {share(one.confidence)} sure</div>'
+        f"<li>{pair(image.before, image.after)}"
+        f'<div class="name" title="{text(image.name)}"><bdi>{text(image.name)}</bdi></div>'
+        f'<div class="facts">turned by {_signed(image.angle)}, {share(image.confidence)} sure</div>'
         "</li>"
-        for one in found.crooked[:CROOKED]
+        for image in findings.crooked[:CROOKED]
     ]
     rest = [
-        (one.name, _signed(one.angle), share(one.confidence)) for one in found.crooked[CROOKED:]
+        (image.name, _signed(image.angle), share(image.confidence))
+        for image in findings.crooked[CROOKED:]
     ]
     more = table(("image", "turned by", "sure"), rest, "The others") if rest else ""
     more = folded(f"{len(rest):,} more without pictures", more) if rest else ""
@@ -165,13 +167,13 @@ def _signed(value: float) -> str:
 # --- groups ---
 
 
-def groups(found: Findings) -> str:
-    if not found.groups:
+def groups(findings: Findings) -> str:
+    if not findings.groups:
         return ""
-    unclear = {one.name: words.ambiguity(one) for one in found.ambiguous}
+    unclear = {unit.name: words.ambiguity(unit) for unit in findings.ambiguous}
     head = ("group", "mean error", "95% interval", "within 10°", "images", "note")
-    rows = [_group_row(group, unclear.get(group.name, "")) for group in found.groups]
-    small = sum(group.small for group in found.groups)
+    rows = [_group_row(group, unclear.get(group.name, "")) for group in findings.groups]
+    small = sum(group.small for group in findings.groups)
     note = ""
     if small:
         note = paragraph(
@@ -199,53 +201,53 @@ def _group_row(group: Group, unclear: str) -> tuple[object, ...]:
     return name, degrees(cell.mean), interval, right, cell.images, "; ".join(notes)
 
 
-def symmetric(found: Findings) -> str:
-    if not found.reliability:
+def symmetric(findings: Findings) -> str:
+    if not findings.reliability:
         return ""
-    unit = "groups" if found.groups else "images"
-    looked = f"the {found.checked:,} {unit}"
-    if found.checked < found.units:
-        looked += f", of {found.units:,}, that the model is least sure of"
-    if not found.ambiguous:
+    unit = "groups" if findings.groups else "images"
+    looked = f"the {findings.checked:,} {unit}"
+    if findings.checked < findings.units:
+        looked += f", of {findings.units:,}, that the model is least sure of"
+    if not findings.ambiguous:
         inside = paragraph(f"Each of {looked} has one clear up in the posterior.")
         return section("symmetric", "Symmetric or ambiguous", inside)
     intro = paragraph(
-        f"Without a single up in the posterior: {len(found.ambiguous):,} of {looked}. What "
+        f"Without a single up in the posterior: {len(findings.ambiguous):,} of {looked}. What "
         "looks the same after a turn cannot be turned upright: leave such images out, or expect "
         "upright to leave them alone."
     )
-    cards = [_ambiguous(one) for one in found.ambiguous]
+    cards = [_ambiguous(ambiguous) for ambiguous in findings.ambiguous]
     shown = _list(cards, AMBIGUOUS_SHOWN, compact=True)
     return section("symmetric", "Symmetric or ambiguous", intro + shown)
 
 
-def _ambiguous(one: Ambiguous) -> str:
-    pictures = "".join(picture(pixels, one.name) for pixels in one.pictures)
-    seen = f"{degrees(one.mean)} off on average"
-    if one.pixel_order == 1:
-        seen += "; its pixels are not symmetric, so the model may have learned too little of it"
-    elif one.order != one.pixel_order:
-        seen += f"; in the posterior {words.directions(one.order)}"
+def _ambiguous(unit: Ambiguous) -> str:
+    pictures = "".join(picture(pixels, unit.name) for pixels in unit.pictures)
+    note = f"{degrees(unit.mean)} off on average"
+    if unit.pixel_order == 1:
+        note += "; its pixels are not symmetric, so the model may have learned too little about it"
+    elif unit.order != unit.pixel_order:
+        note += f"; in the posterior {words.directions(unit.order)}"
     return (
         f'<li><div class="pair">{pictures}</div>'
-        f'<div class="name" title="{text(one.name)}"><bdi>{text(one.name)}</bdi></div>'
-        f'<div class="off fair">{text(words.ambiguity(one))}</div>'
-        f'<div class="facts">{text(seen)}</div></li>'
+        f'<div class="name" title="{text(unit.name)}"><bdi>{text(unit.name)}</bdi></div>'
+        f'<div class="off fair">{text(words.ambiguity(unit))}</div>'
+        f'<div class="facts">{text(note)}</div></li>'
     )
 
 
 # --- data and views ---
 
 
-def skipped(found: Findings) -> str:
-    if not found.skipped:
+def skipped(findings: Findings) -> str:
+    if not findings.skipped:
         return section("skipped", "Skipped files", paragraph("No file was skipped."))
     by_kind: defaultdict[str, list[tuple[str, str]]] = defaultdict(list)
-    for one in found.skipped:
-        by_kind[_kind(one.reason)].append((str(one.path), one.reason))
+    for file in findings.skipped:
+        by_kind[_kind(file.reason)].append((str(file.path), file.reason))
     ranked = sorted(by_kind.items(), key=lambda item: -len(item[1]))
     lists = "".join(folded(f"{kind}: {len(rows):,}", _files(rows)) for kind, rows in ranked)
-    intro = paragraph(f"Not used: {counted(len(found.skipped), 'file')}.")
+    intro = paragraph(f"Not used: {counted(len(findings.skipped), 'file')}.")
     return section("skipped", "Skipped files", intro + lists)
 
 
@@ -259,22 +261,22 @@ def _files(rows: Sequence[tuple[str, str]]) -> str:
     return table(("file", "why"), rows[:NAMES], "Files that were not used") + more
 
 
-def views(found: Findings) -> str:
-    protocol = found.card.protocol
-    said = paragraph(words.leak(found.canary))
-    if found.canary is not None:
-        said += paragraph(words.leak_source(found.canary, found.card.parent_size), "soft")
+def views(findings: Findings) -> str:
+    leak = paragraph(words.leak(findings.canary))
+    if findings.canary is not None:
+        leak += paragraph(words.leak_source(findings.canary, findings.card.parent_size), "soft")
+    card = findings.card
     made = paragraph(
-        f"Views of {found.card.network.view_size} px were made from {found.card.parent_size} px "
-        f"images under the {protocol.name} protocol. A canary is a network that is trained to "
-        "read the angle of rotated noise, which has no up: what it reads is a trace of the "
-        "rotation itself.",
+        f"Views of {card.network.view_size} px were made from {card.parent_size} px images under "
+        f"the {card.protocol.name} protocol. A canary is a network that is trained to predict the "
+        "angle of rotated noise. Noise has no upright direction, so what it finds is a trace of "
+        "the rotation itself.",
         "soft",
     )
-    return section("views", "Do the views give the angle away?", said + made)
+    return section("views", "Do the views give the angle away?", leak + made)
 
 
-def recipe(found: Findings) -> str:
-    settings = json.dumps(to_json(found.card).get("training", {}), indent=1, ensure_ascii=False)
+def recipe(findings: Findings) -> str:
+    settings = json.dumps(to_json(findings.card).get("training", {}), indent=1, ensure_ascii=False)
     lines = "\n".join(text(line) for line in settings.splitlines())
     return section("recipe", "Recipe", folded("All settings of the run", f"<pre>{lines}</pre>"))

@@ -44,7 +44,7 @@ class CrookedImage:
 
 
 class Showing:
-    """Makes `Shown` of places among the answers, counted through all seeds."""
+    """Makes `Shown` from indices of answers, counted through all seeds."""
 
     def __init__(
         self, images: ImageSet, names: Sequence[str], seen: Answers, least: Thresholds | None
@@ -52,28 +52,28 @@ class Showing:
         self.images, self.names, self.seen = images, names, seen
         self.acted = None if least is None else acted_on(seen, least).flatten()
 
-    def views(self, places: Tensor) -> tuple[Shown, ...]:
+    def views(self, indices: Tensor) -> tuple[Shown, ...]:
         seen = self.seen
-        rows = seen.rows[places % len(seen.rows)]
-        truth, answers = seen.truth.flatten()[places], seen.answer.flatten()[places]
+        rows = seen.rows[indices % len(seen.rows)]
+        truth, answers = seen.truth.flatten()[indices], seen.answer.flatten()[indices]
         parents = self.images.images[rows]
         before, after = thumbnails(parents, truth), thumbnails(parents, truth - answers)
         return tuple(
-            self._one(int(place), int(row), before[k], after[k])
-            for k, (place, row) in enumerate(zip(places, rows, strict=True))
+            self._shown(int(index), int(row), before[k], after[k])
+            for k, (index, row) in enumerate(zip(indices, rows, strict=True))
         )
 
-    def _one(self, place: int, row: int, before: Pixels, after: Pixels) -> Shown:
+    def _shown(self, index: int, row: int, before: Pixels, after: Pixels) -> Shown:
         seen, chances = self.seen, self.seen.chances
         return Shown(
             name=self.names[row],
             group=self.images.groups[row],
-            truth=seen.truth.flatten()[place].item(),
-            answer=seen.answer.flatten()[place].item(),
-            error=seen.error.flatten()[place].item(),
-            confidence=None if chances is None else chances.sure.flatten()[place].item(),
-            acted=None if self.acted is None else bool(self.acted[place]),
-            mass=() if chances is None else tuple(chances.mass.flatten(0, 1)[place].tolist()),
+            truth=seen.truth.flatten()[index].item(),
+            answer=seen.answer.flatten()[index].item(),
+            error=seen.error.flatten()[index].item(),
+            confidence=None if chances is None else chances.sure.flatten()[index].item(),
+            acted=None if self.acted is None else bool(self.acted[index]),
+            mass=() if chances is None else tuple(chances.mass.flatten(0, 1)[index].tolist()),
             before=before,
             after=after,
         )
@@ -91,17 +91,17 @@ class Crooked(Protocol):
 
 
 def crooked_images(
-    found: Sequence[Crooked], images: ImageSet, names: Sequence[str] | None = None
+    crooked: Sequence[Crooked], images: ImageSet, names: Sequence[str] | None = None
 ) -> tuple[CrookedImage, ...]:
     """With a picture each, as it is and turned back; the surest come first."""
-    ranked = sorted(found, key=lambda one: -one.confidence)
+    ranked = sorted(crooked, key=lambda image: -image.confidence)
     names = images.keys if names is None else names
-    parents = images.images[[one.index for one in ranked]]
-    angles = torch.tensor([float(one.angle) for one in ranked])
+    parents = images.images[[image.index for image in ranked]]
+    angles = torch.tensor([float(image.angle) for image in ranked])
     before, after = thumbnails(parents, torch.zeros_like(angles)), thumbnails(parents, -angles)
     return tuple(
-        CrookedImage(names[one.index], _signed(one.angle), one.confidence, a, b)
-        for one, a, b in zip(ranked, before, after, strict=True)
+        CrookedImage(names[image.index], _signed(image.angle), image.confidence, a, b)
+        for image, a, b in zip(ranked, before, after, strict=True)
     )
 
 

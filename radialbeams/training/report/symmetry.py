@@ -28,12 +28,12 @@ def moments(read: Posterior, angles: Tensor) -> Tensor:
     return torch.stack(turns, dim=-1)
 
 
-def orders(found: Tensor, members: Tensor, count: int) -> Tensor:
+def orders(moments: Tensor, members: Tensor, count: int) -> Tensor:
     """(count,) integers: the symmetry order of each group, from moments (V, MOMENTS) of its views.
 
     1 = one clear up, k = the same every 360°/k, 0 = no up; a group without views has 0.
     """
-    total = found.new_zeros(count, MOMENTS).index_add_(0, members, found)
+    total = moments.new_zeros(count, MOMENTS).index_add_(0, members, moments)
     views = torch.bincount(members, minlength=count).clamp(min=1)
     strong = (total / views[:, None]).abs() >= STRONG
     return torch.where(strong.any(-1), strong.float().argmax(-1) + 1, 0)

@@ -1,4 +1,4 @@
-"""What was found, in sentences without markup: for the page, and for a terminal."""
+"""The findings in sentences without markup, for the page and for a terminal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from radialbeams.training.report.canaries import Canary
 from radialbeams.training.report.certainty import Acting
 from radialbeams.training.report.findings import Findings
 
-CHANCE = 90.0  # degrees: the mean error of an answer that knows nothing
+CHANCE = 90.0  # degrees: the mean error of random answers
 
 
 def degrees(value: float) -> str:
@@ -21,27 +21,27 @@ def degrees(value: float) -> str:
 
 
 def share(value: float) -> str:
-    """Per cent; one decimal where whole ones would say all or nothing."""
+    """Per cent, with one decimal near 0 and 100."""
     return f"{value:.0%}" if 0.1 <= value <= 0.9 or value in (0, 1) else f"{value:.1%}"
 
 
 def counted(count: int, noun: str) -> str:
-    """A number and a noun, in the plural where it is not one."""
+    """A number and a noun, in the plural unless the number is 1."""
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
-def command(found: Findings) -> str:
-    """How the model is used."""
-    return f"radialbeams upright PICTURES --out UPRIGHT --model {shlex.quote(shown(found.run))}"
+def command(findings: Findings) -> str:
+    """The command that uses the model."""
+    return f"radialbeams upright PICTURES --out UPRIGHT --model {shlex.quote(shown(findings.run))}"
 
 
-def summary(found: Findings) -> tuple[str, str, str, str]:
-    """What was learned, how sure the model is, whether to trust it, what `upright` will do."""
+def summary(findings: Findings) -> tuple[str, str, str, str]:
+    """Four sentences: the error, the confidence, whether to trust it, what `upright` will do."""
     return (
-        learned(found.evaluation, found.held_out),
-        certainty(found.evaluation, found.card),
-        trusted(found.trust),
-        deeds(found.acting, found.trust or ()),
+        learned(findings.evaluation, findings.held_out),
+        certainty(findings.evaluation, findings.card),
+        trusted(findings.trust),
+        effect(findings.acting, findings.trust or ()),
     )
 
 
@@ -57,9 +57,13 @@ def learned(figures: Evaluation, images: int) -> str:
 
 def certainty(figures: Evaluation, card: Card) -> str:
     if figures.calibration_error is None:
-        return "This network does not say how sure it is, so no answer can be held back."
+        return "This network gives no confidence, so no answer can be held back."
     crosswise = next(iter(card.calibrated.values()), None)
-    unseen = "" if crosswise is None else f" ({100 * crosswise:.1f} on images not used for it)"
+    unseen = (
+        ""
+        if crosswise is None
+        else f" ({100 * crosswise:.1f} on images that were not used for calibration)"
+    )
     return (
         f"{share(figures.within_10)} of the answers are within 10°. Its calibrated confidence is "
         f"off by {100 * figures.calibration_error:.1f} percentage points on average{unseen}."
@@ -70,13 +74,13 @@ def trusted(reasons: Sequence[str] | None) -> str:
     if reasons is None:
         return "Whether it can be trusted was not checked; compare the error with your needs."
     if not reasons:
-        return "No check speaks against trusting it on images like these."
+        return "No check found a reason to distrust it on images like these."
     return " ".join(("Do not trust it.", *(f"{reason.rstrip('.')}." for reason in reasons)))
 
 
-def deeds(acting: Acting | None, doubts: Sequence[str] = ()) -> str:
+def effect(acting: Acting | None, doubts: Sequence[str] = ()) -> str:
     if doubts:
-        return "For these reasons, upright leaves every picture alone unless told otherwise."
+        return "For these reasons, upright leaves every picture alone unless you override it."
     if acting is None:
         return "It has no thresholds of its own, so upright uses its defaults."
     if acting.right is None:
@@ -89,34 +93,34 @@ def deeds(acting: Acting | None, doubts: Sequence[str] = ()) -> str:
 
 
 def thresholds(least: Thresholds) -> str:
-    """From where on `upright` acts."""
+    """The thresholds from which `upright` acts."""
     if least.confidence >= 1:
         return (
-            "The upright command acts on nothing: at no confidence are the answers right often "
-            "enough."
+            "The upright command leaves every picture alone: at no confidence are the answers "
+            "right often enough."
         )
     needed = [
         f"the model is at least {least.confidence:.0%} sure",
         f"the turn is at least {least.angle:g}°",
     ]
     if least.upright < 1:
-        needed.append(f"the chance that the picture is upright is at most {least.upright:.1%}")
-    said = f"The upright command acts where {', '.join(needed[:-1])} and {needed[-1]}."
+        needed.append(f"the probability that the picture is upright is at most {least.upright:.1%}")
+    sentence = f"The upright command acts if {', '.join(needed[:-1])} and {needed[-1]}."
     if not least.tilts:
-        said += (
-            " Of pictures that fill their canvas it undoes quarter turns only; --snap none undoes "
-            "any angle."
+        sentence += (
+            " For pictures that fill their canvas, it undoes quarter turns only; --snap none "
+            "undoes any angle."
         )
-    return said
+    return sentence
 
 
-def ambiguity(one: Ambiguous) -> str:
-    """Whether its pixels are symmetric, or only the model cannot tell."""
-    if one.pixel_order == 0:
+def ambiguity(unit: Ambiguous) -> str:
+    """Whether the pixels are symmetric, or the model cannot tell."""
+    if unit.pixel_order == 0:
         return "symmetric: the same at every angle"
-    if one.pixel_order > 1:
-        return f"symmetric: the same every {360 // one.pixel_order}°"
-    return f"ambiguous: {directions(one.order)}"
+    if unit.pixel_order > 1:
+        return f"symmetric: the same every {360 // unit.pixel_order}°"
+    return f"ambiguous: {directions(unit.order)}"
 
 
 def directions(order: int) -> str:
@@ -127,14 +131,14 @@ def directions(order: int) -> str:
 
 
 def leak(canary: Canary | None) -> str:
-    """What the canary says of the views."""
+    """What the canary found about the views."""
     if canary is None:
         return (
             "No canary was measured for views of this geometry. "
             "`radialbeams leaks` measures those of the standard one."
         )
     verdict = (
-        "which is chance: the canary read nothing of the angle from how these views are made"
+        "which is chance: these views do not give the angle away"
         if canary.clean
         else "so these views give the angle away, and the errors above are too good to be true "
         "for real files"

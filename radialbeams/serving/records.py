@@ -1,0 +1,32 @@
+"""The record of a file, as it goes from a worker to the client in JSON."""
+
+from __future__ import annotations
+
+from typing import TypedDict
+
+Applied = TypedDict("Applied", {"angle_ccw": float, "from": str | None})
+
+
+class ErrorRecord(TypedDict):
+    code: str
+    message: str
+
+
+class Record(TypedDict, total=False):
+    """The estimate for a file and what `upright` does with it, or `error` alone."""
+
+    angle_ccw: float
+    confidence: float | None
+    symmetry: int | None
+    upright: float | None
+    kind: str
+    model: str | None
+    action: str
+    reason: str | None
+    applied: Applied | None
+    posterior: list[float] | None
+    beams: list[float]
+    error: ErrorRecord
+
+
+Result = tuple[Record, bytes]  # a record, and the bytes of the image that belongs to it
