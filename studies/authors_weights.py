@@ -106,8 +106,8 @@ def measured(model: Path, images: ImageSet) -> dict[str, Any]:
         part = slice(start, start + BATCH)
         beams = beams_of(images.images[part], angles[part])
         # The network takes pairs; for a single image the authors give it twice.
-        found = signature(**{name: tf.constant(np.stack((beams, beams), 1))})
-        (unit,) = [value for value in found.values() if value.shape[1:] == (2,)]
+        outputs = signature(**{name: tf.constant(np.stack((beams, beams), 1))})
+        (unit,) = [value for value in outputs.values() if value.shape[1:] == (2,)]
         answers.append(torch.from_numpy(unit.numpy()))
     figures = summarise(angular_error(from_unit(torch.cat(answers)), angles)[None]).to_dict()
     parameters = sum(int(np.prod(value.shape)) for value in network.variables)
@@ -126,14 +126,14 @@ def main() -> None:
     parser.add_argument("--data", type=Path)
     parser.add_argument("--limit", type=int, help="images, for a quick look")
     parser.add_argument("--out", type=Path, default=Path("results") / "authors.json")
-    asked = parser.parse_args()
-    found = {}
+    arguments = parser.parse_args()
+    results = {}
     for name, count in IMAGES.items():
-        if model := getattr(asked, name):
-            images = load(name, root=asked.data, limit=asked.limit or count)
-            found[name] = measured(model, images)
-            print(name, json.dumps(found[name]), flush=True)
-    asked.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+        if model := getattr(arguments, name):
+            images = load(name, root=arguments.data, limit=arguments.limit or count)
+            results[name] = measured(model, images)
+            print(name, json.dumps(results[name]), flush=True)
+    arguments.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

@@ -76,8 +76,8 @@ def measured(front: Canonicalizer, images: ImageSet, shift: int | None) -> dict[
         else:
             shown = beside_the_middle(parents, angles[part], directions[part], shift)
         for way in WAYS:
-            found = found_angles(front, shown, parents.shape[-1], way)
-            errors[way][0, part] = angular_error(found, angles[part])
+            estimates = found_angles(front, shown, parents.shape[-1], way)
+            errors[way][0, part] = angular_error(estimates, angles[part])
     figures = {way: summarise(error).to_dict() for way, error in errors.items()}
     return {way: {name: round(f[name], 4) for name in KEPT} for way, f in figures.items()}
 
@@ -86,7 +86,7 @@ def main() -> None:
     options = harness.asked(__doc__, Path("results/centring.json"))
     objects = harness.objects(options)
     front = Canonicalizer.from_pretrained("ring.coil100", abstain=None, snap="none")
-    found: dict[str, Any] = {
+    results: dict[str, Any] = {
         "objects": {
             "model": "ring.coil100",
             "data": "coil100",
@@ -98,8 +98,8 @@ def main() -> None:
     if photos is not None:
         ring = Canonicalizer.from_pretrained("ring", abstain=None, snap="none")
         name = Path(photos.name).stem
-        found["photos"] = {"model": "ring", "data": name, **measured(ring, photos, None)}
-    harness.keep(found, options.out)
+        results["photos"] = {"model": "ring", "data": name, **measured(ring, photos, None)}
+    harness.keep(results, options.out)
 
 
 if __name__ == "__main__":

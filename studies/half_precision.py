@@ -31,12 +31,12 @@ BATCH = 32
 def poses(front: Canonicalizer, images: ImageSet, angles: Tensor) -> tuple[Tensor, Tensor]:
     """Estimates (N,) in radians and confidences (N,)."""
     device = next(front.parameters()).device
-    found: list[Pose] = []
+    results: list[Pose] = []
     for start in range(0, len(images), BATCH):
         part = slice(start, start + BATCH)
         shown = rotate(images.images[part].float() / 255, angles[part]).to(device)
-        found.append(front.canonicalize(shown)[1].to("cpu"))
-    return torch.cat([p.angle for p in found]), torch.cat([p.confidence for p in found])
+        results.append(front.canonicalize(shown)[1].to("cpu"))
+    return torch.cat([p.angle for p in results]), torch.cat([p.confidence for p in results])
 
 
 @torch.inference_mode()
@@ -44,7 +44,7 @@ def measured(name: str, images: ImageSet, device: torch.device) -> dict[str, Any
     front = Canonicalizer.from_pretrained(name, abstain=None, snap="none").to(device)
     angles = draw_angles("evaluation", 0, 0, len(images))
     loaded, sure = poses(front, images, angles)
-    found: dict[str, Any] = {
+    results: dict[str, Any] = {
         "model": name,
         "data": Path(images.name).stem,
         "n": len(images),
@@ -53,18 +53,18 @@ def measured(name: str, images: ImageSet, device: torch.device) -> dict[str, Any
     for way, dtype in WAYS.items():
         ready, as_sure = poses(front.for_inference(dtype), images, angles)
         moved = torch.rad2deg(angular_error(ready, loaded))
-        found[way] = {
+        results[way] = {
             "within_10": within_10(ready, angles),
             "moved_median": round(moved.median().item(), 4),
             "moved_p99": round(moved.quantile(0.99).item(), 4),
             "moved_over_1": round((moved > 1).float().mean().item(), 4),
             "confidence_p99": round((as_sure - sure).abs().quantile(0.99).item(), 4),
         }
-    return found
+    return results
 
 
-def within_10(found: Tensor, true: Tensor) -> float:
-    return round((torch.rad2deg(angular_error(found, true)) <= 10).float().mean().item(), 4)
+def within_10(estimates: Tensor, true: Tensor) -> float:
+    return round((torch.rad2deg(angular_error(estimates, true)) <= 10).float().mean().item(), 4)
 
 
 def main() -> None:

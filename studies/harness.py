@@ -34,7 +34,7 @@ def photos(options: argparse.Namespace) -> ImageSet | None:
         return None
 
 
-def keep(found: dict[str, Any], out: Path) -> None:
+def keep(results: dict[str, Any], out: Path) -> None:
     out.parent.mkdir(parents=True, exist_ok=True)
-    out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    print(json.dumps(found))
+    out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    print(json.dumps(results))

@@ -47,9 +47,9 @@ def outputs(
         for start in range(0, len(images), batch):
             part = slice(start, start + batch)
             seen = views.render(images.images[part].to(device), angles[part].to(device))
-            found = [model(torch.rot90(seen, k, (-2, -1))) for k in range(4)]
-            logits.append(torch.stack([one for one, _ in found], 1).cpu())
-            offsets.append(torch.stack([other for _, other in found], 1).cpu())
+            turned = [model(torch.rot90(seen, k, (-2, -1))) for k in range(4)]
+            logits.append(torch.stack([first for first, _ in turned], 1).cpu())
+            offsets.append(torch.stack([second for _, second in turned], 1).cpu())
     return torch.cat(logits).numpy(), torch.cat(offsets).numpy(), torch.cat(turns).numpy()
 
 
@@ -59,13 +59,13 @@ def table(
     """Errors with one view, with four, and with every rule in between."""
     bins = logits.shape[-1]
     quarters = np.arange(4, dtype=np.float32) * np.float32(bins / 4)
-    one = read_posterior(logits[:, 0], offsets[:, 0], *calibration)
+    single = read_posterior(logits[:, 0], offsets[:, 0], *calibration)
     four = read_posteriors(logits, offsets, quarters, *calibration)
-    found = {"views": len(degrees), "one": figures(one, degrees), "four": figures(four, degrees)}
-    sure = np.array([answer.confidence for answer in one])
+    found = {"views": len(degrees), "one": figures(single, degrees), "four": figures(four, degrees)}
+    sure = np.array([answer.confidence for answer in single])
     rows = []
     for below in THRESHOLDS:
-        rule = [b if s < below else a for a, b, s in zip(one, four, sure, strict=True)]
+        rule = [b if s < below else a for a, b, s in zip(single, four, sure, strict=True)]
         cost = float(1 + 3 * (sure < below).mean())
         rows.append({"below": below, "looks": round(cost, 3), **figures(rule, degrees)})
     return {**found, "rules": rows}
@@ -95,21 +95,21 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--outputs", type=Path, help="logits, offsets and angles, for later")
-    asked = parser.parse_args(argv)
-    _, card = load_model(asked.stem)
-    if asked.data.startswith(cache.PREFIX):
-        folder = Path(asked.data.removeprefix(cache.PREFIX))
-        images = cache.read(folder, "cache", split=asked.split, limit=asked.limit)
+    arguments = parser.parse_args(argv)
+    _, card = load_model(arguments.stem)
+    if arguments.data.startswith(cache.PREFIX):
+        folder = Path(arguments.data.removeprefix(cache.PREFIX))
+        images = cache.read(folder, "cache", split=arguments.split, limit=arguments.limit)
     else:
         size = card.parent_size
-        images = load(asked.data, split=asked.split, size=size, limit=asked.limit)
-    logits, offsets, degrees = outputs(asked.stem, images, asked.seeds)
-    if asked.outputs:
+        images = load(arguments.data, split=arguments.split, size=size, limit=arguments.limit)
+    logits, offsets, degrees = outputs(arguments.stem, images, arguments.seeds)
+    if arguments.outputs:
         half = {"logits": logits.astype(np.float16), "offsets": offsets.astype(np.float16)}
-        np.savez(asked.outputs, **half, degrees=degrees, keys=np.array(images.keys))
-    found = table(logits, offsets, degrees, card.calibration)
-    asked.out.write_text(json.dumps(found, indent=1) + "\n")
-    print(json.dumps({name: found[name] for name in ("views", "one", "four")}))
+        np.savez(arguments.outputs, **half, degrees=degrees, keys=np.array(images.keys))
+    rows = table(logits, offsets, degrees, card.calibration)
+    arguments.out.write_text(json.dumps(rows, indent=1) + "\n")
+    print(json.dumps({name: rows[name] for name in ("views", "one", "four")}))
     return 0
 
 

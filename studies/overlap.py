@@ -31,7 +31,9 @@ def of_folder(place: Path) -> tuple[list[str], Bits]:
     """The centred squares of the photos in a folder or archive."""
     images = load(place, size=SIZE)
     pixels = images.images.permute(0, 2, 3, 1).numpy()
-    return list(images.keys), np.stack([fingerprint(Image.fromarray(one)) for one in pixels])
+    return list(images.keys), np.stack(
+        [fingerprint(Image.fromarray(picture)) for picture in pixels]
+    )
 
 
 def of_looks(place: Path) -> tuple[list[str], Bits]:
@@ -59,13 +61,13 @@ def whole(folder: Path) -> tuple[list[str], Bits]:
     return names, np.stack(rows)
 
 
-def nearest(bits: Bits, others: Bits, tile: int = 8192) -> tuple[NDArray[np.int64], Any]:
+def nearest(bits: Bits, known: Bits, tile: int = 8192) -> tuple[NDArray[np.int64], Any]:
     """For each row the nearest of `others`, and in how many bits they differ."""
     signs = np.where(bits, 1, -1).astype(np.float32)
     best = np.full(len(bits), BITS + 1)
     where = np.full(len(bits), -1)
-    for start in range(0, len(others), tile):
-        part = np.where(others[start : start + tile], 1, -1).astype(np.float32)
+    for start in range(0, len(known), tile):
+        part = np.where(known[start : start + tile], 1, -1).astype(np.float32)
         apart = (BITS - signs @ part.T) / 2
         least = apart.min(1)
         where = np.where(least < best, start + apart.argmin(1), where)
@@ -82,7 +84,7 @@ def compared(tested: tuple[list[str], Bits], known: tuple[list[str], Bits]) -> d
     ]
     return {
         "photos": len(known[0]),
-        "copies": sum(one["bits"] <= COPY for one in near),
+        "copies": sum(pair["bits"] <= COPY for pair in near),
         "near": near,
         "nearest_bits": int(apart.min()),
     }
@@ -93,16 +95,16 @@ def main() -> None:
     parser.add_argument("--tested", type=Path, required=True, help="a zip of photos")
     parser.add_argument("--against", type=Path, nargs="+", required=True)
     parser.add_argument("--out", type=Path, default=Path("results") / "overlap.json")
-    asked = parser.parse_args()
-    tested = whole(asked.tested)
-    found: dict[str, Any] = {"tested": asked.tested.stem, "n": len(tested[0]), "against": {}}
-    found["same_by_eye"] = None  # to be filled in by whoever has looked at the near pairs
-    for place in asked.against:
-        known = of_looks(place) if place.suffix == ".jsonl" else of_folder(place)
-        name = sorted({one.split("/")[0] for one in known[0]}) if place.suffix == ".jsonl" else []
-        found["against"][", ".join(name) or place.stem] = compared(tested, known)
-    asked.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    print(json.dumps(found)[:2000])
+    arguments = parser.parse_args()
+    tested = whole(arguments.tested)
+    results: dict[str, Any] = {"tested": arguments.tested.stem, "n": len(tested[0]), "against": {}}
+    results["same_by_eye"] = None  # to be filled in by whoever has looked at the near pairs
+    for source in arguments.against:
+        known = of_looks(source) if source.suffix == ".jsonl" else of_folder(source)
+        name = sorted({key.split("/")[0] for key in known[0]}) if source.suffix == ".jsonl" else []
+        results["against"][", ".join(name) or source.stem] = compared(tested, known)
+    arguments.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    print(json.dumps(results)[:2000])
 
 
 if __name__ == "__main__":

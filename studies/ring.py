@@ -140,14 +140,14 @@ class ResNet18(nn.Module):
         self.head = nn.Linear(512, outputs)
 
     def forward(self, views: Tensor) -> Tensor:
-        found: Tensor = self.head(self.body(views)).float()
-        return found
+        outputs: Tensor = self.head(self.body(views)).float()
+        return outputs
 
     def angles(self, views: Tensor) -> Tensor:
-        found = self(views)
-        if found.shape[1] == 2:
-            return from_unit(found)
-        return torch.deg2rad(found.argmax(1).float() + 0.5)
+        outputs = self(views)
+        if outputs.shape[1] == 2:
+            return from_unit(outputs)
+        return torch.deg2rad(outputs.argmax(1).float() + 0.5)
 
 
 class BasicBlock(nn.Module):
@@ -174,13 +174,13 @@ class BasicBlock(nn.Module):
 
 
 def resnet_loss(network: nn.Module, given: LossInputs) -> tuple[Tensor, Losses]:
-    found = network(given.views)
-    if found.shape[1] == 2:
-        circle = circle_loss(given.angles, F.normalize(found, dim=1)).mean()
+    outputs = network(given.views)
+    if outputs.shape[1] == 2:
+        circle = circle_loss(given.angles, F.normalize(outputs, dim=1)).mean()
         return circle, Losses(circle.detach(), circle.new_zeros(()))
     classes = torch.rad2deg(given.angles).long().clamp(0, 359)
-    loss = F.cross_entropy(found, classes)
-    answers = torch.deg2rad(found.argmax(1).float() + 0.5)
+    loss = F.cross_entropy(outputs, classes)
+    answers = torch.deg2rad(outputs.argmax(1).float() + 0.5)
     circle = circle_loss(given.angles, to_unit(answers)).mean()
     return loss, Losses(circle.detach(), circle.new_zeros(()))
 

@@ -91,8 +91,8 @@ def foreground(pixels: NDArray[np.uint8]) -> Mask:
         ITERATIONS,
         cv2.GC_INIT_WITH_RECT,
     )
-    found = np.isin(mask, (cv2.GC_FGD, cv2.GC_PR_FGD)).astype(np.uint8)
-    return np.asarray(cv2.morphologyEx(found, cv2.MORPH_OPEN, np.ones((3, 3), np.uint8)), np.uint8)
+    inside = np.isin(mask, (cv2.GC_FGD, cv2.GC_PR_FGD)).astype(np.uint8)
+    return np.asarray(cv2.morphologyEx(inside, cv2.MORPH_OPEN, np.ones((3, 3), np.uint8)), np.uint8)
 
 
 def largest_piece(mask: Mask) -> Mask:
@@ -137,33 +137,33 @@ def named(
 
 def photos(data: Path, limit: int | None) -> list[tuple[str, int, Callable[[], Image.Image]]]:
     """Name, ImageNet index, and a function that opens the photo."""
-    place = place_of("imagenet-samples", data)
-    names = file_names(place)
+    source = place_of("imagenet-samples", data)
+    names = file_names(source)
     read = SOURCES["imagenet-samples"].read
-    entries = read(place, names) or read(place, without_top(names))
+    entries = read(source, names) or read(source, without_top(names))
     return [
-        (Path(entry.path).stem, int(entry.group), partial(_opened, place, entry.path))
+        (Path(entry.path).stem, int(entry.group), partial(_opened, source, entry.path))
         for entry in sorted(entries, key=lambda entry: entry.path)[:limit]
     ]
 
 
-def _opened(place: Path, path: str) -> Image.Image:
-    return open_image(read_file(place, path), LONGER_SIDE).convert("RGB")
+def _opened(source: Path, path: str) -> Image.Image:
+    return open_image(read_file(source, path), LONGER_SIDE).convert("RGB")
 
 
 def copy_backgrounds(data: Path, out: Path) -> list[Image.Image]:
     """Copies SI-SCORE's backgrounds beside the cut-outs, and returns them as scenes."""
-    place = place_of("si-score", data)
-    names = file_names(place)
-    found = matches(rf"background_samples/([^/]+\.{IMAGES})", {**names, **without_top(names)})
-    if not found:
-        raise SystemExit(f"Expected SI-SCORE's samples with background_samples/ in {place}.")
-    for match, path in found:
-        content = read_file(place, path)
+    source = place_of("si-score", data)
+    names = file_names(source)
+    backgrounds = matches(rf"background_samples/([^/]+\.{IMAGES})", {**names, **without_top(names)})
+    if not backgrounds:
+        raise SystemExit(f"Expected SI-SCORE's samples with background_samples/ in {source}.")
+    for match, path in backgrounds:
+        content = read_file(source, path)
         write_whole(out / "background_samples" / match[1], partial(_write, content))
     return [
-        siscore.as_scene(open_image(read_file(place, path), siscore.SCENE).convert("RGB"))
-        for _, path in found
+        siscore.as_scene(open_image(read_file(source, path), siscore.SCENE).convert("RGB"))
+        for _, path in backgrounds
     ]
 
 
@@ -187,8 +187,8 @@ def kept(
             counts[str(reason)] += 1
         if number % 25 == 0 or number == len(todo):
             left = (time.monotonic() - started) * (len(todo) - number) / number
-            said = f"{number} of {len(todo)} photos, {counts['kept']} kept, {left:.0f} s left"
-            print(said, file=sys.stderr, flush=True)
+            progress = f"{number} of {len(todo)} photos, {counts['kept']} kept, {left:.0f} s left"
+            print(progress, file=sys.stderr, flush=True)
 
 
 def write_sheet(cutouts: list[Image.Image], path: Path) -> None:
@@ -207,17 +207,17 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=os.environ.get("RADIALBEAMS_DATA"))
     parser.add_argument("--out", type=Path, required=True)
     parser.add_argument("--limit", type=int)
-    asked = parser.parse_args()
-    if asked.data is None:
+    arguments = parser.parse_args()
+    if arguments.data is None:
         parser.error(
             "expected the folder of the data sets; give it by --data or in RADIALBEAMS_DATA"
         )
-    if asked.out.exists():
-        parser.error(f"{asked.out} already exists; remove it or name another folder")
-    unfinished = asked.out.with_name(f".{asked.out.name}.{os.getpid()}")
+    if arguments.out.exists():
+        parser.error(f"{arguments.out} already exists; remove it or name another folder")
+    unfinished = arguments.out.with_name(f".{arguments.out.name}.{os.getpid()}")
     try:
-        counts = make(Path(asked.data), unfinished, asked.limit)
-        unfinished.rename(asked.out)
+        counts = make(Path(arguments.data), unfinished, arguments.limit)
+        unfinished.rename(arguments.out)
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
     print(json.dumps(dict(counts)))
@@ -231,8 +231,8 @@ def make(data: Path, out: Path, limit: int | None) -> Counter[str]:
         folder = f"{label:04d}"
         labels[folder] = label
         cutouts.append(cutout)
-        place = out / "foreground_samples" / folder / f"{name}.png"
-        write_whole(place, partial(cutout.save, format="PNG"))
+        path = out / "foreground_samples" / folder / f"{name}.png"
+        write_whole(path, partial(cutout.save, format="PNG"))
     with (out / siscore.CLASSES).open("w", newline="", encoding="utf-8") as file:
         table = csv.writer(file)
         table.writerow(("label", "int"))

@@ -62,18 +62,18 @@ def rewritten(page: str, text: str) -> str:
 
 def copies(pages: list[str]) -> list[str]:
     """Files outside docs/ that `pages` need, directly or through other pages, in sorted order."""
-    found: set[str] = set()
+    copied: set[str] = set()
     waiting = list(pages)
     while waiting:
         page = waiting.pop()
         text = (ROOT / page).read_text(encoding="utf-8")
         for target in targets(page, text):
             outside = not target.startswith(("docs/", ".."))
-            if outside and target not in found and (ROOT / target).is_file():
-                found.add(target)
+            if outside and target not in copied and (ROOT / target).is_file():
+                copied.add(target)
                 if target.endswith(".md"):
                     waiting.append(target)
-    return sorted(found)
+    return sorted(copied)
 
 
 # --- the API reference ---
@@ -81,7 +81,7 @@ def copies(pages: list[str]) -> list[str]:
 
 def parts() -> dict[str, list[str]]:
     """The package's parts and the dotted names of their modules; top-level modules are one part."""
-    found: dict[str, list[str]] = {"modules": []}
+    by_part: dict[str, list[str]] = {"modules": []}
     for path in sorted(PACKAGE.rglob("*.py")):
         if path.stem == "__main__" or path == PACKAGE / "__init__.py":
             continue
@@ -90,8 +90,8 @@ def parts() -> dict[str, list[str]]:
             names = names[:-1]
         name = ".".join(("radialbeams", *names))
         top_level = path.parent == PACKAGE
-        found.setdefault("modules" if top_level else names[0], []).append(name)
-    return found
+        by_part.setdefault("modules" if top_level else names[0], []).append(name)
+    return by_part
 
 
 def reference_page(part: str, modules: list[str]) -> str:

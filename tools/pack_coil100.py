@@ -15,8 +15,8 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", type=Path, help="folder of the data sets")
     parser.add_argument("--out", type=Path, required=True)
-    asked = parser.parse_args()
-    print(f"{pack(asked.data, asked.out) / 1e6:.1f} MB in {asked.out}")
+    arguments = parser.parse_args()
+    print(f"{pack(arguments.data, arguments.out) / 1e6:.1f} MB in {arguments.out}")
 
 
 if __name__ == "__main__":

@@ -69,12 +69,19 @@ def main(argv: list[str]) -> int:
     parser.add_argument("variant", help="lite0, lite1 or lite2")
     parser.add_argument("weights", type=Path)
     parser.add_argument("out", type=Path)
-    asked = parser.parse_args(argv)
-    tensors = converted(read(asked.weights))
-    load_encoder(Convolutional(ConvolutionalConfig(variant=asked.variant)), tensors)  # or an error
-    metadata = {"format": "radialbeams", "variant": asked.variant, "source": asked.weights.name}
-    write_tensors(asked.out, tensors, metadata)
-    print(f"{asked.out}: {sum(t.numel() for t in tensors.values()):,} numbers, {sha256(asked.out)}")
+    arguments = parser.parse_args(argv)
+    tensors = converted(read(arguments.weights))
+    load_encoder(
+        Convolutional(ConvolutionalConfig(variant=arguments.variant)), tensors
+    )  # or an error
+    metadata = {
+        "format": "radialbeams",
+        "variant": arguments.variant,
+        "source": arguments.weights.name,
+    }
+    write_tensors(arguments.out, tensors, metadata)
+    numbers = sum(tensor.numel() for tensor in tensors.values())
+    print(f"{arguments.out}: {numbers:,} numbers, {sha256(arguments.out)}")
     return 0
 
 

@@ -175,8 +175,8 @@ def publish_one_look(
         # Saving every parent as JPEG is slow, and only the difference matters.
         seeds = arguments.seeds if jpeg is None else min(2, arguments.seeds)
         metrics[key] = rounded(measure_on(shipped, images, seeds=seeds, jpeg=jpeg))
-        found = metrics[key].evaluation
-        print(key, found.mean, found.calibration_error, flush=True)
+        evaluation = metrics[key].evaluation
+        print(key, evaluation.mean, evaluation.calibration_error, flush=True)
     for data in arguments.also:
         measured = rounded(measure(shipped, data, seeds=ALSO_SEEDS, root=arguments.data))
         metrics[f"{recipe.protocol}_{data}"] = measured
@@ -191,7 +191,7 @@ def publish_looking_again(
     shipped: Path, model: Network, card: Card, arguments: argparse.Namespace
 ) -> Card:
     """The same from stored outputs: whether to look again was decided on the same images."""
-    outputs = looks.Outputs.read(arguments.looks)
+    outputs = looks.LookOutputs.read(arguments.looks)
     if arguments.without:
         outputs = outputs.select(
             np.array([not key.startswith(arguments.without) for key in outputs.keys])
@@ -216,7 +216,7 @@ def _tested_on(card: Card, images: int, split_by: str) -> DataCard:
     return replace(card.data, test_images=images, split_by=split_by)
 
 
-def decided(card: Card, outputs: looks.Outputs, below: float) -> Card:
+def decided(card: Card, outputs: looks.LookOutputs, below: float) -> Card:
     """Calibration, the rule of looks and thresholds, and what to expect of them."""
     calibration = looks.fitted(outputs)
     seen = looks.seen(outputs, calibration, below)
@@ -233,7 +233,9 @@ def decided(card: Card, outputs: looks.Outputs, below: float) -> Card:
     )
 
 
-def figures_by_rule(outputs: looks.Outputs, calibration: Calibration, below: float) -> Evaluation:
+def figures_by_rule(
+    outputs: looks.LookOutputs, calibration: Calibration, below: float
+) -> Evaluation:
     """The evaluation of held-out views, looked at as the commands do."""
     answers = looks.answers_by_rule(outputs, calibration, below)
     shape = (-1, len(set(outputs.keys)))  # seeds, images
@@ -267,11 +269,16 @@ def stored_once(shipped: Path) -> Card:
     card_path, weights, onnx = (
         shipped.with_name(shipped.name + ending) for ending in (".json", ".safetensors", ".onnx")
     )
-    card, found = read_card(card_path), read_weights(onnx)
-    kept = {
-        name: one.float() for name, one in load_file(weights).items() if one.is_floating_point()
+    card, in_onnx = read_card(card_path), read_weights(onnx)
+    in_safetensors = {
+        name: value.float()
+        for name, value in load_file(weights).items()
+        if value.is_floating_point()
     }
-    if not all(name in found and torch.equal(found[name], kept[name]) for name in kept):
+    if not all(
+        name in in_onnx and torch.equal(in_onnx[name], in_safetensors[name])
+        for name in in_safetensors
+    ):
         return card
     card = replace(card, sha256=replace(card.sha256, safetensors=None))
     write_card(card_path, card)

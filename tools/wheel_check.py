@@ -51,8 +51,8 @@ def install(interpreter: str, wheel: Path, constraints: list[str], folder: Path)
 
 def versions(python: Path, folder: Path) -> str:
     code = f"from importlib.metadata import version; print(*map(version, {PACKAGES}))"
-    found = run([str(python), "-c", code], folder).split()
-    return ", ".join(f"{name} {number}" for name, number in zip(PACKAGES, found, strict=True))
+    installed = run([str(python), "-c", code], folder).split()
+    return ", ".join(f"{name} {number}" for name, number in zip(PACKAGES, installed, strict=True))
 
 
 def check(python: Path, folder: Path) -> None:
@@ -70,8 +70,8 @@ def check(python: Path, folder: Path) -> None:
 
 def check_one(interpreter: str, wheel: Path, kind: str) -> bool:
     started = time.monotonic()
-    with tempfile.TemporaryDirectory() as place:
-        folder = Path(place)
+    with tempfile.TemporaryDirectory() as temporary:
+        folder = Path(temporary)
         try:
             python = install(interpreter, wheel, SETS[kind], folder)
             number = run([str(python), "-V"], folder).split()[1]
@@ -88,9 +88,13 @@ def main(argv: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("interpreters", nargs="+", help="Python interpreters, 3.11 or newer")
     arguments = parser.parse_args(argv)
-    with tempfile.TemporaryDirectory() as place:
-        wheel = build(Path(place))
-        done = [check_one(one, wheel, kind) for one in arguments.interpreters for kind in SETS]
+    with tempfile.TemporaryDirectory() as temporary:
+        wheel = build(Path(temporary))
+        done = [
+            check_one(interpreter, wheel, kind)
+            for interpreter in arguments.interpreters
+            for kind in SETS
+        ]
     return 0 if all(done) else 1
 
 

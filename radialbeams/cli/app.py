@@ -22,8 +22,8 @@ app = typer.Typer(
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 
 
-def _version(asked: bool) -> None:
-    if asked:
+def _version(requested: bool) -> None:
+    if requested:
         print(f"radialbeams {radialbeams.__version__}")
         raise typer.Exit
 

@@ -60,22 +60,22 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--seeds", type=int)
     parser.add_argument("--devices", default="auto")
     parser.add_argument("--classifier", help="for downstream: an .onnx or .pt2 file")
-    asked = parser.parse_args(argv)
+    arguments = parser.parse_args(argv)
     settings = Settings(
-        quick=asked.quick,
-        data=asked.data,
-        out=asked.out,
-        seeds=asked.seeds,
-        jobs=asked.jobs,
-        devices=asked.devices,
-        classifier=asked.classifier,
+        quick=arguments.quick,
+        data=arguments.data,
+        out=arguments.out,
+        seeds=arguments.seeds,
+        jobs=arguments.jobs,
+        devices=arguments.devices,
+        classifier=arguments.classifier,
         show=Lines(),
     )
     run = partial(
         reproduce,
-        redraw=asked.redraw,
-        trainings_only=asked.trainings_only,
-        finished_only=asked.finished_only,
+        redraw=arguments.redraw,
+        trainings_only=arguments.trainings_only,
+        finished_only=arguments.finished_only,
     )
 
     def one(name: str) -> None:
@@ -85,7 +85,7 @@ def main(argv: list[str]) -> int:
     def failed(name: str, error: Exception) -> None:
         print(f"{name}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
 
-    return 1 if reproduce_each(registry.chosen(asked.name), one, failed) else 0
+    return 1 if reproduce_each(registry.chosen(arguments.name), one, failed) else 0
 
 
 if __name__ == "__main__":

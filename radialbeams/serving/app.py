@@ -20,7 +20,7 @@ from radialbeams.serving.held import Held, Share
 from radialbeams.serving.logs import Log
 from radialbeams.serving.metrics import Metrics
 from radialbeams.serving.models import described
-from radialbeams.serving.options import Task, task_of
+from radialbeams.serving.options import FileTask, task_of
 from radialbeams.serving.page import page_files, page_settings
 from radialbeams.serving.pool import Pool
 from radialbeams.serving.records import Result
@@ -106,8 +106,8 @@ class Service:
             return await run_in_threadpool(answers.archive, body.uploads, results)
         return await run_in_threadpool(answers.records, body.uploads, results, images=True)
 
-    def _default(self, *, turns: bool = False) -> Task:
-        return Task(self.settings.default_model, turns=turns)
+    def _default(self, *, turns: bool = False) -> FileTask:
+        return FileTask(self.settings.default_model, turns=turns)
 
     async def _body(self, request: Request) -> tuple[Body, Share]:
         self.pool.backlog.check_room(1)  # before the body is received
@@ -117,7 +117,7 @@ class Service:
         request.scope[FILES], request.scope[BYTES] = len(body.uploads), share.size
         return body, share
 
-    async def _work(self, task: Task, body: Body, share: Share) -> list[Result]:
+    async def _work(self, task: FileTask, body: Body, share: Share) -> list[Result]:
         results = await self.pool.work(task, [upload.data for upload in body.uploads], share)
         for record, _ in results:
             error = record.get("error")

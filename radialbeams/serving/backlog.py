@@ -10,8 +10,8 @@ from typing import Any
 
 from radialbeams.serving.errors import Problem
 from radialbeams.serving.held import Share
-from radialbeams.serving.options import Task
-from radialbeams.serving.records import Record, Result
+from radialbeams.serving.options import FileTask
+from radialbeams.serving.records import FileRecord, Result
 
 # Larger batches are hardly faster on a CPU, and each file waits for the whole batch.
 BATCH = 8
@@ -22,13 +22,13 @@ BATCH_BYTES = 2 * 2**20  # so that a large file does not delay small ones
 class QueuedFile:
     """One file in the queue; `result` is its record and the bytes of its output."""
 
-    task: Task
+    task: FileTask
     data: bytes
     result: asyncio.Future[Result]
     share: Share  # the memory that its request holds
     alone: bool = False  # a worker died on a batch with this file
 
-    def finish(self, record: Record, data: bytes) -> None:
+    def finish(self, record: FileRecord, data: bytes) -> None:
         if self.result.done():  # the request is no longer waiting
             return
         try:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from radialbeams.serving.records import Record
+from radialbeams.serving.records import FileRecord
 
 CODES = {
     "bad_option": 400,
@@ -34,5 +34,5 @@ class Problem(Exception):
         return CODES[self.code]
 
     @property
-    def content(self) -> Record:
+    def content(self) -> FileRecord:
         return {"error": {"code": self.code, "message": self.message}}

@@ -21,7 +21,7 @@ LONGEST = 200  # an error message repeats at most this many characters of a valu
 
 
 @dataclass(frozen=True)
-class Task:
+class FileTask:
     """What a worker does with one file; sent to the worker as JSON."""
 
     model: str
@@ -183,7 +183,7 @@ def of_upright(settings: Settings) -> list[Option]:
     ]
 
 
-def task_of(query: Iterable[tuple[str, str]], options: list[Option], default: Task) -> Task:
+def task_of(query: Iterable[tuple[str, str]], options: list[Option], default: FileTask) -> FileTask:
     """The task for the query of a URL; refuses unknown and repeated options."""
     known = {option.name: option for option in options}
     given: dict[str, Any] = {}

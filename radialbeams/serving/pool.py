@@ -19,7 +19,7 @@ from radialbeams.serving.errors import Problem
 from radialbeams.serving.held import Share
 from radialbeams.serving.logs import Log
 from radialbeams.serving.metrics import Metrics
-from radialbeams.serving.options import Task
+from radialbeams.serving.options import FileTask
 from radialbeams.serving.records import Result
 from radialbeams.serving.settings import Settings
 
@@ -68,7 +68,7 @@ class Pool:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    async def work(self, task: Task, files: Sequence[bytes], share: Share) -> list[Result]:
+    async def work(self, task: FileTask, files: Sequence[bytes], share: Share) -> list[Result]:
         """A record and the output bytes for each file; the bytes count towards the share."""
         loop = asyncio.get_running_loop()
         entries = [QueuedFile(task, data, loop.create_future(), share) for data in files]

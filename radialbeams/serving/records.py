@@ -12,7 +12,7 @@ class ErrorRecord(TypedDict):
     message: str
 
 
-class Record(TypedDict, total=False):
+class FileRecord(TypedDict, total=False):
     """The estimate for a file and what `upright` does with it, or `error` alone."""
 
     angle_ccw: float
@@ -29,4 +29,4 @@ class Record(TypedDict, total=False):
     error: ErrorRecord
 
 
-Result = tuple[Record, bytes]  # a record, and the bytes of the image that belongs to it
+Result = tuple[FileRecord, bytes]  # a record, and the bytes of the image that belongs to it

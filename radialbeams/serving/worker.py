@@ -25,8 +25,8 @@ from radialbeams.limits import MIB
 from radialbeams.posterior import Answer, rounded
 from radialbeams.serving import frames
 from radialbeams.serving.heat import heat
-from radialbeams.serving.options import Task
-from radialbeams.serving.records import Applied, Record, Result
+from radialbeams.serving.options import FileTask
+from radialbeams.serving.records import Applied, FileRecord, Result
 from radialbeams.serving.settings import Settings
 from radialbeams.undoing import Undo
 
@@ -34,7 +34,7 @@ LARGEST = 4  # the limit for a result, as a multiple of the limit for a file
 Floats = NDArray[np.float32]
 
 
-class Worker:
+class ServiceWorker:
     """Processes a batch in three steps: all views, one call of each model, all turned files."""
 
     def __init__(self, settings: Settings) -> None:
@@ -46,7 +46,7 @@ class Worker:
         for model in self._models.values():
             _warm(model)
 
-    def batch(self, tasks: list[Task], files: list[bytes]) -> list[Result]:
+    def batch(self, tasks: list[FileTask], files: list[bytes]) -> list[Result]:
         looks = [self._look(task, data) for task, data in zip(tasks, files, strict=True)]
         answers = self._answers(tasks, looks)
         results: list[Result] = []
@@ -56,7 +56,7 @@ class Worker:
             )
         return results
 
-    def _look(self, task: Task, data: bytes) -> Look | Record | None:
+    def _look(self, task: FileTask, data: bytes) -> Look | FileRecord | None:
         """What the model needs of the image, an error record, or None if no model is needed."""
         if task.turns and task.angle is not None:
             return None
@@ -67,7 +67,7 @@ class Worker:
         except (ImageError, MemoryError) as error:
             return self._refused(error)
 
-    def _answers(self, tasks: list[Task], looks: list[Any]) -> list[Answer | None]:
+    def _answers(self, tasks: list[FileTask], looks: list[Any]) -> list[Answer | None]:
         """The estimates, with one call for each model that the batch needs."""
         estimates: list[Answer | None] = [None] * len(tasks)
         for name, model in self._models.items():
@@ -82,7 +82,9 @@ class Worker:
                     estimates[n] = answer
         return estimates
 
-    def _result(self, task: Task, data: bytes, look: Look | None, answer: Answer | None) -> Result:
+    def _result(
+        self, task: FileTask, data: bytes, look: Look | None, answer: Answer | None
+    ) -> Result:
         try:
             if answer is None or look is None:
                 return self._turned_by_hand(task, data)
@@ -95,9 +97,9 @@ class Worker:
         except (ImageError, MemoryError) as error:
             return self._refused(error), b""
 
-    def _record(self, task: Task, look: Look, answer: Answer) -> Record:
+    def _record(self, task: FileTask, look: Look, answer: Answer) -> FileRecord:
         decision = task.job(self.settings).decision(answer, look.around)
-        record: Record = {
+        record: FileRecord = {
             "angle_ccw": rounded(answer),
             "confidence": _rounded(answer.confidence),
             "symmetry": answer.symmetry,
@@ -115,11 +117,11 @@ class Worker:
             record["beams"] = heat(self._models[task.model], look.view, answer)
         return record
 
-    def _turned_by_hand(self, task: Task, data: bytes) -> Result:
+    def _turned_by_hand(self, task: FileTask, data: bytes) -> Result:
         angle = round(float(task.angle or 0.0), 2) % 360
         job = task.job(self.settings)
         decision = by_hand(angle)
-        record: Record = {
+        record: FileRecord = {
             "angle_ccw": angle,
             "confidence": None,
             "symmetry": None,
@@ -130,7 +132,7 @@ class Worker:
         after, _ = output_of(data, Undo(decision, None, job.corners, job.fill), job)
         return self._sent(record, after)
 
-    def _sent(self, record: Record, data: bytes) -> Result:
+    def _sent(self, record: FileRecord, data: bytes) -> Result:
         """The result, or an error if it is too large, since the service holds it in memory.
 
         Uncompressed formats turn small files into huge ones.
@@ -144,7 +146,7 @@ class Worker:
         )
         return {"error": {"code": "too_large", "message": message}}, b""
 
-    def _refused(self, error: Exception) -> Record:
+    def _refused(self, error: Exception) -> FileRecord:
         if isinstance(error, MemoryError):
             error = images.out_of_memory(self.settings.limits)
         return {"error": {"code": "not_an_image", "message": str(error)}}
@@ -187,7 +189,7 @@ def run(orders: BinaryIO, out: BinaryIO) -> None:
     settings = Settings(**{**fields, "models": tuple(fields["models"])})
     Image.MAX_IMAGE_PIXELS = None  # the limits in `settings` apply instead
     try:
-        worker = Worker(settings)
+        worker = ServiceWorker(settings)
     except (ValueError, MemoryError) as error:
         frames.write(out, {"broken": str(error) or "The models need more memory than there is."})
         return
@@ -197,7 +199,7 @@ def run(orders: BinaryIO, out: BinaryIO) -> None:
         header, files = frame
         # The limit is for the whole batch: if it is exceeded, each file is tried again alone.
         system.limit_cpu(settings.seconds)
-        results = worker.batch([Task(**fields) for fields in header["tasks"]], files)
+        results = worker.batch([FileTask(**fields) for fields in header["tasks"]], files)
         system.limit_cpu(0)
         frames.write(out, {"records": [r for r, _ in results]}, [data for _, data in results])
 

@@ -38,7 +38,7 @@ CHANCE = 0.05  # |ρ| below this is chance, whose deviation is 0.011 with 4,096 
 ALERT = 0.5  # ρ₄ that a canary must reach on the control; below it, it could miss a leak
 
 
-class Effort(TypedDict):
+class CanaryEffort(TypedDict):
     """How long a canary is trained, and on what."""
 
     views: int
@@ -49,9 +49,15 @@ class Effort(TypedDict):
 
 
 # As used for results/leaks, on a GPU.
-FULL: Effort = {"views": 600_000, "parent": 128, "batch": 512, "small": False, "fourfold": 5.0}
+FULL: CanaryEffort = {
+    "views": 600_000,
+    "parent": 128,
+    "batch": 512,
+    "small": False,
+    "fourfold": 5.0,
+}
 # Minutes on two CPU cores, and still able to find a leak: bilinear views reach ρ₄ > 0.6.
-QUICK: Effort = {"views": 20_000, "parent": 64, "batch": 32, "small": True, "fourfold": 5.0}
+QUICK: CanaryEffort = {"views": 20_000, "parent": 64, "batch": 32, "small": True, "fourfold": 5.0}
 
 
 @dataclass(frozen=True)

@@ -31,7 +31,7 @@ RIGHT = 10.0  # degrees; a confidence is the probability of an error up to this
 
 
 @dataclass(frozen=True)
-class Outputs:
+class LookOutputs:
     """Outputs for N held-out views, each at four quarter turns."""
 
     logits: Floats  # (N, 4, bins)
@@ -40,7 +40,7 @@ class Outputs:
     keys: tuple[str, ...]  # (N,): the photos' keys
 
     @classmethod
-    def read(cls, path: Path) -> Outputs:
+    def read(cls, path: Path) -> LookOutputs:
         with np.load(path) as stored:
             degrees = stored["degrees"].astype(np.float32)
             keys = tuple(str(key) for key in stored["keys"])
@@ -50,19 +50,19 @@ class Outputs:
     def __len__(self) -> int:
         return len(self.degrees)
 
-    def select(self, rows: NDArray[np.bool_]) -> Outputs:
+    def select(self, rows: NDArray[np.bool_]) -> LookOutputs:
         keys = tuple(key for key, chosen in zip(self.keys, rows, strict=True) if chosen)
-        return Outputs(self.logits[rows], self.offsets[rows], self.degrees[rows], keys)
+        return LookOutputs(self.logits[rows], self.offsets[rows], self.degrees[rows], keys)
 
-    def turned_upright(self) -> Outputs:
+    def turned_upright(self) -> LookOutputs:
         """The outputs as if every view were upright: angles relative to the true one."""
         steps = self.degrees * np.float32(self.logits.shape[-1] / 360)
-        return Outputs(
+        return LookOutputs(
             self.logits, self.offsets - steps[:, None, None], 0 * self.degrees, self.keys
         )
 
 
-def fitted(outputs: Outputs) -> Calibration:
+def fitted(outputs: LookOutputs) -> Calibration:
     """Temperature and spread, fitted on the first look at each view."""
     logits, offsets = outputs.logits[:, 0], outputs.offsets[:, 0]
     answers = read_posterior(logits, offsets)
@@ -71,7 +71,7 @@ def fitted(outputs: Outputs) -> Calibration:
     return Calibration(round(temperature, 4), spread)
 
 
-def answers_by_rule(outputs: Outputs, calibration: Calibration, below: float) -> list[Answer]:
+def answers_by_rule(outputs: LookOutputs, calibration: Calibration, below: float) -> list[Answer]:
     """The answer of one look, or of four if the first is less confident than `below`."""
     logits, offsets = outputs.logits, outputs.offsets
     answers = read_posterior(logits[:, 0], offsets[:, 0], *calibration)
@@ -89,7 +89,7 @@ def errors(answers: Sequence[Answer], degrees: Floats) -> NDArray[np.float64]:
     return np.abs((angles - degrees + 180) % 360 - 180)
 
 
-def seen(outputs: Outputs, calibration: Calibration, below: float) -> Seen:
+def seen(outputs: LookOutputs, calibration: Calibration, below: float) -> Seen:
     """The columns from which thresholds are chosen."""
     answers = answers_by_rule(outputs, calibration, below)
     upright = answers_by_rule(outputs.turned_upright(), calibration, below)
@@ -118,7 +118,7 @@ def acting(seen: Seen, least: Thresholds) -> dict[str, float]:
 
 
 def crosswise(
-    outputs: Outputs, first: NDArray[np.bool_], below: float, spoilt: float, right: float
+    outputs: LookOutputs, first: NDArray[np.bool_], below: float, spoilt: float, right: float
 ) -> dict[str, float]:
     """Cross-validated figures: each half is measured with what was chosen on the other."""
     parts: list[tuple[int, dict[str, float]]] = []

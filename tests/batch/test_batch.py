@@ -263,13 +263,19 @@ def test_a_run_that_goes_on_tries_again_what_failed_and_tells_what_is_new(tmp_pa
     assert found[0].error is None and (tmp_path / "out" / "0.png").exists()
 
 
-def test_a_damaged_journal_is_kept_until_it_is_forgotten_on_purpose(tmp_path: Path) -> None:
+def interrupted(folder: Path) -> Plan:
+    """A run that Ctrl-C ended after its first file."""
     for number in range(BATCH + 2):
-        face(tmp_path / "in" / f"{number}.png", number)
-    plan = Plan((str(tmp_path / "in"),), folder=tmp_path / "out")
+        face(folder / "in" / f"{number}.png", number)
+    plan = Plan((str(folder / "in"),), folder=folder / "out")
     with pytest.raises(KeyboardInterrupt), batch.journaled(TURNING, plan, 1) as run:
         next(run.outcomes)
         raise KeyboardInterrupt
+    return plan
+
+
+def test_a_damaged_journal_is_kept_until_it_is_forgotten_on_purpose(tmp_path: Path) -> None:
+    plan = interrupted(tmp_path)
     damaged = tmp_path / "out" / RUN_FOLDER / "journal.jsonl"
     damaged.write_bytes(damaged.read_bytes() + b"nothing\n")
     for _ in range(2):
@@ -292,12 +298,7 @@ def test_a_plan_that_is_refused_leaves_nothing_behind(tmp_path: Path) -> None:
 def test_an_interrupted_run_leaves_a_journal_and_nothing_half_done(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for number in range(BATCH + 2):
-        face(tmp_path / "in" / f"{number}.png", number)
-    plan = Plan((str(tmp_path / "in"),), folder=tmp_path / "out")
-    with pytest.raises(KeyboardInterrupt), batch.journaled(TURNING, plan, 1) as run:
-        next(run.outcomes)
-        raise KeyboardInterrupt
+    plan = interrupted(tmp_path)
     left = everything(tmp_path / "out")
     assert sum(name.endswith(".png") for name in left) == BATCH
     assert {Path(name).suffix for name in left} == {".png", ".jsonl"}

@@ -15,7 +15,7 @@ from radialbeams.serving.errors import Problem
 from radialbeams.serving.held import Held, Share
 from radialbeams.serving.logs import Log
 from radialbeams.serving.metrics import Metrics
-from radialbeams.serving.options import Task
+from radialbeams.serving.options import FileTask
 from radialbeams.serving.pool import Pool
 from radialbeams.serving.settings import Settings
 
@@ -32,7 +32,7 @@ while frame := frames.read(orders):
     if b"hang" in files: time.sleep(60)
     frames.write(out, {"records": [{"batch": len(files)} for _ in files]}, files)
 """
-TASK = Task("ring")
+TASK = FileTask("ring")
 HELD = 30  # bytes of results
 
 

@@ -22,7 +22,7 @@ from radialbeams.training.leaks import (
     QUICK,
     RENDERINGS,
     Canary,
-    Effort,
+    CanaryEffort,
     Leak,
     grid,
     make_canary,
@@ -39,9 +39,9 @@ MEASURED_VIEWS = 600_000
 
 CPU = torch.device("cpu")
 # Small parents for the sake of time: the canary still reaches ρ₄ = 0.90 on bilinear views.
-SHORT: Effort = {**QUICK, "parent": 40, "views": 6_000, "fourfold": 20.0}
-UNEVEN: Effort = {**QUICK, "views": 65}
-INSTANT: Effort = {**QUICK, "views": 64}
+SHORT: CanaryEffort = {**QUICK, "parent": 40, "views": 6_000, "fourfold": 20.0}
+UNEVEN: CanaryEffort = {**QUICK, "views": 65}
+INSTANT: CanaryEffort = {**QUICK, "views": 64}
 
 
 @pytest.fixture

@@ -50,7 +50,7 @@ def turned_files(photos: Sequence[Path], folder: Path, seed: int, kind: str) -> 
     folder.mkdir(parents=True)
     corners = kind == "corners"
     numbers = draws("evaluation", seed, 0, (len(photos), 6))
-    for place, (photo, row) in enumerate(zip(photos, numbers, strict=True)):
+    for index, (photo, row) in enumerate(zip(photos, numbers, strict=True)):
         picture = BEFORE[kind](ImageOps.exif_transpose(Image.open(photo)).convert("RGB"))
         grown = corners and row[1] < 1 / 3
         clear = grown and row[2] < 0.5
@@ -62,7 +62,7 @@ def turned_files(photos: Sequence[Path], folder: Path, seed: int, kind: str) -> 
             expand=grown,
             fillcolor=(0, 0, 0, 0) if clear else fill,
         )
-        name = folder / f"{place:06d}"
+        name = folder / f"{index:06d}"
         if clear:
             turned.save(name.with_suffix(".webp"), quality=QUALITY)
         else:
@@ -77,8 +77,8 @@ def command(verb: str, folder: Path, *options: str) -> list[Record]:
     run = subprocess.run(line, capture_output=True, text=True)
     if run.returncode > 1:
         raise SystemExit(run.stderr)
-    found = [json.loads(text) for text in run.stdout.splitlines()]
-    return sorted(found, key=lambda record: record["path"])
+    lines = [json.loads(text) for text in run.stdout.splitlines()]
+    return sorted(lines, key=lambda record: record["path"])
 
 
 def away(degrees: np.ndarray) -> np.ndarray:
@@ -87,13 +87,13 @@ def away(degrees: np.ndarray) -> np.ndarray:
 
 def read_angles(folder: Path, angles: np.ndarray, model: str) -> tuple[Record, np.ndarray]:
     """The figures of `radialbeams angle` on these files, and the errors file by file."""
-    found = command("angle", folder, "--model", model)
-    if len(found) != len(angles) or any("error" in record for record in found):
+    records = command("angle", folder, "--model", model)
+    if len(records) != len(angles) or any("error" in record for record in records):
         raise SystemExit(
-            f"expected an angle for every file; got {[r for r in found if 'error' in r][:3]}"
+            f"expected an angle for every file; got {[r for r in records if 'error' in r][:3]}"
         )
-    errors = away(np.array([record["angle_ccw"] for record in found]) - angles)
-    sure = np.array([record["confidence"] for record in found])
+    errors = away(np.array([record["angle_ccw"] for record in records]) - angles)
+    sure = np.array([record["confidence"] for record in records])
     surer = errors[np.argsort(-sure, kind="stable")[: len(errors) // 2]]
     radians = torch.deg2rad(torch.from_numpy(errors[None]))
     figures = summarise(radians, confidences=torch.from_numpy(sure[None])).to_dict()
@@ -103,14 +103,14 @@ def read_angles(folder: Path, angles: np.ndarray, model: str) -> tuple[Record, n
 
 def acted_on(folder: Path, angles: np.ndarray, model: str, out: Path) -> Record:
     """The effect of `radialbeams upright` with its defaults on these files."""
-    found = command("upright", folder, "--model", model, "-o", str(out), "--dry-run")
-    turned = np.array([record["action"] == "turned" for record in found])
+    records = command("upright", folder, "--model", model, "-o", str(out), "--dry-run")
+    turned = np.array([record["action"] == "turned" for record in records])
     # Not the estimate: a picture may be turned by a quarter, or by the angle of its rectangle.
-    applied = np.array([(record.get("applied") or {}).get("angle_ccw", 0.0) for record in found])
+    applied = np.array([(record.get("applied") or {}).get("angle_ccw", 0.0) for record in records])
     left = away(angles + applied)
     worse = left > away(angles) + WORSE
     return {
-        "n": len(found),
+        "n": len(records),
         "acted_on": round(float(turned.mean()), 4),
         "acted_on_within_5": round(float((left[turned] <= NEAR).mean()), 4)
         if turned.any()

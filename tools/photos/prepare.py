@@ -158,10 +158,10 @@ def _plain(stem: str) -> str:
 
 
 def _files(folder: Path) -> list[Path]:
-    found = sorted(p for p in folder.rglob("*") if p.suffix.lower() in SUFFIXES)
-    if not found:
+    files = sorted(p for p in folder.rglob("*") if p.suffix.lower() in SUFFIXES)
+    if not files:
         raise SystemExit(f"expected photos; got {folder}, which contains none; check the path")
-    return found
+    return files
 
 
 def held_out(name: str) -> bool:
@@ -208,16 +208,16 @@ def compare(photos: Sequence[Photo], looks: Sequence[Look], away: Bits) -> list[
     rows = [row for row, reason in enumerate(reasons) if not reason]
     bits = np.array([_bits(looks[row]) for row in rows], bool).reshape(-1, BITS)
     near = first_near(bits, away, AWAY)
-    for row, other in zip(rows, near, strict=True):
-        reasons[row] = "near a test photo" if other >= 0 else ""
+    for row, copy in zip(rows, near, strict=True):
+        reasons[row] = "near a test photo" if copy >= 0 else ""
 
     rows = [row for row, reason in enumerate(reasons) if not reason]
     bits = np.array([_bits(looks[row]) for row in rows], bool).reshape(-1, BITS)
     seen: set[str] = set()
-    for row, other in zip(rows, near_earlier(bits, COPY), strict=True):
+    for row, copy in zip(rows, near_earlier(bits, COPY), strict=True):
         if looks[row].digest in seen:
             reasons[row] = "copy"
-        elif other >= 0:
+        elif copy >= 0:
             reasons[row] = "near copy"
         seen.add(looks[row].digest)
     return reasons
@@ -225,16 +225,16 @@ def compare(photos: Sequence[Photo], looks: Sequence[Look], away: Bits) -> list[
 
 def remove_others(photos: Sequence[Photo], kept: Sequence[Photo], out: Path) -> None:
     """Removes files that an earlier run wrote of photos that are now dropped."""
-    for place in {p.place for p in photos} - {p.place for p in kept}:
-        (out / place).unlink(missing_ok=True)
+    for path in {p.place for p in photos} - {p.place for p in kept}:
+        (out / path).unlink(missing_ok=True)
 
 
 def write_all(kept: Sequence[Photo], out: Path, size: int, quality: int, jobs: int) -> None:
     """Writes the photos; existing files are kept."""
-    there = {p.relative_to(out).as_posix() for p in out.glob("*/*/*.webp")}
-    todo = [photo for photo in kept if photo.place not in there]
-    for place in {(out / photo.place).parent for photo in todo}:
-        place.mkdir(parents=True, exist_ok=True)
+    written = {p.relative_to(out).as_posix() for p in out.glob("*/*/*.webp")}
+    todo = [photo for photo in kept if photo.place not in written]
+    for folder in {(out / photo.place).parent for photo in todo}:
+        folder.mkdir(parents=True, exist_ok=True)
     write = partial(write_one, out=out, size=size, quality=quality)
     for _ in _in_parallel(write, todo, jobs, "written"):
         pass
@@ -251,19 +251,19 @@ def write_one(photo: Photo, out: Path, size: int, quality: int) -> None:
 
 def summary(photos: Sequence[Photo], reasons: Sequence[str], out: Path) -> dict[str, Any]:
     """Counts of each source, and the mean size of what was written."""
-    found: dict[str, Any] = {}
+    counts: dict[str, Any] = {}
     for source in dict.fromkeys(photo.source for photo in photos):
         of_source = [i for i, photo in enumerate(photos) if photo.source == source]
         kept = [out / photos[i].place for i in of_source if not reasons[i]]
         splits = Counter(path.parts[-3] for path in kept)
-        found[source] = {
+        counts[source] = {
             "photos": len(of_source),
             "dropped": dict(Counter(reasons[i] for i in of_source if reasons[i]).most_common()),
             "train": splits["train"],
             "test": splits["test"],
             "mean_bytes": round(sum(_size(path) for path in kept) / max(1, len(kept))),
         }
-    return found
+    return counts
 
 
 def _size(path: Path) -> int:
@@ -273,8 +273,8 @@ def _size(path: Path) -> int:
 
 def _fingerprints(paths: Sequence[Path], jobs: int) -> Bits:
     """Each photo as it is and mirrored."""
-    found = list(_in_parallel(_both_ways, paths, jobs, "test photos looked at"))
-    return np.array(found, bool).reshape(-1, BITS)
+    prints = list(_in_parallel(_both_ways, paths, jobs, "test photos looked at"))
+    return np.array(prints, bool).reshape(-1, BITS)
 
 
 def _both_ways(path: Path) -> Bits:

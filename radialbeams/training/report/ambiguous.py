@@ -24,7 +24,7 @@ PIXEL_TURNS = 60  # at which pixels are compared
 
 
 @dataclass(frozen=True)
-class Ambiguous:
+class AmbiguousUnit:
     """A group or an image whose posterior has no single clear direction."""
 
     name: str
@@ -44,7 +44,7 @@ def find_ambiguous(
     names: Sequence[str],
     *,
     device: torch.device | None = None,
-) -> tuple[tuple[Ambiguous, ...], int]:
+) -> tuple[tuple[AmbiguousUnit, ...], int]:
     """The ambiguous ones among the least confident, and the number of all groups or images."""
     if seen.chances is None:
         return (), 0
@@ -61,7 +61,7 @@ def find_ambiguous(
     symmetry = orders(again.chances.moments.flatten(0, 1), of_view, len(chosen))
     errors = _means(again.error.mean(0), units, len(chosen))
     return tuple(
-        Ambiguous(
+        AmbiguousUnit(
             name=labels[int(chosen[unit])],
             is_group=are_groups,
             order=int(symmetry[unit]),

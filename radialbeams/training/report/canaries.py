@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import torch
 
 from radialbeams.cards import ViewProtocol
-from radialbeams.training.leaks import CHANCE, FULL, QUICK, Effort, measure_leak
+from radialbeams.training.leaks import CHANCE, FULL, QUICK, CanaryEffort, measure_leak
 from radialbeams.training.views import Views
 
 
@@ -59,8 +59,8 @@ def measure_here(views: Views, parent_size: int, device: torch.device) -> Canary
 
     On a CPU it is small and sees few views, so that it finds strong leaks only.
     """
-    effort: Effort = FULL if device.type == "cuda" else QUICK
-    settings: Effort = {**effort, "parent": parent_size}
+    effort: CanaryEffort = FULL if device.type == "cuda" else QUICK
+    settings: CanaryEffort = {**effort, "parent": parent_size}
     leak = measure_leak(views.render, "cnn", "white", **settings, device=device)
     return Canary(
         leak.rho4, leak.rho4_low, leak.rho4_high, "cnn", parent_size, leak.views, here=True

@@ -15,7 +15,7 @@ from radialbeams.cards import Card, Evaluation
 from radialbeams.nn.architectures import Network
 from radialbeams.training.data import ImageSet
 from radialbeams.training.evaluate import summarise
-from radialbeams.training.report.ambiguous import UNITS, Ambiguous, find_ambiguous
+from radialbeams.training.report.ambiguous import UNITS, AmbiguousUnit, find_ambiguous
 from radialbeams.training.report.answers import MOST_IMAGES, Answers, evenly, held_out_answers
 from radialbeams.training.report.canaries import Canary, on_file
 from radialbeams.training.report.certainty import (
@@ -37,7 +37,7 @@ SMALL_GROUP = 5  # held-out images; the mean of fewer says little
 EDGES = (1.0, 2.0, 5.0, 10.0, 20.0, 45.0, 90.0, 150.0, 180.0)
 
 
-class Skipped(Protocol):
+class SkippedFile(Protocol):
     """A file that was not used, and why."""
 
     @property
@@ -47,7 +47,7 @@ class Skipped(Protocol):
 
 
 @dataclass(frozen=True)
-class Group:
+class GroupFigures:
     name: str
     error: Cell
     within_10: float
@@ -87,12 +87,12 @@ class Findings:
     acting: Acting | None
     worst: tuple[Shown, ...]
     sheet: tuple[Shown, ...]
-    groups: tuple[Group, ...]  # worst first, small ones last
-    ambiguous: tuple[Ambiguous, ...]
+    groups: tuple[GroupFigures, ...]  # worst first, small ones last
+    ambiguous: tuple[AmbiguousUnit, ...]
     units: int  # groups, or images where there are no groups
     checked: int  # of those, the least sure, looked at again for symmetry
     canary: Canary | None
-    skipped: tuple[Skipped, ...]
+    skipped: tuple[SkippedFile, ...]
     crooked: tuple[CrookedImage, ...]
 
 
@@ -105,7 +105,7 @@ def find(
     *,
     run: str | Path = "",
     trust: Sequence[str] | None = None,
-    skipped: Sequence[Skipped] = (),
+    skipped: Sequence[SkippedFile] = (),
     crooked: Sequence[CrookedImage] = (),
     canary: Canary | None = None,
     names: Sequence[str] | None = None,
@@ -204,7 +204,7 @@ def by_angle(seen: Answers) -> tuple[Cell, ...]:
     return tuple(cells(seen.error, members, parts))
 
 
-def by_group(seen: Answers, names: Sequence[str]) -> tuple[Group, ...]:
+def by_group(seen: Answers, names: Sequence[str]) -> tuple[GroupFigures, ...]:
     """Worst first, small groups last; nothing where there are no groups, or just one."""
     known = sorted(set(names))
     if len(known) < 2:
@@ -214,7 +214,7 @@ def by_group(seen: Answers, names: Sequence[str]) -> tuple[Group, ...]:
     errors = cells(seen.error, members, len(known))
     right = cells((seen.error <= 10).float(), members, len(known))
     groups = [
-        Group(name, error, within.mean)
+        GroupFigures(name, error, within.mean)
         for name, error, within in zip(known, errors, right, strict=True)
     ]
     return tuple(sorted(groups, key=lambda group: (group.small, -group.error.mean)))

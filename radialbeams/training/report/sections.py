@@ -9,9 +9,9 @@ from collections.abc import Sequence
 
 from radialbeams.cards import to_json
 from radialbeams.training.report import figures, words
-from radialbeams.training.report.ambiguous import Ambiguous
+from radialbeams.training.report.ambiguous import AmbiguousUnit
 from radialbeams.training.report.charts import dial
-from radialbeams.training.report.findings import SMALL_GROUP, Findings, Group
+from radialbeams.training.report.findings import SMALL_GROUP, Findings, GroupFigures
 from radialbeams.training.report.markup import (
     folded,
     pair,
@@ -98,8 +98,8 @@ def _list(cards: Sequence[str], first: int, *, compact: bool = False) -> str:
 def worst(findings: Findings) -> str:
     intro = paragraph(
         f"The {len(findings.worst)} images with the largest errors, each in its worst view. "
-        "Left: the view. Right: the view turned back by the model's answer. In the dial, the rays are "
-        "the posterior, the dashed green hand is the true angle, and the solid red hand is the "
+        "Left: the view. Right: turned back by the model's answer. In the dial, the rays are the "
+        "posterior, the dashed green hand is the true angle, and the solid red hand is the "
         "answer; 0° is at the top, and angles increase counter-clockwise."
     )
     cards = [_card(view, with_dial=True) for view in findings.worst]
@@ -192,7 +192,7 @@ def groups(findings: Findings) -> str:
     return section("groups", "Groups", note + shown + rest)
 
 
-def _group_row(group: Group, unclear: str) -> tuple[object, ...]:
+def _group_row(group: GroupFigures, unclear: str) -> tuple[object, ...]:
     cell = group.error
     interval = f"{degrees(cell.low)} to {degrees(cell.high)}" if cell.images > 1 else "–"
     notes = [note for note in ("few images" if group.small else "", unclear) if note]
@@ -221,7 +221,7 @@ def symmetric(findings: Findings) -> str:
     return section("symmetric", "Symmetric or ambiguous", intro + shown)
 
 
-def _ambiguous(unit: Ambiguous) -> str:
+def _ambiguous(unit: AmbiguousUnit) -> str:
     pictures = "".join(picture(pixels, unit.name) for pixels in unit.pictures)
     note = f"{degrees(unit.mean)} off on average"
     if unit.pixel_order == 1:

@@ -79,7 +79,7 @@ class Showing:
         )
 
 
-class Crooked(Protocol):
+class CrookedLike(Protocol):
     """An image that is not upright: its place in a set, its turn in degrees, and how sure."""
 
     @property
@@ -91,7 +91,7 @@ class Crooked(Protocol):
 
 
 def crooked_images(
-    crooked: Sequence[Crooked], images: ImageSet, names: Sequence[str] | None = None
+    crooked: Sequence[CrookedLike], images: ImageSet, names: Sequence[str] | None = None
 ) -> tuple[CrookedImage, ...]:
     """With a picture each, as it is and turned back; the surest come first."""
     ranked = sorted(crooked, key=lambda image: -image.confidence)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from radialbeams.cards import Card, Evaluation
 from radialbeams.escaping import shown
 from radialbeams.posterior import Thresholds
-from radialbeams.training.report.ambiguous import Ambiguous
+from radialbeams.training.report.ambiguous import AmbiguousUnit
 from radialbeams.training.report.canaries import Canary
 from radialbeams.training.report.certainty import Acting
 from radialbeams.training.report.findings import Findings
@@ -114,7 +114,7 @@ def thresholds(least: Thresholds) -> str:
     return sentence
 
 
-def ambiguity(unit: Ambiguous) -> str:
+def ambiguity(unit: AmbiguousUnit) -> str:
     """Whether the pixels are symmetric, or the model cannot tell."""
     if unit.pixel_order == 0:
         return "symmetric: the same at every angle"
