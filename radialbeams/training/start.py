@@ -13,7 +13,8 @@ from radialbeams.nn.convolutional import Convolutional, load_encoder
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.weights import load_model, origin_of, sha256
 
-TRAINING_ONLY = {"drop_path", "dropout"}  # settings that do not change the weights' shapes
+TRAINING_ONLY = frozenset({"drop_path", "dropout"})  # settings that the weights do not depend on
+ANY_SIZE = frozenset({"convolutional"})  # architectures whose weights fit views of every size
 
 
 def begin_with(model: Network, start: Path, recipe: Recipe) -> WeightsOrigin:
@@ -32,7 +33,8 @@ def begin_with(model: Network, start: Path, recipe: Recipe) -> WeightsOrigin:
 
 def _shape(config: Config) -> dict[str, Any]:
     """The settings that determine the weights' shapes."""
-    return {name: value for name, value in config.to_dict().items() if name not in TRAINING_ONLY}
+    free = TRAINING_ONLY | ({"view_size"} if config.architecture in ANY_SIZE else frozenset())
+    return {name: value for name, value in config.to_dict().items() if name not in free}
 
 
 def _begin_with_encoder(model: Network, path: Path) -> WeightsOrigin:
