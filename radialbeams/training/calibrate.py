@@ -83,6 +83,8 @@ def best(logits: Tensor, offsets: Tensor, right: Tensor) -> tuple[float, float]:
 
 @torch.inference_mode()
 def outputs(model: Network, images: ImageSet, views: Views, seeds: int) -> Outputs:
+    """In memory, computed on the model's device."""
+    device = next(model.parameters()).device
     found: list[tuple[Tensor, Tensor]] = []
     drawn = []
     for seed in range(seeds):
@@ -90,8 +92,9 @@ def outputs(model: Network, images: ImageSet, views: Views, seeds: int) -> Outpu
         drawn.append(angles)
         for start in range(0, len(images), 128):
             part = slice(start, start + 128)
-            found.append(model(views.render(images.images[part], angles[part])))
-    logits, offsets = (torch.cat(parts) for parts in zip(*found, strict=True))
+            rendered = views.render(images.images[part].to(device), angles[part].to(device))
+            found.append(model(rendered))
+    logits, offsets = (torch.cat(parts).cpu() for parts in zip(*found, strict=True))
     return Outputs(logits, offsets, torch.cat(drawn))
 
 

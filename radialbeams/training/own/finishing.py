@@ -50,6 +50,7 @@ def finish(
     """
     stem = out / "model"
     model, card = load_model(stem)
+    model.to(device)
     show("calibrating", 0.0)
     card = judging.calibrated(card, model, held_out, by_group=by == "group", seeds=seeds)
     data = DataCard(held_out.name, training_images, len(held_out), by)
@@ -87,7 +88,7 @@ def _about(folder: str) -> str:
 def _measured(
     card: Card, model: Network, held_out: ImageSet, seeds: int, device: torch.device
 ) -> Card:
-    predict = partial(predict_with, model.to(device), **card.calibration._asdict())
+    predict = partial(predict_with, model, **card.calibration._asdict())
     result = evaluate(predict, held_out, card_views(card), seeds=seeds, device=device)
     measured = Measurement(result, card.protocol.name, seeds=seeds)
     return replace(card, metrics={card.protocol.name: judging.rounded(measured)})
