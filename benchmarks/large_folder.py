@@ -5,9 +5,8 @@
 An epoch reads every image once, in random order and in batches, as training does. The first one
 finds the images undecoded: it includes decoding, writing the cache and its checksum. The scan, and
 opening the cache in a later run, are listed on their own; `faster_reopened` counts the opening as
-part of the second epoch. Then a
-network trains for some steps. The images are generated. On a busy machine compare the processor
-seconds. Exits 1 if a bar is missed.
+part of the second epoch. Then a network trains for some steps. The images are generated. On a busy
+machine compare the processor seconds. Exits 1 if a bar is missed.
 """
 
 from __future__ import annotations
