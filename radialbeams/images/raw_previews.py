@@ -46,7 +46,9 @@ _PHOTOMETRIC, _STRIPS, _ORIENTATION, _STRIP_BYTES = 0x106, 0x111, 0x112, 0x117
 _SUBDIRECTORIES, _JPEG, _JPEG_BYTES, _DNG_VERSION = 0x14A, 0x201, 0x202, 0xC612
 _PANASONIC_JPEG = 0x2E
 _SENSOR = (32803, 34892)  # photometric interpretations: colour filter array, linear raw
-_FRAMES = (0xC0, 0xC1, 0xC2)  # the lossy JPEGs that every decoder reads; sensor data are lossless
+_FRAMES = (0xC0, 0xC1, 0xC2)  # the lossy JPEGs that every decoder reads
+_OTHER_FRAMES = (0xC3, 0xC5, 0xC6, 0xC7, 0xC9, 0xCA, 0xCB, 0xCD, 0xCE, 0xCF)  # sensor data are 0xC3
+_SCAN = 0xDA
 
 
 @dataclass(frozen=True)
@@ -186,8 +188,8 @@ def _pixels(file: BinaryIO, at: int, length: int) -> int:
         if head[1] in _FRAMES:
             height, width = struct.unpack_from(">HH", head, 5)
             return height * width if head[4] == 8 else 0
-        if 0xC3 <= head[1] <= 0xCF and head[1] not in (0xC4, 0xC8, 0xCC) or head[1] == 0xDA:
-            return 0  # another kind of JPEG, or no frame header at all
+        if head[1] in _OTHER_FRAMES or head[1] == _SCAN:
+            return 0
         at += 2 + struct.unpack_from(">H", head, 2)[0]
     return 0
 

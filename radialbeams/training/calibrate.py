@@ -51,22 +51,47 @@ def calibrate(
     calibration that was fitted on the other.
     """
     first = [in_first(i) for i in range(len(images))]
-    return crosswise(outputs(model, images, views, seeds), first * seeds)
+    found = outputs(model, images, views, seeds)
+    return fitted(found), crosswise_error(found, halves(found, first * seeds))
+
+
+class Half(NamedTuple):
+    """One half of the outputs, and the calibration that was fitted on the other."""
+
+    mine: Tensor  # (N,) bool
+    calibration: Calibration
+
+
+def fitted(found: Outputs) -> Calibration:
+    """Temperature and spread from outputs."""
+    temperature, spread = best(found.logits, found.offsets, _right(found))
+    return Calibration(round(temperature, 4), spread)
+
+
+def halves(found: Outputs, first: Sequence[bool]) -> tuple[Half, Half]:
+    """`first` says of each output whether it is in the first half."""
+    half = torch.tensor(first)
+    return Half(half, fitted(part_of(found, ~half))), Half(~half, fitted(part_of(found, half)))
+
+
+def part_of(found: Outputs, chosen: Tensor) -> Outputs:
+    """The outputs that are chosen by (N,) bool."""
+    return Outputs(*(values[chosen] for values in found))
 
 
 @torch.inference_mode()
-def crosswise(found: Outputs, first: Sequence[bool]) -> tuple[Calibration, float]:
-    """The same from outputs, of which `first` says whether they are in the first half."""
+def crosswise_error(found: Outputs, halves: Sequence[Half]) -> float:
+    """The calibration error where each half has the calibration of the other."""
+    sure = torch.empty(len(found.angles))
+    for mine, calibration in halves:
+        sure[mine] = _sure(found.logits[mine], found.offsets[mine], *calibration)
+    return expected_calibration_error(_right(found), sure)
+
+
+def _right(found: Outputs) -> Tensor:
+    """(N,) bool: whether the answer is within 10°."""
     logits, offsets, angles = found
-    right = angular_error(answer(posterior(logits, offsets)), angles) <= WITHIN
-    half = torch.tensor(first)
-    sure = torch.empty(len(right))
-    for fitted, measured in ((half, ~half), (~half, half)):
-        chosen = best(logits[fitted], offsets[fitted], right[fitted])
-        sure[measured] = _sure(logits[measured], offsets[measured], *chosen)
-    temperature, spread = best(logits, offsets, right)
-    error = expected_calibration_error(right, sure)
-    return Calibration(round(temperature, 4), spread), error
+    return angular_error(answer(posterior(logits, offsets)), angles) <= WITHIN
 
 
 def best(logits: Tensor, offsets: Tensor, right: Tensor) -> tuple[float, float]:

@@ -17,10 +17,10 @@ import numpy as np
 from radialbeams.cards import Card, Evaluation, Measurement, RiskCoverage, UncertainObject
 from radialbeams.files import bucket, sha256
 from radialbeams.nn.architectures import Network
-from radialbeams.training.calibrate import crosswise, outputs
+from radialbeams.training.calibrate import crosswise_error, fitted, halves, outputs
 from radialbeams.training.data import ImageSet
 from radialbeams.training.evaluate import evaluate, predict_with
-from radialbeams.training.thresholds import abstention_of
+from radialbeams.training.thresholds import abstention_of, worse_crosswise
 from radialbeams.training.views import Views, views_of
 
 FEW = 40  # names, below which a hash may put nearly all of them into one half
@@ -33,14 +33,21 @@ def calibrated(
     """The card with calibration and thresholds from held-out images, and what to expect of them.
 
     Errors on views of one object or person are correlated: with `by_group`, the calibration error
-    is also measured with whole groups in one half, which bounds the effect of new ones.
+    is also measured with whole groups in one half, which bounds the effect of new ones. So is the
+    share of upright images that thresholds make worse which were chosen on the other half: how far
+    thresholds from so few images can be relied on.
     """
     found = outputs(model, images, views_of(card.protocol, card.network.view_size), seeds)
-    calibration, error = crosswise(found, in_first_half(images.keys) * seeds)
-    measured: dict[str, float] = {"expected_error": error, "n": seeds * len(images)}
+    calibration = fitted(found)
+    parts = halves(found, in_first_half(images.keys) * seeds)
+    measured: dict[str, float] = {
+        "expected_error": crosswise_error(found, parts),
+        "n": seeds * len(images),
+    }
     if by_group and len(set(images.groups)) > 1:
-        halves = in_first_half(images.groups) * seeds
-        measured["expected_error_by_object"] = crosswise(found, halves)[1]
+        parts = halves(found, in_first_half(images.groups) * seeds)
+        measured["expected_error_by_object"] = crosswise_error(found, parts)
+    measured["expected_upright_worse"] = worse_crosswise(found, parts)
     return replace(
         card,
         calibration=calibration,

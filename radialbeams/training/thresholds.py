@@ -9,6 +9,7 @@ posterior: who takes an upright photo for one that lies on its side seldom rules
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import torch
@@ -18,7 +19,7 @@ from radialbeams.nn.angles import angular_error
 from radialbeams.nn.architectures import Network
 from radialbeams.nn.posterior import UPRIGHT, WITHIN, answer, confidence, mass_near, posterior
 from radialbeams.posterior import Calibration, Thresholds
-from radialbeams.training.calibrate import Outputs, outputs
+from radialbeams.training.calibrate import Half, Outputs, outputs, part_of
 from radialbeams.training.data import ImageSet
 from radialbeams.training.views import Views
 
@@ -56,18 +57,35 @@ def abstention(
 
 def abstention_of(outcome: Outputs, calibration: Calibration) -> Thresholds:
     """The same from the outputs for views of these images."""
+    return thresholds(_seen(outcome, calibration))
+
+
+def worse_crosswise(outcome: Outputs, halves: Sequence[Half]) -> float:
+    """The share of upright views that are made worse by thresholds from the other half."""
+    worse = torch.zeros(len(outcome.angles), dtype=torch.bool)
+    for mine, calibration in halves:
+        least = abstention_of(part_of(outcome, ~mine), calibration)
+        worse[mine] = _worse(_seen(part_of(outcome, mine), calibration), least)
+    return worse.float().mean().item()
+
+
+def _worse(seen: Seen, least: Thresholds) -> Tensor:
+    """(N,) bool: which views would be turned away from upright if they were upright."""
+    sure = (seen.sure >= least.confidence) & (seen.truth <= least.upright)
+    return sure & (seen.errors > least.angle)
+
+
+def _seen(outcome: Outputs, calibration: Calibration) -> Seen:
     logits, offsets, angles = outcome
     found = posterior(logits, offsets, calibration.temperature)
     spread = math.radians(calibration.spread)
     answers, upright = answer(found), torch.zeros_like(angles)
-    return thresholds(
-        Seen(
-            torch.rad2deg(angular_error(answers, angles)),
-            torch.rad2deg(angular_error(answers, upright)),
-            confidence(found, spread),
-            mass_near(found, upright, UPRIGHT, spread),
-            mass_near(found, angles, UPRIGHT, spread),
-        )
+    return Seen(
+        torch.rad2deg(angular_error(answers, angles)),
+        torch.rad2deg(angular_error(answers, upright)),
+        confidence(found, spread),
+        mass_near(found, upright, UPRIGHT, spread),
+        mass_near(found, angles, UPRIGHT, spread),
     )
 
 

@@ -56,7 +56,9 @@ class Tiff:
             if len(packed) > 4:
                 packed = struct.pack(self.order + "I", self.add(packed))
             rows += struct.pack(self.order + "HHI", tag, kind, len(values)) + packed.ljust(4, b"\0")
-        count, end = (struct.pack(self.order + f, n) for f, n in (("H", len(tags)), ("I", following)))
+        count, end = (
+            struct.pack(self.order + f, n) for f, n in (("H", len(tags)), ("I", following))
+        )
         return self.add(count + rows + end)
 
     def whole(self, first: int) -> bytes:

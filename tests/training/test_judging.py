@@ -32,7 +32,9 @@ def test_the_card_gets_calibration_thresholds_and_what_to_expect() -> None:
     made = calibrated(card, model, easy_images(6, size=64), by_group=True, seeds=3)
     assert made.abstain is not None
     assert made.calibrated["n"] == 18
-    assert set(made.calibrated) == {"expected_error", "expected_error_by_object", "n"}
+    assert set(made.calibrated) == {
+        *("expected_error", "expected_error_by_object", "expected_upright_worse", "n"),
+    }
 
 
 def test_values_are_rounded_wherever_they_are() -> None:
