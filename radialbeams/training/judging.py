@@ -20,7 +20,7 @@ from radialbeams.nn.architectures import Network
 from radialbeams.training.calibrate import crosswise_error, fitted, halves, outputs
 from radialbeams.training.data import ImageSet
 from radialbeams.training.evaluate import evaluate, predict_with
-from radialbeams.training.thresholds import abstention_of, worse_crosswise
+from radialbeams.training.thresholds import ENOUGH, abstention_of, worse_crosswise
 from radialbeams.training.views import Views, views_of
 
 FEW = 40  # names, below which a hash may put nearly all of them into one half
@@ -47,12 +47,13 @@ def calibrated(
     if by_group and len(set(images.groups)) > 1:
         parts = halves(found, in_first_half(images.groups) * seeds)
         measured["expected_error_by_object"] = crosswise_error(found, parts)
-    measured["expected_upright_worse"] = worse_crosswise(found, parts)
+    careful = len(images) < ENOUGH
+    measured["expected_upright_worse"] = worse_crosswise(found, parts, careful=careful)
     return replace(
         card,
         calibration=calibration,
         calibrated=rounded_values(measured),
-        abstain=abstention_of(found, calibration),
+        abstain=abstention_of(found, calibration, careful=careful),
     )
 
 

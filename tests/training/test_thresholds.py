@@ -13,6 +13,7 @@ from radialbeams.training.thresholds import (
     SPOILT,
     Seen,
     abstention,
+    abstention_of,
     thresholds,
     worse_crosswise,
 )
@@ -97,3 +98,9 @@ def test_thresholds_are_tried_on_the_half_that_they_do_not_know() -> None:
     # All of the second half is wrong: what the first half allows spoils it.
     bad = sure_answers(1 - torch.tensor(first).long())
     assert worse_crosswise(bad, halves(bad, first)) == 0.5
+
+
+def test_thresholds_from_few_images_ask_for_more() -> None:
+    good = sure_answers(torch.zeros(144, dtype=torch.long))
+    assert abstention_of(good, Calibration()).upright == 1.0
+    assert abstention_of(good, Calibration(), careful=True).upright <= 0.003
