@@ -4,9 +4,9 @@
 
 An epoch reads every image once, in random order and in batches, as training does. The first one
 finds the images undecoded: it includes decoding, writing the cache and its checksum. The scan, and
-opening the cache in a later run with the check of its checksum, are listed on their own. Then a
-network trains for some steps. The images are generated. On a busy machine compare the processor
-seconds. Exits 1 if a bar is missed.
+opening the cache in a later run, are listed on their own; `faster_reopened` counts the opening as
+part of the second epoch. Then a network trains for some steps. The images are generated. On a busy
+machine compare the processor seconds. Exits 1 if a bar is missed.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def main(argv: list[str]) -> int:
     with tempfile.TemporaryDirectory() as scratch:
         found = measure(asked.keep or Path(scratch), asked.images, asked.size, asked.steps)
     print(json.dumps(found, indent=1))
-    return 0 if found["faster"] >= FASTER and found["peak_gib"] < MOST_GIB else 1
+    return 0 if found["faster_reopened"] >= FASTER and found["peak_gib"] < MOST_GIB else 1
 
 
 def measure(folder: Path, images: int, size: int, steps: int) -> dict[str, float]:
@@ -76,6 +76,7 @@ def measure(folder: Path, images: int, size: int, steps: int) -> dict[str, float
         "second_epoch_processor_seconds": second.processor,
         "opening_seconds": opened.wall,
         "faster": first.wall / second.wall,
+        "faster_reopened": first.wall / (second.wall + opened.wall),
         "views_per_second": trained,
         "peak_gib": own,
         "peak_gib_of_a_worker": children,
@@ -123,7 +124,7 @@ def pass_over(images: ImageSet) -> int:
     """Every image once, in batches of random images."""
     total = 0
     for number, rows in enumerate(torch.randperm(len(images)).split(BATCH)):
-        total += int(images.images[rows].shape[0])
+        total += len(images.images.index_select(0, rows))
         if number % RELEASE_EVERY == 0:
             images.release()
     return total

@@ -112,8 +112,9 @@ def measure(name: str, row: Row, work: Path, data: Path | None, steps: int | Non
         "within_5": run.evaluation.within_5,
         "held_out": run.card.data and run.card.data.test_images,
         "calibration_error": max(
-            value for key, value in run.card.calibrated.items() if key.startswith("expected")
+            value for key, value in run.card.calibrated.items() if key.startswith("expected_error")
         ),
+        "upright_worse_crosswise": run.card.calibrated["expected_upright_worse"],
         "trust": list(run.card.trust),
         "over_time": 0.0 if steps else abs(seconds / (60 * row.minutes) - 1),
         **row.beyond(run, folder),

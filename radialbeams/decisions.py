@@ -14,7 +14,9 @@ from radialbeams.posterior import WITHIN, Answer, Thresholds, quarter_masses, ro
 
 Action = Literal["turned", "left", "unsure"]
 # Why a picture is left alone.
-Reason = Literal["upright already", "unsure", "no up", "document without a clear quarter"]
+Reason = Literal[
+    "upright already", "unsure", "no up", "document without a clear quarter", "camera raw"
+]
 # Where the angle to undo comes from: the model, the nearest quarter turn, the rectangle of a
 # picture with filled corners, or a correction by a person.
 AngleSource = Literal["angle", "quarter", "frame", "hand"]
@@ -42,7 +44,7 @@ class Decision:
     def action(self) -> Action:
         if self.turn is not None:
             return "turned"
-        return "left" if self.reason == "upright already" else "unsure"
+        return "left" if self.reason in ("upright already", "camera raw") else "unsure"
 
 
 @dataclass(frozen=True)

@@ -50,7 +50,7 @@ def test_with_its_plugin_a_picture_is_read_and_written(name: str) -> None:
     if find_spec(plugins.PLUGINS[name][1]) is None:
         pytest.skip(f"{plugins.PLUGINS[name][1]} is not installed")
     plugins.load(name)
-    with Image.open(PICTURES / "rocket.webp") as picture:
+    with Image.open(PICTURES / "astronaut.webp") as picture:
         sideways = picture.convert("RGB").transpose(Image.Transpose.ROTATE_90)
     stream = io.BytesIO()
     sideways.save(stream, name)

@@ -13,7 +13,7 @@ from itertools import chain, islice
 from pathlib import Path
 
 from radialbeams.batch.names import problem_with
-from radialbeams.batch.walk import FORMATS, SUFFIXES, FileFilter, Found, Skipped, walk
+from radialbeams.batch.walk import FORMATS, FileFilter, Found, Skipped, is_image, walk
 
 # Small enough to spread a few large photos over the workers, large enough that writing a line of
 # the journal costs next to nothing.
@@ -321,7 +321,7 @@ class _Stems:
         if folder != self._folder:
             names = map(os.path.splitext, _names(folder))
             self._folder = folder
-            self._stems = {stem for stem, suffix in names if suffix.lower() in SUFFIXES}
+            self._stems = {stem for stem, suffix in names if is_image(suffix.lower())}
         return self._stems
 
 

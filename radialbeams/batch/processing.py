@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from io import BytesIO
 
 from radialbeams import images
 from radialbeams.batch.job import JobSettings
@@ -22,6 +23,17 @@ def undo_for(
 ) -> Undo:
     """The rotation to undo, as decided from the estimate or set by hand."""
     return Undo(job.decision(answer, around, path), frame, job.corners, job.fill or around.colour)
+
+
+def unless_raw(undo: Undo, data: bytes, job: JobSettings) -> Undo:
+    """Leaves a camera's raw file as it is, unless its preview is to be written in another format.
+
+    The decision keeps the number that it was made by.
+    """
+    decision = undo.decision
+    if decision.turn is None or job.format is not None or not images.is_raw(BytesIO(data)):
+        return undo
+    return replace(undo, decision=replace(decision, turn=None, source=None, reason="camera raw"))
 
 
 def upright_file(data: bytes, undo: Undo, job: JobSettings) -> tuple[bytes, Method]:

@@ -22,7 +22,7 @@ from radialbeams.batch.locks import JournalError, wait_for
 from radialbeams.batch.outcome import Outcome, decided_outcome, outcome_of
 from radialbeams.batch.plan import BATCH, Plan, batches
 from radialbeams.batch.pool import WorkerPool
-from radialbeams.batch.processing import is_written, output_of, undo_for
+from radialbeams.batch.processing import is_written, output_of, undo_for, unless_raw
 from radialbeams.batch.walk import Skipped
 from radialbeams.canonicalizer import Canonicalizer
 from radialbeams.images import ImageError
@@ -51,7 +51,7 @@ def piped(data: bytes, job: JobSettings, path: str, out: Path | None) -> tuple[O
         outcome = outcome_of(path, None if out is None else str(out), answer)
         if not job.turns:
             return outcome, data
-        undo = undo_for(answer, look.frame, job, path, look.around)
+        undo = unless_raw(undo_for(answer, look.frame, job, path, look.around), data, job)
         after, method = output_of(data, undo, job)
     except ImageError as error:
         return Outcome(path, error=str(error)), data

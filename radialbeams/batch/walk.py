@@ -131,13 +131,17 @@ def _kind(entry: os.DirEntry[str]) -> str | OSError:
             return "folder"
         if entry.is_file():
             suffix = os.path.splitext(entry.name)[1].lower()
-            known = suffix in SUFFIXES or suffix in _with_plugins()
-            return "image" if known else suffix or "without an ending"
+            return "image" if is_image(suffix) else suffix or "without an ending"
         if not entry.is_symlink():
             return "pipes and devices"
         return "links to folders" if entry.is_dir() else "broken links"
     except OSError as error:
         return error
+
+
+def is_image(suffix: str) -> bool:
+    """Whether files in a folder with this extension, in lower case, are read."""
+    return suffix in SUFFIXES or suffix in images.RAW_SUFFIXES or suffix in _with_plugins()
 
 
 @cache

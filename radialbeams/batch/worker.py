@@ -26,7 +26,13 @@ from radialbeams.batch.landing import OutputError, stage
 from radialbeams.batch.outcome import Outcome, decided_outcome, outcome_of
 from radialbeams.batch.plan import Item
 from radialbeams.batch.previews import dial_of, thumbnail
-from radialbeams.batch.processing import is_written, lost_metadata, output_of, undo_for
+from radialbeams.batch.processing import (
+    is_written,
+    lost_metadata,
+    output_of,
+    undo_for,
+    unless_raw,
+)
 from radialbeams.batch.sources import read_unchanged, refusal, stamp
 from radialbeams.canonicalizer import Canonicalizer, Look
 from radialbeams.images import ImageError
@@ -120,6 +126,7 @@ class Worker:
         before = read_unchanged(outcome.path, source, self.job.limits)
         look = self._looks.pop(outcome.path)
         undo = undo_for(answer, look.frame, self.job, outcome.path, look.around)
+        undo = unless_raw(undo, before, self.job)
         after, method = output_of(before, undo, self.job)
         outcome = decided_outcome(outcome, undo, method)
         if outcome.action == "turned":

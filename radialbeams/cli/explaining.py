@@ -62,6 +62,12 @@ def _seen(outcome: Outcome, job: JobSettings) -> Iterator[str]:
 def _follows(outcome: Outcome, job: JobSettings) -> Iterator[str]:
     why = _why(outcome)
     if outcome.applied_ccw is None:
+        if outcome.reason == "camera raw":
+            yield (
+                "It is left as it is: camera raw files are only read, through their preview. "
+                "--format jpeg writes the preview upright."
+            )
+            return
         yield f"It is left as it is: {outcome.reason or 'unsure'}{why}."
         return
     turn = signed(outcome.applied_ccw)

@@ -43,6 +43,7 @@ def train_on_folder(
     start: str | None,
     config: Path | None,
     realign: bool,
+    canary: bool,
     changes: Mapping[str, Any],
     paper: Mapping[str, Any],
 ) -> None:
@@ -68,6 +69,7 @@ def train_on_folder(
             start=start or "auto",
             config=settings,
             realign=realign,
+            canary=canary,
             devices=asked.devices,
             watch=Watch(note, show),
         )

@@ -24,6 +24,7 @@ KINDS = {
     "unsure": "left, unsure",
     "no up": "left, no up",
     "document without a clear quarter": "left, document without a clear quarter",
+    "camera raw": "left, camera raw: --format jpeg writes the preview upright",
     "exists": "skipped, the output exists",
     "failed": "failed",
 }

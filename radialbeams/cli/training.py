@@ -69,6 +69,14 @@ def train(
     realign: Annotated[
         bool, typer.Option("--realign", help="Correct images that are not upright themselves.")
     ] = False,
+    canary: Annotated[
+        bool,
+        typer.Option(
+            "--canary",
+            help="Also measure whether the views of this run give the angle away; takes a minute "
+            "or two more. Default: the report quotes a canary of similar views.",
+        ),
+    ] = False,
     tensorboard: Annotated[
         bool, typer.Option("--tensorboard", help="Also log to RUN/tensorboard, for TensorBoard.")
     ] = False,
@@ -134,10 +142,12 @@ def train(
     asked = Asked(data, out, minutes, steps, devices, json_, tensorboard)
     if recipe is None and decoder is not Decoder.lstm and not _is_data_set(data):
         paper = {"--size": size, "--limit": limit, "--data": root, **_paper_only(changes)}
-        train_on_folder(asked, start, config, realign, {**changes, "model": model_changes}, paper)
+        changes["model"] = model_changes
+        train_on_folder(asked, start, config, realign, canary, changes, paper)
         return
     own = {"--start": start, "--config": config, "--realign": realign or None}
-    for name, given in {**own, "--tensorboard": tensorboard or None}.items():
+    own |= {"--canary": canary or None, "--tensorboard": tensorboard or None}
+    for name, given in own.items():
         if given is not None:
             raise typer.BadParameter(
                 f"{name} is for a folder of your own; leave it out for a data set, a recipe or the "

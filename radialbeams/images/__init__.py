@@ -10,6 +10,8 @@ from radialbeams.images.inventory import missing
 from radialbeams.images.orientation import quarter_turned, set_orientation
 from radialbeams.images.picture import ImageError, ImageSource, Picture
 from radialbeams.images.plugins import EXTRA, missing_suffixes, suffixes
+from radialbeams.images.raw_previews import SUFFIXES as RAW_SUFFIXES
+from radialbeams.images.raw_previews import is_raw
 from radialbeams.images.reading import content_of, read, read_small
 from radialbeams.images.turning import turn
 from radialbeams.images.views import looks, view
@@ -17,6 +19,7 @@ from radialbeams.images.writing import encode
 
 __all__ = [
     "EXTRA",
+    "RAW_SUFFIXES",
     "Corners",
     "Frame",
     "ImageError",
@@ -27,6 +30,7 @@ __all__ = [
     "frame_of",
     "ground_colour",
     "has_plain_ground",
+    "is_raw",
     "looks",
     "missing",
     "missing_suffixes",

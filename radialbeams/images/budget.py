@@ -17,7 +17,10 @@ from radialbeams.limits import GIB, MIB, Limits
 # bytes whose header is meant to exhaust the memory.
 MAX_PIXELS_PER_BYTE = 4_000
 VIEW = 20
-TURNED = {"JPEG": 16, "MPO": 16, "WEBP": 85, "AVIF": 105, "HEIF": 105, "JXL": 130, "JPEG2000": 130}
+TURNED = {
+    **{"JPEG": 16, "MPO": 16, "RAW": 16},
+    **{"WEBP": 85, "AVIF": 105, "HEIF": 105, "JXL": 130, "JPEG2000": 130},
+}
 TURNED_OTHERS = 42
 TURNED_SIXTEEN_BIT = 115  # colour; numpy holds it as floats while it is turned
 COEFFICIENTS = 6  # kept in memory for each pixel of a progressive JPEG, even if decoded smaller

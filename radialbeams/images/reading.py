@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
-from radialbeams.images import budget, plugins
+from radialbeams.images import budget, plugins, raw_previews
 from radialbeams.images.metadata import carried_over, fields_of, same_space
-from radialbeams.images.orientation import TRANSPOSES, orientation_of
+from radialbeams.images.orientation import ORIENTATION, TRANSPOSES, orientation_of
 from radialbeams.images.picture import (
     ImageError,
     ImageSource,
@@ -23,13 +23,14 @@ from radialbeams.images.picture import (
     eight_bits,
     image_of,
 )
+from radialbeams.images.raw_previews import Preview
 from radialbeams.images.sixteen_bit import SixteenBit, joined, raw_mode, readings, with_key_clear
 from radialbeams.limits import DEFAULT, Limits
 
 # Formats whose plugins Pillow always loads come first. None of them starts another program, unlike
 # PostScript.
 FORMATS = ("JPEG", "PNG", "GIF", "BMP", "PPM", "WEBP", "TIFF", "AVIF", "JPEG2000", "ICO")
-NAMES = "JPEG, PNG, WebP, TIFF, GIF, BMP, AVIF, JPEG 2000, PPM"
+NAMES = "JPEG, PNG, WebP, TIFF, GIF, BMP, AVIF, JPEG 2000, PPM, and raw files with a preview"
 SHOWN = ("icc_profile", "dpi", "exif", "xmp", "comment")  # as Pillow names them
 COLOUR_MODES = ("RGB", "RGBA", "CMYK")  # in Pillow, with eight bits per channel
 KEPT_MODES = ("L", "LA", "RGB", "RGBA", "CMYK", "I;16")
@@ -93,12 +94,27 @@ def _opened(source: ImageSource, first_frame: bool, limits: Limits) -> Iterator[
             if not count:
                 raise ImageError("It is empty: 0 bytes. Get a fresh copy.")
             budget.check_file(count, limits)
+            preview = raw_previews.preview_of(stream)
+            if preview is not None:
+                with _opened_preview(preview, limits) as image:
+                    yield image
+                return
             stream.seek(0)
             with Image.open(stream, formats=_formats(stream)) as image:
                 if image.format == "WEBP":
                     image.info["lossless"] = _is_lossless(stream)
                 budget.check_pixels(image.size, count, limits)
                 yield _allowed(image, first_frame)
+
+
+@contextmanager
+def _opened_preview(preview: Preview, limits: Limits) -> Iterator[Image.Image]:
+    with Image.open(BytesIO(preview.jpeg), formats=("JPEG",)) as image:
+        budget.check_pixels(image.size, len(preview.jpeg), limits)
+        image.format = raw_previews.FORMAT
+        if preview.orientation is not None:
+            image.getexif()[ORIENTATION] = preview.orientation
+        yield image
 
 
 def _formats(stream: Any) -> tuple[str, ...]:

@@ -10,6 +10,8 @@ from PIL import Image
 
 from radialbeams.images.metadata import png_info, same_space, tiff_tags, with_carried_over
 from radialbeams.images.picture import ImageError, Picture, eight_bits
+from radialbeams.images.raw_previews import FORMAT as RAW
+from radialbeams.images.raw_previews import NOT_WRITTEN
 from radialbeams.images.sixteen_bit import as_gray, sixteen_bit_png, sixteen_bit_tiff
 
 QUALITY = 95  # of JPEG, WebP and AVIF
@@ -31,6 +33,8 @@ def encode(picture: Picture, format: str | None = None, *, quality: int | None =
     """
     name = (format or picture.format or "PNG").upper()
     name = {"JPG": "JPEG", "TIF": "TIFF"}.get(name, name)
+    if name == RAW:
+        raise ImageError(NOT_WRITTEN)
     _check_depth(picture, name)
     options = _options(picture, name, quality)
     data, mode = _encoded(picture, name, options)

@@ -25,6 +25,7 @@ KINDS = {
     "unsure": "unsure, left alone",
     "no up": "no up, left alone",
     "document without a clear quarter": "document without a clear quarter",
+    "camera raw": "camera raw, left alone",
     "exists": "done before, skipped",
     "failed": "failed",
 }

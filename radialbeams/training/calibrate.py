@@ -51,22 +51,47 @@ def calibrate(
     measured with the calibration that was fitted on the other.
     """
     first = [in_first(i) for i in range(len(images))]
-    return crosswise(outputs(model, images, views, seeds), first * seeds)
+    stored = outputs(model, images, views, seeds)
+    return fitted(stored), crosswise_error(stored, halves(stored, first * seeds))
+
+
+class Half(NamedTuple):
+    """One half of the outputs, and the calibration that was fitted on the other."""
+
+    mine: Tensor  # (N,) bool
+    calibration: Calibration
+
+
+def fitted(stored: Outputs) -> Calibration:
+    """Temperature and spread, fitted on stored outputs."""
+    temperature, spread = best(stored.logits, stored.offsets, _correct(stored))
+    return Calibration(round(temperature, 4), spread)
+
+
+def halves(stored: Outputs, first: Sequence[bool]) -> tuple[Half, Half]:
+    """Both halves of the outputs; `first` says which outputs are in the first."""
+    half = torch.tensor(first)
+    return Half(half, fitted(part_of(stored, ~half))), Half(~half, fitted(part_of(stored, half)))
+
+
+def part_of(stored: Outputs, chosen: Tensor) -> Outputs:
+    """The outputs at which `chosen` (N,) is true."""
+    return Outputs(*(values[chosen] for values in stored))
 
 
 @torch.inference_mode()
-def crosswise(stored: Outputs, first: Sequence[bool]) -> tuple[Calibration, float]:
-    """As `calibrate`, from stored outputs; `first` says which of them are in the first half."""
+def crosswise_error(stored: Outputs, halves: Sequence[Half]) -> float:
+    """The calibration error if each half is measured with the calibration of the other."""
+    confidences = torch.empty(len(stored.angles))
+    for mine, calibration in halves:
+        confidences[mine] = _sure(stored.logits[mine], stored.offsets[mine], *calibration)
+    return expected_calibration_error(_correct(stored), confidences)
+
+
+def _correct(stored: Outputs) -> Tensor:
+    """(N,) bool: whether the answer is within 10°."""
     logits, offsets, angles = stored
-    correct = angular_error(answer(posterior(logits, offsets)), angles) <= WITHIN
-    in_first = torch.tensor(first)
-    confidences = torch.empty(len(correct))
-    for fitted, measured in ((in_first, ~in_first), (~in_first, in_first)):
-        chosen = best(logits[fitted], offsets[fitted], correct[fitted])
-        confidences[measured] = _sure(logits[measured], offsets[measured], *chosen)
-    temperature, spread = best(logits, offsets, correct)
-    error = expected_calibration_error(correct, confidences)
-    return Calibration(round(temperature, 4), spread), error
+    return angular_error(answer(posterior(logits, offsets)), angles) <= WITHIN
 
 
 def best(logits: Tensor, offsets: Tensor, correct: Tensor) -> tuple[float, float]:
@@ -83,7 +108,8 @@ def best(logits: Tensor, offsets: Tensor, correct: Tensor) -> tuple[float, float
 
 @torch.inference_mode()
 def outputs(model: Network, images: ImageSet, views: Views, seeds: int) -> Outputs:
-    """The model's outputs for every image at `seeds` random angles."""
+    """The model's outputs for every image at `seeds` random angles, in main memory."""
+    device = next(model.parameters()).device
     results: list[tuple[Tensor, Tensor]] = []
     drawn = []
     for seed in range(seeds):
@@ -91,8 +117,9 @@ def outputs(model: Network, images: ImageSet, views: Views, seeds: int) -> Outpu
         drawn.append(angles)
         for start in range(0, len(images), 128):
             part = slice(start, start + 128)
-            results.append(model(views.render(images.images[part], angles[part])))
-    logits, offsets = (torch.cat(parts) for parts in zip(*results, strict=True))
+            rendered = views.render(images.images[part].to(device), angles[part].to(device))
+            results.append(model(rendered))
+    logits, offsets = (torch.cat(parts).cpu() for parts in zip(*results, strict=True))
     return Outputs(logits, offsets, torch.cat(drawn))
 
 

@@ -2,7 +2,7 @@
 
     radialbeams train FOLDER --out RUN --devices 4
     NODE_RANK=0 MASTER_ADDR=host MASTER_PORT=29500 radialbeams train … --devices 4 --nodes 2
-    torchrun --nnodes 2 --nproc-per-node 4 … -m radialbeams train FOLDER --out RUN
+    torchrun --nnodes 2 --nproc-per-node 4 … -m -- radialbeams train FOLDER --out RUN
 
 All processes run the same command on the same files. They draw the same random numbers and hold
 the same weights. Each takes its part of the rows; gradients, batch statistics and the clock are

@@ -17,10 +17,10 @@ import numpy as np
 from radialbeams.cards import Card, Evaluation, Measurement, RiskCoverage, UncertainObject
 from radialbeams.files import bucket, sha256
 from radialbeams.nn.architectures import Network
-from radialbeams.training.calibrate import crosswise, outputs
+from radialbeams.training.calibrate import crosswise_error, fitted, halves, outputs
 from radialbeams.training.data import ImageSet
 from radialbeams.training.evaluate import evaluate, predict_with
-from radialbeams.training.thresholds import abstention_of
+from radialbeams.training.thresholds import ENOUGH, abstention_of, worse_crosswise
 from radialbeams.training.views import Views, views_of
 
 FEW = 40  # names; with fewer, a hash may put nearly all of them into one half
@@ -33,19 +33,27 @@ def calibrated(
     """The card with calibration, thresholds and expected calibration error from held-out images.
 
     Errors on views of one object or person are correlated. With `by_group`, the calibration error
-    is also measured with each group in one half only, as it would be for new objects.
+    is also measured with each group in one half only, as it would be for new objects. So is the
+    share of upright images that thresholds from the other half make worse, which shows how far
+    thresholds from so few images can be relied on.
     """
     stored = outputs(model, images, views_of(card.protocol, card.network.view_size), seeds)
-    calibration, error = crosswise(stored, in_first_half(images.keys) * seeds)
-    measured: dict[str, float] = {"expected_error": error, "n": seeds * len(images)}
+    calibration = fitted(stored)
+    parts = halves(stored, in_first_half(images.keys) * seeds)
+    measured: dict[str, float] = {
+        "expected_error": crosswise_error(stored, parts),
+        "n": seeds * len(images),
+    }
     if by_group and len(set(images.groups)) > 1:
-        halves = in_first_half(images.groups) * seeds
-        measured["expected_error_by_object"] = crosswise(stored, halves)[1]
+        parts = halves(stored, in_first_half(images.groups) * seeds)
+        measured["expected_error_by_object"] = crosswise_error(stored, parts)
+    careful = len(images) < ENOUGH
+    measured["expected_upright_worse"] = worse_crosswise(stored, parts, careful=careful)
     return replace(
         card,
         calibration=calibration,
         calibrated=rounded_values(measured),
-        abstain=abstention_of(stored, calibration),
+        abstain=abstention_of(stored, calibration, careful=careful),
     )
 
 

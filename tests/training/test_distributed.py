@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import multiprocessing
 import os
+import shlex
 import signal
 import subprocess
 import sys
@@ -18,6 +19,7 @@ import numpy as np
 import pytest
 import torch
 from conftest import TINY_RING, easy_images
+from folders import plain_folder
 from safetensors.torch import load_file
 from torch import nn
 
@@ -262,3 +264,39 @@ def test_processes_end_with_the_one_that_launched_them(tmp_path: Path) -> None:
     while any(Path(f"/proc/{pid}").exists() for pid in pids) and time.monotonic() < deadline:
         time.sleep(0.2)
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
+
+
+def documented() -> list[str]:
+    """The arguments of torchrun in the documentation."""
+    text = (Path(__file__).parents[2] / "docs" / "train.md").read_text(encoding="utf-8")
+    (line,) = [line for line in text.splitlines() if line.startswith("torchrun ")]
+    return shlex.split(line)[1:]
+
+
+def test_torchrun_passes_the_documented_command_on() -> None:
+    from torch.distributed.run import parse_args
+
+    asked = parse_args(documented())
+    assert asked.module and asked.training_script == "radialbeams"
+    rest = ["train", "pictures/", "--out", "runs/mine", "--start", "scratch"]
+    assert [one for one in asked.training_script_args if one != "--"] == rest
+
+
+@pytest.mark.long
+def test_torchrun_trains_one_run_in_two_processes(tmp_path: Path) -> None:
+    plain_folder(tmp_path / "pictures", 24, (64, 64))
+    options = ["2" if one == "4" else one for one in documented()]
+    command = [sys.executable, "-m", "torch.distributed.run", "--master-port", "29641", *options]
+    root = str(Path(__file__).parents[2])
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "PYTHONPATH": root}
+    done = subprocess.run(
+        [*command, "--steps", "2", "--batch", "4"],
+        cwd=tmp_path,
+        env=environment,
+        capture_output=True,
+        text=True,
+        timeout=600,
+    )
+    assert done.returncode == 0, done.stderr
+    assert (tmp_path / "runs" / "mine" / "report.html").exists()
+    assert done.stdout.count("Report: ") == 1

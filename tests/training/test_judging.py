@@ -9,6 +9,7 @@ from conftest import TINY_RING, easy_images
 from radialbeams.cards import ViewProtocol
 from radialbeams.nn.ring_network import RingBIC
 from radialbeams.training.judging import FEW, calibrated, in_first_half, rounded_values
+from radialbeams.training.thresholds import CAREFUL
 from radialbeams.training.weights import new_card
 
 
@@ -30,9 +31,11 @@ def test_the_card_gets_calibration_thresholds_and_what_to_expect() -> None:
     model = RingBIC(TINY_RING).eval()
     card = new_card(model, ViewProtocol("leakfree", 64))
     made = calibrated(card, model, easy_images(6, size=64), by_group=True, seeds=3)
-    assert made.abstain is not None
+    assert made.abstain is not None and made.abstain.upright <= max(CAREFUL)
     assert made.calibrated["n"] == 18
-    assert set(made.calibrated) == {"expected_error", "expected_error_by_object", "n"}
+    assert set(made.calibrated) == {
+        *("expected_error", "expected_error_by_object", "expected_upright_worse", "n"),
+    }
 
 
 def test_values_are_rounded_wherever_they_are() -> None:

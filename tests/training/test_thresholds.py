@@ -4,9 +4,19 @@ from __future__ import annotations
 
 import torch
 
+from radialbeams.nn.angles import TURN
 from radialbeams.posterior import Calibration, Thresholds
+from radialbeams.training.calibrate import Outputs, halves
 from radialbeams.training.data import ImageSet
-from radialbeams.training.thresholds import RIGHT, SPOILT, Seen, abstention, thresholds
+from radialbeams.training.thresholds import (
+    RIGHT,
+    SPOILT,
+    Seen,
+    abstention,
+    abstention_of,
+    thresholds,
+    worse_crosswise,
+)
 from radialbeams.training.views import LeakfreeViews
 from tests.training.test_calibrate import Overconfident
 
@@ -71,3 +81,26 @@ def test_thresholds_come_from_views_of_a_model() -> None:
     model = Overconfident(0.9, 1.0).eval()
     found = abstention(model, images, LeakfreeViews(28), Calibration(), seeds=1)
     assert 0.5 <= found.confidence <= 1
+
+
+def sure_answers(wrong: torch.Tensor) -> Outputs:
+    """Each of 36 beams is answered with nearly all of the mass; where `wrong`, half a turn off."""
+    beams = torch.arange(len(wrong)) % 36
+    logits = torch.zeros(len(wrong), 36)
+    logits[torch.arange(len(wrong)), (beams + 18 * wrong) % 36] = 12.0
+    return Outputs(logits, torch.zeros(len(wrong), 36), beams / 36 * TURN)
+
+
+def test_thresholds_are_tried_on_the_half_that_they_do_not_know() -> None:
+    first = [i % 2 == 0 for i in range(144)]
+    good = sure_answers(torch.zeros(144, dtype=torch.long))
+    assert worse_crosswise(good, halves(good, first)) == 0
+    # All of the second half is wrong: what the first half allows spoils it.
+    bad = sure_answers(1 - torch.tensor(first).long())
+    assert worse_crosswise(bad, halves(bad, first)) == 0.5
+
+
+def test_thresholds_from_few_images_ask_for_more() -> None:
+    good = sure_answers(torch.zeros(144, dtype=torch.long))
+    assert abstention_of(good, Calibration()).upright == 1.0
+    assert abstention_of(good, Calibration(), careful=True).upright <= 0.003

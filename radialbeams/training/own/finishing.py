@@ -17,7 +17,13 @@ from radialbeams.training.data import ImageSet
 from radialbeams.training.evaluate import evaluate, predict_with
 from radialbeams.training.own import trust
 from radialbeams.training.own.scan import Skipped
-from radialbeams.training.report import CrookedImage, find, summary, write_report
+from radialbeams.training.report import (
+    CrookedImage,
+    find,
+    measure_here,
+    summary,
+    write_report,
+)
 from radialbeams.training.report.findings import Findings
 from radialbeams.training.runs import card_views, export_run
 from radialbeams.training.weights import load_model, read_card, write_card
@@ -40,16 +46,18 @@ def finish(
     crooked: Sequence[CrookedImage] = (),
     unfit: int = 0,
     checked: int = 0,
+    canary: bool = False,
     device: torch.device,
     show: Show,
 ) -> tuple[str, ...]:
     """Measures the weights in OUT on the held-out images; writes the card, ONNX and report.
 
-    `unfit` of `checked` images are crooked and were trained on as they are. Returns the report's
-    summary, in four sentences.
+    `unfit` of `checked` images are crooked and were trained on as they are. `canary` measures one
+    on the views of this run. Returns the report's summary, in four sentences.
     """
     stem = out / "model"
     model, card = load_model(stem)
+    model.to(device)
     show("calibrating", 0.0)
     card = judging.calibrated(card, model, held_out, by_group=by == "group", seeds=seeds)
     data = DataCard(held_out.name, training_images, len(held_out), by)
@@ -59,8 +67,12 @@ def finish(
     export_run(stem, out / "model.onnx")
     show("measuring on the held-out images", 0.4)
     card = _measured(read_card(out / "model.json"), model, held_out, seeds, device)
-    show("writing the report", 0.7)
     views = card_views(card)
+    measured = None
+    if canary:
+        show("training a canary", 0.6)
+        measured = measure_here(views, card.parent_size, device)
+    show("writing the report", 0.7)
     found = find(
         model,
         card,
@@ -70,6 +82,7 @@ def finish(
         run=out,
         skipped=skipped,
         crooked=crooked,
+        canary=measured,
         device=device,
     )
     card = replace(card, trust=_reasons(card, found, lines, unfit, checked))
@@ -87,7 +100,7 @@ def _about(folder: str) -> str:
 def _measured(
     card: Card, model: Network, held_out: ImageSet, seeds: int, device: torch.device
 ) -> Card:
-    predict = partial(predict_with, model.to(device), **card.calibration._asdict())
+    predict = partial(predict_with, model, **card.calibration._asdict())
     result = evaluate(predict, held_out, card_views(card), seeds=seeds, device=device)
     measured = Measurement(result, card.protocol.name, seeds=seeds)
     return replace(card, metrics={card.protocol.name: judging.rounded(measured)})

@@ -66,6 +66,7 @@ def fit_folder(
     start: str = AUTO,
     config: Mapping[str, Any] | None = None,
     realign: bool = False,
+    canary: bool = False,
     devices: str = "auto",
     watch: Watch | None = None,
 ) -> Run:
@@ -73,8 +74,11 @@ def fit_folder(
 
     Everything takes `minutes` (10 by default), or the training takes `steps`. `start` is a shipped
     model's name, a run of your own, "scratch", or "auto" for the shipped model that fits best.
-    `config` holds fields of a recipe. `out` is the run's folder, by default runs/NAME; a run that
-    was begun there goes on, and one that was finished there can be lengthened.
+    `config` holds fields of a recipe. `realign` corrects images that are not upright themselves.
+    `canary` measures whether the views of this run give the angle away, which takes a minute or two
+    more; without it the report quotes a canary of similar views. `out` is the run's folder, by
+    default runs/NAME; a run that was begun there goes on, and one that was finished there can be
+    lengthened.
     """
     begin = time.monotonic()
     world = join()
@@ -88,13 +92,13 @@ def fit_folder(
     with world.first_alone():
         material = _material(Path(folder), place, watch)
         begun = _begin(material, place, start, watch, gpu=gpu)
-    if begun.covers(limit.minutes, limit.steps, realign):
+    if begun.covers(limit.minutes, limit.steps, realign=realign, canary=canary):
         watch.note(f"The run in {place} is finished. Ask for more time or steps to lengthen it.")
         return _finished(place)
     plan = _plan(material, begun, limit, config or {}, gpu=gpu)
     for sentence in plan.reasons:
         watch.note(sentence)
-    run = Training(material, begun, plan, limit, place, device, world, realign)
+    run = Training(material, begun, plan, limit, place, device, world, realign, canary)
     _train(run, watch, begin)
     return _finished(place)
 
@@ -210,6 +214,7 @@ class Training:
     device: torch.device
     world: World
     realign: bool
+    canary: bool
 
     @property
     def split(self) -> Split:
@@ -304,12 +309,13 @@ def _measure(
         crooked=_pictures(run, checked) if checked.crooked else (),
         unfit=0 if run.realign else len(checked.crooked),
         checked=checked.images,
+        canary=run.canary,
         device=run.device,
         show=lambda stage, done: watch.show(Status(stage, done)),
     )
     limit = run.limit
     done = replace(run.begun, minutes=limit.minutes, steps=limit.steps, summary=summary)
-    write_begun(run.out, replace(done, realigned=run.realign))
+    write_begun(run.out, replace(done, realigned=run.realign, canary=run.canary))
 
 
 def _pictures(run: Training, checked: upright.Checked) -> tuple[CrookedImage, ...]:

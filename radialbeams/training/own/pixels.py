@@ -5,6 +5,10 @@ sha256, written last. While it is being built it is called NAME.building. NAME.d
 of each chunk that is whole: a killed build goes on after them, and of a damaged file only the
 damaged chunks are decoded again. NAME follows from the contents of the images, their size and
 their order, so that nothing stale is ever read.
+
+Reading the whole file for its checksum takes as long as an epoch. It is done once: NAME.checked
+notes the state of the file, and only a file that was touched since, or may have been cut off by a
+crash of the system, is checked again.
 """
 
 from __future__ import annotations
@@ -26,7 +30,7 @@ import torch
 from numpy.typing import NDArray
 from PIL import Image
 
-from radialbeams.files import claimed, sha256
+from radialbeams.files import claimed, sha256, write_whole
 from radialbeams.images import read_small
 from radialbeams.training.data import ImageSet, cache
 from radialbeams.training.data.decoding import decode
@@ -36,6 +40,9 @@ from radialbeams.training.own.scan import FEW_FILES, Found, OnProgress, Scan
 
 VERSION = 1  # of how an image becomes a square; another one is another file
 CHUNK_BYTES = 128 * 2**20  # decoded at once
+# Differs after every start of the system: a crash may lose what was written last.
+BOOT = Path("/proc/sys/kernel/random/boot_id")
+TICK = 0.02  # seconds, more than the resolution of the times of files
 WAIT = 0.2  # seconds between two looks at what another process builds
 
 
@@ -119,15 +126,25 @@ class _Build:
     def done(self) -> Path:
         return self.folder / f"{self.name}.done"
 
+    @property
+    def checked(self) -> Path:
+        return self.folder / f"{self.name}.checked"
+
     def mapped(self) -> np.memmap | None:
         """(N, C, W, W), once its bytes have been checked; None if it is not there, or damaged."""
         if not cache.holds(self.folder, self.name):
             return None
+        path = cache.bytes_path(self.folder, self.name)
         try:
-            return cache.mapped(self.folder, self.name, cache.read_index(self.folder, self.name))
+            index = cache.read_index(self.folder, self.name)
+            if _is_noted(self.checked, path):
+                return np.memmap(path, np.uint8, "r", shape=index.shape)
+            pixels = cache.mapped(self.folder, self.name, index)
         except (cache.DamagedCache, OSError, ValueError, TypeError):
             cache.index_path(self.folder, self.name).unlink(missing_ok=True)
             return None
+        _note_checked(self.checked, path)
+        return pixels
 
     def run(self, on_progress: OnProgress | None) -> None:
         if cache.holds(self.folder, self.name):
@@ -201,7 +218,9 @@ class _Build:
             {},
             sha256(self.building),
         )
-        os.replace(self.building, cache.bytes_path(self.folder, self.name))
+        path = cache.bytes_path(self.folder, self.name)
+        os.replace(self.building, path)
+        _note_checked(self.checked, path)
         cache.write_index(self.folder, self.name, index)
 
     def _check_space(self) -> None:
@@ -225,6 +244,27 @@ def _opened_image(root: Path, image: Found, size: int) -> Image.Image:
         return picture
     # Only the disc in its middle is ever seen, and nothing empty is turned into that.
     return centred_square(picture).rotate(-image.angle, Image.Resampling.BICUBIC)
+
+
+def _state(path: Path) -> str | None:
+    """Changes whenever the file is written to or the system starts anew; None if unknown."""
+    try:
+        started = BOOT.read_text(encoding="ascii").strip()
+    except OSError:
+        return None
+    found = path.stat()
+    return f"{started} {found.st_size} {found.st_ino} {found.st_mtime_ns} {found.st_ctime_ns}"
+
+
+def _is_noted(note: Path, path: Path) -> bool:
+    return note.exists() and note.read_text(encoding="ascii", errors="replace") == _state(path)
+
+
+def _note_checked(note: Path, path: Path) -> None:
+    state = _state(path)
+    if state is not None:
+        time.sleep(TICK)  # so that whatever is written later has another time
+        write_whole(note, lambda part: part.write_text(state, encoding="ascii"))
 
 
 def _notes(path: Path) -> dict[int, str]:

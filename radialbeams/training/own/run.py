@@ -50,15 +50,18 @@ class Begun:
     minutes: float | None = None  # that the run was finished with
     steps: int | None = None
     realigned: bool = False  # whether crooked images were corrected
+    canary: bool = False  # whether a canary was trained on the views of this run
     summary: tuple[str, ...] = ()  # of the finished run
 
     @property
     def finished(self) -> bool:
         return bool(self.summary)
 
-    def covers(self, minutes: float | None, steps: int | None, realign: bool) -> bool:
-        """Whether the finished run is as long as it is asked for now."""
-        if not self.finished or (realign and not self.realigned):
+    def covers(
+        self, minutes: float | None, steps: int | None, *, realign: bool, canary: bool
+    ) -> bool:
+        """Whether the finished run is as long as it is asked for now, and holds as much."""
+        if not self.finished or (realign and not self.realigned) or (canary and not self.canary):
             return False
         if steps is not None:
             return self.steps is not None and self.steps >= steps

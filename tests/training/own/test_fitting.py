@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import torch
 from PIL import Image
 
 from radialbeams.cards import read as read_card
@@ -17,7 +18,9 @@ from radialbeams.training.own import Run, Status, Watch, budget, finishing, fit_
 from radialbeams.training.own.crooked import Crooked, Judged
 from radialbeams.training.own.run import read_begun, write_begun
 from radialbeams.training.own.scan import scan
+from radialbeams.training.report import Canary
 from radialbeams.training.runs import measure
+from radialbeams.training.views import Views
 
 TINY = {
     "batch": 8,
@@ -144,6 +147,25 @@ def test_a_finished_run_can_be_lengthened(folder: Path, tmp_path: Path, quick_en
     assert train(folder, out, steps=2).card.training.steps_done == 2
     assert train(folder, out, steps=5).card.training.steps_done == 5
     assert json.loads((out / "recipe.json").read_text())["steps"] == 5
+
+
+def test_a_canary_is_measured_if_asked_for_also_for_a_finished_run(
+    folder: Path, tmp_path: Path, quick_end: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked = []
+
+    def canary(views: Views, parent_size: int, device: torch.device) -> Canary:
+        asked.append(parent_size)
+        return Canary(0.0123, -0.01, 0.04, "cnn", parent_size, 20_000, here=True)
+
+    monkeypatch.setattr(finishing, "measure_here", canary)
+    run = train(folder, tmp_path / "run")
+    assert asked == []
+    assert "0.012" not in run.report.read_text()
+    for _ in range(2):
+        run = train(folder, tmp_path / "run", canary=True)
+        assert asked == [64]
+    assert "0.012" in run.report.read_text()
 
 
 def test_a_lengthened_run_by_minutes_trains_on(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import pytest
 from folders import picture, plain_folder, save
 from PIL import Image
 
+from radialbeams.files import sha256
 from radialbeams.training.data import cache, load
 from radialbeams.training.own import pixels
 from radialbeams.training.own.pixels import ChangedImages, read
@@ -132,6 +134,47 @@ def test_only_damaged_chunks_are_decoded_again(
     counts = decoded(monkeypatch)
     assert (read(found, range(24), 32, 3, folder).images == expected).all()
     assert counts == [8]
+
+
+def hashed(monkeypatch: pytest.MonkeyPatch) -> list[Path]:
+    """The files whose checksums are computed, from now on."""
+    paths: list[Path] = []
+
+    def counting(path: Path) -> str:
+        paths.append(path)
+        return sha256(path)
+
+    monkeypatch.setattr(cache, "sha256", counting)
+    return paths
+
+
+@pytest.mark.skipif(not pixels.BOOT.exists(), reason="needs to know when the system started")
+def test_the_checksum_is_computed_again_only_if_the_file_was_touched_or_the_system_restarted(
+    found: Scan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    expected = read(found, range(24), 32, 3, tmp_path / "cache").images.clone()
+    (path,) = (tmp_path / "cache").glob("*.bytes")
+    paths = hashed(monkeypatch)
+    assert (read(found, range(24), 32, 3, tmp_path / "cache").images == expected).all()
+    assert paths == []
+    os.utime(path)
+    for _ in range(2):
+        read(found, range(24), 32, 3, tmp_path / "cache")
+        assert paths == [path]
+    monkeypatch.setattr(pixels, "BOOT", tmp_path / "another start")
+    pixels.BOOT.write_text("another")
+    read(found, range(24), 32, 3, tmp_path / "cache")
+    assert paths == [path, path]
+
+
+def test_where_the_start_of_the_system_is_unknown_the_checksum_is_always_computed(
+    found: Scan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(pixels, "BOOT", tmp_path / "none")
+    read(found, range(24), 32, 3, tmp_path / "cache")
+    paths = hashed(monkeypatch)
+    read(found, range(24), 32, 3, tmp_path / "cache")
+    assert len(paths) == 1
 
 
 def test_an_index_that_is_no_json_is_written_again(found: Scan, tmp_path: Path) -> None:

@@ -62,6 +62,25 @@ def test_images_that_are_turned_themselves_are_a_reason(card: Card, good: Evalua
     assert "40 of 100 are turned themselves" in reason
 
 
+def measured(card: Card, **values: float) -> Card:
+    return replace(card, calibrated={"expected_error": 0.02, "n": 480, **values})
+
+
+@pytest.mark.parametrize("name", ["expected_error", "expected_error_by_object"])
+def test_a_confidence_that_does_not_hold_elsewhere_is_a_reason(
+    name: str, card: Card, good: Evaluation
+) -> None:
+    assert reasons(measured(card, **{name: 0.1}), good, 24) == ()
+    (reason,) = reasons(measured(card, **{name: 0.12}), good, 24)
+    assert reason.startswith("Its confidence is off by 12 percentage points")
+
+
+def test_thresholds_that_do_not_hold_elsewhere_are_a_reason(card: Card, good: Evaluation) -> None:
+    assert reasons(measured(card, expected_upright_worse=0.02), good, 24) == ()
+    (reason,) = reasons(measured(card, expected_upright_worse=0.06), good, 24)
+    assert "make 6% of the other half worse" in reason
+
+
 def test_a_model_that_is_never_right_enough_is_a_reason(card: Card, good: Evaluation) -> None:
     hopeless = replace(card, abstain=Thresholds(1.0, LARGEST_ANGLE, 0.001))
     (reason,) = reasons(hopeless, good, 100)
