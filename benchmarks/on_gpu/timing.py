@@ -14,6 +14,7 @@ import torch
 
 Call = Callable[[], object]
 NAMED = 100  # characters of a kernel's name
+TRIED = 2  # rounds of anything on a CPU, where only a trial is wanted
 
 
 def device() -> torch.device:
@@ -23,6 +24,10 @@ def device() -> torch.device:
 def wait() -> None:
     if torch.cuda.is_available():
         torch.cuda.synchronize()
+
+
+def _rounds(wanted: int) -> int:
+    return wanted if torch.cuda.is_available() else TRIED
 
 
 def give_back() -> None:
@@ -55,7 +60,7 @@ def captured(call: Call, warm_up: int = 3) -> Call:
 def waited_for(call: Call, rounds: int) -> float:
     """Median seconds of one call, from its launch until its result is there."""
     times = []
-    for number in range(rounds + 3):
+    for number in range(_rounds(rounds) + 3):
         wait()
         started = time.perf_counter()
         call()
@@ -71,7 +76,7 @@ def back_to_back(call: Call, seconds: float = 0.3, most: int = 200) -> float:
     once = waited_for(call, 1)
     count = max(1, min(most, int(seconds / 5 / max(once, 1e-6))))
     groups = []
-    for _ in range(5):
+    for _ in range(_rounds(5)):
         wait()
         started = time.perf_counter()
         for _ in range(count):
@@ -84,7 +89,7 @@ def back_to_back(call: Call, seconds: float = 0.3, most: int = 200) -> float:
 def in_turns(calls: Mapping[str, Call], rounds: int) -> dict[str, float]:
     """Median seconds of each call, round by round, each waited for."""
     spent: dict[str, list[float]] = {name: [] for name in calls}
-    for number in range(rounds + 2):
+    for number in range(_rounds(rounds) + 2):
         for name, call in calls.items():
             wait()
             started = time.perf_counter()
