@@ -25,7 +25,7 @@ from typing import Any, NamedTuple, Protocol
 import torch
 
 COMPILING = 0.6  # of the time; then whoever is ready is measured
-LIMITS = {"training": 25.0, "inference": 20.0}  # seconds to measure one part
+LIMITS = {"training": 25.0, "inference": 30.0}  # seconds to measure one part
 LIMIT = 15.0
 SLOW = 20  # times as long on a CPU
 
@@ -49,18 +49,19 @@ def parts(tiny: bool) -> dict[str, Callable[[], Part]]:
     few = {"images": 8, "batch": 4} if tiny else {}
     made: dict[str, Callable[[], Part]] = {
         "front-half-compiled": lambda: Front("half", True, **size),
-        "sampling": lambda: Sampling((2,) if tiny else SAMPLED),
+        "front-half": lambda: Front("half", False, **size),
     }
-    for model in ("ring.coil100", "ring", "general"):
-        for precision in ("half", "float"):
-            made[f"inference-{model}-{precision}"] = lambda m=model, p=precision: Inference(
-                m, p, batches
-            )
+    models = ("ring.coil100", "ring", "general")
+    for model in models:
+        made[f"inference-{model}-half"] = lambda m=model: Inference(m, "half", batches)
     made |= {
         "training-ring.coil100": lambda: Training("ring.coil100", **few),
         "training-general": lambda: Training("general", **few),
-        "front-float-compiled": lambda: Front("float", True, **size),
-        "front-half": lambda: Front("half", False, **size),
+        "sampling": lambda: Sampling((2,) if tiny else SAMPLED),
+    }
+    for model in models:
+        made[f"inference-{model}-float"] = lambda m=model: Inference(m, "float", batches)
+    made |= {
         "front-float": lambda: Front("float", False, **size),
     }
     return made
@@ -140,7 +141,10 @@ def _start(name: str, out: Path, tiny: bool) -> subprocess.Popen[bytes]:
 
 
 def _measured(running: list[Running], out: Path, started: float, seconds: float) -> None:
-    """Lets the parts measure in turn: first those that are ready, then the late ones."""
+    """Lets the parts measure in turn: first those that are ready, then the late ones.
+
+    Meanwhile late ones are stopped, because what they try out on the GPU would disturb the others.
+    """
     waiting = list(running)
     while waiting and time.monotonic() - started < COMPILING * seconds:
         if all(_is_ready(part, out) or part.process.poll() is not None for part in waiting):
@@ -153,6 +157,8 @@ def _measured(running: list[Running], out: Path, started: float, seconds: float)
             time.sleep(0.1)
             continue
         waiting.remove(ready)
+        late = [part for part in waiting if not _is_ready(part, out)]
+        _signalled(late, signal.SIGSTOP)
         (out / f"{ready.name}.go").touch()
         left = started + seconds - time.monotonic()
         usual = LIMITS.get(ready.name.split("-")[0], LIMIT)
@@ -162,6 +168,14 @@ def _measured(running: list[Running], out: Path, started: float, seconds: float)
             ready.process.wait(limit)
         except subprocess.TimeoutExpired:
             _stop(ready)
+        if not any(_is_ready(part, out) for part in waiting):
+            _signalled(late, signal.SIGCONT)
+
+
+def _signalled(stopped: list[Running], number: signal.Signals) -> None:
+    for part in stopped:
+        if part.process.poll() is None:
+            os.killpg(part.process.pid, number)
 
 
 def _is_ready(part: Running, out: Path) -> bool:

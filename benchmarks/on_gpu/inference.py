@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from benchmarks.on_gpu import floor
 from benchmarks.on_gpu.timing import (
@@ -19,6 +19,7 @@ from benchmarks.on_gpu.timing import (
     wait,
     waited_for,
 )
+from benchmarks.on_gpu.tuning import Tuning
 from radialbeams.front.module import Canonicalizer
 
 BATCHES = (1, 64, 4096)
@@ -38,12 +39,16 @@ class Inference:
         shape = (2, config.channels, config.view_size, config.view_size)
         # Here and not under inference mode, where layers cannot be told apart.
         self.layers = floor.layers(_network(model, torch.float32, "cpu"), torch.rand(shape))
-        self.compiled: dict[int, nn.Module] = {}
+        self.compiled: dict[int, Callable[..., Any]] = {}
+        usable = torch.cuda.is_available() and self.dtype == torch.float16
+        self.tuning = Tuning(model, self.plain) if usable else None
         self.errors: dict[str, str] = {}
 
     @torch.inference_mode()
     def prepare(self) -> None:
         started = time.monotonic()
+        if self.tuning:
+            self.tuning.prepare()
         for batch in (self.batches[-1], *self.batches[:-1]):  # the largest matters most
             if time.monotonic() - started > COMPILING:
                 self.errors[f"compiled, batch {batch}"] = "no time was left to compile it"
@@ -66,6 +71,8 @@ class Inference:
             "product_tflops": round(speed.operations_per_second / 1e12, 1),
             "errors": self.errors,
         }
+        if self.tuning:
+            found["tuning"] = self.tuning.measure()
         found["operations_each"] = sum(layer.operations for layer in self.layers)
         for batch in self.batches:
             least = floor.seconds(self.layers, batch, self.dtype.itemsize, speed)
@@ -92,7 +99,7 @@ def _network(model: str, dtype: torch.dtype, place: str | None = None) -> Any:
     return made.to(place or device(), memory_format=torch.channels_last)  # type: ignore[call-overload]
 
 
-def _timed(network: nn.Module, views: Tensor, least: float) -> dict[str, Any]:
+def _timed(network: Callable[..., Any], views: Tensor, least: float) -> dict[str, Any]:
     replay = captured(_call(network, views))
     spent = back_to_back(replay)
     return {
@@ -103,7 +110,7 @@ def _timed(network: nn.Module, views: Tensor, least: float) -> dict[str, Any]:
     }
 
 
-def _call(network: nn.Module, views: Tensor) -> Callable[[], object]:
+def _call(network: Callable[..., Any], views: Tensor) -> Callable[[], object]:
     return lambda: network(views)
 
 

@@ -39,6 +39,7 @@ from radialbeams.front.sampling import blend, can_ask
 from radialbeams.front.view_geometry import ViewGeometry, cut
 from radialbeams.nn.angles import from_unit, wrap
 from radialbeams.nn.architectures import Network, architecture
+from radialbeams.nn.convolutional_fast import with_fast_blocks
 from radialbeams.nn.posterior import (
     UPRIGHT,
     WITHIN,
@@ -173,6 +174,7 @@ class TorchCanonicalizer(nn.Module):
         if side is not None and (not isinstance(side, int) or side < 1):
             raise ValueError(f"side must be a whole number of pixels, at least 1; got {side!r}.")
         network = folded(self.network)
+        with_fast_blocks(network)
         if dtype is not None:
             network = network.to(dtype)
             for part in self.network.full_precision:

@@ -173,7 +173,7 @@ def in_half(
     planes = across.flatten(0, 1)  # (N·C, H, S)
     # Expanded by hand: `rows @ across` would copy and transpose the larger factor.
     each = rows.to(images.dtype).expand(planes.shape[0], -1, -1)
-    return _within(torch.bmm(each, planes).unflatten(0, images.shape[:2]), limits)
+    return _within(torch.bmm(each, planes).reshape(*images.shape[:2], *rows.shape[:1], -1), limits)
 
 
 def _within(values: Tensor, limits: tuple[float, float] | None) -> Tensor:
