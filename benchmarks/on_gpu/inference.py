@@ -25,6 +25,7 @@ from radialbeams.front.module import Canonicalizer
 BATCHES = (1, 64, 4096)
 MOST_FLOORS, MOST_US = 3, 150  # at the largest batch; ring.coil100, one view, in either precision
 PROFILED = 40
+COMPARED = 64  # views, as many as use the kernels
 COMPILING = 55  # seconds after which nothing more is compiled
 PRECISIONS = {"float": torch.float32, "half": torch.float16}
 
@@ -73,6 +74,7 @@ class Inference:
         }
         if self.tuning:
             found["tuning"] = self.tuning.measure()
+        found["against_float"] = self._difference()
         found["operations_each"] = sum(layer.operations for layer in self.layers)
         for batch in self.batches:
             least = floor.seconds(self.layers, batch, self.dtype.itemsize, speed)
@@ -88,6 +90,16 @@ class Inference:
         fastest = self.compiled.get(self.batches[-1], self.plain)
         found["kernels"] = kernels(_call(fastest, self._views(self.batches[-1])), PROFILED)
         yield found
+
+    def _difference(self) -> dict[str, float]:
+        """How far the logits are from those in float32, as a share of their deviation."""
+        views = self._views(COMPARED)
+        exact = _network(self.model, torch.float32)(views.float())[0]
+        found = self.plain(views)[0].float()
+        return {
+            "largest": round(float((found - exact).abs().max() / exact.std()), 5),
+            "same_bin": round(float((found.argmax(-1) == exact.argmax(-1)).float().mean()), 4),
+        }
 
     def _views(self, batch: int) -> Tensor:
         side, channels = self.plain.config.view_size, self.plain.config.channels
