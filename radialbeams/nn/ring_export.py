@@ -59,11 +59,11 @@ def sampled(beams: nn.Module, views: Tensor) -> Tensor:
     # ONNX Runtime multiplies slowly where the last axis is broadcast.
     pixels = views.flatten(2).transpose(1, 2)  # (N, S·S, C)
     corners = pixels.index_select(1, index.flatten())  # (N, 4·…, C)
-    corners = corners.reshape(len(views), 4, -1, channels)
+    corners = corners.reshape(views.shape[0], 4, -1, channels)
     each = weight.flatten(1)[..., None].expand(-1, -1, channels).contiguous()  # (4, …, C)
     samples = (corners * each).sum(1).transpose(1, 2)  # (N, C, …)
     width, length, count = index.shape[1:]
-    return samples.reshape(len(views), channels * width, length, count)
+    return samples.reshape(views.shape[0], channels * width, length, count)
 
 
 def circular(features: Tensor, beams: int) -> Tensor:
