@@ -20,9 +20,9 @@ DEFAULT = "general"  # the default of every command; it comes first
 INTRODUCTION = """\
 # Pretrained models
 
-The package contains the models below as ONNX files, which run without torch, and as safetensors,
-which torch loads. Choose one by name: `--model NAME` on the command line, `Canonicalizer("NAME")`
-in Python. `radialbeams models` prints a summary of this page.
+The package contains the models below as ONNX files. They run without torch, and torch reads its
+weights from the same files. Choose one by name: `--model NAME` on the command line,
+`Canonicalizer("NAME")` in Python. `radialbeams models` prints a summary of this page.
 
 All errors are absolute differences between the estimated and the true angle, in degrees, on images
 that were held out from training and rotated by uniformly random angles. *Flips* are errors of 150°

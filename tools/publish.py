@@ -87,6 +87,12 @@ ABOUT: dict[str, dict[str, str]] = {
         "works_on": "Centred objects on a plain ground, lit from above.",
         "fails_on": "Objects that look the same upside down, lit from below, or in a scene.",
     },
+    "general.coil100-objects": {
+        "summary": "The default model's network for single objects that it has not seen.",
+        "licence": "Weights: research use, as COIL-100 itself. Fine-tuned from general.",
+        "works_on": "Centred objects on a plain ground, lit from above.",
+        "fails_on": "Objects that look the same upside down, lit from below, or in a scene.",
+    },
     "general": {
         "summary": "The default: everyday photos; with the network for documents, pages and "
         "screens too.",

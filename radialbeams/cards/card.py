@@ -101,6 +101,11 @@ class Hashes:
     safetensors: str | None = None
     onnx: str | None = None
 
+    @property
+    def weights(self) -> str:
+        """Of the file that torch reads: the ONNX file where it holds the only copy."""
+        return self.safetensors or self.onnx or ""
+
 
 @dataclass(frozen=True)
 class Cost:

@@ -43,7 +43,7 @@ def load_model(stem: Path) -> tuple[Network, Card]:
             f"Expected weights at {weights}; there are none. An exported ONNX file has no "
             "safetensors: give the folder of the run instead."
         )
-    if sha256(weights) != (card.sha256.onnx if once else card.sha256.safetensors):
+    if sha256(weights) != card.sha256.weights:
         raise DamagedWeights(
             f"{weights} does not have the sha256 on its card, so it is damaged or was replaced. "
             "Copy the model again, weights and card together."

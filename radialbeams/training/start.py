@@ -13,7 +13,8 @@ from radialbeams.nn.convolutional import Convolutional, load_encoder
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.weights import load_model, origin_of, sha256
 
-TRAINING_ONLY = {"drop_path", "dropout"}
+TRAINING_ONLY = frozenset({"drop_path", "dropout"})
+ANY_SIZE = frozenset({"convolutional"})  # architectures whose weights fit views of every size
 
 
 def begin_with(model: Network, start: Path, recipe: Recipe) -> WeightsOrigin:
@@ -31,8 +32,9 @@ def begin_with(model: Network, start: Path, recipe: Recipe) -> WeightsOrigin:
 
 
 def _shape(config: Config) -> dict[str, Any]:
-    """What the weights depend on: all settings but those that act in training only."""
-    return {name: value for name, value in config.to_dict().items() if name not in TRAINING_ONLY}
+    """The settings that the weights depend on."""
+    free = TRAINING_ONLY | ({"view_size"} if config.architecture in ANY_SIZE else frozenset())
+    return {name: value for name, value in config.to_dict().items() if name not in free}
 
 
 def _begin_with_encoder(model: Network, path: Path) -> WeightsOrigin:

@@ -57,7 +57,7 @@ def new_card(model: Network, protocol: ViewProtocol, name: str = "") -> Card:
 
 def origin_of(card: Card) -> WeightsOrigin:
     """By which another card refers to these weights."""
-    return WeightsOrigin(card.name, card.sha256.safetensors or card.sha256.onnx or "")
+    return WeightsOrigin(card.name, card.sha256.weights)
 
 
 def save_model(stem: Path, model: Network, card: Card, *, half: bool = False) -> Card:

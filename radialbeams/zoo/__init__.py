@@ -1,4 +1,4 @@
-"""The pretrained models: NAME.onnx to run, NAME.safetensors to train on, the card NAME.json."""
+"""The pretrained models: NAME.onnx, to run and to train on, and the card NAME.json."""
 
 from __future__ import annotations
 

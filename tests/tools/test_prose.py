@@ -60,7 +60,7 @@ def test_how_little_the_views_leak() -> None:
     [
         ("general", "{within_10:.0%} of its estimates are within 10°"),
         ("general", "half are within {median:.1f}°"),
-        ("general", "of the more confident half {surer_half_within_10:.0%} are within 10°"),
+        ("general", "of the more confident half {surer_half_within_10:.1%} are within 10°"),
         ("ring", "less accurate ({within_10:.0%} within 10°)"),
     ],
 )

@@ -63,7 +63,7 @@ def _photos(cards: Sequence[Record]) -> Iterator[str]:
             f"`general` ({card['parameters'] / 1e6:.1f} M parameters) has a median error of "
             f"{degrees(files['median'], 1)}; {percent(files['within_10'], 0)} of its estimates are "
             f"within 10° and {percent(files['flips'], 0)} are flips. Of the more confident half, "
-            f"{percent(files['surer_half_within_10'], 0)} are within 10°. By default, `upright` "
+            f"{percent(files['surer_half_within_10'])} are within 10°. By default, `upright` "
             f"acts on the {percent(acted['acted_on'], 0)} whose quarter it is sure of: "
             f"{percent(acted['acted_on_within_5'], 0)} of these end within 5°, and "
             f"{percent(upright['worse_than_it_came'])} of upright photos come out worse. Much "
