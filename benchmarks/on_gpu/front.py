@@ -84,7 +84,7 @@ def _classifier(dtype: torch.dtype) -> nn.Module:
 
 def _front(name: str, dtype: torch.dtype) -> nn.Module:
     made = Canonicalizer.from_pretrained(name, abstain=None, snap="none", returns="image")
-    ready = made.for_inference(dtype, side=SIZE)
+    ready = made.for_inference(dtype)
     return ready.to(device(), memory_format=torch.channels_last)  # type: ignore[call-overload]
 
 

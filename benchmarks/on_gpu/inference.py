@@ -19,13 +19,12 @@ from benchmarks.on_gpu.timing import (
     wait,
     waited_for,
 )
-from benchmarks.on_gpu.tuning import Tuning
 from radialbeams.front.module import Canonicalizer
 
 BATCHES = (1, 64, 4096)
 MOST_FLOORS, MOST_US = 3, 150  # at the largest batch; ring.coil100, one view, in either precision
 PROFILED = 40
-COMPARED = 64  # views, as many as use the kernels
+COMPARED = 64  # views
 COMPILING = 55  # seconds after which nothing more is compiled
 PRECISIONS = {"float": torch.float32, "half": torch.float16}
 
@@ -41,15 +40,11 @@ class Inference:
         # Here and not under inference mode, where layers cannot be told apart.
         self.layers = floor.layers(_network(model, torch.float32, "cpu"), torch.rand(shape))
         self.compiled: dict[int, Callable[..., Any]] = {}
-        usable = torch.cuda.is_available() and self.dtype == torch.float16
-        self.tuning = Tuning(model, self.plain) if usable else None
         self.errors: dict[str, str] = {}
 
     @torch.inference_mode()
     def prepare(self) -> None:
         started = time.monotonic()
-        if self.tuning:
-            self.tuning.prepare()
         for batch in (self.batches[-1], *self.batches[:-1]):  # the largest matters most
             if time.monotonic() - started > COMPILING:
                 self.errors[f"compiled, batch {batch}"] = "no time was left to compile it"
@@ -72,8 +67,6 @@ class Inference:
             "product_tflops": round(speed.operations_per_second / 1e12, 1),
             "errors": self.errors,
         }
-        if self.tuning:
-            found["tuning"] = self.tuning.measure()
         found["against_float"] = self._difference()
         found["operations_each"] = sum(layer.operations for layer in self.layers)
         for batch in self.batches:

@@ -39,7 +39,6 @@ from radialbeams.front.sampling import blend, can_ask
 from radialbeams.front.view_geometry import ViewGeometry, cut
 from radialbeams.nn.angles import from_unit, wrap
 from radialbeams.nn.architectures import Network, architecture
-from radialbeams.nn.convolutional_fast import with_fast_blocks
 from radialbeams.nn.posterior import (
     UPRIGHT,
     WITHIN,
@@ -163,26 +162,19 @@ class TorchCanonicalizer(nn.Module):
         return made.eval()
 
     @torch.inference_mode(False)  # otherwise the copy could not be used outside inference mode
-    def for_inference(self, dtype: torch.dtype | None = None, *, side: int | None = None) -> Self:
+    def for_inference(self, dtype: torch.dtype | None = None) -> Self:
         """A faster copy with a folded network, which gives the same results but cannot be trained.
 
-        On a GPU, use `torch.float16`. It applies to the network only; beams are sampled and images
-        are turned in the same precision as before. `side` is the shorter side of the images, in
-        pixels, if it is known: the copy is then faster with `torch.compile`.
+        On a GPU, use `torch.float16`. It applies to the network only; views and beams are sampled
+        and images are turned in the same precision as before.
         """
         check_dtype(dtype)
-        if side is not None and (not isinstance(side, int) or side < 1):
-            raise ValueError(f"side must be a whole number of pixels, at least 1; got {side!r}.")
         network = folded(self.network)
-        with_fast_blocks(network)
         if dtype is not None:
             network = network.to(dtype)
             for part in self.network.full_precision:
                 setattr(network, part, copy.deepcopy(getattr(self.network, part)))
-        made = copy.deepcopy(self, {id(self.network): network}).eval()
-        if side is not None:
-            made.view_geometry.prepare(side)
-        return made
+        return copy.deepcopy(self, {id(self.network): network}).eval()
 
     def forward(self, images: Tensor) -> Tensor | tuple[Tensor, Pose]:
         if self.returns == "image":  # the confidence is needed only to abstain

@@ -52,16 +52,6 @@ class ViewGeometry(nn.Module):
         self.mask: Tensor
         self.register_buffer("reduce", reduce, persistent=False)  # (S, P)
         self.register_buffer("mask", disc(view_size), persistent=False)  # (S, S)
-        self.prepared: Tensor | None  # (S', side)
-        self.register_buffer("prepared", None, persistent=False)
-
-    def prepare(self, side: int) -> None:
-        """Stores the weights for images whose shorter side is `side` pixels.
-
-        A compiled module computes them in every call otherwise, since it may meet any size.
-        """
-        sizes = side, self.view_size, self.parent_size
-        self.prepared = square_weights(*sizes, self.reduce.device, self.sigma, self.reach)
 
     def forward(self, images: Tensor) -> Tensor:
         """The views of the central squares of whole images."""
@@ -84,8 +74,6 @@ class ViewGeometry(nn.Module):
     def _square_weights(self, side: int) -> Tensor:
         """The weights for whole images; they depend only on the size, so they are cached."""
         device = self.reduce.device
-        if self.prepared is not None and self.prepared.shape[1] == side:
-            return self.prepared.float()
         if not torch.compiler.is_compiling():
             sizes = side, self.view_size, self.parent_size
             return square_weights(*sizes, device, self.sigma, self.reach)
@@ -152,28 +140,11 @@ def both_axes(
 ) -> Tensor:
     """(N, C, H, W) → (N, C, S, S); the values are clamped to the limits after each axis."""
     with full_precision(images.device):
-        if images.is_cuda and images.dtype == torch.float16 and columns.ndim == 2:
-            return in_half(images, rows, columns, limits)
         if images.is_cuda and columns.ndim == 2:
             across = _convolved(images.float().mT, columns).mT  # (N, C, H, S)
             return _within(_convolved(_within(across, limits), rows), limits)
         across = images.float() @ columns.mT  # (N, C, H, S)
         return _within(rows @ _within(across, limits), limits)
-
-
-def in_half(
-    images: Tensor, rows: Tensor, columns: Tensor, limits: tuple[float, float] | None
-) -> Tensor:
-    """`both_axes` of images in half precision, without a float copy of them.
-
-    Sums are kept in float32. Values and weights have 11 bits, as many as the tensor cores keep of
-    float32 in `_convolved`.
-    """
-    across = _within(images @ columns.mT.to(images.dtype), limits)  # (N, C, H, S)
-    planes = across.flatten(0, 1)  # (N·C, H, S)
-    # Expanded by hand: `rows @ across` would copy and transpose the larger factor.
-    each = rows.to(images.dtype).expand(planes.shape[0], -1, -1)
-    return _within(torch.bmm(each, planes).reshape(*images.shape[:2], *rows.shape[:1], -1), limits)
 
 
 def _within(values: Tensor, limits: tuple[float, float] | None) -> Tensor:

@@ -194,9 +194,5 @@ class Ring(nn.Module):
         ring = F.gelu(self.collapse_norm(self.collapse(features)))  # (N, width, |B|, 1)
         whole = self.whole(ring.mean((2, 3)))  # (N, width): the same for every beam
         ring = self.ring(ring + whole[:, :, None, None])  # (N, width, |B|, 1)
-        return self.answered(ring)
-
-    def answered(self, ring: Tensor) -> tuple[Tensor, Tensor]:
-        """(N, width, |B|, 1) → logits and offsets, (N, |B|) each."""
         logits, offsets = self.head(ring).float().squeeze(3).unbind(1)  # (N, |B|) each
         return logits, OFFSET_REACH * torch.tanh(offsets)

@@ -6,8 +6,6 @@ what is computed. Most forms are for a GPU only; on other devices the plain laye
 
 from __future__ import annotations
 
-from importlib.util import find_spec
-
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
@@ -15,7 +13,6 @@ from torch import Tensor, nn
 from radialbeams.nn.layers import in_precision_of
 from radialbeams.nn.ring import Halved, Pointwise, RadialBlock, Ring, RingBlock, circular
 
-LEAST_BATCH = 32  # views for which one kernel with one program for each is worth it
 REACHED = 2  # beams on either side in the receptive field of two 3 × 3 convolutions
 
 
@@ -89,40 +86,7 @@ class FastRingBlock(RingBlock):
 
 
 class FastRing(Ring):
-    """Pads circularly once for all radial blocks: on a GPU, copies cost more than extra beams.
-
-    After `freeze`, large batches in half precision on a GPU go through one kernel from the end of
-    the radial blocks to the end of the ring blocks, if Triton is installed.
-    """
-
-    packed: bool = False  # whether the weights of the kernel are there
-
-    def freeze(self) -> None:
-        """Stores the weights as the kernel reads them, for inference after folding."""
-        blocks = [block for block in self.ring if isinstance(block, RingBlock)]
-        norms = (self.collapse_norm, *(block.mix_norm for block in blocks))
-        folded = blocks and all(isinstance(norm, nn.Identity) for norm in norms)
-        if not folded or find_spec("triton") is None:
-            return
-        from radialbeams.nn.ring_kernel import NAMES, fits, packed
-
-        if fits(blocks[0].num_beams, self.collapse.out_channels):
-            for name, tensor in zip(NAMES, packed(self.collapse, self.whole, blocks), strict=True):
-                self.register_buffer(name, tensor, persistent=False)
-            self.packed = True
-
-    def decoded(self, features: Tensor) -> tuple[Tensor, Tensor]:
-        half = features.is_cuda and features.dtype == torch.float16
-        if not (self.packed and half) or self.training or features.shape[0] < LEAST_BATCH:
-            return super().decoded(features)
-        from radialbeams.nn.ring_kernel import NAMES, decoded
-
-        rows = features.permute(0, 2, 3, 1).flatten(2).contiguous()  # (N, |B|, d·maps)
-        rim = decoded(rows, [self.get_buffer(name) for name in NAMES])  # (N, |B|, width)
-        ring = rim.transpose(1, 2)[..., None]  # (N, width, |B|, 1), channels last
-        for block in self.ring:
-            ring = ring if isinstance(block, RingBlock) else block(ring)
-        return self.answered(ring)
+    """Pads circularly once for all radial blocks: on a GPU, copies cost more than extra beams."""
 
     def forward(self, beams: Tensor) -> tuple[Tensor, Tensor]:
         return self.closed_once(beams) if self.closes_once(beams) else super().forward(beams)

@@ -206,8 +206,7 @@ Measure = Callable[[Settings, Classifier, torch.device], dict[str, Any]]
 def _weights(settings: Settings) -> dict[str, str]:
     """The hashes of the weights: of the pretrained models and of the trainings."""
     shipped = {
-        name: zoo.find(name).card.sha256.weights
-        for name in ("ring", "ring.coil100", "bic.coil100")
+        name: zoo.find(name).card.sha256.weights for name in ("ring", "ring.coil100", "bic.coil100")
     }
     trained = {
         path.stem: sha256(path) for path in sorted(settings.runs(NAME).glob("*.safetensors"))
