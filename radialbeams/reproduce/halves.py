@@ -1,0 +1,135 @@
+"""Inner and outer parts of the beams, by training on each alone.
+
+`radius` hides a part of the beams from a network that was trained on whole ones, which is out of
+distribution. Here every network is trained and tested on one part only. The parts are sampled with
+as many points, so all encoders are equal, and the views are leak-free.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Literal
+
+import torch
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from radialbeams.nn.architectures import Config, Network, build, with_beams
+from radialbeams.nn.beams import polar_positions
+from radialbeams.nn.bic import BICConfig
+from radialbeams.nn.ring_network import RingConfig
+from radialbeams.nn.rotation import largest_view
+from radialbeams.reproduce import paper
+from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
+from radialbeams.reproduce.prior_weight import HELD_OUT, IMAGES
+from radialbeams.reproduce.seed_statistics import compare, spread, unclear
+from radialbeams.reproduce.settings import QUICK, Settings
+from radialbeams.reproduce.trainings import Trained, Training, errors
+from radialbeams.training.data import ImageSet
+from radialbeams.training.parts import Parts
+from radialbeams.training.recipe import Recipe
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+NAME = "halves"
+SEEDS = 3
+STEPS = 2000
+EQUAL_AREA = 0.5**0.5  # of the radius: the disc inside is as large as the annulus outside
+# From and to, as shares of the radius.
+PARTS: dict[str, tuple[float, float]] = {
+    "whole": (0.0, 1.0),
+    "inner half": (0.0, 0.5),
+    "outer half": (0.5, 1.0),
+    "inner, equal area": (0.0, EQUAL_AREA),
+    "outer, equal area": (EQUAL_AREA, 1.0),
+}
+Kind = Literal["bic", "ring"]
+KINDS: tuple[Kind, ...] = ("bic", "ring")
+TITLES = {"bic": "the paper's network", "ring": "the ring"}
+
+
+class PartBeams(nn.Module):
+    """(N, C, S, S) → (N, |B|, C, 2ε + 1, D): polar beams from one share of the radius to another."""
+
+    def __init__(self, config: Config, start: float, end: float) -> None:
+        super().__init__()
+        c = with_beams(config)
+        self.shape = (c.num_beams, 2 * c.epsilon + 1, c.beam_length)
+        positions = part_positions(c.num_beams, c.beam_length, c.epsilon, c.view_size, start, end)
+        # From −1 to 1 between the middles of the outer pixels: ((2ε + 1)·|B|, D, 2).
+        grid = positions.transpose(0, 1).flatten(0, 1) / ((c.view_size - 1) / 2) - 1
+        self.grid: Tensor
+        self.register_buffer("grid", grid.float(), persistent=False)
+
+    def forward(self, images: Tensor) -> Tensor:
+        beams, width, length = self.shape
+        grid = self.grid.float().expand(len(images), -1, -1, -1)
+        samples = F.grid_sample(images.float(), grid, align_corners=True).to(images.dtype)
+        split = samples.reshape(len(images), images.shape[1], width, beams, length)
+        return split.permute(0, 3, 1, 2, 4)
+
+
+def part_positions(
+    num_beams: int, beam_length: int, epsilon: int, size: int, start: float, end: float
+) -> Tensor:
+    """(|B|, 2ε + 1, D, 2): as `polar_positions`, with all samples between two shares of the radius."""
+    whole = polar_positions(num_beams, beam_length, epsilon, size)
+    share = (torch.arange(beam_length, dtype=torch.float64) + 0.5) / beam_length
+    # A beam is a straight line, so two of its samples give all others.
+    first, last = whole[..., :1, :], whole[..., -1:, :]
+    along = (last - first) / (share[-1] - share[0])
+    wanted = start + (end - start) * share
+    return first + along * (wanted - share[0])[:, None]
+
+
+def part_network(part: str) -> Any:
+    def network(recipe: Recipe, images: ImageSet) -> Network:
+        model = build(recipe.model)
+        model.beams = PartBeams(recipe.model, *PARTS[part])
+        return model
+
+    return network
+
+
+def recipe(kind: Kind, seed: int, settings: Settings) -> Recipe:
+    size = settings.pick(quick=64, full=128)
+    view = largest_view(size)
+    length = view // 2 - 1
+    latent = settings.pick(quick=32, full=128)
+    found = Recipe(
+        "coil100",
+        BICConfig(view_size=view, beam_length=length, sampler="polar", latent=latent),
+        size,
+        protocol="leakfree",
+        batch=settings.pick(quick=32, full=128),
+        steps=settings.pick(quick=40, full=STEPS),
+        seed=seed,
+    )
+    found = paper.fitting(found, settings)
+    if kind == "bic":
+        return found
+    ring = RingConfig(view_size=view, beam_length=length, sampler="polar", num_beams=48, epsilon=0)
+    return replace(found, model=ring, learning_rate=3e-3, weight_decay=0.05)
+
+
+def trainings(settings: Settings) -> list[Training]:
+    """All parts of the first seed, then all of the second: what is cut off leaves whole seeds."""
+    return [
+        Training(
+            f"{kind}-{part.replace(', ', '-').replace(' ', '-')}-seed{seed}",
+            recipe(kind, seed, settings),
+            {"kind": kind, "part": part},
+            images=settings.pick(quick=300, full=IMAGES),
+            held_out=settings.pick(quick=60, full=HELD_OUT),
+            measure=measure,
+            parts=Parts(network=part_network(part), keeps_model=False),
+        )
+        for seed in settings.seeds_of(quick=1, full=SEEDS)
+        for kind in KINDS
+        for part in PARTS
+    ]
+
+
+def measure(trained: Trained) -> dict[str, Any]:
+    return {"so2": errors(trained)["so2"]}
