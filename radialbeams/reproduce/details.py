@@ -14,10 +14,8 @@ from radialbeams.nn.context import WheelContext
 from radialbeams.nn.ring_network import RingConfig
 from radialbeams.nn.rotation import largest_view
 from radialbeams.reproduce import paper
-from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
 from radialbeams.reproduce.prior_weight import HELD_OUT, IMAGES
-from radialbeams.reproduce.seed_statistics import compare, spread, unclear
-from radialbeams.reproduce.settings import QUICK, Settings
+from radialbeams.reproduce.settings import Settings
 from radialbeams.reproduce.trainings import Training, errors
 from radialbeams.training.data import DataNotFound, ImageSet, place_of
 from radialbeams.training.parts import Parts
@@ -25,7 +23,7 @@ from radialbeams.training.recipe import Recipe
 from radialbeams.training.views import Protocol
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    pass
 
 NAME = "details"
 SEEDS = 3
@@ -116,9 +114,7 @@ def trainings(settings: Settings) -> list[Training]:
             f"{row.name}-seed{seed}",
             recipe(row, seed, settings),
             {"row": row.name},
-            images=settings.pick(
-                quick=300, full=IMAGES if row.data == "coil100" else CIFAR_IMAGES
-            ),
+            images=settings.pick(quick=300, full=IMAGES if row.data == "coil100" else CIFAR_IMAGES),
             held_out=settings.pick(
                 quick=60, full=HELD_OUT if row.data == "coil100" else CIFAR_HELD_OUT
             ),

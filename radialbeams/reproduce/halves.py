@@ -20,17 +20,15 @@ from radialbeams.nn.bic import BICConfig
 from radialbeams.nn.ring_network import RingConfig
 from radialbeams.nn.rotation import largest_view
 from radialbeams.reproduce import paper
-from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
 from radialbeams.reproduce.prior_weight import HELD_OUT, IMAGES
-from radialbeams.reproduce.seed_statistics import compare, spread, unclear
-from radialbeams.reproduce.settings import QUICK, Settings
+from radialbeams.reproduce.settings import Settings
 from radialbeams.reproduce.trainings import Trained, Training, errors
 from radialbeams.training.data import ImageSet
 from radialbeams.training.parts import Parts
 from radialbeams.training.recipe import Recipe
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    pass
 
 NAME = "halves"
 SEEDS = 3
@@ -50,7 +48,7 @@ TITLES = {"bic": "the paper's network", "ring": "the ring"}
 
 
 class PartBeams(nn.Module):
-    """(N, C, S, S) → (N, |B|, C, 2ε + 1, D): polar beams from one share of the radius to another."""
+    """(N, C, S, S) → (N, |B|, C, 2ε + 1, D): polar beams between two shares of the radius."""
 
     def __init__(self, config: Config, start: float, end: float) -> None:
         super().__init__()
@@ -73,7 +71,7 @@ class PartBeams(nn.Module):
 def part_positions(
     num_beams: int, beam_length: int, epsilon: int, size: int, start: float, end: float
 ) -> Tensor:
-    """(|B|, 2ε + 1, D, 2): as `polar_positions`, with all samples between two shares of the radius."""
+    """(|B|, 2ε + 1, D, 2): as `polar_positions`, but only between two shares of the radius."""
     whole = polar_positions(num_beams, beam_length, epsilon, size)
     share = (torch.arange(beam_length, dtype=torch.float64) + 0.5) / beam_length
     # A beam is a straight line, so two of its samples give all others.

@@ -9,47 +9,48 @@ second task.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any
 
 import torch
-import torch.nn.functional as F
 from torch import Tensor
 
 from radialbeams.nn.angles import circle_loss
-from radialbeams.nn.architectures import Network, build
 from radialbeams.nn.bic import BIC
 from radialbeams.nn.losses import Loss, Losses, LossInputs
-from radialbeams.nn.prior import ToeplitzPrior, prior_loss
-from radialbeams.reproduce import fine_orbit, paper
+from radialbeams.nn.prior import prior_loss
+from radialbeams.reproduce import paper
 from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
+from radialbeams.reproduce.prior_weight_measures import (
+    BATCH,
+    BEAMS,
+    PLACES,
+    Place,
+    compared,
+    embedded,
+    measure,
+    measure_quickly,
+)
 from radialbeams.reproduce.seed_statistics import compare, spread, unclear
 from radialbeams.reproduce.settings import QUICK, Settings
-from radialbeams.reproduce.trainings import Trained, Training, errors
+from radialbeams.reproduce.trainings import Training
 from radialbeams.training.data import ImageSet
-from radialbeams.training.fit import Fit
 from radialbeams.training.parts import Parts
 from radialbeams.training.recipe import Recipe
-from radialbeams.training.views import Protocol, draw_angles
+from radialbeams.training.views import Protocol
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NAME = "prior-weight"
-BEAMS = 32
 SEEDS = 3
 # Of COIL-100's 5,721 and 1,479: evenly spaced, few enough to take along to a borrowed GPU.
 IMAGES, HELD_OUT = 1550, 440
 STEPS = 2500
 PROTOCOLS: tuple[Protocol, ...] = ("paper", "leakfree")
-Place = Literal["before", "after"]
-PLACES: tuple[Place, ...] = ("before", "after")
 WEIGHTS = (0.01, 0.1, 1.0)
-BATCH = 128
 JUDGED = 8  # times that the gradients are compared during training
-OBJECTS = 3  # images with an orbit
 
 
 @dataclass(frozen=True)
@@ -136,127 +137,157 @@ def weighted(place: Place, weight: float) -> Loss:
     return loss
 
 
-def embedded(network: BIC, views: Tensor, place: Place) -> Tensor:
-    """(N, C, S, S) → (N, |B|, L), before the hub or after it."""
-    beams = network.encoder(network.beams(views))
-    found: Tensor = network.context(beams) if place == "after" else beams
+# --- what was found ---
+
+
+def run(settings: Settings, records: Records) -> Finding:
+    cells = {}
+    for kind in kinds():
+        runs = [record for record in records.values() if record["tags"]["kind"] == kind.name]
+        cells[kind.name] = {**vars(kind), **cell(runs)}
+    notes = sorted({record["data_note"] for record in records.values() if record.get("data_note")})
+    data = {"cells": cells, "notes": notes, "steps": settings.pick(quick=60, full=STEPS)}
+    ours, why = conclude(data)
+    return Finding(ours, settings.pick(quick=QUICK, full="") + why, data)
+
+
+def cell(runs: Sequence[Record]) -> Record:
+    """Over the seeds that have finished: errors, shifts found, and the two gradients."""
+    measured = [run["measured"] for run in runs if "measured" in run]
+    found: Record = {"seeds": len(measured), "diverged": len(runs) - len(measured)}
+    for group in ("cyclic", "so2"):
+        found[group] = spread([one[group]["mean"] for one in measured])
+    for place in PLACES:
+        found[f"shifts_{place}"] = spread([one["shifts"][place] for one in measured])
+        found[f"cosine_{place}"] = spread([_along(one, place, "cosine") for one in measured])
+        found[f"ratio_{place}"] = spread([_along(one, place, "ratio") for one in measured])
+        found[f"cosines_{place}"] = [[p[place]["cosine"] for p in one["along"]] for one in measured]
+    found["judged"] = [point["step"] for point in measured[0]["along"]] if measured else []
     return found
 
 
-# --- what is measured ---
+def _along(measured: Record, place: str, name: str) -> float:
+    """The mean over the training."""
+    values = [point[place][name] for point in measured["along"]]
+    return sum(values) / len(values)
 
 
-def compared(fit: Fit) -> dict[str, Any]:
-    """A line for the log: the two gradients on held-out images."""
-    if fit.held_out is None:
-        raise ValueError("validate_every needs held_out images; give some or leave it 0.")
-    return {"gradients": gradients(fit.averaged(), fit, fit.held_out)}
+def conclude(data: Record) -> Conclusion:
+    cells = data["cells"]
+    ours = {ANSWER: answer(cells)}
+    for one in cells.values():
+        if one["seeds"]:
+            ours[f"mean error on C_B, {words(one)}"] = _row(cells, one)
+    return ours, sentence(data)
 
 
-def gradients(model: Network, fit: Fit, images: ImageSet) -> dict[str, Any]:
-    """For both places, the cosine of the two losses' gradients and the ratio of their norms.
-
-    With respect to the weights that the prior trains: the encoder's, and after the hub those of the
-    context encoder too.
-    """
-    network = _bic(model)
-    parents, angles = _batch(images, fit.device)
-    upright, turned = fit.views.upright(parents), fit.views.render(parents, angles)
-    prior = ToeplitzPrior(BEAMS).to(fit.device)
-    found = {}
-    # cuDNN refuses gradients of an LSTM that is not in training.
-    with torch.backends.cudnn.flags(enabled=False):
-        for place in PLACES:
-            shared = list(network.encoder.parameters())
-            shared += list(network.context.parameters()) if place == "after" else []
-            embeddings = embedded(network, turned, "before")
-            context = network.context(embeddings)
-            angle = circle_loss(angles, network.decoder(context)).mean()
-            chosen = context if place == "after" else embeddings
-            shift = prior_loss(angles, prior(embedded(network, upright, place), chosen)).mean()
-            one, two = (
-                torch.cat([g.flatten() for g in torch.autograd.grad(part, shared, retain_graph=True)])
-                for part in (angle, shift)
-            )
-            found[place] = {
-                "cosine": F.cosine_similarity(one, two, dim=0, eps=1e-20).item(),
-                "ratio": (two.norm() / one.norm().clamp_min(1e-20)).item(),
-                "prior_loss": shift.item(),
-            }
-    return {place: {k: float(f"{v:.4g}") for k, v in one.items()} for place, one in found.items()}
+ANSWER = "a second task, or too heavy"
 
 
-def _batch(images: ImageSet, device: torch.device) -> tuple[Tensor, Tensor]:
-    angles = draw_angles("evaluation", 0, 0, len(images), group="cyclic", num_beams=BEAMS)
-    rows = [k * len(images) // min(BATCH, len(images)) for k in range(min(BATCH, len(images)))]
-    return images.images[rows].to(device), angles[rows].to(device)
+def words(one: Mapping[str, Any]) -> str:
+    views = "paper's views" if one["protocol"] == "paper" else "leak-free views"
+    if not one["weight"]:
+        return f"{views}, no prior"
+    return f"{views}, weight {one['weight']:g} {one['place']} the hub"
 
 
-def _bic(model: Network) -> BIC:
-    if not isinstance(model, BIC):
-        raise TypeError(f"Expected the paper's network; got {type(model).__name__}.")
-    return model
+def _row(cells: Mapping[str, Record], one: Record) -> str:
+    error, place = one["cyclic"], one["place"] if one["weight"] else "before"
+    text = (
+        f"{error['mean']:.2f}° ± {error['std']:.2f}° ({one['seeds']} seeds), "
+        f"{one[f'shifts_{place}']['mean']:.0%} of shifts found, cosine "
+        f"{one[f'cosine_{place}']['mean']:+.2f}"
+    )
+    if not one["weight"]:
+        return text
+    return f"{text}; {_against(cells, one)}"
 
 
-@torch.inference_mode()
-def shifts_found(trained: Trained) -> dict[str, float]:
-    """How often the strongest diagonal of the similarities is the true shift; chance is 1/|B|."""
-    model, views = _bic(trained.model), trained.fit.views
-    prior = ToeplitzPrior(BEAMS).to(trained.device)
-    images = trained.held_out.images
-    angles = draw_angles("evaluation", 0, 0, len(images), group="cyclic", num_beams=BEAMS)
-    right = dict.fromkeys(PLACES, 0)
-    for start in range(0, len(images), BATCH):
-        parents = images[start : start + BATCH].to(trained.device)
-        turns = angles[start : start + BATCH].to(trained.device)
-        upright, turned = views.upright(parents), views.render(parents, turns)
-        true = torch.round(turns * (BEAMS / (2 * torch.pi))).long() % BEAMS
-        for place in PLACES:
-            logs = prior(embedded(model, upright, place), embedded(model, turned, place))
-            right[place] += int((logs.argmax(dim=-1) == true).sum())
-    return {place: count / len(images) for place, count in right.items()}
+def _against(cells: Mapping[str, Record], one: Record) -> str:
+    off = cells[Kind(one["protocol"]).name]["cyclic"]
+    sign = compare(one["cyclic"], off)
+    said = {-1: "better than without", 1: "worse than without"}
+    return said[sign] if sign else unclear(one["cyclic"], off)
 
 
-def measure(trained: Trained, turns: int = fine_orbit.TURNS, objects: int = OBJECTS) -> Record:
-    lines = [json.loads(line) for line in trained.fit.folder.metrics.open(encoding="utf-8")]
-    along = [{"step": one["step"], **one["gradients"]} for one in lines if "gradients" in one]
-    return {
-        **errors(trained),
-        "shifts": shifts_found(trained),
-        "gradients": gradients(trained.model, trained.fit, trained.held_out),
-        "along": along,
-        "orbits": orbits(trained, turns, objects),
-    }
-
-
-def measure_quickly(trained: Trained) -> Record:
-    return measure(trained, turns=64, objects=1)
-
-
-def orbits(trained: Trained, turns: int, objects: int) -> list[Record]:
-    """For `topology`: the orbits of a few images. Without a prior also before training."""
-    networks = {"trained": _bic(trained.model)}
-    places: dict[str, tuple[str, ...]] = {"trained": PLACES}
-    if trained.recipe.prior == "off":
-        networks["untrained"] = _untrained(trained)
-        places["untrained"] = ("before", "pixels") if trained.recipe.seed == 0 else ("before",)
-    images, found = trained.held_out.images, []
-    for number in range(objects):
-        image = images[number * len(images) // objects]
-        for kind, network in networks.items():
-            for place in places[kind]:
-                cloud = fine_orbit.embeddings(
-                    network, trained.fit.views, image, turns, place, trained.device
-                )
-                one: Record = {"image": number, "kind": kind, "place": place}
-                one |= fine_orbit.describe(cloud, seed=number)
-                if number == 0 and trained.recipe.seed == 0:
-                    one["projected"] = fine_orbit.projected(cloud)
-                found.append(one)
+def signs(cells: Mapping[str, Record]) -> dict[float, list[int]]:
+    """For every weight, whether each of its kinds is better (−1) or worse (1) than none."""
+    found: dict[float, list[int]] = {weight: [] for weight in WEIGHTS}
+    for one in cells.values():
+        if one["weight"] and one["seeds"]:
+            off = cells[Kind(one["protocol"]).name]["cyclic"]
+            found[one["weight"]].append(compare(one["cyclic"], off))
     return found
 
 
-def _untrained(trained: Trained) -> BIC:
-    """The network before its first step."""
-    torch.manual_seed(trained.recipe.seed)
-    return _bic(build(trained.recipe.model).to(trained.device).eval())
+def answer(cells: Mapping[str, Record]) -> str:
+    found = signs(cells)
+    if not any(found.values()):
+        return "not trained"
+    hurt = [weight for weight, those in found.items() if 1 in those]
+    helped = [weight for weight, those in found.items() if -1 in those]
+    if hurt and min(hurt) > min(WEIGHTS):
+        text = f"too heavy: it hurts at {_listed(hurt)} and not at lower weights"
+    elif hurt:
+        text = f"a second task: it hurts at {_listed(hurt)}"
+    else:
+        text = "neither: in trainings that converge it does no clear harm at any weight"
+    return f"{text}; it helps at {_listed(helped)}" if helped else text
+
+
+def _listed(weights: Sequence[float]) -> str:
+    return " and ".join(f"{weight:g}" for weight in sorted(weights))
+
+
+def sentence(data: Record) -> str:
+    cells = data["cells"]
+    trained = [one for one in cells.values() if one["seeds"]]
+    if not trained:
+        return "Nothing has been trained yet."
+    off = [one for one in trained if not one["weight"]]
+    on = [one for one in trained if one["weight"]]
+    cosines = [one[f"cosine_{place}"]["mean"] for one in off for place in PLACES]
+    found = [one[f"shifts_{one['place']}"]["mean"] for one in on]
+    parts = [
+        f"With {data['steps']:,} steps of a one-cycle schedule: {answer(cells)}.",
+        "Without the prior the gradients of both losses have cosines from "
+        f"{min(cosines):+.2f} to {max(cosines):+.2f}, averaged over the training"
+        if cosines
+        else "",
+    ]
+    if cosines:
+        parts[-1] += (
+            ": they are close to orthogonal, as those of two tasks are."
+            if max(map(abs, cosines)) < NEAR_ZERO
+            else "."
+        )
+    if off and found:
+        share = sum(one["shifts_before"]["mean"] for one in off) / len(off)
+        parts.append(
+            f"The embeddings identify {share:.0%} of the shifts without it, and "
+            f"{min(found):.0%} to {max(found):.0%} with it."
+        )
+    return " ".join(part for part in [*parts, *data["notes"]] if part)
+
+
+NEAR_ZERO = 0.15  # cosines below are called close to orthogonal
+
+
+def draw(record: Record) -> dict[str, Figure]:
+    from radialbeams.reproduce import prior_weight_figures  # it needs matplotlib
+
+    return prior_weight_figures.draw(record)
+
+
+EXPERIMENT = Experiment(
+    name=NAME,
+    claim=(
+        "The Toeplitz prior hurts: whether because of a bug or because its task perturbs the "
+        "other is left open"
+    ),
+    paper={},
+    run=run,
+    draw=draw,
+    conclude=conclude,
+    trainings=trainings,
+)

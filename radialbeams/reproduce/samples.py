@@ -9,7 +9,7 @@ transformers whose localisation network is an ordinary CNN, the paper's network 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING, Any, Literal, cast
@@ -27,7 +27,6 @@ from radialbeams.nn.losses import Loss, Losses, LossInputs
 from radialbeams.nn.posterior import answer, posterior, ring_loss
 from radialbeams.nn.ring_network import RingBIC, RingConfig
 from radialbeams.nn.rotation import largest_view
-from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
 from radialbeams.reproduce.group_equivariant import GroupClassifier, group_widths
 from radialbeams.reproduce.joint import (
     SmallClassifier,
@@ -36,8 +35,7 @@ from radialbeams.reproduce.joint import (
     widened,
 )
 from radialbeams.reproduce.joint_fit import TurnedImages, classes_of, labels_of
-from radialbeams.reproduce.seed_statistics import spread
-from radialbeams.reproduce.settings import QUICK, Settings
+from radialbeams.reproduce.settings import Settings
 from radialbeams.reproduce.trainings import Trained, Training
 from radialbeams.training.data import ImageSet
 from radialbeams.training.parts import Parts
@@ -45,7 +43,7 @@ from radialbeams.training.recipe import Recipe
 from radialbeams.training.views import Views, draw_angles
 
 if TYPE_CHECKING:
-    from matplotlib.figure import Figure
+    pass
 
 NAME = "samples"
 SEEDS = 3
