@@ -14,8 +14,16 @@ from radialbeams.nn.context import WheelContext
 from radialbeams.nn.ring_network import RingConfig
 from radialbeams.nn.rotation import largest_view
 from radialbeams.reproduce import paper
+from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
 from radialbeams.reproduce.prior_weight import HELD_OUT, IMAGES
-from radialbeams.reproduce.settings import Settings
+from radialbeams.reproduce.seed_statistics import (
+    STUCK,
+    compare,
+    over_seeds,
+    spread,
+    unclear,
+)
+from radialbeams.reproduce.settings import QUICK, Settings
 from radialbeams.reproduce.trainings import Training, errors
 from radialbeams.training.data import DataNotFound, ImageSet, place_of
 from radialbeams.training.parts import Parts
@@ -24,6 +32,9 @@ from radialbeams.training.views import Protocol
 
 if TYPE_CHECKING:
     pass
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 NAME = "details"
 SEEDS = 3
@@ -135,3 +146,110 @@ def _has_cifar(settings: Settings) -> bool:
     except DataNotFound:
         return False
     return True
+
+
+# --- what was found ---
+
+
+def run(settings: Settings, records: Records) -> Finding:
+    cells: Record = {}
+    for row in ROWS:
+        runs = [record for record in records.values() if record["tags"]["row"] == row.name]
+        tested = [run["measured"]["so2"] for run in runs if "measured" in run]
+        cells[row.name] = {
+            name: spread([one[name] for one in tested]) for name in ("mean", "median", "within_10")
+        }
+    notes = sorted({record["data_note"] for record in records.values() if record.get("data_note")})
+    images = {record["tags"]["row"]: record["training_images"] for record in records.values()}
+    data = {"cells": cells, "notes": notes, "images": images}
+    ours, why = conclude(data)
+    return Finding(ours, settings.pick(quick=QUICK, full="") + why, data)
+
+
+def conclude(data: Record) -> Conclusion:
+    cells = data["cells"]
+    ours = {f"mean error, {_title(row)}": _degrees(cells[row.name]) for row in ROWS}
+    for protocol in ("paper", "leakfree"):
+        leaky, relu = (cells[f"{name}-{protocol}"]["mean"] for name in ("leaky", "relu"))
+        views = "paper's views" if protocol == "paper" else "leak-free views"
+        ours[f"LeakyReLU against ReLU, {views}"] = _told(leaky, relu)
+    return ours, sentence(data)
+
+
+def _title(row: Row) -> str:
+    return row.title if row.data == "coil100" else f"CIFAR-10, {row.title}"
+
+
+def _degrees(cell: Record) -> str:
+    values = cell["mean"]["values"]
+    if not values:
+        return "not trained"
+    middle = sum(cell["median"]["values"]) / len(values)
+    if min(values) < STUCK:
+        return f"{over_seeds(values)}, median {middle:.1f}°"
+    return f"{cell['mean']['mean']:.1f}° ± {cell['mean']['std']:.1f}°, median {middle:.1f}°"
+
+
+def _told(leaky: Record, relu: Record) -> str:
+    if not (leaky["values"] and relu["values"]):
+        return "not trained"
+    sign = compare(leaky, relu)
+    said = {-1: "LeakyReLU is better", 1: "ReLU is better"}
+    return said[sign] if sign else unclear(leaky, relu)
+
+
+def sentence(data: Record) -> str:
+    cells, images = data["cells"], data["images"]
+    found = [
+        f"{_degrees(cells[f'{name}-{protocol}'])} with {words}"
+        for protocol in ("leakfree",)
+        for name, words in (("leaky", "LeakyReLU"), ("relu", "ReLU"))
+    ]
+    parts = [f"On COIL-100, leak-free views: {' and '.join(found)}."]
+    cifar = [row for row in ROWS if row.data == "cifar10" and cells[row.name]["mean"]["values"]]
+    if not cifar:
+        return " ".join([*parts, "CIFAR-10 was not found.", *data["notes"]])
+    listed = "; ".join(f"{row.title} {_degrees(cells[row.name])}" for row in cifar)
+    parts.append(
+        f"On CIFAR-10 ({images[cifar[0].name]:,} training images, stored as JPEG, whose grid of "
+        f"blocks is aligned with up): {listed}. Its images of 32 px leave leak-free views of "
+        f"{largest_view(32)} px, and many of its classes have no clear up."
+    )
+    return " ".join([*parts, *data["notes"]])
+
+
+def draw(record: Record) -> dict[str, Figure]:
+    """A dot for every seed, and the mean."""
+    from radialbeams.reproduce import figures as look
+
+    figure = look.new(look.PAGE, 2.0)
+    panels = figure.subplots(1, 2)
+    for axes, data, letter in zip(panels, ("coil100", "cifar10"), "ab", strict=True):
+        rows = [row for row in ROWS if row.data == data]
+        for place, row in enumerate(rows):
+            one = record["data"]["cells"][row.name]["mean"]
+            axes.plot(one["values"], [place] * len(one["values"]), "o", color=look.BLUE, ms=3)
+            if one["values"]:
+                axes.plot([one["mean"]], [place], "|", color=look.BLUE, ms=12)
+        axes.set_yticks(range(len(rows)), [row.title for row in rows])
+        axes.set_ylim(len(rows) - 0.5, -0.5)
+        axes.set_xlim(0, 1.08 * axes.get_xlim()[1])
+        axes.set_xlabel("mean error on unseen images")
+        axes.xaxis.set_major_formatter("{x:g}°")
+        axes.grid(axis="y", visible=False)
+        axes.set_title(f"{letter}  {'COIL-100' if data == 'coil100' else 'CIFAR-10'}")
+    return {"": figure}
+
+
+EXPERIMENT = Experiment(
+    name=NAME,
+    claim=(
+        "The encoder has LeakyReLU, printed as max(0.3x, 0), which is ReLU; there is a table for "
+        "CIFAR-10 and no result"
+    ),
+    paper={},
+    run=run,
+    draw=draw,
+    conclude=conclude,
+    trainings=trainings,
+)

@@ -7,6 +7,7 @@ as many points, so all encoders are equal, and the views are leak-free.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -20,15 +21,17 @@ from radialbeams.nn.bic import BICConfig
 from radialbeams.nn.ring_network import RingConfig
 from radialbeams.nn.rotation import largest_view
 from radialbeams.reproduce import paper
+from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
 from radialbeams.reproduce.prior_weight import HELD_OUT, IMAGES
-from radialbeams.reproduce.settings import Settings
+from radialbeams.reproduce.seed_statistics import compare, over_seeds, spread, unclear
+from radialbeams.reproduce.settings import QUICK, Settings
 from radialbeams.reproduce.trainings import Trained, Training, errors
 from radialbeams.training.data import ImageSet
 from radialbeams.training.parts import Parts
 from radialbeams.training.recipe import Recipe
 
 if TYPE_CHECKING:
-    pass
+    from matplotlib.figure import Figure
 
 NAME = "halves"
 SEEDS = 3
@@ -131,3 +134,120 @@ def trainings(settings: Settings) -> list[Training]:
 
 def measure(trained: Trained) -> dict[str, Any]:
     return {"so2": errors(trained)["so2"]}
+
+
+# --- what was found ---
+
+
+def run(settings: Settings, records: Records) -> Finding:
+    cells: Record = {}
+    for kind in KINDS:
+        for part in PARTS:
+            runs = [r for r in records.values() if r["tags"] == {"kind": kind, "part": part}]
+            tested = [run["measured"]["so2"] for run in runs if "measured" in run]
+            cells[f"{kind}, {part}"] = {
+                name: spread([one[name] for one in tested]) for name in ("mean", "median")
+            }
+    notes = sorted({record["data_note"] for record in records.values() if record.get("data_note")})
+    data = {"cells": cells, "notes": notes, "steps": settings.pick(quick=40, full=STEPS)}
+    ours, why = conclude(data)
+    return Finding(ours, settings.pick(quick=QUICK, full="") + why, data)
+
+
+BETTER = "half of the beam that suffices better"
+PAIRS = {"half": "half of the radius", "equal area": "half of the area"}
+
+
+def conclude(data: Record) -> Conclusion:
+    cells = data["cells"]
+    ours: dict[str, Any] = {BETTER: _better(cells)}
+    for name, one in cells.items():
+        kind, part = name.split(", ", 1)
+        ours[f"mean error, {TITLES[kind]}, {part}"] = (
+            over_seeds(one["mean"]["values"]) if one["mean"]["values"] else "not trained"
+        )
+    for kind in KINDS:
+        for pair, words in PAIRS.items():
+            inner, outer = _pair(cells, kind, pair)
+            ours[f"inner against outer, {words}, {TITLES[kind]}"] = _told(inner, outer)
+    return ours, sentence(data)
+
+
+def _pair(cells: Mapping[str, Record], kind: str, pair: str) -> tuple[Record, Record]:
+    joint = " " if pair == "half" else ", "
+    inner, outer = (cells[f"{kind}, {side}{joint}{pair}"]["mean"] for side in ("inner", "outer"))
+    return inner, outer
+
+
+def _told(inner: Record, outer: Record) -> str:
+    said = {-1: "the inner part is better", 1: "the outer part is better"}
+    sign = compare(inner, outer)
+    return said[sign] if sign else unclear(inner, outer)
+
+
+def _better(cells: Mapping[str, Record]) -> str:
+    """Of the halves by radius, for every network."""
+    found = {kind: compare(*_pair(cells, kind, "half")) for kind in KINDS}
+    words = {-1: "the inner", 0: "no clear difference", 1: "the outer"}
+    if len(set(found.values())) == 1:
+        return words[found["bic"]]
+    return ", ".join(f"{TITLES[kind]}: {words[sign]}" for kind, sign in found.items())
+
+
+def sentence(data: Record) -> str:
+    cells = data["cells"]
+    if not all(one["mean"]["values"] for one in cells.values()):
+        return "Not all parts have been trained yet."
+    parts = []
+    for kind in KINDS:
+        whole, inner, outer, disc, annulus = (
+            over_seeds(cells[f"{kind}, {part}"]["mean"]["values"]) for part in PARTS
+        )
+        parts.append(
+            f"Trained on one part of the beams alone, {TITLES[kind]} has a mean error of {inner} "
+            f"on the inner half, {outer} on the outer half and {whole} on whole beams. With equal "
+            f"areas, the inner disc has {disc} and the outer annulus {annulus}."
+        )
+    parts.append(
+        "All encoders are equal, with as many samples on each part, and the views are leak-free."
+    )
+    return " ".join([*parts, *data["notes"]])
+
+
+def draw(record: Record) -> dict[str, Figure]:
+    """A dot for every seed, and the mean."""
+    from radialbeams.reproduce import figures as look
+
+    figure = look.new(look.PAGE, 2.2)
+    panels = figure.subplots(1, 2, sharey=True)
+    names = list(PARTS)
+    for axes, kind, letter in zip(panels, KINDS, "ab", strict=True):
+        for place, part in enumerate(names):
+            one = record["data"]["cells"][f"{kind}, {part}"]["mean"]
+            colour = look.BLUE if "inner" in part else look.ORANGE
+            colour = look.BLACK if part == "whole" else colour
+            axes.plot(one["values"], [place] * len(one["values"]), "o", color=colour, ms=3)
+            if one["values"]:
+                axes.plot([one["mean"]], [place], "|", color=colour, ms=12)
+        axes.set_xlim(0, 1.08 * axes.get_xlim()[1])
+        axes.set_xlabel("mean error on unseen images")
+        axes.xaxis.set_major_formatter("{x:g}°")
+        axes.grid(axis="y", visible=False)
+        axes.set_title(f"{letter}  {TITLES[kind]}")
+    panels[0].set_yticks(range(len(names)), names)
+    panels[0].set_ylim(len(names) - 0.5, -0.5)
+    return {"": figure}
+
+
+EXPERIMENT = Experiment(
+    name=NAME,
+    claim=(
+        "Information is expected to decrease along the beams towards the centre, because a "
+        "rotation moves outer pixels further; a study of this is left for future work"
+    ),
+    paper={BETTER: "the outer (expected, not measured)"},
+    run=run,
+    draw=draw,
+    conclude=conclude,
+    trainings=trainings,
+)

@@ -9,33 +9,28 @@ transformers whose localisation network is an ordinary CNN, the paper's network 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, Literal, cast
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 import torch.nn.functional as F
-from torch import Tensor, nn
+from torch import Tensor
 
-from radialbeams.front.pose import Pose
-from radialbeams.front.view_geometry import ViewGeometry
-from radialbeams.nn.angles import circle_loss, from_unit, to_unit
-from radialbeams.nn.architectures import Config, Network
-from radialbeams.nn.bic import BIC, BICConfig
+from radialbeams.nn.angles import circle_loss, to_unit
+from radialbeams.nn.architectures import Network
 from radialbeams.nn.losses import Loss, Losses, LossInputs
-from radialbeams.nn.posterior import answer, posterior, ring_loss
-from radialbeams.nn.ring_network import RingBIC, RingConfig
-from radialbeams.nn.rotation import largest_view
-from radialbeams.reproduce.group_equivariant import GroupClassifier, group_widths
-from radialbeams.reproduce.joint import (
-    SmallClassifier,
-    classifier_parameters,
-    parameters,
-    widened,
-)
+from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
 from radialbeams.reproduce.joint_fit import TurnedImages, classes_of, labels_of
-from radialbeams.reproduce.settings import Settings
+from radialbeams.reproduce.pipelines import (
+    PIPELINES,
+    Pipeline,
+    Transformer,
+    localiser_config,
+    transformer,
+)
+from radialbeams.reproduce.seed_statistics import spread
+from radialbeams.reproduce.settings import QUICK, Settings
 from radialbeams.reproduce.trainings import Trained, Training
 from radialbeams.training.data import ImageSet
 from radialbeams.training.parts import Parts
@@ -45,6 +40,9 @@ from radialbeams.training.views import Views, draw_angles
 if TYPE_CHECKING:
     pass
 
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
 NAME = "samples"
 SEEDS = 3
 STEPS = 1200
@@ -52,129 +50,7 @@ IMAGES, HELD_OUT = 60_000, 4_000
 SHARES = (64, 16, 4, 1)  # of the training images, one in so many
 PARENT = 28  # pixels
 SIDE = 56  # of the images that are turned and classified
-WIDTHS = (32, 64, 128)  # of the classifier behind a localisation network
 TURNS = 2  # angles per held-out image
-BEAMS, LENGTH = 32, 12
-
-Localiser = Literal["none", "cnn", "bic", "ring"]
-
-
-@dataclass(frozen=True)
-class Pipeline:
-    """What turns the image upright, what trains it, and what the classifier is trained on."""
-
-    title: str
-    localiser: Localiser = "none"
-    angle: bool = True  # the localisation network learns from the angle loss
-    downstream: bool = True  # … and from the class loss
-    upright: bool = False  # the classifier is trained on upright images
-    group: bool = False  # a classifier equivariant to C8
-
-
-PIPELINES = {
-    "augmented": Pipeline("rotation augmentation"),
-    "c8": Pipeline("C8-equivariant CNN, augmentation", group=True),
-    "apart": Pipeline("ring trained apart", "ring", downstream=False, upright=True),
-    "stn": Pipeline("spatial transformer, CNN", "cnn", angle=False),
-    "cnn": Pipeline("spatial transformer, CNN, angle loss too", "cnn"),
-    "bic": Pipeline("spatial transformer, paper's network", "bic"),
-    "ring": Pipeline("spatial transformer, ring", "ring"),
-}
-
-
-# --- the networks ---
-
-
-def localiser_config(kind: Localiser, size: int) -> Config:
-    """Networks of about 120,000 parameters; small parents only allow small leak-free views."""
-    view = largest_view(size)
-    if kind == "bic":
-        return BICConfig(
-            view_size=view,
-            channels=1,
-            num_beams=BEAMS,
-            beam_length=LENGTH,
-            epsilon=0,
-            sampler="polar",
-            latent=64,
-        )
-    return RingConfig(
-        view_size=view,
-        channels=1,
-        num_beams=BEAMS,
-        beam_length=LENGTH,
-        epsilon=0,
-        sampler="polar",
-        stem=32,
-        stem_stride=2,
-        stages=(32, 48),
-        width=64,
-        dilations=(1, 2, 4),
-    )
-
-
-class UnitCNN(SmallClassifier):
-    """Views (N, C, S, S) → unit vectors (N, 2): an ordinary CNN that regresses the angle."""
-
-    def forward(self, images: Tensor) -> Tensor:
-        return F.normalize(super().forward(images), dim=-1)
-
-
-class Transformer(nn.Module):
-    """Images (N, C, S, S) → class logits and angles, after rotation by the localiser's estimate."""
-
-    def __init__(self, classifier: nn.Module, localiser: nn.Module | None, view: nn.Module) -> None:
-        super().__init__()
-        self.classifier, self.localiser, self.view = classifier, localiser, view
-
-    def forward(self, images: Tensor) -> tuple[Tensor, Tensor | None]:
-        if self.localiser is None:
-            return self.classifier(images), None
-        angles, _ = self.angles(images)
-        return self.classifier(self.uprighted(images, angles)), angles
-
-    def angles(self, images: Tensor, true: Tensor | None = None) -> tuple[Tensor, Tensor]:
-        """The estimates (N,), and the mean angle loss against the true ones."""
-        assert self.localiser is not None
-        outputs = self.localiser(self.view(images))
-        if isinstance(outputs, tuple):
-            found = answer(posterior(*outputs))
-            loss = ring_loss(found.detach() if true is None else true, *outputs)[0]
-        else:
-            found = from_unit(outputs)
-            loss = circle_loss(found.detach() if true is None else true, outputs)
-        return found, loss.mean()
-
-    @staticmethod
-    def uprighted(images: Tensor, angles: Tensor) -> Tensor:
-        return Pose.from_angles(angles, (images.shape[-2], images.shape[-1])).apply_images(images)
-
-
-def transformer(pipeline: Pipeline, recipe: Recipe, classes: int) -> Transformer:
-    """All pipelines have equal numbers of parameters, those of the ring's, to within 3%."""
-    channels, view = recipe.model.channels, recipe.model.view_size
-    ring = RingBIC(cast(RingConfig, localiser_config("ring", recipe.parent_size)))
-    geometry = ViewGeometry(view, channels, recipe.parent_size)
-    spent = parameters(ring)
-    whole = classifier_parameters(channels, classes, WIDTHS) + spent
-    if pipeline.group:
-        found = GroupClassifier(channels, classes, group_widths(channels, classes, whole))
-        return Transformer(found, None, geometry)
-    if pipeline.localiser == "none":
-        return Transformer(
-            SmallClassifier(channels, classes, widened(channels, classes, WIDTHS, whole)),
-            None,
-            geometry,
-        )
-    localiser: nn.Module = ring
-    if pipeline.localiser == "bic":
-        localiser = BIC(cast(BICConfig, recipe.model))
-    elif pipeline.localiser == "cnn":
-        localiser = UnitCNN(channels, 2, widened(channels, 2, (16, 32, 64), spent))
-    left = whole - parameters(localiser)
-    widths = widened(channels, classes, (16, 32, 64), left)
-    return Transformer(SmallClassifier(channels, classes, widths), localiser, geometry)
-
 
 # --- training ---
 
@@ -277,3 +153,135 @@ def measure(trained: Trained, batch: int = 500) -> dict[str, Any]:
             "median": math.degrees(errors.median().item()),
         }
     return {**result, "n": TURNS * len(images), "trained_on": len(trained.fit.places)}
+
+
+# --- what was found ---
+
+
+def run(settings: Settings, records: Records) -> Finding:
+    cells: Record = {}
+    for name in PIPELINES:
+        for share in settings.pick(quick=(16, 1), full=SHARES):
+            mine = {"pipeline": name, "share": share}
+            runs = [r for r in records.values() if r["tags"] == mine and "measured" in r]
+            if runs:
+                cells[f"{name}, {share}"] = cell(runs)
+    notes = sorted({record["data_note"] for record in records.values() if record.get("data_note")})
+    data = {"cells": cells, "notes": notes}
+    ours, why = conclude(data)
+    return Finding(ours, settings.pick(quick=QUICK, full="") + why, data)
+
+
+def cell(runs: Sequence[Record]) -> Record:
+    measured = [run["measured"] for run in runs]
+    found: Record = {"images": measured[0]["trained_on"], "parameters": runs[0]["parameters"]}
+    for name in ("turned", "upright", "mean"):
+        values = [one[name] for one in measured if name in one]
+        if values:
+            found[name] = spread(values)
+    return found
+
+
+def conclude(data: Record) -> Conclusion:
+    cells = data["cells"]
+    ours = {}
+    for name, one in curves(cells).items():
+        listed = ", ".join(f"{value:.1%} of {images:,}" for images, value in one)
+        ours[f"accuracy at any angle by training images, {PIPELINES[name].title}"] = listed
+    for name, images in needed(cells).items():
+        ours[f"images for what {PIPELINES[BASE].title} reaches, {PIPELINES[name].title}"] = images
+    return ours, sentence(data)
+
+
+BASE = "augmented"  # whose accuracy with all images the others are asked for
+
+
+def curves(cells: Mapping[str, Record]) -> dict[str, list[tuple[int, float]]]:
+    """For every pipeline, numbers of images and mean accuracies, from the fewest."""
+    found: dict[str, list[tuple[int, float]]] = {}
+    for name in PIPELINES:
+        mine = [one for key, one in cells.items() if key.split(", ")[0] == name]
+        if mine:
+            found[name] = sorted((one["images"], one["turned"]["mean"]) for one in mine)
+    return found
+
+
+def needed(cells: Mapping[str, Record]) -> dict[str, str]:
+    """How many images each pipeline needs for the accuracy of augmentation with all of them."""
+    known = curves(cells)
+    if BASE not in known:
+        return {}
+    goal = known[BASE][-1][1]
+    return {name: _images_for(goal, one) for name, one in known.items() if name != BASE}
+
+
+def _images_for(goal: float, curve: Sequence[tuple[int, float]]) -> str:
+    """Between two measured numbers of images, by their logarithms."""
+    for place, (images, value) in enumerate(curve):
+        if value < goal:
+            continue
+        if place == 0:
+            return f"at most {images:,}"
+        fewer, less = curve[place - 1]
+        part = (goal - less) / (value - less)
+        return f"about {round(fewer * (images / fewer) ** part, -2):,.0f}"
+    return f"more than {curve[-1][0]:,} ({curve[-1][1]:.1%})"
+
+
+def sentence(data: Record) -> str:
+    known = curves(data["cells"])
+    if len(known) < len(PIPELINES):
+        return "Not all pipelines have been trained yet."
+    few, all_ = ({name: one[place] for name, one in known.items()} for place in (0, -1))
+    best = {
+        "few": max(few, key=lambda name: few[name][1]),
+        "all": max(all_, key=lambda name: all_[name][1]),
+    }
+    parts = [
+        f"With {few[best['few']][0]:,} training images, {_at(few, best['few'])} is best; "
+        f"augmentation has {few[BASE][1]:.1%} and a C8-equivariant CNN {few['c8'][1]:.1%}. With "
+        f"{all_[best['all']][0]:,}, {_at(all_, best['all'])} is best; augmentation has "
+        f"{all_[BASE][1]:.1%} and the C8-equivariant CNN {all_['c8'][1]:.1%}.",
+        f"For what augmentation reaches with all images, {_listed(needed(data['cells']))}.",
+        "As the localisation network of a spatial transformer: with all images the ring gives "
+        f"{all_['ring'][1]:.1%}, the paper's network {all_['bic'][1]:.1%}, a CNN with the angle "
+        f"loss {all_['cnn'][1]:.1%}, and without it, as spatial transformers are trained, "
+        f"{all_['stn'][1]:.1%}.",
+        f"All have {min(_sizes(data)):,} to {max(_sizes(data)):,} parameters and are trained for "
+        "as many steps.",
+    ]
+    return " ".join([*parts, *data["notes"]])
+
+
+def _sizes(data: Record) -> list[int]:
+    return [one["parameters"] for one in data["cells"].values()]
+
+
+def _at(found: Mapping[str, tuple[int, float]], name: str) -> str:
+    return f"{PIPELINES[name].title} ({found[name][1]:.1%})"
+
+
+def _listed(images: Mapping[str, str]) -> str:
+    said = [f"{PIPELINES[name].title} needs {number} images" for name, number in images.items()]
+    return ", ".join(said)
+
+
+def draw(record: Record) -> dict[str, Figure]:
+    from radialbeams.reproduce import samples_figures  # it needs matplotlib
+
+    return samples_figures.draw(record)
+
+
+EXPERIMENT = Experiment(
+    name=NAME,
+    claim=(
+        "Augmentation needs many more training images; canonicalisation lowers the sample "
+        "complexity of the network behind it, and the network could be the localisation network "
+        "of a spatial transformer"
+    ),
+    paper={},
+    run=run,
+    draw=draw,
+    conclude=conclude,
+    trainings=trainings,
+)
