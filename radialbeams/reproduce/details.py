@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-from radialbeams.nn.architectures import Network, build
+from radialbeams.nn.architectures import Config, Network, build
 from radialbeams.nn.bic import BIC, BICConfig
 from radialbeams.nn.context import WheelContext
 from radialbeams.nn.ring_network import RingConfig
@@ -90,22 +90,32 @@ def relu_network(recipe: Recipe, images: ImageSet) -> Network:
     return model
 
 
+def network(row: Row, size: int, settings: Settings) -> Config:
+    if row.data == "coil100":
+        return paper.network(row.protocol, size, settings, latent=32)
+    latent = settings.pick(quick=32, full=128)
+    if row.protocol == "paper":
+        return BICConfig.for_images(size, latent=latent)
+    view = largest_view(size)
+    # Beams of the largest leak-free view are too short for the encoder at one sample a pixel.
+    if row.ring:
+        return RingConfig(
+            view_size=view,
+            beam_length=14,
+            sampler="polar",
+            num_beams=48,
+            epsilon=0,
+            stem_stride=2,
+        )
+    return BICConfig(view_size=view, beam_length=14, sampler="polar", epsilon=0, latent=latent)
+
+
 def recipe(row: Row, seed: int, settings: Settings) -> Recipe:
     small = row.data == "cifar10"
     size = 32 if small else settings.pick(quick=64, full=128)
-    latent = settings.pick(quick=32, full=128)
-    network: Any = paper.network(row.protocol, size, settings, latent=32) if not small else None
-    if small and row.protocol == "paper":
-        network = BICConfig.for_images(size, latent=latent)
-    elif small:
-        # Beams of the largest leak-free view are too short for the encoder at one sample a pixel.
-        shape = {"view_size": largest_view(size), "beam_length": 14, "sampler": "polar"}
-        network = BICConfig(**shape, epsilon=0, latent=latent)
-        if row.ring:
-            network = RingConfig(**shape, num_beams=48, epsilon=0, stem_stride=2)
     found = Recipe(
         row.data,
-        network,
+        network(row, size, settings),
         size,
         protocol=row.protocol,
         batch=settings.pick(quick=32, full=128),

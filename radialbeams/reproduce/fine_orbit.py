@@ -49,7 +49,8 @@ def embeddings(
     """
     angles = torch.arange(turns, device=device) * (TURN / turns)
     found = []
-    for part in angles.split(BATCH):
+    for start in range(0, turns, BATCH):
+        part = angles[start : start + BATCH]
         parents = image[None].expand(len(part), -1, -1, -1).to(device)
         beams = model.beams(views.render(parents, part))  # (N, |B|, C, 2ε+1, D)
         if place == "pixels":
@@ -69,7 +70,8 @@ def by_direction(found: Cloud) -> Cloud:
     number = np.arange(beams)
     # A turn by t steps takes direction d to d + t: beam b sees it where t = b·(turns/|B|) − d.
     turn = (number * (turns // beams) - np.arange(turns)[:, None]) % turns
-    return found[turn, number]
+    ordered: Cloud = found[turn, number]
+    return ordered
 
 
 def describe(cloud: Cloud, seed: int = 0) -> dict[str, Any]:

@@ -169,7 +169,7 @@ def cell(runs: Sequence[Record]) -> Record:
 def _along(measured: Record, place: str, name: str) -> float:
     """The mean over the training."""
     values = [point[place][name] for point in measured["along"]]
-    return sum(values) / len(values)
+    return float(sum(values) / len(values))
 
 
 def conclude(data: Record) -> Conclusion:

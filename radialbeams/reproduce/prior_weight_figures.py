@@ -9,7 +9,9 @@ import numpy as np
 
 from radialbeams.reproduce import figures
 from radialbeams.reproduce.experiment import Record
-from radialbeams.reproduce.prior_weight import PLACES, PROTOCOLS, WEIGHTS, Kind
+from radialbeams.reproduce.prior_weight import PROTOCOLS, WEIGHTS, Kind
+from radialbeams.reproduce.prior_weight_measures import PLACES
+from radialbeams.training.views import Protocol
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,10 +48,10 @@ def draw(record: Record) -> dict[str, Figure]:
     return {"": figure}
 
 
-def _over_weights(axes: Axes, cells: Mapping[str, Record], protocol: str, name: str) -> None:
+def _over_weights(axes: Axes, cells: Mapping[str, Record], protocol: Protocol, name: str) -> None:
     for place in PLACES:
         key = name if name == "cyclic" else f"shifts_{place}"
-        kinds = [Kind(protocol), *(Kind(protocol, place, weight) for weight in WEIGHTS)]  # type: ignore[arg-type]
+        kinds = [Kind(protocol), *(Kind(protocol, place, weight) for weight in WEIGHTS)]
         places = [OFF, *WEIGHTS]
         found = [
             (x, cells[kind.name][key])
@@ -66,11 +68,11 @@ def _over_weights(axes: Axes, cells: Mapping[str, Record], protocol: str, name: 
     axes.minorticks_off()
 
 
-def _cosines(axes: Axes, cells: Mapping[str, Record], protocol: str) -> None:
+def _cosines(axes: Axes, cells: Mapping[str, Record], protocol: Protocol) -> None:
     axes.axhline(0, color="0.4", lw=0.7)
     for place in PLACES:
         for weight, look in ((0.0, ":"), (min(WEIGHTS), "--"), (max(WEIGHTS), "-")):
-            one = cells[Kind(protocol, place, weight).name]  # type: ignore[arg-type]
+            one = cells[Kind(protocol, place, weight).name]
             if one["seeds"]:
                 mean = np.mean(one[f"cosines_{place}"], axis=0)
                 axes.plot(one["judged"], mean, look, color=COLOURS[place], lw=1.2)

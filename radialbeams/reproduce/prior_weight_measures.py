@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from typing import Any, Literal
 
 import torch
@@ -75,7 +76,7 @@ def _compared(
     return {name: float(f"{value:.4g}") for name, value in found.items()}
 
 
-def _flat_gradient(loss: Tensor, weights: list[Tensor]) -> Tensor:
+def _flat_gradient(loss: Tensor, weights: Sequence[Tensor]) -> Tensor:
     parts = torch.autograd.grad(loss, weights, retain_graph=True)
     return torch.cat([part.flatten() for part in parts])
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from radialbeams.reproduce import figures
 from radialbeams.reproduce.experiment import Record
-from radialbeams.reproduce.samples import PIPELINES
+from radialbeams.reproduce.pipelines import PIPELINES
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
