@@ -15,7 +15,7 @@ from radialbeams.nn.ring_network import RingConfig
 from radialbeams.nn.rotation import largest_view
 from radialbeams.reproduce import paper
 from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
-from radialbeams.reproduce.prior_weight import HELD_OUT, IMAGES
+from radialbeams.reproduce.prior_weight import BATCH, HELD_OUT, IMAGES, LATENT, SIZE
 from radialbeams.reproduce.seed_statistics import (
     STUCK,
     compare,
@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
 NAME = "details"
 SEEDS = 3
-STEPS = 2000
-CIFAR_IMAGES, CIFAR_HELD_OUT = 5000, 1000
+STEPS = 1000
+CIFAR_IMAGES, CIFAR_HELD_OUT = 5000, 500
 
 
 @dataclass(frozen=True)
@@ -92,10 +92,9 @@ def relu_network(recipe: Recipe, images: ImageSet) -> Network:
 
 def network(row: Row, size: int, settings: Settings) -> Config:
     if row.data == "coil100":
-        return paper.network(row.protocol, size, settings, latent=32)
-    latent = settings.pick(quick=32, full=128)
+        return replace(paper.network(row.protocol, size, settings), latent=LATENT)
     if row.protocol == "paper":
-        return BICConfig.for_images(size, latent=latent)
+        return BICConfig.for_images(size, latent=LATENT)
     view = largest_view(size)
     # Beams of the largest leak-free view are too short for the encoder at one sample a pixel.
     if row.ring:
@@ -103,22 +102,26 @@ def network(row: Row, size: int, settings: Settings) -> Config:
             view_size=view,
             beam_length=14,
             sampler="polar",
-            num_beams=48,
+            num_beams=32,
             epsilon=0,
+            stem=32,
             stem_stride=2,
+            stages=(32, 48),
+            width=64,
+            dilations=(1, 2, 4),
         )
-    return BICConfig(view_size=view, beam_length=14, sampler="polar", epsilon=0, latent=latent)
+    return BICConfig(view_size=view, beam_length=14, sampler="polar", epsilon=0, latent=LATENT)
 
 
 def recipe(row: Row, seed: int, settings: Settings) -> Recipe:
     small = row.data == "cifar10"
-    size = 32 if small else settings.pick(quick=64, full=128)
+    size = 32 if small else SIZE
     found = Recipe(
         row.data,
         network(row, size, settings),
         size,
         protocol=row.protocol,
-        batch=settings.pick(quick=32, full=128),
+        batch=settings.pick(quick=32, full=BATCH),
         steps=settings.pick(quick=40, full=STEPS),
         seed=seed,
     )

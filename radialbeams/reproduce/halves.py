@@ -22,7 +22,7 @@ from radialbeams.nn.ring_network import RingConfig
 from radialbeams.nn.rotation import largest_view
 from radialbeams.reproduce import paper
 from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
-from radialbeams.reproduce.prior_weight import HELD_OUT, IMAGES
+from radialbeams.reproduce.prior_weight import BATCH, HELD_OUT, IMAGES, LATENT, SIZE
 from radialbeams.reproduce.seed_statistics import compare, over_seeds, spread, unclear
 from radialbeams.reproduce.settings import QUICK, Settings
 from radialbeams.reproduce.trainings import Trained, Training, errors
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 
 NAME = "halves"
 SEEDS = 3
-STEPS = 2000
+STEPS: dict[str, int] = {"bic": 1500, "ring": 600}
 EQUAL_AREA = 0.5**0.5  # of the radius: the disc inside is as large as the annulus outside
 # From and to, as shares of the radius.
 PARTS: dict[str, tuple[float, float]] = {
@@ -94,23 +94,33 @@ def part_network(part: str) -> Any:
 
 
 def recipe(kind: Kind, seed: int, settings: Settings) -> Recipe:
-    size = settings.pick(quick=64, full=128)
+    size = SIZE
     view = largest_view(size)
     length = view // 2 - 1
-    latent = settings.pick(quick=32, full=128)
     found = Recipe(
         "coil100",
-        BICConfig(view_size=view, beam_length=length, sampler="polar", latent=latent),
+        BICConfig(view_size=view, beam_length=length, sampler="polar", latent=LATENT),
         size,
         protocol="leakfree",
-        batch=settings.pick(quick=32, full=128),
-        steps=settings.pick(quick=40, full=STEPS),
+        batch=settings.pick(quick=32, full=BATCH),
+        steps=settings.pick(quick=20, full=STEPS[kind]),
         seed=seed,
     )
     found = paper.fitting(found, settings)
     if kind == "bic":
         return found
-    ring = RingConfig(view_size=view, beam_length=length, sampler="polar", num_beams=48, epsilon=0)
+    ring = RingConfig(
+        view_size=view,
+        beam_length=length,
+        sampler="polar",
+        num_beams=32,
+        epsilon=0,
+        stem=32,
+        stem_stride=2,
+        stages=(32, 48),
+        width=64,
+        dilations=(1, 2, 4),
+    )
     return replace(found, model=ring, learning_rate=3e-3, weight_decay=0.05)
 
 
@@ -149,7 +159,7 @@ def run(settings: Settings, records: Records) -> Finding:
                 name: spread([one[name] for one in tested]) for name in ("mean", "median")
             }
     notes = sorted({record["data_note"] for record in records.values() if record.get("data_note")})
-    data = {"cells": cells, "notes": notes, "steps": settings.pick(quick=40, full=STEPS)}
+    data = {"cells": cells, "notes": notes, "steps": STEPS}
     ours, why = conclude(data)
     return Finding(ours, settings.pick(quick=QUICK, full="") + why, data)
 

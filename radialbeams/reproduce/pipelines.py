@@ -26,7 +26,7 @@ from radialbeams.reproduce.joint import (
 from radialbeams.training.recipe import Recipe
 
 BEAMS, LENGTH = 32, 12
-WIDTHS = (32, 64, 128)  # of the classifier behind a localisation network
+WIDTHS = (16, 32, 64)  # of the classifier behind a localisation network
 
 Localiser = Literal["none", "cnn", "bic", "ring"]
 
@@ -58,7 +58,7 @@ PIPELINES = {
 
 
 def localiser_config(kind: Localiser, size: int) -> Config:
-    """Networks of about 120,000 parameters; small parents only allow small leak-free views."""
+    """Networks of about 40,000 parameters; small parents only allow small leak-free views."""
     view = largest_view(size)
     if kind == "bic":
         return BICConfig(
@@ -68,7 +68,7 @@ def localiser_config(kind: Localiser, size: int) -> Config:
             beam_length=LENGTH,
             epsilon=0,
             sampler="polar",
-            latent=64,
+            latent=32,
         )
     return RingConfig(
         view_size=view,
@@ -77,10 +77,10 @@ def localiser_config(kind: Localiser, size: int) -> Config:
         beam_length=LENGTH,
         epsilon=0,
         sampler="polar",
-        stem=32,
+        stem=16,
         stem_stride=2,
-        stages=(32, 48),
-        width=64,
+        stages=(16, 24),
+        width=48,
         dilations=(1, 2, 4),
     )
 
@@ -143,7 +143,7 @@ def transformer(pipeline: Pipeline, recipe: Recipe, classes: int) -> Transformer
     if pipeline.localiser == "bic":
         localiser = BIC(cast(BICConfig, recipe.model))
     elif pipeline.localiser == "cnn":
-        localiser = UnitCNN(channels, 2, widened(channels, 2, (16, 32, 64), spent))
+        localiser = UnitCNN(channels, 2, widened(channels, 2, (8, 16, 32), spent))
     left = whole - parameters(localiser)
-    widths = widened(channels, classes, (16, 32, 64), left)
+    widths = widened(channels, classes, (8, 16, 32), left)
     return Transformer(SmallClassifier(channels, classes, widths), localiser, geometry)

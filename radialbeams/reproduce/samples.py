@@ -45,11 +45,11 @@ if TYPE_CHECKING:
 
 NAME = "samples"
 SEEDS = 3
-STEPS = 1200
-IMAGES, HELD_OUT = 60_000, 4_000
+STEPS = 400
+IMAGES, HELD_OUT = 60_000, 1_000
 SHARES = (64, 16, 4, 1)  # of the training images, one in so many
 PARENT = 28  # pixels
-SIDE = 56  # of the images that are turned and classified
+SIDE = 28  # of the images that are turned and classified
 TURNS = 2  # angles per held-out image
 
 # --- training ---
@@ -99,8 +99,8 @@ def recipe(pipeline: Pipeline, seed: int, settings: Settings) -> Recipe:
         localiser_config(pipeline.localiser, PARENT),
         PARENT,
         protocol="leakfree",
-        batch=settings.pick(quick=32, full=128),
-        steps=settings.pick(quick=30, full=STEPS),
+        batch=settings.pick(quick=16, full=64),
+        steps=settings.pick(quick=8, full=STEPS),
         learning_rate=2e-3,
         schedule="one-cycle",
         weight_decay=0.05,
@@ -116,8 +116,8 @@ def trainings(settings: Settings) -> list[Training]:
             f"{name}-{share}-seed{seed}",
             recipe(pipeline, seed, settings),
             {"pipeline": name, "share": share},
-            images=settings.pick(quick=2000, full=IMAGES),
-            held_out=settings.pick(quick=200, full=HELD_OUT),
+            images=settings.pick(quick=400, full=IMAGES),
+            held_out=settings.pick(quick=40, full=HELD_OUT),
             measure=measure,
             parts=parts(pipeline, share),
         )
