@@ -13,6 +13,12 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+COLOURS = {
+    "pretrained": figures.GREEN,
+    "leak-free": figures.BLUE,
+    "paper": figures.ORANGE,
+}
+VIEWS = ("pretrained", "leak-free", "paper")
 MEASURES = {
     "circle": "one-circle score",
     "longest": "life of the longest loop",
@@ -29,14 +35,16 @@ def draw(record: Record) -> dict[str, Figure]:
 def draw_curves(shown: Record) -> Figure:
     """One image: the mean embedding of every direction, coloured by direction."""
     known = {words: places for words, places in shown.items() if places}
-    rows = [[w for w in known if w.startswith(views)] for views in ("leak-free", "paper")]
+    rows = [[w for w in known if w.startswith(views)] for views in VIEWS]
+    rows = [row for row in rows if row]
     most = max(len(row) for row in rows)
-    figure = figures.new(figures.PAGE, 3.4)
-    panels = figure.subplots(2, most, squeeze=False)
+    figure = figures.new(figures.PAGE, 1.7 * len(rows))
+    panels = figure.subplots(len(rows), most, squeeze=False)
     for line, row in zip(panels, rows, strict=True):
         for axes, words in zip(line, row, strict=False):
             _curve(axes, known[words])
             views, _, kind = words.partition(", ")
+            kind = kind or "trained"
             axes.set_title(
                 kind.replace(", after", ",\nafter").replace(" with", "\nwith"), fontsize=7
             )
@@ -67,7 +75,7 @@ def draw_measures(cells: Record) -> Figure:
     names = list(cells)
     places = list(range(len(names)))
     for axes, (measure, title) in zip(panels, MEASURES.items(), strict=True):
-        colours = [figures.BLUE if n.startswith("leak-free") else figures.ORANGE for n in names]
+        colours = [COLOURS[next(v for v in VIEWS if n.startswith(v))] for n in names]
         axes.barh(places, [cells[name][measure] for name in names], color=colours, height=0.6)
         if measure == "longest":
             nulls = [cells[name]["null"] for name in names]

@@ -74,7 +74,7 @@ def cells(**changes: float) -> dict[str, dict[str, object]]:
         "followed": 0.5,
         "turned_over": 0.0,
     }
-    return {words: {**one, **changes} for words in topology.kinds()}
+    return {words: {**one, **changes} for words in ["pretrained", *topology.kinds()]}
 
 
 def test_the_words_on_a_moebius_strip_follow_the_figures() -> None:
