@@ -83,7 +83,17 @@ def describe(cloud: Cloud, seed: int = 0) -> dict[str, Any]:
     for size in SIZES:
         if turns % size == 0:
             found["order"][str(size)] = _short(order(first[:: turns // size]))
-    return {**found, **crossings(first, second), **circle(first, seed), **strip(cloud)}
+    found |= {**crossings(first, second), **circle(first, seed), **strip(cloud)}
+    return {**found, "centre": centre_line(cloud, seed)}
+
+
+def centre_line(cloud: Cloud, seed: int) -> dict[str, Any]:
+    """The same for the mean over the beams that see a direction: the curve without its width."""
+    points = cloud.mean(1)
+    turns = len(points)
+    sizes = [size for size in SIZES if turns % size == 0]
+    orders = {str(size): _short(order(points[:: turns // size])) for size in sizes}
+    return {"order": orders, **circle(points, seed)}
 
 
 def order(points: Cloud) -> float:

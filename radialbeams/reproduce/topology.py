@@ -35,7 +35,7 @@ LEVEL = 0.05  # of the test against clouds without a shape
 FOLLOWED = 0.5  # |cosine| of neighbouring axes from which on the strip's width can be followed
 CIRCLE = 0.5  # scores from here on are called a circle, as in `orbit`
 SHOWN = "projected"
-MODEL, IMAGES = "bic.coil100", 6
+MODEL, IMAGES = "bic.coil100", 5
 
 
 def kinds() -> dict[str, tuple[str, str, str]]:
@@ -117,8 +117,19 @@ def cell(orbits: Sequence[Record]) -> Record:
     def average(get: Callable[[Record], float]) -> float:
         return float(f"{mean(get(one) for one in orbits):.4g}")
 
+    centre: Record = {}
+    if all("centre" in one for one in orbits):
+        centre = {
+            "order": {
+                size: average(lambda one, size=size: one["centre"]["order"][size])  # type: ignore[misc]
+                for size in orbits[0]["centre"]["order"]
+            },
+            "circle": average(lambda one: one["centre"]["circle"]),
+            "significant": average(lambda one: float(one["centre"]["p"] <= LEVEL)),
+        }
     return {
         "orbits": len(orbits),
+        "centre": centre,
         "order": {
             size: average(lambda one, size=size: one["order"][size])  # type: ignore[misc]
             for size in orbits[0]["order"]
@@ -158,6 +169,7 @@ def _row(one: Record) -> str:
 def sentence(cells: Mapping[str, Record]) -> str:
     parts = [
         _of(cells, "of the pretrained network", "pretrained", "pretrained, before training"),
+        _centre(cells),
         _hub(cells),
     ]
     for views in ("leak-free views", "paper's views"):
@@ -179,6 +191,21 @@ def _of(cells: Mapping[str, Record], whose: str, after: str, before: str) -> str
         f"we speak of a circle), and {trained['crossed']:.0%} of the directions come as near to a "
         f"far one as to themselves seen by another beam ({untrained['crossed']:.0%}). The nearest "
         f"neighbour is the adjacent direction in {trained['order'][size]:.0%}."
+    )
+
+
+def _centre(cells: Mapping[str, Record]) -> str:
+    """The curve without its width, which favours a circle."""
+    names = ("pretrained", "pretrained, before training")
+    pair = [cells.get(name, {}).get("centre") for name in names]
+    if not all(pair):
+        return ""
+    trained, untrained = pair
+    orders = ", ".join(f"{value:.0%} at {int(size):,}" for size, value in trained["order"].items())
+    return (
+        "Averaged over the beams that see a direction, so without its width, the curve scores "
+        f"{trained['circle']:.2f} (before training {untrained['circle']:.2f}), and the nearest "
+        f"neighbour is the adjacent direction in {orders} directions."
     )
 
 
