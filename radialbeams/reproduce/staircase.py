@@ -12,6 +12,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+import numpy as np
+
 from radialbeams.nn.architectures import Config
 from radialbeams.nn.beams import Spacing
 from radialbeams.nn.context import Hub
@@ -19,7 +21,7 @@ from radialbeams.nn.ring_network import RingConfig
 from radialbeams.reproduce import paper
 from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
 from radialbeams.reproduce.prior import border_network
-from radialbeams.reproduce.seed_statistics import compare, spread, unclear
+from radialbeams.reproduce.seed_statistics import STUCK, compare, over_seeds, spread, unclear
 from radialbeams.reproduce.settings import QUICK, Settings
 from radialbeams.reproduce.staircase_measures import measure
 from radialbeams.reproduce.trainings import Training
@@ -85,7 +87,6 @@ WORDS = {
 }
 # The ring and the paper's network on the same leak-free views, for as many views.
 SIDE_BY_SIDE = ("leakfree-decoder", "leakfree-batch")
-CHANCE = 90.0  # degrees of mean error
 REPRODUCTION = "hub"  # the stair that has the paper's optimiser and none of its authors' slips
 
 
@@ -283,10 +284,7 @@ def _stair(cells: Mapping[str, Record], name: str) -> str:
 def degrees(one: Record, shown: str = "so2") -> str:
     if not one["seeds"]:
         return "diverged" if one["diverged"] else "not trained"
-    mean = one[shown]["mean"]
-    if one["seeds"] == 1:
-        return f"{mean['mean']:.2f}°"
-    return f"{mean['mean']:.2f}° ± {mean['std']:.2f}° ({one['seeds']} seeds)"
+    return over_seeds(one[shown]["mean"]["values"])
 
 
 def _context(cells: Mapping[str, Record], series: str, name: str) -> str:
@@ -303,11 +301,11 @@ def _context(cells: Mapping[str, Record], series: str, name: str) -> str:
 
 
 def gains(cells: Mapping[str, Record], protocol: Protocol) -> dict[str, float]:
-    """The factor by which each stair lowers the mean error; above 1 is a gain."""
+    """The factor by which each stair lowers the error, the median over seeds; above 1 is a gain."""
     found, before = {}, None
     for name in STAIRS:
         one = cells[f"{protocol}-{name}"]
-        now = one["so2"]["mean"]["mean"] if one["seeds"] else None
+        now = float(np.median(one["so2"]["mean"]["values"])) if one["seeds"] else None
         if now and before:
             found[name] = before / now
         before = now
@@ -360,7 +358,7 @@ def _of_the_text(cells: Mapping[str, Record]) -> str:
     if not all(one["seeds"] for one in rows.values()):
         return ""
     listed = " and ".join(f"{degrees(one)} ({_series_words(s)})" for s, one in rows.items())
-    trains = all(one["so2"]["mean"]["mean"] < CHANCE / 2 for one in rows.values())
+    trains = all(one["so2"]["mean"]["mean"] < STUCK for one in rows.values())
     return (
         f"The context encoder of the paper's text, with a hub that sums and is held back, "
         f"{'trains' if trains else 'does not train'}: {listed}. What does not train is a hub that "

@@ -75,7 +75,7 @@ def _leaked(record: Record) -> str:
 def _context(record: Record) -> str:
     rows = ("context-one-cycle-none", "leakfree-clipping", "context-one-cycle-held-sum")
     none, ours, text = (_stair(record, row) for row in rows)
-    settled = "One seed each does not settle it: " if _few(record, *rows) else ""
+    settled = "One seed each does not settle it: " if _few(record, *rows) else "A little: "
     return (
         f"{settled}{none:.1f}° without it, {ours:.1f}° with ours, {text:.1f}° with the one that "
         "the text describes, on leak-free views."
@@ -96,6 +96,13 @@ def _prior(record: Record) -> str:
     return f"{record['why'].split('. ')[0]}."
 
 
+def _weight(record: Record) -> str:
+    told = record["ours"]["a second task, or too heavy"]
+    few = min(one["seeds"] for one in record["data"]["cells"].values())
+    seeds = "" if few > 1 else " Some rows have one seed, which settles nothing."
+    return f"{told[:1].upper()}{told[1:]}.{seeds}"
+
+
 def _lengths(record: Record) -> str:
     cells = {(c["data"], c["length"], c["padding"]): c for c in record["data"]["cells"]}
     short, long = (cells["coil100", length, "zeros"]["degrees"]["mean"] for length in "AC")
@@ -107,12 +114,14 @@ def _lengths(record: Record) -> str:
 
 
 def _orbit(record: Record) -> str:
-    cell = next(
-        c for c in record["data"]["table"] if (c["data"], c["kind"]) == ("coil100", "trained")
-    )
+    cells = record["data"]["cells"]
+    trained, before = cells["pretrained"], cells["pretrained, before training"]
+    circle = trained["circle"] >= 0.5
     return (
-        f"No: by persistent homology they score {cell['circle']['mean']:.2f} of at most 0.94, no "
-        "more than before training."
+        f"{'Yes' if circle else 'No'}: at 1,024 rotations the longest loop is longer than by "
+        f"chance in {trained['significant']:.0%} of the orbits, but the curve scores "
+        f"{trained['circle']:.2f} of 1 as a circle ({before['circle']:.2f} before training), and "
+        f"{trained['crossed']:.0%} of its directions cross others."
     )
 
 
@@ -136,7 +145,7 @@ LINES: tuple[tuple[str, str, Answer], ...] = (
     ("Is training on C_B better than on SO(2)?", "beams", _cyclic),
     ("Was the harm of the Toeplitz prior a bug?", "prior", _prior),
     ("Do longer beams help?", "beam-length", _lengths),
-    ("Do the embeddings over an orbit form a circle?", "orbit", _orbit),
+    ("Do the embeddings over an orbit form a circle?", "topology", _orbit),
     ("Does the network use the light?", "light", _light),
     ("Do saliency maps rotate with the image?", "saliency", _saliency),
 )
