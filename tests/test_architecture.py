@@ -129,7 +129,7 @@ DEPARTURES = {
     ),
     "nn/context.py": (
         "nn/test_context.py::test_the_wheel_of_four_beams",
-        "nn/test_context.py::test_beams_keep_their_embeddings_beside_what_they_hear",
+        "nn/test_context.py::test_beams_keep_their_embeddings_beside_the_attention_output",
         "nn/test_context.py::test_activations_leak_0_3",
     ),
     "nn/bic.py": ("nn/test_bic.py::test_the_lstm_keeps_its_own_start",),

@@ -214,7 +214,7 @@ def test_the_original_rectangle_comes_back(run: Callable[..., Said], tmp_path: P
     assert max(sizes[2]) <= 162  # nothing but filled corners lies outside
 
 
-def test_colours_are_off_when_asked(
+def test_colours_can_be_switched_off(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     from radialbeams.cli import terminal

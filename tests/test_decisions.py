@@ -99,7 +99,7 @@ def test_a_picture_that_is_tilted_inside_its_rectangle_is_turned_by_its_own_angl
 
 
 @pytest.mark.parametrize("snap", ["auto", "90", "none"])
-def test_reasons_are_told_apart(snap: Snap) -> None:
+def test_each_reason_has_its_own_name(snap: Snap) -> None:
     assert decide(answer(40.0, 0.3), LEAST, snap).reason == "unsure"
     assert decide(answer(40.0, 0.3, symmetry=0), LEAST, snap).reason == "no up"
     assert decide(answer(0.4), LEAST, snap).reason == "upright already"

@@ -29,7 +29,7 @@ def test_a_missing_plugin_is_named(
         images.read(start + bytes(99))
 
 
-def test_files_in_a_folder_that_need_it_are_told(
+def test_files_in_a_folder_that_need_a_plugin_are_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], tmp_path: Path
 ) -> None:
     monkeypatch.setattr(plugins, "is_installed", lambda name: False)

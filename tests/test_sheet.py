@@ -120,7 +120,7 @@ def test_there_is_a_filter_for_each_kind_that_occurs(tmp_path: Path) -> None:
     assert filters == ["show-all", "show-turned", "show-no-up", "show-failed"]
 
 
-def test_too_many_files_for_pictures_are_told(
+def test_files_beyond_the_limit_of_pictures_are_named(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(sheet, "PICTURES", 2)

@@ -94,7 +94,7 @@ def test_the_cards_thresholds_decide_as_the_commands_do(
 
 
 @pytest.mark.parametrize("step", [Upright, UprightTransformer])
-def test_what_cannot_be_is_told_at_once(step: Any) -> None:
+def test_impossible_settings_are_refused_at_once(step: Any) -> None:
     for wrong in ("sure", math.nan, -0.1, True):
         with pytest.raises(
             ValueError, match=f"abstain must be a confidence, .*; got {wrong!r} for"

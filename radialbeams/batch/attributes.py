@@ -42,13 +42,13 @@ def copy_to_output(source: str, target: str | int) -> None:
     Attributes that the file system refuses are skipped: nothing is lost, since the input keeps
     them.
     """
-    found = os.stat(source)
+    status = os.stat(source)
     with suppress(OSError):
-        os.chmod(target, stat.S_IMODE(found.st_mode) & PERMISSIONS)
+        os.chmod(target, stat.S_IMODE(status.st_mode) & PERMISSIONS)
     with suppress(OSError):
         _copy_extended(source, target)
     with suppress(OSError):
-        os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))
+        os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
 
 
 def copy(source: str, target: str | int, *, force: bool = False) -> None:
@@ -58,12 +58,12 @@ def copy(source: str, target: str | int, *, force: bool = False) -> None:
     be replaced by a link in the meantime. Raises AttributesError if an attribute cannot be copied,
     unless `force` is set.
     """
-    found = os.stat(source)
-    lost = [] if _copy_owner(found, target) else ["its owner or group"]
+    status = os.stat(source)
+    lost = [] if _copy_owner(status, target) else ["its owner or group"]
     # After the owner, because changing the owner may clear bits of the mode.
-    os.chmod(target, stat.S_IMODE(found.st_mode))
+    os.chmod(target, stat.S_IMODE(status.st_mode))
     lost += _copy_extended(source, target)
-    os.utime(target, ns=(found.st_atime_ns, found.st_mtime_ns))
+    os.utime(target, ns=(status.st_atime_ns, status.st_mtime_ns))
     if lost and not force:
         raise AttributesError(
             f"Replacing it would lose {' and '.join(lost)}. Choose an output with -o, or add "
@@ -75,14 +75,14 @@ def by_descriptor() -> bool:
     return {os.stat, os.chmod, os.utime} <= os.supports_fd
 
 
-def _copy_owner(found: os.stat_result, target: str | int) -> bool:
+def _copy_owner(status: os.stat_result, target: str | int) -> bool:
     own = os.stat(target)
-    if (own.st_uid, own.st_gid) == (found.st_uid, found.st_gid):
+    if (own.st_uid, own.st_gid) == (status.st_uid, status.st_gid):
         return True
     if not hasattr(os, "chown"):
         return True  # this system does not have owners of this kind
     try:
-        os.chown(target, found.st_uid, found.st_gid)
+        os.chown(target, status.st_uid, status.st_gid)
     except PermissionError:
         return False
     return True

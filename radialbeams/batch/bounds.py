@@ -42,12 +42,12 @@ class Bounds:
         return _is_below(os.path.realpath(os.path.dirname(item.out)), self._root)
 
     def _is_input(self, path: str) -> bool:
-        place = os.path.abspath(path)
-        while place not in self._sources:
-            parent = os.path.dirname(place)
-            if parent == place:
+        folder = os.path.abspath(path)
+        while folder not in self._sources:
+            parent = os.path.dirname(folder)
+            if parent == folder:
                 return False
-            place = parent
+            folder = parent
         return True
 
 

@@ -61,10 +61,10 @@ def item_to(item: Item) -> bytes:
 def outcomes_from(line: bytes, path: Path) -> list[Outcome]:
     """The outcomes in the line of a batch, or in a line {"again": …}."""
     content = parsed(line, path)
-    found = content.get("again") if isinstance(content, dict) else content
-    if not isinstance(found, list):
+    records = content.get("again") if isinstance(content, dict) else content
+    if not isinstance(records, list):
         raise damaged(path)
-    return [_outcome(one, path) for one in found]
+    return [_outcome(record, path) for record in records]
 
 
 def header_from(line: bytes, path: Path) -> tuple[dict[str, Any], str | None]:

@@ -52,14 +52,14 @@ class Claim:
 
 def claim(home: Path, others: Sequence[Path] = ()) -> list[Claim]:
     """Locks these folders once no other run works in or above them; the first claim is `home`'s."""
-    held: list[Claim] = []
+    claims: list[Claim] = []
 
     def is_taken() -> Path | None:
-        return _try(_outermost([home, *others]), held)
+        return _try(_outermost([home, *others]), claims)
 
     waited_for = _wait(is_taken)
-    held.sort(key=lambda one: one.folder != home)
-    return [replace(one, after=waited_for) for one in held]
+    claims.sort(key=lambda claimed: claimed.folder != home)
+    return [replace(claimed, after=waited_for) for claimed in claims]
 
 
 def wait_for(folders: Iterable[str | Path]) -> Path | None:
@@ -111,20 +111,20 @@ def _outermost(folders: Sequence[Path]) -> list[Path]:
     ][:MOST_FOLDERS]
 
 
-def _try(folders: Sequence[Path], held: list[Claim]) -> Path | None:
+def _try(folders: Sequence[Path], claims: list[Claim]) -> Path | None:
     """Locks all folders and returns None, or locks none and returns a folder of another run."""
     taken: Path | None = folders[0]
     try:
-        taken = _lock_all(folders, held)
+        taken = _lock_all(folders, claims)
     finally:
         if taken is not None:
-            for one in held:
-                one.give_up()
-            held.clear()
+            for claimed in claims:
+                claimed.give_up()
+            claims.clear()
     return taken
 
 
-def _lock_all(folders: Sequence[Path], held: list[Claim]) -> Path | None:
+def _lock_all(folders: Sequence[Path], claims: list[Claim]) -> Path | None:
     for number, folder in enumerate(folders):
         try:
             claim = _locked(folder)
@@ -134,8 +134,8 @@ def _lock_all(folders: Sequence[Path], held: list[Claim]) -> Path | None:
             continue  # this run cannot write there either
         if claim is None:
             return folder
-        held.append(claim)
-    own = {os.path.realpath(one.folder) for one in held}
+        claims.append(claim)
+    own = {os.path.realpath(claimed.folder) for claimed in claims}
     for place in own:
         for above in _above(place):
             if above not in own and _is_active(Path(above)):
@@ -143,8 +143,8 @@ def _lock_all(folders: Sequence[Path], held: list[Claim]) -> Path | None:
     return None
 
 
-def _above(place: str) -> Iterable[str]:
-    return map(str, Path(place).parents)
+def _above(folder: str) -> Iterable[str]:
+    return map(str, Path(folder).parents)
 
 
 def _locked(folder: Path) -> Claim | None:
@@ -192,8 +192,8 @@ def _is_own_folder(run: Path) -> bool:
     return stat.S_ISDIR(info.st_mode) and system.is_own(info, str(run.parent))
 
 
-def not_trusted(place: Path) -> JournalError:
+def not_trusted(path: Path) -> JournalError:
     return JournalError(
-        f"{place} was not created by a run of yours: it is a link, or belongs to another user, or "
+        f"{path} was not created by a run of yours: it is a link, or belongs to another user, or "
         "has the wrong type. Remove it, or choose another folder with -o."
     )

@@ -71,7 +71,7 @@ class Outcome:
         if self.error is not None:
             reason = {"reason": "failed"} if job.turns else {}
             return {"path": self.path, **reason, "error": self.error}
-        found = {
+        fields = {
             "angle_ccw": self.angle_ccw,
             "angle_signed": self.angle_signed,
             "confidence": self.confidence,
@@ -82,10 +82,10 @@ class Outcome:
             "model": job.model,
         }
         if self.action is None:
-            return {"path": self.path, **found}
+            return {"path": self.path, **fields}
         done = {"action": self.action, "reason": self.reason, **self._measured()}
         lost = {} if self.lost is None else {"lost": self.lost}
-        return {"path": self.path, "out": self.out, **found, **done, **lost}
+        return {"path": self.path, "out": self.out, **fields, **done, **lost}
 
     def _measured(self) -> dict[str, Any]:
         applied = None

@@ -145,9 +145,9 @@ class Plan:
         """The output folder if it exists and lies inside an input folder, else None."""
         if self.folder is None or not self.folder.is_dir():
             return None
-        place = os.path.realpath(self.folder)
+        output = os.path.realpath(self.folder)
         sources = (os.path.realpath(source) for source in self.sources if os.path.isdir(source))
-        return place if any(place.startswith(os.path.join(one, "")) for one in sources) else None
+        return output if any(output.startswith(os.path.join(one, "")) for one in sources) else None
 
     def first_without_alpha(self) -> str | None:
         """The first input whose output format cannot store transparency, or None."""
@@ -293,10 +293,10 @@ class _Inputs:
 
 def _identity(path: str) -> int | None:
     try:
-        found = os.stat(path)
+        status = os.stat(path)
     except OSError:
         return None
-    return hash((found.st_dev, found.st_ino))
+    return hash((status.st_dev, status.st_ino))
 
 
 class _Stems:

@@ -44,8 +44,8 @@ class _Died(Exception):
         super().__init__(why)
         self.why, self.at, self.begun = why, at, begun
 
-    def blamed(self, places: list[int]) -> list[int]:
-        return [] if self.at is None else [places[self.at]]
+    def blamed(self, indices: list[int]) -> list[int]:
+        return [] if self.at is None else [indices[self.at]]
 
 
 class WorkerPool:
@@ -85,18 +85,18 @@ class WorkerPool:
         failed: dict[int, Outcome] = {}
         strikes = 0  # deaths between two files
         while True:
-            rest = [place for place in range(len(batch)) if place not in failed]
+            rest = [index for index in range(len(batch)) if index not in failed]
             try:
-                found = self._work([batch[place] for place in rest], thumbnails)
+                results = self._work([batch[index] for index in rest], thumbnails)
             except _Died as died:
                 strikes += died.at is None
                 if strikes == ATTEMPTS and not died.begun:
                     raise PoolError(f"No worker could be started. {died.why}") from died
                 blamed = rest if strikes == ATTEMPTS else died.blamed(rest)
-                failed |= {place: Outcome(batch[place].path, error=died.why) for place in blamed}
+                failed |= {index: Outcome(batch[index].path, error=died.why) for index in blamed}
                 continue
-            done = {**failed, **dict(zip(rest, found, strict=True))}
-            return [done[place] for place in range(len(batch))]
+            done = {**failed, **dict(zip(rest, results, strict=True))}
+            return [done[index] for index in range(len(batch))]
 
     def _work(self, items: list[Item], thumbnails: int) -> list[Outcome]:
         if not items:

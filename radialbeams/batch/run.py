@@ -114,8 +114,8 @@ def _begun(job: JobSettings, plan: Plan, workers: int, journal: Journal) -> Run:
     """Makes the plan, or reads it with the outcomes of an earlier start."""
     skipped = Skipped()
     start = journal.recover() if journal.is_resumed else 0
-    found = (one.path for one in plan.found(skipped))
-    added = journal.added(found) if journal.is_resumed else 0
+    paths = (item.path for item in plan.found(skipped))
+    added = journal.added(paths) if journal.is_resumed else 0
     files = journal.fix_plan(plan.items(skipped))
     if job.in_place:
         below = wait_for(folder for folder in skipped.runs if not journal.is_in(folder))
@@ -153,13 +153,13 @@ def _carried_out(
 def _updated(job: JobSettings, noted: dict[str, Any]) -> dict[str, Any]:
     """Converts the settings recorded by an older version to those of this version."""
     defaults = {**_of_plan(Plan(())), **asdict(JobSettings(job.model))}
-    found = settings_of_older(noted, job, {**defaults, "limits": asdict(Limits())})
-    return {**found, "corrections": _listed(found["corrections"])}
+    settings = settings_of_older(noted, job, {**defaults, "limits": asdict(Limits())})
+    return {**settings, "corrections": _listed(settings["corrections"])}
 
 
 def _listed(corrections: Any) -> Any:
     """Tuples as lists, which is what JSON returns for them."""
-    return [list(one) for one in corrections]
+    return [list(pair) for pair in corrections]
 
 
 def _of_plan(plan: Plan) -> dict[str, Any]:
@@ -173,12 +173,12 @@ def _of_plan(plan: Plan) -> dict[str, Any]:
 
 def _settings(job: JobSettings, plan: Plan) -> dict[str, Any]:
     """Everything that must be equal for a command to resume a run."""
-    places = [*plan.sources, str(plan.folder or plan.file or "")]
-    relative = not all(os.path.isabs(place) for place in places if place)
+    paths = [*plan.sources, str(plan.folder or plan.file or "")]
+    relative = not all(os.path.isabs(path) for path in paths if path)
     return {
         "version": radialbeams.__version__,
         "inputs": list(plan.sources),
-        "output": places[-1] or None,
+        "output": paths[-1] or None,
         "working folder": os.getcwd() if relative else None,
         **_of_plan(plan),
         **asdict(replace(job, limits=Limits())),  # raised limits may let failed files through

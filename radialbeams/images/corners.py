@@ -91,8 +91,8 @@ def _share_of(rest: Mask) -> float | None:
     x, y = _outline(rest)
     if min(np.ptp(x) / rest.shape[1], np.ptp(y) / rest.shape[0]) < SPANNED:
         return None
-    found = _smallest_rectangle(x, y)
-    sides = found.sides if found.fits(rest.shape) else found.completed(rest.shape)
+    rectangle = _smallest_rectangle(x, y)
+    sides = rectangle.sides if rectangle.fits(rest.shape) else rectangle.completed(rest.shape)
     share = (min(sides) - 1) / min(rest.shape)  # less the pixels on its edges
     return share if 0 < share < HARMLESS else None
 
@@ -127,7 +127,7 @@ class _Rectangle:
         """
         full = _filling(shape, self.angle)
         short, limit = self._short_of(full, shape), OFF_CENTRE * min(shape)
-        agreeing = sum(abs(one) <= limit for one in short)
+        agreeing = sum(abs(gap) <= limit for gap in short)
         good = self.is_whole and agreeing >= AGREEING and min(short) >= -limit
         return full if good else (0, 0)
 
@@ -168,8 +168,8 @@ def smallest_around(plain: Mask) -> tuple[float, tuple[float, float]] | None:
     x, y = _outline(rest)
     if min(np.ptp(x) / rest.shape[1], np.ptp(y) / rest.shape[0]) < SPANNED:
         return None
-    found = _smallest_rectangle(x, y)
-    (along, across), angle = found.sides, -found.angle  # rows run downwards
+    rectangle = _smallest_rectangle(x, y)
+    (along, across), angle = rectangle.sides, -rectangle.angle  # rows run downwards
     if angle <= -math.pi / 4:  # the same rectangle, described by its other side
         along, across, angle = across, along, angle + math.pi / 2
     return angle, (along * step, across * step)

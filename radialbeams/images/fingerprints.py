@@ -34,27 +34,27 @@ def thumbnail(image: Image.Image) -> NDArray[np.uint8]:
 
 def near_earlier(bits: Bits, distance: int) -> NDArray[np.int64]:
     """For each row the first earlier row within `distance` bits, or −1."""
-    found = np.full(len(bits), -1)
+    nearest = np.full(len(bits), -1)
     for start in range(0, len(bits), TILE):
         rows = bits[start : start + TILE]
         first = first_near(rows, bits[:start], distance)
         among = within(rows, rows, distance)
         among &= np.tri(len(rows), k=-1, dtype=bool)
         own = np.where(among.any(axis=1), start + among.argmax(axis=1), -1)
-        found[start : start + TILE] = np.where(first >= 0, first, own)
-    return found
+        nearest[start : start + TILE] = np.where(first >= 0, first, own)
+    return nearest
 
 
-def first_near(bits: Bits, others: Bits, distance: int) -> NDArray[np.int64]:
+def first_near(bits: Bits, known: Bits, distance: int) -> NDArray[np.int64]:
     """For each row the first row of `others` within `distance` bits, or −1."""
-    found = np.full(len(bits), -1)
+    nearest = np.full(len(bits), -1)
     for above in range(0, len(bits), TILE):
-        part = found[above : above + TILE]
-        for left in range(0, len(others), TILE):
-            near = within(bits[above : above + TILE], others[left : left + TILE], distance)
+        part = nearest[above : above + TILE]
+        for left in range(0, len(known), TILE):
+            near = within(bits[above : above + TILE], known[left : left + TILE], distance)
             hit = near.any(axis=1) & (part < 0)
             part[hit] = left + near[hit].argmax(axis=1)
-    return found
+    return nearest
 
 
 def within(rows: Bits, columns: Bits, distance: int) -> Bits:

@@ -152,7 +152,7 @@ def _frame(plain: Mask, size: tuple[int, int], colour: str | None) -> Frame | No
         return None
     # The outermost pixels of the rectangle are blended with the corners.
     sides = refined.sides[0] - (0 if refined.cut[0] else 1)
-    found = Frame(
+    frame = Frame(
         math.degrees(refined.angles[0]),
         (float(sides[0]), float(sides[1])),
         (width / 2, height / 2),
@@ -160,7 +160,7 @@ def _frame(plain: Mask, size: tuple[int, int], colour: str | None) -> Frame | No
         colour,
         bool(refined.cut[0]),
     )
-    return found.on(size)
+    return frame.on(size)
 
 
 def _candidates(plain: Mask, step: float) -> _Rectangles:
@@ -198,9 +198,9 @@ def _touching(width: int, height: int, angles: Doubles) -> tuple[Doubles, Mask]:
 
 def _scores(plain: Mask, rectangles: _Rectangles, stations: int) -> Doubles:
     """(K,): how clearly the edges separate picture from plain corners; −1 if they do not."""
-    places = np.linspace(-0.48, 0.48, stations)
-    outside, on_canvas = _looked_up(plain, rectangles, places, np.array([BESIDE]))
-    inside, in_canvas = _looked_up(plain, rectangles, places, np.array([-BESIDE]))
+    positions = np.linspace(-0.48, 0.48, stations)
+    outside, on_canvas = _looked_up(plain, rectangles, positions, np.array([BESIDE]))
+    inside, in_canvas = _looked_up(plain, rectangles, positions, np.array([-BESIDE]))
     counts, seen = on_canvas.sum((2, 3)), in_canvas.sum((2, 3))  # (K, 4)
     out = (outside & on_canvas).sum((2, 3)) / np.maximum(counts, 1)
     within = (~inside & in_canvas).sum((2, 3)) / np.maximum(seen, 1)
@@ -216,14 +216,14 @@ def _scores(plain: Mask, rectangles: _Rectangles, stations: int) -> Doubles:
 
 
 def _looked_up(
-    plain: Mask, rectangles: _Rectangles, places: Doubles, depths: Doubles
+    plain: Mask, rectangles: _Rectangles, positions: Doubles, depths: Doubles
 ) -> tuple[Mask, Mask]:
     """Two of (K, 4, S, D): whether each sample point is plain, and whether it is on the canvas.
 
     `places` (S,) are positions along the edges, as shares of their lengths; `depths` (D,) are
     distances outwards, in pixels.
     """
-    x, y = _points(rectangles, places, depths)
+    x, y = _points(rectangles, positions, depths)
     height, width = plain.shape
     column, row = np.floor(x + width / 2), np.floor(y + height / 2)
     on_canvas = (column >= 0) & (column < width) & (row >= 0) & (row < height)
@@ -232,11 +232,13 @@ def _looked_up(
     return plain[row, column], on_canvas
 
 
-def _points(rectangles: _Rectangles, places: Doubles, depths: Doubles) -> tuple[Doubles, Doubles]:
+def _points(
+    rectangles: _Rectangles, positions: Doubles, depths: Doubles
+) -> tuple[Doubles, Doubles]:
     """x and y from the middle of the canvas, (K, 4, S, D) each."""
     half = rectangles.sides[:, None] / 2  # (K, 1, 2)
     away = (half * np.abs(NORMALS)).sum(2)[..., None, None] + depths  # (K, 4, 1, D)
-    along = 2 * (half * np.abs(TANGENTS)).sum(2)[..., None, None] * places[:, None]
+    along = 2 * (half * np.abs(TANGENTS)).sum(2)[..., None, None] * positions[:, None]
     u, v = (
         NORMALS[:, axis, None, None] * away + TANGENTS[:, axis, None, None] * along
         for axis in (0, 1)
@@ -245,29 +247,29 @@ def _points(rectangles: _Rectangles, places: Doubles, depths: Doubles) -> tuple[
     return u * cos + v * sin, v * cos - u * sin
 
 
-def _refined(plain: Mask, one: _Rectangles) -> _Rectangles:
+def _refined(plain: Mask, rectangle: _Rectangles) -> _Rectangles:
     """The rectangle with its edges moved to the border between picture and corners."""
     for _ in range(2):
-        turns, shifts = _corrections(plain, one)
+        turns, shifts = _corrections(plain, rectangle)
         if turns is None:
-            return one
-        sides = one.sides if one.cut[0] else one.sides + shifts
-        one = _Rectangles(one.angles + turns, sides, one.cut)
-    return one
+            return rectangle
+        sides = rectangle.sides if rectangle.cut[0] else rectangle.sides + shifts
+        rectangle = _Rectangles(rectangle.angles + turns, sides, rectangle.cut)
+    return rectangle
 
 
-def _corrections(plain: Mask, one: _Rectangles) -> tuple[float | None, Doubles]:
+def _corrections(plain: Mask, rectangle: _Rectangles) -> tuple[float | None, Doubles]:
     """The correction of the angle (radians) and of the two sides (2,)."""
-    places = np.linspace(-0.48, 0.48, 2 * STATIONS)
+    positions = np.linspace(-0.48, 0.48, 2 * STATIONS)
     depths = np.arange(REACH, -REACH - FINE, -FINE)  # from the outside inwards
-    is_plain, on_canvas = _looked_up(plain, one, places, depths)
+    is_plain, on_canvas = _looked_up(plain, rectangle, positions, depths)
     picture = ~is_plain[0] & on_canvas[0]  # (4, S, D)
-    found = picture.any(2) & on_canvas[0, :, :, 0] & ~picture[:, :, 0]
+    edges = picture.any(2) & on_canvas[0, :, :, 0] & ~picture[:, :, 0]
     ends = depths[picture.argmax(2)]  # (4, S): where the picture begins
     turns, shifts = [], np.zeros(2)
     for edge in range(4):
-        length = float((one.sides[0] * np.abs(TANGENTS[edge])).sum())
-        line = _line(places[found[edge]] * length, ends[edge][found[edge]])
+        length = float((rectangle.sides[0] * np.abs(TANGENTS[edge])).sum())
+        line = _line(positions[edges[edge]] * length, ends[edge][edges[edge]])
         if line is not None:
             turns.append(line[0])
             shifts += np.abs(NORMALS[edge]) * line[1]

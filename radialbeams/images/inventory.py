@@ -59,8 +59,8 @@ def _kind(data: bytes) -> str:
         b"GIF8": "GIF",
     }
     boxes = {b"ftyp": "AVIF", b"jP  ": "JPEG2000"}
-    found = (name for start, name in starts.items() if data.startswith(start))
-    return next(found, boxes.get(data[4:8], ""))
+    names = (name for start, name in starts.items() if data.startswith(start))
+    return next(names, boxes.get(data[4:8], ""))
 
 
 def _verbatim(name: str, content: bytes) -> MetadataItem:
@@ -74,22 +74,22 @@ def _after_the_end(content: bytes) -> Iterator[MetadataItem]:
 
 def _jpeg(data: bytes) -> Iterator[MetadataItem]:
     trailer = jpeg.trailer(data)
-    found = set()
+    items = set()
     for kind, body in jpeg.contents(data):
         if name := _profile(kind, body):
-            found.add(name)
+            items.add(name)
         elif kind == jpeg.APP2 and body.startswith(jpeg.MPF):
             if trailer:
-                found.add("the index of further images (MPF)")
+                items.add("the index of further images (MPF)")
         elif kind == jpeg.APP11:
-            found.add("content credentials or HDR data (APP11)")
+            items.add("content credentials or HDR data (APP11)")
         elif kind == jpeg.APP13 and (resources := jpeg.resources(body)) is not None:
             yield from _photoshop(resources)
         elif kind == jpeg.COMMENT:
             yield _verbatim("a comment", body)
         elif jpeg.APP0 <= kind <= 0xEF and not jpeg.is_replaced(kind, body):
             yield _verbatim(f"a segment APP{kind - jpeg.APP0}{_label(body)}", body)
-    yield from ((name, b"") for name in found)
+    yield from ((name, b"") for name in items)
     yield from _after_the_end(trailer)
 
 
@@ -103,10 +103,10 @@ def _profile(kind: int, body: bytes) -> str:
 
 
 def _photoshop(resources: list[tuple[int, bytes]]) -> Iterator[MetadataItem]:
-    for number, whole in resources:
+    for number, content in resources:
         if not jpeg.is_thumbnail(number):
             name = "a clipping path" if jpeg.is_stale(number) else "IPTC" if number == 1028 else ""
-            yield _verbatim(name or f"a Photoshop resource ({number})", whole)
+            yield _verbatim(name or f"a Photoshop resource ({number})", content)
 
 
 def _label(body: bytes) -> str:
@@ -116,17 +116,17 @@ def _label(body: bytes) -> str:
 
 
 def _png(data: bytes) -> Iterator[MetadataItem]:
-    found = set()
+    items = set()
     for kind, body in png.chunks(data):
         if not kind.isalpha() or kind[:1].isupper() or kind in png.STALE or kind in _PNG_HINTS:
             continue
         if kind in png.WRITTEN or png.is_profile(kind, body):
-            found.add(_png_profile(kind, body))
+            items.add(_png_profile(kind, body))
         elif kind in (b"acTL", b"fcTL", b"fdAT"):
-            found.add("the other frames")
+            items.add("the other frames")
         else:
             yield _verbatim(f"a chunk {kind.decode('ascii')}", body)
-    yield from ((name, b"") for name in found)
+    yield from ((name, b"") for name in items)
     yield from _after_the_end(png.trailer(data))
 
 

@@ -70,7 +70,7 @@ def has_index(data: bytes) -> bool:
 
 def carried_over(data: bytes, comment: bytes | None) -> tuple[bytes, ...]:
     """Whole segments to copy to the turned image; Pillow itself writes `comment`."""
-    kept = []
+    segments = []
     for kind, body in contents(data):
         if not (APP0 <= kind <= 0xEF or kind == COMMENT) or is_replaced(kind, body):
             continue
@@ -80,12 +80,12 @@ def carried_over(data: bytes, comment: bytes | None) -> tuple[bytes, ...]:
         if kind == APP13 and body.startswith(PHOTOSHOP):
             body = _without_stale_resources(body)
         if body:
-            kept.append(bytes((0xFF, kind)) + (len(body) + 2).to_bytes(2, "big") + body)
-    return tuple(kept)
+            segments.append(bytes((0xFF, kind)) + (len(body) + 2).to_bytes(2, "big") + body)
+    return tuple(segments)
 
 
 def is_replaced(kind: int, body: bytes) -> bool:
-    return any(kind == one and body.startswith(start) for one, start in _REPLACED)
+    return any(kind == other and body.startswith(start) for other, start in _REPLACED)
 
 
 def joined(data: bytes, kept: tuple[bytes, ...], trailer: bytes) -> bytes:
@@ -107,7 +107,7 @@ def resources(body: bytes) -> list[tuple[int, bytes]] | None:
     """(number, whole resource) of each; None if they cannot be parsed."""
     if not body.startswith(PHOTOSHOP):
         return None
-    at, found = len(PHOTOSHOP), []
+    at, blocks = len(PHOTOSHOP), []
     while at + 12 <= len(body):
         name = body[at + 6] + 1
         size_at = at + 6 + name + name % 2
@@ -116,9 +116,9 @@ def resources(body: bytes) -> list[tuple[int, bytes]] | None:
         if body[at : at + 4] not in _SIGNATURES or end > len(body):
             return None
         end = min(end + size % 2, len(body))
-        found.append((int.from_bytes(body[at + 4 : at + 6], "big"), body[at:end]))
+        blocks.append((int.from_bytes(body[at + 4 : at + 6], "big"), body[at:end]))
         at = end
-    return found if not body[at:].strip(b"\0") else None
+    return blocks if not body[at:].strip(b"\0") else None
 
 
 def is_stale(number: int) -> bool:
@@ -131,8 +131,8 @@ def is_thumbnail(number: int) -> bool:
 
 
 def _without_stale_resources(body: bytes) -> bytes:
-    found = resources(body)
-    if found is None or not any(is_stale(number) for number, _ in found):
+    blocks = resources(body)
+    if blocks is None or not any(is_stale(number) for number, _ in blocks):
         return body
-    kept = [whole for number, whole in found if not is_stale(number)]
-    return PHOTOSHOP + b"".join(kept) if kept else b""
+    current = [block for number, block in blocks if not is_stale(number)]
+    return PHOTOSHOP + b"".join(current) if current else b""

@@ -60,13 +60,13 @@ def same_space(mode: str, other: str) -> bool:
 
 def tiff_tags(exif: bytes | None, xmp: bytes | None) -> bytes | None:
     """EXIF and XMP as tags for a TIFF, without those that describe the storage of another file."""
-    found = Image.Exif()
+    tags = Image.Exif()
     if exif:
-        found.load(exif)
-    kept = _about_the_picture(found)
+        tags.load(exif)
+    copied = _about_the_picture(tags)
     if xmp:
-        kept[_XMP] = xmp
-    return kept.tobytes() if len(kept) else None
+        copied[_XMP] = xmp
+    return copied.tobytes() if len(copied) else None
 
 
 def png_info(picture: Picture) -> PngImagePlugin.PngInfo:
@@ -137,22 +137,22 @@ def _tags(image: Image.Image) -> Image.Exif:
 
 
 def _exif(image: Image.Image) -> bytes | None:
-    found = image.info.get("exif")
-    if isinstance(found, bytes):
-        return reset(found)
+    exif = image.info.get("exif")
+    if isinstance(exif, bytes):
+        return reset(exif)
     if image.format == "TIFF" or "Raw profile type exif" in image.info:
-        kept = _about_the_picture(_tags(image))
-        return kept.tobytes() if len(kept) else None
+        copied = _about_the_picture(_tags(image))
+        return copied.tobytes() if len(copied) else None
     return None
 
 
 def _about_the_picture(tags: Image.Exif) -> Image.Exif:
-    kept = Image.Exif()
+    copied = Image.Exif()
     for tag in tags:
         value = dict(tags.get_ifd(tag)) if tag in _DIRECTORIES else tags[tag]
         if tag not in _NOT_COPIED and _can_be_written(tag, value):
-            kept[tag] = value
-    return kept
+            copied[tag] = value
+    return copied
 
 
 def _can_be_written(tag: int, value: Any) -> bool:
@@ -164,5 +164,5 @@ def _can_be_written(tag: int, value: Any) -> bool:
         return False
 
 
-def _xmp(found: Any) -> bytes | None:
-    return _XMP_ORIENTATION.sub(rb"\g<1>1", found) if isinstance(found, bytes) and found else None
+def _xmp(value: Any) -> bytes | None:
+    return _XMP_ORIENTATION.sub(rb"\g<1>1", value) if isinstance(value, bytes) and value else None

@@ -73,9 +73,9 @@ def set_orientation(data: bytes, quarter_turns: int) -> bytes:
     if not data.startswith(jpeg.START):
         raise ImageError("Only a JPEG can be turned by its EXIF tag alone; this is not a JPEG.")
     segments = list(jpeg.segments(data))
-    places = [(start, end) for kind, start, end in segments if _is_exif(data, kind, start)]
-    if places:
-        start, end = places[0]
+    ranges = [(start, end) for kind, start, end in segments if _is_exif(data, kind, start)]
+    if ranges:
+        start, end = ranges[0]
         exif = data[start + 4 : end]
     else:
         # A JFIF segment must stay the first.
@@ -100,13 +100,13 @@ def set_orientation(data: bytes, quarter_turns: int) -> bytes:
     return data[:start] + segment + data[end:]
 
 
-def _has_index_before(data: bytes, segments: list[tuple[int, int, int]], place: int) -> bool:
+def _has_index_before(data: bytes, segments: list[tuple[int, int, int]], end: int) -> bool:
     """Whether an MPF index precedes `place`.
 
     Its offsets are relative to the index, so only growth after it makes them wrong.
     """
     return any(
-        kind == jpeg.APP2 and at < place and data.startswith(jpeg.MPF, at + 4)
+        kind == jpeg.APP2 and at < end and data.startswith(jpeg.MPF, at + 4)
         for kind, at, _ in segments
     )
 
@@ -141,17 +141,17 @@ def _with_value(exif: bytes, value: int) -> bytes:
         # The next directory describes a thumbnail, which would show the old orientation.
         struct.pack_into(order + "I", patched, last, 0)
     entry = struct.pack(order + "HHIHH", ORIENTATION, 3, 1, value, 0)
-    for place in range(first, last, 12):
-        if struct.unpack_from(order + "H", exif, place)[0] == ORIENTATION:
-            patched[place : place + 12] = entry
+    for offset in range(first, last, 12):
+        if struct.unpack_from(order + "H", exif, offset)[0] == ORIENTATION:
+            patched[offset : offset + 12] = entry
             return bytes(patched)
     return bytes(patched) if value == 1 else _added(patched, first, last, entry, order)
 
 
 def _added(exif: bytearray, first: int, last: int, entry: bytes, order: str) -> bytes:
     """Appends a copy of the directory with one more entry; everything else keeps its offset."""
-    entries = [bytes(exif[place : place + 12]) for place in range(first, last, 12)] + [entry]
-    entries.sort(key=lambda one: int(struct.unpack_from(order + "H", one)[0]))
+    entries = [bytes(exif[offset : offset + 12]) for offset in range(first, last, 12)] + [entry]
+    entries.sort(key=lambda item: int(struct.unpack_from(order + "H", item)[0]))
     exif += bytes(len(exif) % 2)  # directories start at even offsets
     struct.pack_into(order + "I", exif, 10, len(exif) - 6)
     exif += struct.pack(order + "H", len(entries)) + b"".join(entries) + bytes(4)

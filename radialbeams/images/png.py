@@ -61,10 +61,10 @@ def is_profile(kind: bytes, body: bytes) -> bool:
     )
 
 
-def joined(data: bytes, kept: Sequence[Chunk], mode: str, trailer: bytes) -> bytes:
+def joined(data: bytes, chunks: Sequence[Chunk], mode: str, trailer: bytes) -> bytes:
     """A PNG with those of the chunks that fit its mode after its header, and with the trailer."""
     head = len(SIGNATURE) + 25
-    fitting = [chunk(*one) for one in kept if _fits(*one, mode)]
+    fitting = [chunk(*part) for part in chunks if _fits(*part, mode)]
     return b"".join((data[:head], *fitting, data[head:], trailer))
 
 

@@ -49,7 +49,7 @@ def readings(image: Image.Image, raw: str) -> list[Image.Image]:
         return [_read_again(image, "RGBA")]  # the same four bytes per pixel, as separate channels
     if channels not in ("RGB", "RGBA", "RGBX") or order not in _SWAPPED:
         return []
-    return [_read_again(image, one) for one in (raw, f"{channels};16{_SWAPPED[order]}")]
+    return [_read_again(image, mode) for mode in (raw, f"{channels};16{_SWAPPED[order]}")]
 
 
 def joined(images: Sequence[Image.Image]) -> SixteenBit:
@@ -68,10 +68,10 @@ def with_key_clear(pixels: SixteenBit, key: object) -> SixteenBit:
 
 def _read_again(image: Image.Image, raw: str) -> Image.Image:
     stream = image.fp  # type: ignore[attr-defined]
-    place = stream.tell()
+    position = stream.tell()
     stream.seek(0)
     again = Image.open(BytesIO(stream.read()), formats=(str(image.format),))
-    stream.seek(place)
+    stream.seek(position)
     if isinstance(again, ImageFile.ImageFile):
         again.tile = [tile._replace(args=_with_raw(tile.args, raw)) for tile in again.tile]
     again.load()
@@ -112,8 +112,11 @@ def sixteen_bit_tiff(pixels: SixteenBit, shell: bytes) -> bytes:
     width, channels = pixels.shape[1:]
     (at,) = struct.unpack_from("<I", shell, 4)
     (count,) = struct.unpack_from("<H", shell, at)
-    places = range(at + 2, at + 2 + 12 * count, 12)
-    entries = {struct.unpack_from("<H", shell, one)[0]: shell[one : one + 12] for one in places}
+    offsets = range(at + 2, at + 2 + 12 * count, 12)
+    entries = {
+        struct.unpack_from("<H", shell, offset)[0]: shell[offset : offset + 12]
+        for offset in offsets
+    }
     shell += bytes(len(shell) % 2)
     bits = struct.pack(f"<{channels}H", *[16] * channels)
     # Values of up to four bytes are stored in the entry itself.

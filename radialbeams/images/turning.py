@@ -140,11 +140,11 @@ def _turn_array(array: Array, canvas: Canvas) -> Array:
     mode = _MODES[channels - 1]
     if canvas.fill == "transparent" and mode not in _ALPHA:
         raise ImageError("An array without alpha cannot be transparent. Add alpha or use a colour.")
-    whole = array.dtype.kind in "iu"
-    largest = np.float32(np.iinfo(array.dtype).max if whole else 1)
+    integer = array.dtype.kind in "iu"
+    largest = np.float32(np.iinfo(array.dtype).max if integer else 1)
     planes = array.reshape(*array.shape[:2], channels).astype(np.float32) / largest
     turned = _turn_planes(planes, mode, canvas).clip(0, 1) * largest
-    if whole:
+    if integer:
         turned = np.rint(turned)
     return turned.astype(array.dtype).reshape(*turned.shape[:2], *array.shape[2:])
 

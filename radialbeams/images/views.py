@@ -47,7 +47,7 @@ def looks(
         made = _leakfree(picture, *sizes, turns, protocol.sigma, protocol.reach)
     else:
         made = [paper_view(picture, view_size, turn) for turn in turns]
-    return [one[:channels] for one in made]
+    return [view[:channels] for view in made]
 
 
 def _on_black(picture: Image.Image) -> Image.Image:

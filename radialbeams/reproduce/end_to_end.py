@@ -31,7 +31,7 @@ from radialbeams.reproduce.joint_fit import (
 )
 from radialbeams.reproduce.settings import Settings
 from radialbeams.reproduce.trainings import Trained, Training
-from radialbeams.training.leaks import FULL, Canary, Effort, Render, Rendering, measure_leak
+from radialbeams.training.leaks import FULL, Canary, CanaryEffort, Render, Rendering, measure_leak
 from radialbeams.training.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -149,7 +149,7 @@ def measure(design: Design, trained: Trained) -> dict[str, Any]:
 
 
 def measure_with_canaries(
-    design: Design, trained: Trained, effort: Effort = FULL
+    design: Design, trained: Trained, effort: CanaryEffort = FULL
 ) -> dict[str, Any]:
     """Also trains canaries on the views of noise, and one on bilinear views as a control."""
     recipe, turned = trained.recipe, TurnedImages(design.side)

@@ -70,7 +70,7 @@ def test_a_quarter_turn_costs_nothing(tmp_path: Path) -> None:
         done(png, Answer(93.0, 0.9), replace(TURNING, snap="90", exif=True))
 
 
-def test_what_is_left_alone_keeps_its_bytes_unless_another_format_is_asked_for(
+def test_what_is_left_alone_keeps_its_bytes_unless_another_format_is_requested(
     tmp_path: Path,
 ) -> None:
     data = face(tmp_path / "a.jpg").read_bytes()

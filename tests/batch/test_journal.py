@@ -77,7 +77,7 @@ def test_a_torn_last_line_counts_for_nothing(
     again.close()
 
 
-def test_an_output_that_someone_removed_before_it_was_in_place_is_told(
+def test_an_output_that_was_removed_before_it_was_in_place_is_reported(
     tmp_path: Path, two_done: tuple[Journal, list[Outcome]]
 ) -> None:
     kept, outcomes = two_done

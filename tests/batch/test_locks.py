@@ -125,7 +125,7 @@ def test_a_lock_goes_with_the_process_that_held_it(tmp_path: Path) -> None:
 
 @pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root can give files away")
 @pytest.mark.usefixtures("impatient")
-def test_another_users_lock_further_up_keeps_nobody_waiting(tmp_path: Path) -> None:
+def test_another_users_lock_further_up_delays_no_run(tmp_path: Path) -> None:
     held = claim(tmp_path)
     os.chown(tmp_path / RUN_FOLDER, 12345, 12345)
     release(claim(tmp_path / "a"))
@@ -155,7 +155,7 @@ def test_without_fcntl_a_byte_is_locked_as_windows_does_it(
     assert (tmp_path / "a").read_bytes() == b"line\n"
 
 
-def test_a_system_without_any_locks_refuses_nobody(
+def test_a_system_without_locks_refuses_no_run(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(system, "fcntl", None)
@@ -175,7 +175,7 @@ def test_the_batch_imports_where_fcntl_is_missing() -> None:
     assert (done.stdout, done.stderr) == ("None\n", "")
 
 
-def test_macos_is_asked_for_a_full_sync(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_on_macos_a_full_sync_is_requested(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[int] = []
     monkeypatch.setattr(
         system,

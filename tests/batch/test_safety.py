@@ -262,7 +262,7 @@ def test_what_another_user_planted_is_refused(tmp_path: Path, name: str) -> None
         all_done(plan, TURNING)
 
 
-def test_parts_have_names_that_nobody_can_guess_and_follow_no_links(tmp_path: Path) -> None:
+def test_parts_have_unpredictable_names_and_follow_no_links(tmp_path: Path) -> None:
     from radialbeams.batch.landing import new_token, part_of, stage
 
     out = str(tmp_path / "a.jpg")

@@ -263,7 +263,7 @@ def test_upright_and_angle_work_without_posix(tmp_path: Path) -> None:
     ]  # fmt: skip
 
 
-def test_a_limit_on_threads_is_told_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_limit_on_threads_is_reported_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
     def refuse(thread: threading.Thread) -> None:
         raise RuntimeError("can't start new thread")
 

@@ -207,7 +207,7 @@ def test_upright_turns_and_leaves_and_says_which(
     assert (tmp_path / "sheet.html").read_text().count("<li ") == 5
 
 
-def test_upright_never_overwrites_unless_told_to(run: Callable[..., Said], faces: Path) -> None:
+def test_upright_never_overwrites_without_the_option(run: Callable[..., Said], faces: Path) -> None:
     mine = faces / "40-upright.jpg"
     mine.write_bytes(b"mine")
     code, out, err = run("upright", faces / "40.jpg", "--json", *TURNING)
@@ -230,7 +230,7 @@ def test_a_dry_run_writes_nothing(run: Callable[..., Said], faces: Path, tmp_pat
     assert [one["action"] for one in lines(out)].count("turned") >= 2
 
 
-def test_in_place_is_said_or_not_done(run: Callable[..., Said], faces: Path) -> None:
+def test_in_place_is_explicit_or_not_done(run: Callable[..., Said], faces: Path) -> None:
     before = contents(faces)
     assert run("upright", faces, "--in-place", "--snap", 90, *TURNING)[0] == 0
     after = contents(faces)
@@ -302,7 +302,7 @@ def test_without_ray_the_engine_names_its_extra(
     assert not (tmp_path / "out").exists()
 
 
-def test_thresholds_are_the_cards_unless_said(
+def test_thresholds_are_the_cards_unless_given(
     run: Callable[..., Said], faces: Path, tmp_path: Path
 ) -> None:
     shipped = zoo.find("ring.lfw")
@@ -326,7 +326,7 @@ def test_thresholds_are_the_cards_unless_said(
     assert "0.25, or more than 2 % likely to be upright already, or turned by less than 7°" in err
 
 
-def test_a_report_is_overwritten_only_if_told_to(
+def test_a_report_is_overwritten_only_on_request(
     run: Callable[..., Said], faces: Path, tmp_path: Path
 ) -> None:
     report = tmp_path / "sheet.html"
@@ -361,7 +361,7 @@ def test_a_report_that_is_a_folder_is_refused_before_any_work(
     assert code == 2 and "is a folder" in err and not (tmp_path / "out").exists()
 
 
-def test_no_file_is_told_twice(run: Callable[..., Said], faces: Path) -> None:
+def test_no_file_is_reported_twice(run: Callable[..., Said], faces: Path) -> None:
     _, out, _ = run("angle", faces, *sorted(faces.glob("*.jpg")), "--json", "--model", "ring.lfw")
     paths = [line["path"] for line in lines(out)]
     assert len(paths) == len(set(paths)) > 0
@@ -378,12 +378,12 @@ def test_the_second_picture_of_a_camera_is_not_lost_in_place(
     assert (faces / "two.jpg").read_bytes() == before
 
 
-def test_a_quarter_turn_of_nothing_is_told_as_such(run: Callable[..., Said], faces: Path) -> None:
+def test_a_quarter_turn_of_zero_is_reported_as_such(run: Callable[..., Said], faces: Path) -> None:
     err = run("upright", faces / "40.jpg", "--snap", 90, "--dry-run", *TURNING)[2]
     assert "1 left, the nearest quarter turn is 0°" in err
 
 
-def test_what_is_not_taken_is_told(run: Callable[..., Said], faces: Path) -> None:
+def test_what_is_skipped_is_reported(run: Callable[..., Said], faces: Path) -> None:
     (faces / "a.heic").touch()
     (faces / "gone.jpg").symlink_to("nowhere.jpg")
     shutil.copy(faces / "40.jpg", faces / "40-upright.jpg")

@@ -168,7 +168,7 @@ def test_outputs_that_were_there_before_are_skipped(faces: Path, tmp_path: Path)
     assert (tmp_path / "0" / "2.jpg").read_bytes() == b"mine"
 
 
-def test_the_image_column_is_found_or_asked_for() -> None:
+def test_the_image_column_is_found_or_required() -> None:
     schema = pa.schema({"a": pa.binary(), "b": pa.binary(), "n": pa.int64()})
     assert image_column(schema, "b") == "b"
     with pytest.raises(ValueError, match=r"one column of image bytes; got a \(binary\).*--column"):

@@ -99,7 +99,7 @@ def test_gradients_reach_the_images() -> None:
     assert images.grad is not None and images.grad.isfinite().all() and images.grad.any()
 
 
-def test_a_wrong_word_is_told() -> None:
+def test_an_unknown_method_is_refused() -> None:
     with pytest.raises(ValueError, match="by must be one of foreground, saliency; got 'edges'"):
         centred_boxes(torch.zeros(1, 3, 9, 9), by="edges")  # type: ignore[arg-type]
 
@@ -112,7 +112,7 @@ def test_a_wrong_word_is_told() -> None:
         (torch.zeros(1, 3, 9, 9, dtype=torch.uint8), "float images in .0, 1.; got torch.uint8"),
     ],
 )
-def test_other_images_are_told(images: Tensor, sentence: str) -> None:
+def test_unsuitable_images_are_refused(images: Tensor, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
         centred_boxes(images)
 

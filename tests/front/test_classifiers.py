@@ -54,7 +54,7 @@ def test_a_file_of_onnx_says_its_own_size(tmp_path: Path) -> None:
         classifier(images())
 
 
-def test_what_is_neither_is_told(tmp_path: Path) -> None:
+def test_a_file_that_is_neither_is_refused(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match=r"Expected efficientnet-lite0, or the path .* 'resnet'"):
         load_classifier("resnet")
     (tmp_path / "mine.pth").write_bytes(b"x")

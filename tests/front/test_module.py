@@ -553,7 +553,7 @@ def test_no_boxes_are_no_crops(images: Tensor) -> None:
 # --- what is refused ---
 
 
-def test_wrong_images_boxes_and_options_are_told(tiny: Canonicalizer, images: Tensor) -> None:
+def test_wrong_images_boxes_and_options_are_refused(tiny: Canonicalizer, images: Tensor) -> None:
     with pytest.raises(ValueError, match=r"float images in \[0, 1\]; got torch.uint8"):
         tiny((images * 255).byte())
     with pytest.raises(ValueError, match=r"\(N, C, H, W\); got \(3, 64, 80\)"):

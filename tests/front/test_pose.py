@@ -318,7 +318,7 @@ def test_a_map_as_fine_as_the_image_is_an_image() -> None:
 # --- the small print ---
 
 
-def test_what_is_left_alone_stays_to_the_bit_and_its_angle_is_still_told() -> None:
+def test_what_is_left_alone_stays_to_the_bit_and_its_angle_is_still_reported() -> None:
     images = torch.rand(2, 3, 12, 15)
     applied = torch.tensor([True, False])
     mixed = Pose.from_angles(torch.tensor([1.0, 1.0]), (12, 15), applied=applied)
@@ -392,7 +392,7 @@ def test_invert_by_kind(kind: str) -> None:
     assert torch.equal(turned.invert(found, kind), expected)  # type: ignore[arg-type]
 
 
-def test_wrong_words_and_sizes_are_told() -> None:
+def test_wrong_options_and_sizes_are_refused() -> None:
     turned = degrees(20, (8, 9), "expand")
     with pytest.raises(ValueError, match=r"kind must be one of images, masks, .*; got 'boxen'"):
         turned.invert(torch.zeros(1, 1, 8, 9), "boxen")  # type: ignore[arg-type]

@@ -14,7 +14,7 @@ from radialbeams.front import Canonicalizer
 
 
 @pytest.mark.parametrize("snap", ["auto", "90", "none"])
-def test_an_untrusted_model_turns_nothing_unless_told_to(tmp_path: Path, snap: str) -> None:
+def test_an_untrusted_model_turns_nothing_unless_overridden(tmp_path: Path, snap: str) -> None:
     model = zoo.find("ring.coil100")
     for ending in ("safetensors", "onnx"):
         file = model.stem.with_name(f"{model.stem.name}.{ending}")

@@ -574,7 +574,7 @@ def test_a_deep_tiff_keeps_its_compression(compression: str) -> None:
     np.testing.assert_array_equal(deep_pixels(encode(read(data), "png")), deep(3))
 
 
-def test_what_sixteen_bits_would_lose_is_said() -> None:
+def test_what_sixteen_bits_would_lose_is_reported() -> None:
     data = deep_file(deep(3))
     with pytest.raises(
         ImageError, match=r"16 bits per channel, of which only 8 would .* PPM .*--format png"

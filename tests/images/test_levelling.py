@@ -47,7 +47,7 @@ def test_turning_clockwise_by_the_skew_levels_the_page() -> None:
     assert abs(measure_skew(level).skew_degrees) < 0.3
 
 
-def test_the_search_keeps_to_the_range_that_is_asked_for() -> None:
+def test_the_search_keeps_to_the_requested_range() -> None:
     page = turned(text_page(3), 30.0)
     assert abs(measure_skew(page, around_degrees=28, within_degrees=5).skew_degrees - 30) < 0.3
     assert abs(measure_skew(page, around_degrees=-5, within_degrees=5).skew_degrees) < 11

@@ -219,7 +219,7 @@ def test_upright_leaves_raw_files_as_they_are(
     assert {path: path.read_bytes() for path in folder.glob("*.*")} == before
 
 
-def test_into_a_folder_raw_files_are_copied_and_previews_written_if_asked(
+def test_into_a_folder_raw_files_are_copied_and_previews_written_on_request(
     folder: Path, tmp_path: Path
 ) -> None:
     assert main(["upright", str(folder), "-o", str(tmp_path / "same")]) == 0

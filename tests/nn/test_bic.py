@@ -235,7 +235,7 @@ def test_beams_of_91_on_images_of_224_fit() -> None:
     assert_answers(model)
 
 
-def test_the_sampler_is_the_one_that_was_asked_for() -> None:
+def test_the_requested_sampler_is_used() -> None:
     assert type(small().beams) is BresenhamBeams
     assert type(small(sampler="polar").beams) is PolarBeams
 

@@ -108,14 +108,16 @@ def test_the_sense_of_rotation_matters(hub: Hub) -> None:
 
 @pytest.mark.parametrize("beam", [0, 3, 6])
 @pytest.mark.parametrize("layers", [1, 2, 3])
-def test_with_a_dead_hub_a_beam_hears_itself_and_one_neighbour_only(beam: int, layers: int) -> None:
+def test_with_a_dead_hub_a_beam_depends_on_itself_and_one_neighbour_only(
+    beam: int, layers: int
+) -> None:
     """A message moves on by one beam a layer and leaves nothing behind: no edge is a loop."""
     assert heard(context("dead", layers=layers), beam) == sorted((beam, (beam + layers) % 8))
 
 
 @pytest.mark.parametrize("hub", ["mean", "sum"])
 @pytest.mark.parametrize("layers", [1, 3])
-def test_through_a_hub_every_beam_hears_every_beam(hub: Hub, layers: int) -> None:
+def test_through_a_hub_every_beam_influences_every_beam(hub: Hub, layers: int) -> None:
     assert heard(context(hub, layers=layers), 2) == list(range(8))
 
 
@@ -155,7 +157,7 @@ def test_one_layer_by_hand(hub: Hub, num_beams: int) -> None:
     torch.testing.assert_close(result, torch.full_like(result, expected))
 
 
-def test_beams_keep_their_embeddings_beside_what_they_hear() -> None:
+def test_beams_keep_their_embeddings_beside_the_attention_output() -> None:
     """With weights of 0 the graph says nothing: without a residual nothing would be left."""
     network, inputs = context("mean"), embeddings()
     for layer in network.layers:
@@ -185,7 +187,7 @@ def test_a_hub_that_sums_multiplies_activations_where_the_mean_keeps_them() -> N
     assert growth("mean", 3) < 1.1
 
 
-def test_a_hub_that_hears_the_mean_trains_every_layer() -> None:
+def test_a_hub_that_receives_the_mean_trains_every_layer() -> None:
     network = context("mean")
     network(embeddings()).square().sum().backward()
     for layer in network.layers:

@@ -100,7 +100,7 @@ def test_quick_settings_answer_nothing() -> None:
     assert beams.run(settings, records(settings, so2_fixed_is_worse)).why.startswith(QUICK)
 
 
-def test_the_plainest_case_is_told_in_degrees() -> None:
+def test_the_plainest_case_is_given_in_degrees() -> None:
     why = beams.run(Settings(), records(Settings(), so2_fixed_is_worse)).why
     assert "With 32 beams, trained to convergence, the paper-equivalent error is " in why
     assert why.count("°") == 3

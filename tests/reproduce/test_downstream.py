@@ -122,7 +122,7 @@ def test_the_recipe_is_the_papers() -> None:
     assert recipe.model.architecture == "lstm"
 
 
-def test_sets_that_are_not_there_are_left_out_and_said(root: Path, tmp_path: Path) -> None:
+def test_missing_sets_are_left_out_and_named(root: Path, tmp_path: Path) -> None:
     (tmp_path / "data").mkdir()
     name = "imagenet-1000-samples.zip"
     (tmp_path / "data" / name).write_bytes((root / name).read_bytes())
@@ -136,7 +136,7 @@ def test_sets_that_are_not_there_are_left_out_and_said(root: Path, tmp_path: Pat
         downstream.run(Settings(quick=True, data=tmp_path, devices="cpu"), {})
 
 
-def test_a_class_without_an_index_is_told(settings: Settings, root: Path) -> None:
+def test_a_class_without_an_index_is_an_error(settings: Settings, root: Path) -> None:
     images = ImageSet("x", torch.zeros(1, 3, 2, 2, dtype=torch.uint8), ("a",), ("gnu",), (1.0,))
     with pytest.raises(ValueError, match=r"in foreground_classes\.csv; missing: gnu"):
         downstream_sets.labels_of(images, "si-score-rotation", settings)

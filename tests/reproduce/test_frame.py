@@ -311,7 +311,7 @@ def test_every_registered_experiment_is_whole() -> None:
             assert len({training.name for training in planned}) == len(planned)
 
 
-def test_an_unknown_name_is_told_the_known_ones() -> None:
+def test_the_error_for_an_unknown_name_lists_the_known_ones() -> None:
     for ask in (registry.find, registry.chosen):
         with pytest.raises(ValueError, match=r"Expected one of geometry.*; got 'nonsense'"):
             ask("nonsense")

@@ -61,7 +61,7 @@ def test_light_is_scaled_before_the_curve_and_white_is_the_end() -> None:
     assert pixels[:, 0, 0, 0].tolist() == [124, 170, 255]  # sRGB of 0.2, 0.4 and of more than 1
 
 
-def test_the_ground_is_the_colour_asked_for_however_bright_the_light() -> None:
+def test_the_ground_has_the_requested_colour_however_bright_the_light() -> None:
     ground = np.array([33, 32, 27])
     pixels = photographed(chalk(16)[0], np.array([0.1, 10.0]), ground)
     assert (pixels[:, :, 0, 0] == ground).all()
@@ -115,7 +115,7 @@ def test_the_direction_of_coil_s_light_is_that_of_the_mean_picture() -> None:
     assert found["ground"] == [150, 150, 150]
 
 
-def test_answers_that_turn_with_the_light_are_told_from_those_that_stay() -> None:
+def test_answers_that_turn_with_the_light_are_distinguished_from_those_that_stay() -> None:
     turns = [0.0 if p.degrees is None else math.radians(p.degrees) for p in POSITIONS]
     with_light = light.follows([torch.full((3, 2), turn - 0.5) for turn in turns])
     assert with_light["light"] == pytest.approx(1)

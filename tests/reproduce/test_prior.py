@@ -144,7 +144,7 @@ def test_the_answer_follows_from_the_losses(hurts: set[str], words: str) -> None
     assert harm.startswith("worse" if "exact" in hurts else "no clear difference; one below ")
 
 
-def test_it_is_said_when_the_prior_did_its_own_job() -> None:
+def test_the_words_say_when_the_prior_did_its_own_job() -> None:
     def loss(variant: str, mode: str) -> float:
         return 1.0 if mode == "full" else 0.5
 

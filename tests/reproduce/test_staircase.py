@@ -221,7 +221,7 @@ def test_results_repeat_the_note_of_packed_data(tmp_path: Path) -> None:
     assert staircase.run(Settings(), found).why.endswith("Rounded.")
 
 
-def test_only_finished_trainings_are_used_when_asked(
+def test_on_request_only_finished_trainings_are_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(trainings, "_run", lambda *_: pytest.fail("trained"))

@@ -296,7 +296,7 @@ def test_refusals_say_what_to_do(tmp_path: Path, capsys: pytest.CaptureFixture[s
         prepare.main([str(tmp_path / "out"), "--squashed", f"a={tmp_path}"])
 
 
-def test_shards_hold_every_kept_photo_once_and_no_more_bytes_than_asked(
+def test_shards_hold_every_kept_photo_once_and_no_more_bytes_than_allowed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(FOLDER))

@@ -52,7 +52,7 @@ def test_no_border_of_the_parent_is_seen() -> None:
     assert outside.abs().max() > 0.5  # zooming out would show it
 
 
-def test_nothing_is_done_where_nothing_is_asked() -> None:
+def test_without_settings_nothing_changes() -> None:
     views = torch.rand(4, 3, 9, 9)
     none = Augmentation()
     assert not none.active
@@ -80,7 +80,7 @@ def test_views_stay_in_range_and_the_same_numbers_give_the_same_views() -> None:
 
 
 @pytest.mark.parametrize("channels", [1, 3])
-def test_fill_reaches_into_the_disc_of_the_share_asked_for(channels: int) -> None:
+def test_fill_reaches_into_the_disc_of_the_requested_share(channels: int) -> None:
     views = torch.full((1000, channels, 41, 41), 0.5)
     filled = Augmentation(fill=0.4).photometric(views, uniform(1000), None)
     changed = ((filled != views) & (disc(41) > 0)).flatten(1).any(1)

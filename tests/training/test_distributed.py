@@ -176,7 +176,7 @@ def test_a_shared_norm_is_the_norm_of_the_whole_batch(tmp_path: Path) -> None:
     assert together(norms_agree, tmp_path, size=3) == [0, 0, 0]
 
 
-def test_a_process_alone_shares_with_nobody() -> None:
+def test_a_single_process_shares_nothing() -> None:
     norms = nn.Sequential(nn.BatchNorm2d(2))
     share_norms(norms, ALONE)
     assert type(norms[0]) is nn.BatchNorm2d

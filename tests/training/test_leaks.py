@@ -192,7 +192,7 @@ def test_the_same_canary_reads_bilinear_views() -> None:
     assert abs(leak.rho1) <= 0.1  # a square grid gives away no more than the angle modulo 90°
 
 
-def test_at_least_as_many_views_are_seen_as_asked_for() -> None:
+def test_at_least_the_requested_number_of_views_is_used() -> None:
     shown: list[tuple[int, str]] = []
     leak = measure_leak(
         "leakfree",

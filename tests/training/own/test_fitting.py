@@ -151,7 +151,7 @@ def test_a_finished_run_can_be_lengthened(folder: Path, tmp_path: Path, quick_en
     assert json.loads((out / "recipe.json").read_text())["steps"] == 5
 
 
-def test_a_canary_is_measured_if_asked_for_also_for_a_finished_run(
+def test_a_canary_is_measured_on_request_also_for_a_finished_run(
     folder: Path, tmp_path: Path, quick_end: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = []

@@ -53,7 +53,7 @@ def test_the_pixels_are_those_of_plain_decoding(found: Scan, tmp_path: Path, cha
     assert images.name == "photos"
 
 
-def test_only_the_images_asked_for_are_read_in_their_order(found: Scan, tmp_path: Path) -> None:
+def test_only_the_requested_images_are_read_in_their_order(found: Scan, tmp_path: Path) -> None:
     everything = read(found, range(24), 32, 3, tmp_path / "cache")
     some = read(found, [5, 2, 9], 32, 3, tmp_path / "cache")
     assert some.keys == ("photo5.png", "photo2.png", "photo9.png")

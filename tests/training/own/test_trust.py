@@ -44,7 +44,7 @@ def test_an_error_near_chance_is_a_reason(card: Card, good: Evaluation) -> None:
     assert "71° is near chance" in reason and "upright" not in reason
 
 
-def test_images_learned_by_heart_hint_at_crooked_ones(card: Card, good: Evaluation) -> None:
+def test_memorised_images_hint_at_crooked_ones(card: Card, good: Evaluation) -> None:
     (reason,) = reasons(card, replace(good, mean=80.0, within_10=0.1), 100, memorised=True)
     assert "probably not upright" in reason
 
