@@ -32,7 +32,7 @@ from radialbeams.reproduce.prior_weight_measures import (
     measure,
     measure_quickly,
 )
-from radialbeams.reproduce.seed_statistics import compare, spread, unclear
+from radialbeams.reproduce.seed_statistics import compare, over_seeds, spread, unclear
 from radialbeams.reproduce.settings import QUICK, Settings
 from radialbeams.reproduce.trainings import Training
 from radialbeams.training.data import ImageSet
@@ -196,8 +196,7 @@ def words(one: Mapping[str, Any]) -> str:
 def _row(cells: Mapping[str, Record], one: Record) -> str:
     error, place = one["cyclic"], one["place"] if one["weight"] else "before"
     text = (
-        f"{error['mean']:.2f}° ± {error['std']:.2f}° ({one['seeds']} seeds), "
-        f"{one[f'shifts_{place}']['mean']:.0%} of shifts found, cosine "
+        f"{over_seeds(error['values'])}, {one[f'shifts_{place}']['mean']:.0%} of shifts found, cosine "
         f"{one[f'cosine_{place}']['mean']:+.2f}"
     )
     if not one["weight"]:
