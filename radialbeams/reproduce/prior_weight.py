@@ -1,8 +1,8 @@
-"""The Toeplitz prior at weights from 0.01 to 1, in trainings that converge.
+"""The Toeplitz prior at weights from 0.01 to 1, before the hub and after it.
 
-`prior` follows the paper: a constant rate, and weights of 1. Here the schedule is the one that
-converges, the prior compares embeddings before the hub is added (the encoder's) or after it (the
-context encoder's), and its weight varies. If a lighter prior does no harm, it was too heavy. If the
+`prior` follows the paper: a constant rate, and weights of 1. Here the schedule is one-cycle, the
+prior compares embeddings before the hub is added (the encoder's) or after it (the context
+encoder's), and its weight varies. If a lighter prior does no harm, it was too heavy. If the
 gradients of both losses are orthogonal and reaching the prior's goal changes nothing, it is a
 second task.
 """
@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
+from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -31,7 +32,7 @@ from radialbeams.reproduce.prior_weight_measures import (
     measure,
     measure_quickly,
 )
-from radialbeams.reproduce.seed_statistics import compare, spread, unclear
+from radialbeams.reproduce.seed_statistics import compare, over_seeds, spread, unclear
 from radialbeams.reproduce.settings import QUICK, Settings
 from radialbeams.reproduce.trainings import Training
 from radialbeams.training.data import ImageSet
@@ -186,7 +187,7 @@ ANSWER = "a second task, or too heavy"
 
 
 def words(one: Mapping[str, Any]) -> str:
-    views = "paper's views" if one["protocol"] == "paper" else "leak-free views"
+    views = _views(one["protocol"])
     if not one["weight"]:
         return f"{views}, no prior"
     return f"{views}, weight {one['weight']:g} {one['place']} the hub"
@@ -195,8 +196,7 @@ def words(one: Mapping[str, Any]) -> str:
 def _row(cells: Mapping[str, Record], one: Record) -> str:
     error, place = one["cyclic"], one["place"] if one["weight"] else "before"
     text = (
-        f"{error['mean']:.2f}° ± {error['std']:.2f}° ({one['seeds']} seeds), "
-        f"{one[f'shifts_{place}']['mean']:.0%} of shifts found, cosine "
+        f"{over_seeds(error['values'])}, {one[f'shifts_{place}']['mean']:.0%} of shifts found, cosine "
         f"{one[f'cosine_{place}']['mean']:+.2f}"
     )
     if not one["weight"]:
@@ -225,6 +225,8 @@ def answer(cells: Mapping[str, Record]) -> str:
     found = signs(cells)
     if not any(found.values()):
         return "not trained"
+    if min(one["seeds"] for one in cells.values() if one["seeds"]) < 2:
+        return f"open, with one seed of each: {_one_seed(cells)}"
     hurt = [weight for weight, those in found.items() if 1 in those]
     helped = [weight for weight, those in found.items() if -1 in those]
     if hurt and min(hurt) > min(WEIGHTS):
@@ -232,8 +234,28 @@ def answer(cells: Mapping[str, Record]) -> str:
     elif hurt:
         text = f"a second task: it hurts at {_listed(hurt)}"
     else:
-        text = "neither: in trainings that converge it does no clear harm at any weight"
+        text = "neither: it does no clear harm at any weight"
     return f"{text}; it helps at {_listed(helped)}" if helped else text
+
+
+def _one_seed(cells: Mapping[str, Record]) -> str:
+    """Mean errors by weight, over protocols and places that have all weights."""
+    said = []
+    for protocol in PROTOCOLS:
+        mine = [one for one in cells.values() if one["protocol"] == protocol and one["seeds"]]
+        weights = sorted({one["weight"] for one in mine})
+        means = [
+            f"{fmean(one['cyclic']['mean'] for one in mine if one['weight'] == weight):.1f}° at "
+            f"{weight:g}"
+            for weight in weights
+        ]
+        if means:
+            said.append(f"{_views(protocol)} {', '.join(means)}")
+    return "; ".join(said)
+
+
+def _views(protocol: str) -> str:
+    return "paper's views" if protocol == "paper" else "leak-free views"
 
 
 def _listed(weights: Sequence[float]) -> str:
@@ -250,7 +272,8 @@ def sentence(data: Record) -> str:
     cosines = [one[f"cosine_{place}"]["mean"] for one in off for place in PLACES]
     found = [one[f"shifts_{one['place']}"]["mean"] for one in on]
     parts = [
-        f"With {data['steps']:,} steps of a one-cycle schedule: {answer(cells)}.",
+        f"Small networks, {data['steps']:,} steps of a one-cycle schedule: {answer(cells)}.",
+        _how_far(off),
         "Without the prior the gradients of both losses have cosines from "
         f"{min(cosines):+.2f} to {max(cosines):+.2f}, averaged over the training"
         if cosines
@@ -271,6 +294,18 @@ def sentence(data: Record) -> str:
     return " ".join(part for part in [*parts, *data["notes"]] if part)
 
 
+def _how_far(off: Sequence[Record]) -> str:
+    """Whether the networks are near to the end of what training gives them."""
+    best = min((one["cyclic"]["mean"] for one in off), default=0.0)
+    if best < CONVERGED:
+        return ""
+    return (
+        f"Without the prior they still have {best:.0f}°, so these trainings are short; whether "
+        "the answer holds for those that converge is not known."
+    )
+
+
+CONVERGED = 5.0  # degrees of mean error on C_B
 NEAR_ZERO = 0.15  # cosines below are called close to orthogonal
 
 

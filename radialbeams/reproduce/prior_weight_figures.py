@@ -24,9 +24,11 @@ TITLES = {"paper": "paper's views", "leakfree": "leak-free views"}
 
 def draw(record: Record) -> dict[str, Figure]:
     cells = record["data"]["cells"]
+    trained = {one["protocol"] for one in cells.values() if one["seeds"]}
+    shown = [protocol for protocol in PROTOCOLS if protocol in trained] or PROTOCOLS
     figure = figures.new(figures.PAGE, 4.6)
-    panels = figure.subplots(3, 2, sharex="row", sharey="row")
-    for column, protocol in enumerate(PROTOCOLS):
+    panels = figure.subplots(3, len(shown), sharex="row", sharey="row", squeeze=False)
+    for column, protocol in enumerate(shown):
         _over_weights(panels[0, column], cells, protocol, "cyclic")
         _over_weights(panels[1, column], cells, protocol, "shifts")
         _cosines(panels[2, column], cells, protocol)
@@ -34,7 +36,7 @@ def draw(record: Record) -> dict[str, Figure]:
         panels[1, column].set_xlabel("weight of the prior")
         panels[2, column].set_xlabel("training steps")
     panels[0, 0].set_ylabel("mean error on C_B")
-    panels[0, 0].set_ylim(bottom=0)
+    panels[0, 0].set_ylim(0, 1.1 * panels[0, 0].get_ylim()[1])
     panels[0, 0].yaxis.set_major_formatter("{x:g}°")
     panels[1, 0].set_ylabel("shifts found")
     panels[1, 0].yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")

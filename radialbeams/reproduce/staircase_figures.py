@@ -9,13 +9,13 @@ import numpy as np
 
 from radialbeams.reproduce import figures
 from radialbeams.reproduce.experiment import Record
-from radialbeams.reproduce.staircase import (
+from radialbeams.reproduce.staircase import row_of
+from radialbeams.reproduce.staircase_designs import (
     CONSTANT,
     CONTEXT_WORDS,
     CONTEXTS,
     STAIRS,
     WORDS,
-    row_of,
 )
 
 if TYPE_CHECKING:

@@ -197,8 +197,8 @@ def _of(cells: Mapping[str, Record], whose: str, after: str, before: str) -> str
 def _centre(cells: Mapping[str, Record]) -> str:
     """The curve without its width, which favours a circle."""
     names = ("pretrained", "pretrained, before training")
-    pair = [cells.get(name, {}).get("centre") for name in names]
-    if not all(pair):
+    pair: list[Record] = [cells[name]["centre"] for name in names if name in cells]
+    if len(pair) < len(names) or not all(pair):
         return ""
     trained, untrained = pair
     orders = ", ".join(f"{value:.0%} at {int(size):,}" for size, value in trained["order"].items())

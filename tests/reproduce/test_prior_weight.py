@@ -131,5 +131,23 @@ def test_the_answer_follows_the_figures(errors: dict[float, float], words: str) 
     assert words in prior_weight.answer(cells(errors))
 
 
+def test_one_seed_answers_nothing() -> None:
+    one = {
+        name: {**cell, "seeds": 1}
+        for name, cell in cells(dict.fromkeys((0, 0.01, 0.1, 1), 2.0)).items()
+    }
+    assert prior_weight.answer(one).startswith("open, with one seed of each: paper's views 2.0°")
+
+
+def test_short_trainings_are_called_short() -> None:
+    for error, words in ((2.0, False), (18.0, True)):
+        data = {
+            "cells": cells(dict.fromkeys((0.0, 0.01, 0.1, 1.0), error)),
+            "steps": 9,
+            "notes": [],
+        }
+        assert ("these trainings are short" in prior_weight.sentence(data)) is words
+
+
 def test_a_kind_without_a_prior_has_one_name() -> None:
     assert Kind("paper", "before").name == Kind("paper", "after").name == "paper-off"
