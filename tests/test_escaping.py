@@ -11,7 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from radialbeams import cli, demo, zoo
@@ -175,6 +175,7 @@ def test_a_warning_is_shown_on_one_line(
     assert told.startswith("radialbeams: a")
 
 
+@settings(deadline=None)
 @given(st.text(alphabet=st.characters()))
 def test_any_text_is_shown_on_one_line(text: str) -> None:
     found = shown(text)
@@ -183,6 +184,7 @@ def test_any_text_is_shown_on_one_line(text: str) -> None:
     assert shown(found) == found
 
 
+@settings(deadline=None)
 @given(st.text(alphabet=st.characters(categories=["L", "N", "P", "S"])))
 def test_printable_text_stays_as_it_is(text: str) -> None:
     assert shown(text) == text
@@ -199,6 +201,7 @@ VALUES = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(VALUES)
 def test_json_is_printable_and_comes_back(value: object) -> None:
     line = as_json(value)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.torch import load_file
 
@@ -70,6 +70,7 @@ def test_a_damaged_onnx_file_is_refused_in_words(
         load_model(once)
 
 
+@settings(deadline=None)
 @given(data=st.binary(max_size=200), start=st.booleans())
 def test_wild_bytes_are_read_or_refused(
     tmp_path_factory: pytest.TempPathFactory, data: bytes, start: bool

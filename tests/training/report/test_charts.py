@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from radialbeams.training.report.charts import (
@@ -26,6 +26,7 @@ from radialbeams.training.report.charts import (
 degrees = st.floats(0.0, 180.0)
 
 
+@settings(deadline=None)
 @given(st.lists(degrees, min_size=1, max_size=20))
 def test_a_logarithmic_axis_holds_its_values(values: list[float]) -> None:
     axis = log_degrees("error", values)
@@ -34,6 +35,7 @@ def test_a_logarithmic_axis_holds_its_values(values: list[float]) -> None:
     assert all(axis.low <= tick <= axis.high for tick, _ in axis.ticks)
 
 
+@settings(deadline=None)
 @given(st.floats(1e-3, 1e6))
 def test_a_linear_axis_has_few_round_ticks_and_holds_its_end(high: float) -> None:
     axis = linear("y", 0, high)
@@ -42,6 +44,7 @@ def test_a_linear_axis_has_few_round_ticks_and_holds_its_end(high: float) -> Non
     assert len({label for _, label in axis.ticks}) == len(axis.ticks)
 
 
+@settings(deadline=None)
 @given(st.integers(1, 10**7))
 def test_steps_are_labelled_within_the_run(last: int) -> None:
     axis = steps(last)
@@ -49,6 +52,7 @@ def test_steps_are_labelled_within_the_run(last: int) -> None:
     assert all(0 <= value <= last and value == int(value) for value, _ in axis.ticks)
 
 
+@settings(deadline=None)
 @given(st.lists(st.tuples(st.floats(-1, 2), st.floats(-1, 2)), min_size=1, max_size=30))
 def test_nothing_is_drawn_outside(points: list[tuple[float, float]]) -> None:
     chart = Chart(percent("x"), percent("y"), "t")
