@@ -190,6 +190,8 @@ def _pair(cells: Mapping[str, Record], kind: str, pair: str) -> tuple[Record, Re
 
 
 def _told(inner: Record, outer: Record) -> str:
+    if not (inner["values"] and outer["values"]):
+        return "not trained"
     said = {-1: "the inner part is better", 1: "the outer part is better"}
     sign = compare(inner, outer)
     return said[sign] if sign else unclear(inner, outer)
@@ -197,31 +199,41 @@ def _told(inner: Record, outer: Record) -> str:
 
 def _better(cells: Mapping[str, Record]) -> str:
     """Of the halves by radius, for every network."""
-    found = {kind: compare(*_pair(cells, kind, "half")) for kind in KINDS}
+    found = {
+        kind: compare(*_pair(cells, kind, "half"))
+        for kind in KINDS
+        if all(len(part["values"]) > 1 for part in _pair(cells, kind, "half"))
+    }
+    if not found:
+        return "open: one seed of each"
     words = {-1: "the inner", 0: "no clear difference", 1: "the outer"}
-    if len(set(found.values())) == 1:
+    if len(found) == len(KINDS) and len(set(found.values())) == 1:
         return words[found["bic"]]
     return ", ".join(f"{TITLES[kind]}: {words[sign]}" for kind, sign in found.items())
 
 
 def sentence(data: Record) -> str:
-    cells = data["cells"]
-    if not all(one["mean"]["values"] for one in cells.values()):
-        return "Not all parts have been trained yet."
-    parts = []
-    for kind in KINDS:
-        whole, inner, outer, disc, annulus = (
-            over_seeds(cells[f"{kind}, {part}"]["mean"]["values"]) for part in PARTS
-        )
-        parts.append(
-            f"Trained on one part of the beams alone, {TITLES[kind]} has a mean error of {inner} "
-            f"on the inner half, {outer} on the outer half and {whole} on whole beams. With equal "
-            f"areas, the inner disc has {disc} and the outer annulus {annulus}."
-        )
+    parts = [_of_network(data["cells"], kind) for kind in KINDS]
+    counts = [len(one["mean"]["values"]) for one in data["cells"].values()]
+    if min(counts) < max(counts):
+        parts.append(f"Rows have {min(counts)} to {max(counts)} seeds.")
     parts.append(
-        "All encoders are equal, with as many samples on each part, and the views are leak-free."
+        "All encoders are equal, with as many samples on each part, and the views are leak-free. "
+        "The networks are small and the trainings short, so only the differences count."
     )
-    return " ".join([*parts, *data["notes"]])
+    return " ".join(part for part in [*parts, *data["notes"]] if part)
+
+
+def _of_network(cells: Mapping[str, Record], kind: str) -> str:
+    values = [cells[f"{kind}, {part}"]["mean"]["values"] for part in PARTS]
+    if not all(values):
+        return ""
+    whole, inner, outer, disc, annulus = map(over_seeds, values)
+    return (
+        f"Trained on one part of the beams alone, {TITLES[kind]} has a mean error of {inner} on "
+        f"the inner half, {outer} on the outer half and {whole} on whole beams. With equal areas, "
+        f"the inner disc has {disc} and the outer annulus {annulus}."
+    )
 
 
 def draw(record: Record) -> dict[str, Figure]:
@@ -229,9 +241,11 @@ def draw(record: Record) -> dict[str, Figure]:
     from radialbeams.reproduce import figures as look
 
     figure = look.new(look.PAGE, 2.2)
-    panels = figure.subplots(1, 2, sharey=True)
+    cells = record["data"]["cells"]
+    shown = [kind for kind in KINDS if cells[f"{kind}, whole"]["mean"]["values"]] or KINDS
+    panels = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]
     names = list(PARTS)
-    for axes, kind, letter in zip(panels, KINDS, "ab", strict=True):
+    for axes, kind, letter in zip(panels, shown, "ab", strict=False):
         for place, part in enumerate(names):
             one = record["data"]["cells"][f"{kind}, {part}"]["mean"]
             colour = look.BLUE if "inner" in part else look.ORANGE

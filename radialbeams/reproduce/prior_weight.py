@@ -17,20 +17,24 @@ from typing import TYPE_CHECKING, Any
 import torch
 from torch import Tensor
 
+from radialbeams import zoo
 from radialbeams.nn.angles import circle_loss
 from radialbeams.nn.bic import BIC
 from radialbeams.nn.losses import Loss, Losses, LossInputs
 from radialbeams.nn.prior import prior_loss
 from radialbeams.reproduce import paper
 from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
+from radialbeams.reproduce.pretrained import open_pretrained
 from radialbeams.reproduce.prior_weight_measures import (
     BEAMS,
     PLACES,
     Place,
     compared,
     embedded,
+    gradients,
     measure,
     measure_quickly,
+    shifts_found,
 )
 from radialbeams.reproduce.seed_statistics import compare, over_seeds, spread, unclear
 from radialbeams.reproduce.settings import QUICK, Settings
@@ -50,6 +54,7 @@ SEEDS = 3
 IMAGES, HELD_OUT = 1550, 220
 SIZE, LATENT, BATCH = 64, 32, 64
 STEPS = 1500
+MODEL = "bic.coil100"
 PROTOCOLS: tuple[Protocol, ...] = ("paper", "leakfree")
 WEIGHTS = (0.01, 0.1, 1.0)
 JUDGED = 8  # times that the gradients are compared during training
@@ -149,8 +154,20 @@ def run(settings: Settings, records: Records) -> Finding:
         cells[kind.name] = {**vars(kind), **cell(runs)}
     notes = sorted({record["data_note"] for record in records.values() if record.get("data_note")})
     data = {"cells": cells, "notes": notes, "steps": settings.pick(quick=60, full=STEPS)}
+    data["pretrained"] = pretrained(settings)
     ours, why = conclude(data)
     return Finding(ours, settings.pick(quick=QUICK, full="") + why, data)
+
+
+def pretrained(settings: Settings) -> Record:
+    """The same of the pretrained network, which has converged without a prior."""
+    there = open_pretrained(MODEL, settings, limit=settings.pick(quick=8, full=HELD_OUT))
+    known = next(iter(zoo.find(MODEL).card.metrics.values()))
+    return {
+        "shifts": shifts_found(there.model, there.views, there.images.images, there.device),
+        "gradients": gradients(there.model, there.views, there.images, there.device),
+        "mean": known.evaluation.mean,
+    }
 
 
 def cell(runs: Sequence[Record]) -> Record:
@@ -196,8 +213,8 @@ def words(one: Mapping[str, Any]) -> str:
 def _row(cells: Mapping[str, Record], one: Record) -> str:
     error, place = one["cyclic"], one["place"] if one["weight"] else "before"
     text = (
-        f"{over_seeds(error['values'])}, {one[f'shifts_{place}']['mean']:.0%} of shifts found, cosine "
-        f"{one[f'cosine_{place}']['mean']:+.2f}"
+        f"{over_seeds(error['values'])}, {one[f'shifts_{place}']['mean']:.0%} of shifts found, "
+        f"cosine {one[f'cosine_{place}']['mean']:+.2f}"
     )
     if not one["weight"]:
         return text
@@ -291,7 +308,22 @@ def sentence(data: Record) -> str:
             f"The embeddings identify {share:.0%} of the shifts without it, and "
             f"{min(found):.0%} to {max(found):.0%} with it."
         )
+    parts.append(_at_the_end(data["pretrained"]))
     return " ".join(part for part in [*parts, *data["notes"]] if part)
+
+
+def _at_the_end(found: Record) -> str:
+    ratios = [one["ratio"] for one in found["gradients"].values()]
+    cosines = " and ".join(
+        f"{one['cosine']:+.2f} {place} the hub" for place, one in found["gradients"].items()
+    )
+    return (
+        f"The pretrained network, which has converged without the prior ({found['mean']:.2f}°), "
+        f"identifies {found['shifts']['before']:.0%} of the shifts before the hub and "
+        f"{found['shifts']['after']:.0%} after it. There the cosine is {cosines}, and "
+        f"the prior's gradient is {min(ratios):,.0f} to {max(ratios):,.0f} times as long as that "
+        "of the circle loss: at weight 1 it outweighs a network that is nearly done."
+    )
 
 
 def _how_far(off: Sequence[Record]) -> str:

@@ -19,7 +19,7 @@ from radialbeams.reproduce.experiment import Record
 from radialbeams.reproduce.trainings import Trained, errors
 from radialbeams.training.data import ImageSet
 from radialbeams.training.fit import Fit
-from radialbeams.training.views import draw_angles
+from radialbeams.training.views import Views, draw_angles
 
 Place = Literal["before", "after"]
 PLACES: tuple[Place, ...] = ("before", "after")
@@ -39,18 +39,20 @@ def compared(fit: Fit) -> dict[str, Any]:
     """A line for the log: the two gradients on held-out images."""
     if fit.held_out is None:
         raise ValueError("validate_every needs held_out images; give some or leave it 0.")
-    return {"gradients": gradients(fit.averaged(), fit, fit.held_out)}
+    return {"gradients": gradients(fit.averaged(), fit.views, fit.held_out, fit.device)}
 
 
-def gradients(model: Network, fit: Fit, images: ImageSet) -> dict[str, Any]:
+def gradients(
+    model: Network, views: Views, images: ImageSet, device: torch.device
+) -> dict[str, Any]:
     """For both places, the cosine of the two losses' gradients and the ratio of their norms.
 
     With respect to the weights that the prior trains: the encoder's, and after the hub those of the
     context encoder too.
     """
     network = _bic(model)
-    parents, angles = _batch(images, fit.device)
-    upright, turned = fit.views.upright(parents), fit.views.render(parents, angles)
+    parents, angles = _batch(images, device)
+    upright, turned = views.upright(parents), views.render(parents, angles)
     # cuDNN refuses gradients of an LSTM that is not in training.
     with torch.backends.cudnn.flags(enabled=False):
         return {place: _compared(network, place, upright, turned, angles) for place in PLACES}
@@ -94,16 +96,16 @@ def _bic(model: Network) -> BIC:
 
 
 @torch.inference_mode()
-def shifts_found(trained: Trained) -> dict[str, float]:
+def shifts_found(
+    network: Network, views: Views, images: Tensor, device: torch.device
+) -> dict[str, float]:
     """How often the strongest diagonal of the similarities is the true shift; chance is 1/|B|."""
-    model, views = _bic(trained.model), trained.fit.views
-    prior = ToeplitzPrior(BEAMS).to(trained.device)
-    images = trained.held_out.images
+    model, prior = _bic(network), ToeplitzPrior(BEAMS).to(device)
     angles = draw_angles("evaluation", 0, 0, len(images), group="cyclic", num_beams=BEAMS)
     right = dict.fromkeys(PLACES, 0)
     for start in range(0, len(images), BATCH):
-        parents = images[start : start + BATCH].to(trained.device)
-        turns = angles[start : start + BATCH].to(trained.device)
+        parents = images[start : start + BATCH].to(device)
+        turns = angles[start : start + BATCH].to(device)
         upright, turned = views.upright(parents), views.render(parents, turns)
         true = torch.round(turns * (BEAMS / (2 * torch.pi))).long() % BEAMS
         for place in PLACES:
@@ -114,11 +116,13 @@ def shifts_found(trained: Trained) -> dict[str, float]:
 
 def measure(trained: Trained, turns: int = fine_orbit.TURNS, objects: int = OBJECTS) -> Record:
     lines = [json.loads(line) for line in trained.fit.folder.metrics.open(encoding="utf-8")]
+    model, views, device = trained.model, trained.fit.views, trained.device
+    images = trained.held_out
     along = [{"step": one["step"], **one["gradients"]} for one in lines if "gradients" in one]
     return {
         **errors(trained),
-        "shifts": shifts_found(trained),
-        "gradients": gradients(trained.model, trained.fit, trained.held_out),
+        "shifts": shifts_found(model, views, images.images, device),
+        "gradients": gradients(model, views, images, device),
         "along": along,
         "orbits": orbits(trained, turns, objects),
     }

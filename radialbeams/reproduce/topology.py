@@ -204,8 +204,10 @@ def _centre(cells: Mapping[str, Record]) -> str:
     orders = ", ".join(f"{value:.0%} at {int(size):,}" for size, value in trained["order"].items())
     return (
         "Averaged over the beams that see a direction, so without its width, the curve scores "
-        f"{trained['circle']:.2f} (before training {untrained['circle']:.2f}), and the nearest "
-        f"neighbour is the adjacent direction in {orders} directions."
+        f"{trained['circle']:.2f} (before training {untrained['circle']:.2f}), its longest loop is "
+        f"longer than by chance in {trained['significant']:.0%} of the orbits "
+        f"({untrained['significant']:.0%}), and the nearest neighbour is the adjacent direction in "
+        f"{orders} directions."
     )
 
 

@@ -21,7 +21,7 @@ COLOURS = {
 VIEWS = ("pretrained", "leak-free", "paper")
 MEASURES = {
     "circle": "one-circle score",
-    "longest": "life of the longest loop",
+    "longest": "longest loop  (| by chance)",
     "crossed": "directions crossed",
     "width": "width of the curve",
 }
@@ -79,11 +79,11 @@ def draw_measures(cells: Record) -> Figure:
         axes.barh(places, [cells[name][measure] for name in names], color=colours, height=0.6)
         if measure == "longest":
             nulls = [cells[name]["null"] for name in names]
-            axes.plot(nulls, places, "|", color=figures.BLACK, ms=10, label="most by chance")
-            axes.legend(loc="lower right", fontsize=6)
+            axes.plot(nulls, places, "|", color=figures.BLACK, ms=10)
         axes.set_xlim(0, 1)
         axes.set_xlabel(title)
         axes.grid(axis="y", visible=False)
-    panels[0].set_yticks(places, names)
+    labels = [name.replace("pretrained, ", "the same, ") for name in names]
+    panels[0].set_yticks(places, labels)
     panels[0].set_ylim(len(places) - 0.5, -0.5)
     return figure

@@ -146,6 +146,11 @@ def test_short_trainings_are_called_short() -> None:
             "steps": 9,
             "notes": [],
         }
+        data["pretrained"] = {
+            "shifts": {"before": 0.5, "after": 0.4},
+            "gradients": {place: {"cosine": 0.1, "ratio": 5.0} for place in ("before", "after")},
+            "mean": 0.5,
+        }
         assert ("these trainings are short" in prior_weight.sentence(data)) is words
 
 

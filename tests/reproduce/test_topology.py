@@ -61,6 +61,7 @@ def test_beams_that_see_one_direction_agree_where_nothing_is_interpolated() -> N
 def cells(**changes: float) -> dict[str, dict[str, object]]:
     one = {
         "orbits": 9,
+        "centre": {},
         "order": {"64": 0.5, "1024": 0.9},
         "circle": 0.2,
         "longest": 0.3,

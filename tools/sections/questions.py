@@ -96,13 +96,6 @@ def _prior(record: Record) -> str:
     return f"{record['why'].split('. ')[0]}."
 
 
-def _weight(record: Record) -> str:
-    told = record["ours"]["a second task, or too heavy"]
-    few = min(one["seeds"] for one in record["data"]["cells"].values())
-    seeds = "" if few > 1 else " Some rows have one seed, which settles nothing."
-    return f"{told[:1].upper()}{told[1:]}.{seeds}"
-
-
 def _lengths(record: Record) -> str:
     cells = {(c["data"], c["length"], c["padding"]): c for c in record["data"]["cells"]}
     short, long = (cells["coil100", length, "zeros"]["degrees"]["mean"] for length in "AC")
@@ -116,12 +109,14 @@ def _lengths(record: Record) -> str:
 def _orbit(record: Record) -> str:
     cells = record["data"]["cells"]
     trained, before = cells["pretrained"], cells["pretrained, before training"]
-    circle = trained["circle"] >= 0.5
+    line, earlier = trained["centre"], before["centre"]
+    size = max(line["order"], key=int)
     return (
-        f"{'Yes' if circle else 'No'}: at 1,024 rotations the longest loop is longer than by "
-        f"chance in {trained['significant']:.0%} of the orbits, but the curve scores "
-        f"{trained['circle']:.2f} of 1 as a circle ({before['circle']:.2f} before training), and "
-        f"{trained['crossed']:.0%} of its directions cross others."
+        f"{'Yes' if line['circle'] >= 0.5 else 'No'}: a closed curve (averaged over beams, the "
+        f"nearest neighbour is adjacent in {line['order'][size]:.0%} of {int(size):,} directions), "
+        f"but a folded one: it scores {line['circle']:.2f} of 1 as a circle "
+        f"({earlier['circle']:.2f} before training), and {trained['crossed']:.0%} of the "
+        "directions come as near to a far one as to themselves."
     )
 
 
