@@ -10,17 +10,19 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image, ImageDraw, ImageFont
 
-from radialbeams import Canonicalizer, documents, zoo
+from radialbeams import Canonicalizer, documents, images, zoo
 from radialbeams.batch import JobSettings
 from radialbeams.decisions import FILLED
 from radialbeams.demo import PICTURES
 from radialbeams.documents import DocumentReader, document_card, gray_page, looked_closely
 from radialbeams.images.likeness import likeness, may_be_document
+from radialbeams.images.reading import read_small
 from radialbeams.posterior import Answer, read_quarters
 
 TEXT = (
@@ -110,6 +112,30 @@ def test_a_model_whose_card_does_not_name_documents_judges_them_itself(page: Ima
 def test_pictures_of_any_shape_have_an_answer(model: Canonicalizer, size: tuple[int, int]) -> None:
     blank, noise = Image.new("RGB", size, "white"), Image.effect_noise(size, 80).convert("RGB")
     assert len(model.answers([blank, noise])) == 2
+
+
+@pytest.mark.parametrize(("kind", "size", "reads"), [
+    ("PNG", (600, 700), 1),
+    ("JPEG", (600, 700), 1),
+    ("JPEG", (1200, 1400), 2),
+])  # fmt: skip
+def test_a_page_is_decoded_again_only_if_that_gives_more_pixels(
+    model: Canonicalizer,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    size: tuple[int, int],
+    reads: int,
+) -> None:
+    file, sides = io.BytesIO(), []
+    printed_page(size).save(file, kind)
+
+    def counted(source: images.ImageSource, side: int, **rest: Any) -> Image.Image:
+        sides.append(side)
+        return read_small(source, side, **rest)
+
+    monkeypatch.setattr(images, "read_small", counted)
+    assert model.look(file.getvalue()).document is not None
+    assert len(sides) == reads
 
 
 def test_a_page_is_reduced_before_it_is_turned() -> None:

@@ -90,7 +90,7 @@ def first_card(run: Path, out: Path, parity: float) -> dict[str, Any]:
         "summary": "Pages and screens: which of four quarter turns makes a levelled page upright.",
         "licence": LICENCE,
         "works_on": "Printed pages, forms, receipts, screens, slides, notes, in many scripts.",
-        "fails_on": "Screens with hardly any text, drawings, pages without an up.",
+        "fails_on": "Single icons, boards without words, drawings, pages without an up.",
         "data": trained["data"],
         "config": trained["config"],
         "parameters": trained["parameters"],
