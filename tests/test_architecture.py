@@ -82,12 +82,13 @@ NN_SIDEWAYS = {
     "ring": {"layers", "posterior"},  # how far its offsets reach
     "ring_fast": {"layers", "ring"},
     "ring_network": {"beam_network", "posterior", "ring", "ring_fast", *NN_SHARED},
+    "ring_export": {"beams", "posterior", "ring", "ring_network"},
     "posterior": NN_SHARED,
     "convolutional": {"posterior", *NN_SHARED},
     # Its rows, and what their defaults follow from.
     "architectures": {
         *("beam_network", "bic", "convolutional", "first_format", "posterior", "ring_network"),
-        *("rotation", *NN_SHARED),
+        *("ring_export", "rotation", *NN_SHARED),
     },
     "pretrained": {"architectures", "onnx_weights"},  # which build, from files
 }

@@ -17,7 +17,7 @@ from typing import Any
 from radialbeams import zoo
 from radialbeams.batch import JobSettings, Outcome
 from radialbeams.engines.plan import Task, from_table, tasks_for, to_table
-from radialbeams.engines.record import Record, outcomes_of, settings_of
+from radialbeams.engines.record import Record, claimed, outcomes_of, settings_of
 from radialbeams.engines.storage import Outputs, is_remote
 from radialbeams.engines.unit import Units
 
@@ -80,13 +80,13 @@ def run(
     tasks = tasks_for(
         sources, out, format=job.format, overwrite=job.overwrite, workers=workers
     )  # raises its errors before a record is created
-    record = Record.begun(out, settings_of(job, sources, out, column), fresh=fresh)
-    tasks = record.added(tasks)
-    begun = _begun(job, record, tasks, cluster, column)
-    try:
-        yield begun
-    finally:
-        begun.outcomes.close()
+    with claimed(out):
+        record = Record.begun(out, settings_of(job, sources, out, column), fresh=fresh)
+        begun = _begun(job, record, record.added(tasks), cluster, column)
+        try:
+            yield begun
+        finally:
+            begun.outcomes.close()
 
 
 def _begun(

@@ -7,19 +7,24 @@ done; a run that is resumed, or whose source has new files, processes the other 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+import os
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
 from io import BytesIO
+from pathlib import Path
 from typing import Any
 
 import radialbeams
 from radialbeams import zoo
-from radialbeams.batch import JobSettings, JournalError, Outcome
+from radialbeams.batch import JobSettings, JournalError, Outcome, system
 from radialbeams.batch.journal import difference
 from radialbeams.batch.landing import new_token
+from radialbeams.batch.locks import not_trusted
 from radialbeams.engines.plan import Task, from_table, to_table
 from radialbeams.engines.storage import (
     files_below,
+    is_remote,
     join,
     opened,
     remove_folder,
@@ -28,9 +33,35 @@ from radialbeams.engines.storage import (
 from radialbeams.limits import Limits
 
 RECORD, REPORT, SETTINGS = ".radialbeams-ray", "_report", "settings.json"
+LOCK = ".radialbeams-ray.lock"  # not in the folder above, which --fresh removes
 COLUMNS = (
     *("path", "out", "angle_ccw", "confidence", "symmetry", "action", "error", "lost", "sha256"),
 )
+
+
+@contextmanager
+def claimed(out: str) -> Iterator[None]:
+    """Holds the lock of a local output folder; JournalError if another run holds it.
+
+    The system releases it when this process ends, for whatever reason. The file stays: whoever
+    removed it could let two runs in. Object stores have no locks.
+    """
+    if is_remote(out):
+        yield
+        return
+    system.make_folders(out)
+    try:
+        descriptor = system.open_own(join(out, LOCK), create=True)
+    except system.Untrusted as error:
+        raise not_trusted(Path(out, LOCK)) from error
+    try:
+        if not system.try_lock(descriptor):
+            raise JournalError(
+                f"Another run on Ray is working in {out}. Let it finish, or choose another output."
+            )
+        yield
+    finally:
+        os.close(descriptor)
 
 
 @dataclass(frozen=True)

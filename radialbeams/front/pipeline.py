@@ -13,6 +13,7 @@ import torch
 from torch import Tensor, nn
 
 from radialbeams.front.module import TorchCanonicalizer
+from radialbeams.nn.architectures import architecture
 from radialbeams.training.export import write_agreeing, write_onnx
 
 OUTPUTS = ("output", "angle", "confidence", "applied")
@@ -124,7 +125,13 @@ def _other_shapes(example: Tensor) -> list[tuple[int, ...]]:
 
 def _write_graph(pipeline: Pipeline, path: Path, example: Tensor, any_size: bool) -> None:
     free = ("height", "width") if any_size else ()
-    write_onnx(pipeline, example[:1], path, "images", OUTPUTS, free)
+    front = pipeline.canonicalizer
+    network = front.network
+    front.network = architecture(network.config).exported(network)
+    try:
+        write_onnx(pipeline, example[:1], path, "images", OUTPUTS, free)
+    finally:
+        front.network = network
 
 
 def parity(pipeline: Pipeline, path: Path, example: Tensor, any_size: bool = False) -> float:

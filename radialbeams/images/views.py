@@ -58,7 +58,10 @@ def _on_black(picture: Image.Image) -> Image.Image:
 
 
 def centre_square(picture: Image.Image) -> Image.Image:
+    """The central square of a picture; a square picture itself, since cropping would copy it."""
     side = min(picture.size)
+    if picture.size == (side, side):
+        return picture
     left, top = (picture.width - side) // 2, (picture.height - side) // 2
     return picture.crop((left, top, left + side, top + side))
 

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from radialbeams.nn.architectures import Network
+from radialbeams.nn.architectures import Network, architecture
 from radialbeams.training.weights import write_whole
 
 if TYPE_CHECKING:
@@ -73,6 +73,7 @@ def write_agreeing(
 def _write_graph(model: Network, path: Path) -> None:
     config = model.config
     example = torch.zeros(1, config.channels, config.view_size, config.view_size)
+    model = architecture(config).exported(model)
     write_onnx(model, example, path, "views", model.outputs)
 
 

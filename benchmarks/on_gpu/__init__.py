@@ -1,0 +1,1 @@
+"""Speed on a GPU: inference against its floor, in front of a classifier, beams, training."""

@@ -1,0 +1,92 @@
+"""The canonicaliser in front of EfficientNet-Lite0, as a share of the classifier's time.
+
+Both get images of 224 pixels in batches of 64, in the same precision, both compiled or both not,
+both with their norms folded, both captured as CUDA graphs. The weights of the classifier are
+random: they do not change its time.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from benchmarks.on_gpu.timing import captured, device, in_turns, kernels, wait
+from radialbeams.front.folding import folded
+from radialbeams.front.module import Canonicalizer
+from radialbeams.nn.convolutional import Convolutional, ConvolutionalConfig
+
+SIZE, BATCH, ROUNDS = 224, 64, 40
+COMPILING = 55  # seconds after which nothing more is compiled
+CLASSIFIER = "EfficientNet-Lite0"
+MODELS = ("ring.coil100", "ring", "general")
+MOST = {"ring.coil100": 0.15, "ring": 0.30}  # in half precision, compiled
+
+
+class Front:
+    """Compiled in `prepare`; timed in `measure`."""
+
+    def __init__(self, precision: str, compiled: bool, batch: int = BATCH) -> None:
+        self.dtype = torch.float16 if precision == "half" else torch.float32
+        self.compiled, self.batch = compiled, batch
+        self.calls: dict[str, Callable[[], object]] = {}
+        self.errors: dict[str, str] = {}
+
+    @torch.inference_mode()
+    def prepare(self) -> None:
+        started = time.monotonic()
+        images = torch.rand(self.batch, 3, SIZE, SIZE, device=device(), dtype=self.dtype)
+        for name in (CLASSIFIER, *MODELS):
+            if time.monotonic() - started > COMPILING:
+                self.errors[name] = "no time was left to compile it"
+                continue
+            try:
+                module: Any = (
+                    _classifier(self.dtype) if name == CLASSIFIER else _front(name, self.dtype)
+                )
+                given = images
+                if name == CLASSIFIER:
+                    given = images.to(memory_format=torch.channels_last)
+                if self.compiled:
+                    module = torch.compile(module, dynamic=False)
+                self.calls[name] = _call(module, given)
+                self.calls[name]()
+                wait()
+            except Exception as error:  # reported; the others are measured
+                self.calls.pop(name, None)
+                self.errors[name] = repr(error)[:300]
+
+    @torch.inference_mode()
+    def measure(self) -> Iterator[dict[str, Any]]:
+        seconds = in_turns({name: captured(call) for name, call in self.calls.items()}, ROUNDS)
+        own = seconds.get(CLASSIFIER)
+        found: dict[str, Any] = {
+            "batch": self.batch,
+            "errors": self.errors,
+            "us": {name: round(1e6 * spent, 1) for name, spent in seconds.items()},
+        }
+        if own:
+            rest = {name: spent / own for name, spent in seconds.items() if name != CLASSIFIER}
+            found["share"] = {name: round(value, 4) for name, value in rest.items()}
+        yield found
+        found["kernels"] = {name: kernels(call) for name, call in self.calls.items()}
+        yield found
+
+
+def _classifier(dtype: torch.dtype) -> nn.Module:
+    config = ConvolutionalConfig(variant="lite0", view_size=SIZE, num_bins=500)  # 1,000 outputs
+    made = folded(Convolutional(config).eval()).to(dtype)
+    return made.to(device(), memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+
+def _front(name: str, dtype: torch.dtype) -> nn.Module:
+    made = Canonicalizer.from_pretrained(name, abstain=None, snap="none", returns="image")
+    ready = made.for_inference(dtype)
+    return ready.to(device(), memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+
+def _call(module: Any, images: Tensor) -> Callable[[], object]:
+    return lambda: module(images)

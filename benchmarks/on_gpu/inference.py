@@ -1,0 +1,123 @@
+"""One model in one precision at several batch sizes: seconds, and how far from the floor."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from benchmarks.on_gpu import floor
+from benchmarks.on_gpu.timing import (
+    back_to_back,
+    captured,
+    device,
+    give_back,
+    kernels,
+    wait,
+    waited_for,
+)
+from radialbeams.front.module import Canonicalizer
+
+BATCHES = (1, 64, 4096)
+MOST_FLOORS, MOST_US = 3, 150  # at the largest batch; ring.coil100, one view, in either precision
+PROFILED = 40
+COMPARED = 64  # views
+COMPILING = 55  # seconds after which nothing more is compiled
+PRECISIONS = {"float": torch.float32, "half": torch.float16}
+
+
+class Inference:
+    """Compiled in `prepare`, so that all parts can compile at once; timed in `measure`."""
+
+    def __init__(self, model: str, precision: str, batches: tuple[int, ...] = BATCHES) -> None:
+        self.model, self.dtype, self.batches = model, PRECISIONS[precision], batches
+        self.plain = _network(model, self.dtype)
+        config = self.plain.config
+        shape = (2, config.channels, config.view_size, config.view_size)
+        # Here and not under inference mode, where layers cannot be told apart.
+        self.layers = floor.layers(_network(model, torch.float32, "cpu"), torch.rand(shape))
+        self.compiled: dict[int, Callable[..., Any]] = {}
+        self.errors: dict[str, str] = {}
+
+    @torch.inference_mode()
+    def prepare(self) -> None:
+        started = time.monotonic()
+        for batch in (self.batches[-1], *self.batches[:-1]):  # the largest matters most
+            if time.monotonic() - started > COMPILING:
+                self.errors[f"compiled, batch {batch}"] = "no time was left to compile it"
+                continue
+            made = torch.compile(_network(self.model, self.dtype), dynamic=False)
+            try:
+                made(self._views(batch))
+                wait()
+                self.compiled[batch] = made
+            except Exception as error:  # reported; the plain network is measured anyway
+                self.errors[f"compiled, batch {batch}"] = repr(error)[:300]
+
+    @torch.inference_mode()
+    def measure(self) -> Iterator[dict[str, Any]]:
+        """The results so far, after every batch size."""
+        speed = floor.speeds(self.dtype)
+        found: dict[str, Any] = {
+            "model": self.model,
+            "copy_gb_per_second": round(speed.bytes_per_second / 1e9),
+            "product_tflops": round(speed.operations_per_second / 1e12, 1),
+            "errors": self.errors,
+        }
+        found["against_float"] = self._difference()
+        found["operations_each"] = sum(layer.operations for layer in self.layers)
+        for batch in self.batches:
+            least = floor.seconds(self.layers, batch, self.dtype.itemsize, speed)
+            row: dict[str, Any] = {f"floor_{name}_us": _us(value) for name, value in least.items()}
+            views = self._views(batch)
+            forms = {"plain": self.plain, "compiled": self.compiled.get(batch)}
+            for name, network in forms.items():
+                if network is not None:
+                    row[name] = _timed(network, views, least["layers"])
+                    give_back()
+            found[f"batch {batch}"] = row
+            yield found
+        fastest = self.compiled.get(self.batches[-1], self.plain)
+        found["kernels"] = kernels(_call(fastest, self._views(self.batches[-1])), PROFILED)
+        yield found
+
+    def _difference(self) -> dict[str, float]:
+        """How far the logits are from those in float32, as a share of their deviation."""
+        views = self._views(COMPARED)
+        exact = _network(self.model, torch.float32)(views.float())[0]
+        found = self.plain(views)[0].float()
+        return {
+            "largest": round(float((found - exact).abs().max() / exact.std()), 5),
+            "same_bin": round(float((found.argmax(-1) == exact.argmax(-1)).float().mean()), 4),
+        }
+
+    def _views(self, batch: int) -> Tensor:
+        side, channels = self.plain.config.view_size, self.plain.config.channels
+        return torch.rand(batch, channels, side, side, device=device(), dtype=self.dtype)
+
+
+def _network(model: str, dtype: torch.dtype, place: str | None = None) -> Any:
+    made = Canonicalizer.from_pretrained(model).for_inference(dtype).network
+    return made.to(place or device(), memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+
+def _timed(network: Callable[..., Any], views: Tensor, least: float) -> dict[str, Any]:
+    replay = captured(_call(network, views))
+    spent = back_to_back(replay)
+    return {
+        "us": _us(spent),
+        "until_answer_us": _us(waited_for(replay, 30)),
+        "views_per_second": round(len(views) / spent),
+        "times_floor": round(spent / least, 2),
+    }
+
+
+def _call(network: Callable[..., Any], views: Tensor) -> Callable[[], object]:
+    return lambda: network(views)
+
+
+def _us(value: float) -> float:
+    return float(f"{1e6 * value:.4g}")
