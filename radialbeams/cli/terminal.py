@@ -28,6 +28,10 @@ KINDS = {
     "exists": "skipped, the output exists",
     "failed": "failed",
 }
+UNSURE = (
+    "unsure: --report PAGE.html shows these files and lets you correct them by hand; a lower "
+    "--min-confidence turns more of them, with more mistakes"
+)
 QUARTERS = "left, the nearest quarter turn is 0°"
 
 

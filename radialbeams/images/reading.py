@@ -148,9 +148,10 @@ def _stream(source: Any, limits: Limits) -> Any:
         return BytesIO(source)
     if hasattr(source, "read"):
         return BytesIO(content_of(source, limits))
+    name = type(source).__name__
+    hint = " Tensors go to radialbeams.front.Canonicalizer." if name == "Tensor" else ""
     raise ImageError(
-        "Expected a path, bytes, a binary file, a Pillow image or a numpy array; "
-        f"got {type(source).__name__}."
+        f"Expected a path, bytes, a binary file, a Pillow image or a numpy array; got {name}.{hint}"
     )
 
 

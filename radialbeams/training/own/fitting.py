@@ -34,6 +34,7 @@ MOST_SHARE = 1 / 3
 VALIDATIONS = 8  # during a run
 VALIDATED = 128  # images of each
 LOG_SECONDS = 2.0
+FEW_STEPS = 50  # after which little has been learned
 MINUTES = 10.0
 
 
@@ -238,9 +239,19 @@ def _train(run: Training, watch: Watch, begin: float) -> None:
     fit.minutes = budgets.training_minutes(run.limit, time.monotonic() - begin, end)
     follow = _Following(watch, fit)
     fit.run(follow.progress, follow.validation)
+    if fit.minutes is not None and fit.at.step < FEW_STEPS:
+        watch.note(_hardly_trained(fit.at.step, run.limit.minutes))
     if run.world.is_first:
         _measure(run, fit, held_out, end, checked, watch)
     run.world.wait()
+
+
+def _hardly_trained(steps: int, minutes: float | None) -> str:
+    many = "1 step" if steps == 1 else f"{steps} steps"
+    return (
+        f"warning: Only {many} of training fitted into {minutes:g} minutes, so the model is hardly "
+        "more than its start. The same command with more --minutes goes on."
+    )
 
 
 def _checked(run: Training, view_seconds: float, watch: Watch) -> upright.Checked:
@@ -250,7 +261,10 @@ def _checked(run: Training, view_seconds: float, watch: Watch) -> upright.Checke
     start = starts.find_start(run.begun.start)
     # From scratch, the few steps that a check gets would teach the networks too little.
     if not (run.realign or (affordable and start is not None)):
-        watch.note("The images are not checked for being upright: --realign takes the time to.")
+        watch.note(
+            "Whether the images themselves are upright is not checked; --realign does, and takes "
+            "longer."
+        )
         return upright.Checked()
     with run.world.first_alone():
         checked = upright.check(

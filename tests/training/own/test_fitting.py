@@ -126,9 +126,11 @@ def test_choices_and_skipped_files_are_noted(folder: Path, tmp_path: Path, quick
 def test_minutes_that_end_before_the_first_step_end_well(
     folder: Path, tmp_path: Path, quick_end: None
 ) -> None:
-    run = train(folder, tmp_path / "run", minutes=1e-6)
+    notes: list[str] = []
+    run = train(folder, tmp_path / "run", minutes=1e-6, watch=Watch(note=notes.append))
     assert run.card.training.steps_done <= 1
     assert not run.trusted
+    assert any("Only 1 step" in note or "Only 0 steps" in note for note in notes)
     again = train(folder, tmp_path / "run", minutes=1e-6)
     assert again.card == run.card
 
