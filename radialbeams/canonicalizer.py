@@ -204,8 +204,8 @@ class Canonicalizer:
         if self._documents is not None:
 
             def larger() -> Image.Image:
-                if min(small.size) >= 2 * READ_AT or isinstance(source, Image.Image | np.ndarray):
-                    return small  # there are no more pixels, or enough of them
+                if min(small.size) >= 2 * READ_AT or not small.info.get("reduced"):
+                    return small  # there are enough pixels, or no more of them
                 return self._small(source, READ_AT, first_frame)
 
             document = self._documents.answer(small, larger, self.card.network.num_bins)

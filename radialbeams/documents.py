@@ -2,12 +2,13 @@
 
 A cascade, so that photos cost little: a rule on a small picture, the lines, one view of the page,
 its other three quarter turns, and close-up views if these leave it unsure. Each of the first four
-steps may reject the picture as not a document.
+steps may reject the picture as not a document; the last of them weighs all the evidence together.
 """
 
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache, cached_property
@@ -23,7 +24,7 @@ from radialbeams.defaults import Abstain, chosen
 from radialbeams.files import sha256
 from radialbeams.images.corners import without_corners
 from radialbeams.images.levelling import measure_skew
-from radialbeams.images.likeness import may_be_document
+from radialbeams.images.likeness import LEAST, document_likeness
 from radialbeams.images.page import close_views, content_box, ground, page_view
 from radialbeams.posterior import Answer, Thresholds, read_quarters
 from radialbeams.runtime import open_session
@@ -48,7 +49,9 @@ class DocumentCard:
     close_temperature: float  # divides the sum over the whole page and its close-up views
     close_views: int  # the largest number of close-up views
     close_below: float  # close-up views are used if the confidence is below this
-    document: float  # threshold for the mean document score over the four turns
+    likeness: float  # weight of the rule's log odds
+    lines: float  # weight of the logarithm of the strength of the lines
+    document: float  # threshold for their sum with the mean document score over the four turns
     abstain: Thresholds
 
     @classmethod
@@ -64,6 +67,10 @@ class DocumentCard:
                 f"The card of the model for documents is damaged ({error}). Install radialbeams "
                 "again."
             ) from error
+
+    def prior(self, likeness: float, strength: float) -> float:
+        """The evidence for a document from the rule and from the lines of the page."""
+        return self.likeness * likeness + self.lines * math.log(max(strength, 1.0))
 
 
 @cache
@@ -113,26 +120,32 @@ class DocumentReader:
 
         `small` is enough to reject most photos; `larger` reads the picture with more pixels.
         """
-        if min(small.size) < SMALLEST or not may_be_document(without_corners(small)):
+        if min(small.size) < SMALLEST:
+            return None
+        likeness = document_likeness(without_corners(small))
+        if likeness < LEAST:
             return None
         page = gray_page(larger())
         level = measure_skew(page)
         if not level.has_evidence:
             return None
         upright = levelled(page, level.skew_degrees)
-        mass = self.quarters(upright)
+        mass = self.quarters(upright, self.card.prior(likeness, level.strength))
         return None if mass is None else read_quarters(mass, level.skew_degrees, bins)
 
-    def quarters(self, page: Image.Image) -> NDArray[np.float64] | None:
-        """(4,): the probability of each number of quarter turns; None if it is not a document."""
-        card = self.card
+    def quarters(self, page: Image.Image, prior: float) -> NDArray[np.float64] | None:
+        """(4,): the probability of each number of quarter turns; None if it is not a document.
+
+        `prior` is the evidence for a document that does not come from the network.
+        """
+        card, least = self.card, self.card.document - prior
         box = content_box(page)
         view = page_view(page, card.size, box)
         first, likely = self.scores(view[None])
-        if likely[0] < card.document - DOUBTFUL:
+        if likely[0] < least - DOUBTFUL:
             return None
         others, document = self.scores(four_turns(view)[1:])
-        if (likely[0] + document.sum()) / 4 < card.document:
+        if (likely[0] + document.sum()) / 4 < least:
             return None
         scores = np.concatenate((first, others))
         mass = softmax(scores / card.temperature)

@@ -4,23 +4,26 @@ from __future__ import annotations
 
 import io
 import json
+import math
 import shutil
 import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from PIL import Image, ImageDraw, ImageFont
 
-from radialbeams import Canonicalizer, documents, zoo
+from radialbeams import Canonicalizer, documents, images, zoo
 from radialbeams.batch import JobSettings
 from radialbeams.decisions import FILLED
 from radialbeams.demo import PICTURES
-from radialbeams.documents import DocumentCard, DocumentReader, gray_page, looked_closely
+from radialbeams.documents import DocumentReader, document_card, gray_page, looked_closely
 from radialbeams.images.likeness import likeness, may_be_document
-from radialbeams.posterior import Answer, Thresholds, read_quarters
+from radialbeams.images.reading import read_small
+from radialbeams.posterior import Answer, read_quarters
 
 TEXT = (
     "The quick brown fox jumps over the lazy dog while seven wizards, tired of their quest, "
@@ -111,6 +114,30 @@ def test_pictures_of_any_shape_have_an_answer(model: Canonicalizer, size: tuple[
     assert len(model.answers([blank, noise])) == 2
 
 
+@pytest.mark.parametrize(("kind", "size", "reads"), [
+    ("PNG", (600, 700), 1),
+    ("JPEG", (600, 700), 1),
+    ("JPEG", (1200, 1400), 2),
+])  # fmt: skip
+def test_a_page_is_decoded_again_only_if_that_gives_more_pixels(
+    model: Canonicalizer,
+    monkeypatch: pytest.MonkeyPatch,
+    kind: str,
+    size: tuple[int, int],
+    reads: int,
+) -> None:
+    file, sides = io.BytesIO(), []
+    printed_page(size).save(file, kind)
+
+    def counted(source: images.ImageSource, side: int, **rest: Any) -> Image.Image:
+        sides.append(side)
+        return read_small(source, side, **rest)
+
+    monkeypatch.setattr(images, "read_small", counted)
+    assert model.look(file.getvalue()).document is not None
+    assert len(sides) == reads
+
+
 def test_a_page_is_reduced_before_it_is_turned() -> None:
     assert max(gray_page(Image.new("RGB", (9000, 4000))).size) < 2 * documents.LONGEST
     assert gray_page(Image.new("RGB", (900, 400))).size == (900, 400)
@@ -120,7 +147,7 @@ def test_the_rule_tells_a_page_from_a_photo(page: Image.Image) -> None:
     with Image.open(PICTURES / "astronaut.webp") as photo:
         assert not may_be_document(photo)
     assert may_be_document(page)
-    assert likeness(Image.new("L", (1, 1))).shape == (6,)
+    assert likeness(Image.new("L", (1, 1))).shape == (12,)
 
 
 def test_convention_turns_and_skew_add_up_to_the_angle() -> None:
@@ -136,12 +163,27 @@ def test_convention_turns_and_skew_add_up_to_the_angle() -> None:
 
 
 def test_close_views_move_chances_between_the_two_best_turns_alone() -> None:
-    card = DocumentCard(384, 1, 2.0, 2, 0.97, 0, Thresholds(0.9))
+    card = replace(document_card(), close_temperature=2.0, close_below=0.97)
     mass, scores = np.array([0.5, 0.04, 0.4, 0.06]), np.array([2.0, 0, 1.8, 0], np.float32)
     views = iter([np.array([-6.0, 6.0], np.float32), np.array([-3.0, 3.0], np.float32)])
     found = looked_closely(mass, scores, [0, 2], views, card)
     assert found.argmax() == 2 and found.sum() == pytest.approx(1)
     np.testing.assert_allclose(found[[1, 3]], mass[[1, 3]])
+
+
+def test_rule_and_lines_count_beside_the_network() -> None:
+    card = replace(document_card(), likeness=0.5, lines=2.0)
+    assert card.prior(3.0, math.e) == pytest.approx(3.5)
+    assert card.prior(3.0, 0.0) == pytest.approx(1.5)  # without lines
+
+
+def test_more_evidence_from_elsewhere_makes_a_doubtful_page_a_document(page: Image.Image) -> None:
+    reader = DocumentReader(threads=1)
+    gray = gray_page(page)
+    assert reader.quarters(gray, prior=0.0) is not None
+    assert reader.quarters(gray, prior=-100.0) is None
+    noise = gray_page(Image.effect_noise((400, 300), 60).convert("RGB"))
+    assert reader.quarters(noise, prior=100.0) is not None
 
 
 def test_documents_have_thresholds_of_their_own() -> None:

@@ -26,6 +26,7 @@ from sections.models import (
 )
 from sections.paper import (
     experiments_section,
+    gap_section,
     overlap_section,
     read_experiments,
     settings_section,
@@ -72,6 +73,7 @@ def results_page(root: Path = ROOT) -> str:
         *half_section(read(results, "half*.json")),
         *centring_section(read(results, "centring.json")),
         *overlap_section(read(results, "overlap.json")),
+        *gap_section(read(results, "gap.json")),
         *experiments_section(root),
     ]
     parts = [

@@ -1,8 +1,9 @@
 """The quarter network's views of a levelled page: squares with enough pixels to resolve text.
 
-The frame around a page and its empty margins are cropped, long pages lose both ends, and the rest
-is scaled to a square around the centre of the content. Close-up views show squares of about half
-that side, at the places with the most detail. All steps commute with quarter turns of the page.
+The frame around a page and its empty margins are cropped, and the rest is scaled to a square. Of
+long pages and wide strips, the square shows the part with the most detail. Close-up views show
+squares of about half that side, at the places with the most detail. All steps commute with quarter
+turns of the page.
 """
 
 from __future__ import annotations
@@ -13,7 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-LONGEST = 1.6  # times the short side; longer content is cropped at both ends
+LONGEST = 1.6  # times the short side; of longer content only a part is shown
+SHOWN = 600  # pixels; content up to this length is shown whole, since its text stays readable
 LEAST_KEPT = 0.5  # of each side, however empty the page is
 MARGIN = 0.02  # kept around the content, as a share of the page's sides
 EVEN = 10.0  # gray levels; a row with at most this range is empty
@@ -33,10 +35,12 @@ def page_view(page: Image.Image, size: int, box: Box | None = None, *, trim: boo
     `box` is the content box of the page, if it is already known.
     """
     page = page if page.mode == "L" else page.convert("L")
-    left, top, right, bottom = (box or content_box(page)) if trim else _all_of(page)
-    width, height = right - left, bottom - top
-    side = min(max(width, height), LONGEST * min(width, height))
-    return _square(page, (left + right) / 2, (top + bottom) / 2, side, size)
+    box = (box or content_box(page)) if trim else _all_of(page)
+    short, long = sorted((box[2] - box[0], box[3] - box[1]))
+    side = min(long, max(LONGEST * short, SHOWN))
+    centres = _densest(page, box, side, 1) if side < long else []
+    x, y = centres[0] if centres else ((box[0] + box[2]) / 2, (box[1] + box[3]) / 2)
+    return _square(page, x, y, side, size)
 
 
 def close_views(page: Image.Image, size: int, count: int, box: Box | None = None) -> Iterator[Gray]:

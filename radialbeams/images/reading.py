@@ -65,7 +65,7 @@ def read_small(
     """The picture for a model's view, in RGB, or in RGBA if parts may be transparent.
 
     A JPEG is decoded at a half, a quarter or an eighth of its size if both sides stay at least
-    2 · `side`; other formats are decoded at full size.
+    2 · `side`; other formats are decoded at full size. `info["reduced"]` says which.
     """
     with _in_plain_words(limits), _opened(source, first_frame, limits) as image:
         whole = image.size
@@ -74,7 +74,10 @@ def read_small(
         budget.check_view(image, whole, limits)
         image.load()
         callers = isinstance(source, Image.Image | np.ndarray)
-        return _eight_bit_colour(_upright(image, shared=callers))
+        small = _eight_bit_colour(_upright(image, shared=callers))
+        if not callers:  # a caller's image stays as it is
+            small.info["reduced"] = image.size != whole
+        return small
 
 
 # --- opening -----------------------------------------------------------------------------------

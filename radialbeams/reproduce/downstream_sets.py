@@ -6,7 +6,7 @@ whole ImageNet photos; objects of COIL-100.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,7 +14,14 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
-from radialbeams.front.accuracy import BATCH, ClassificationTask, finder, fit_head, rounded
+from radialbeams.front.accuracy import (
+    BATCH,
+    ClassificationTask,
+    Finder,
+    finder,
+    fit_head,
+    rounded,
+)
 from radialbeams.front.classifiers import Classifier
 from radialbeams.front.module import Canonicalizer
 from radialbeams.nn.beams import margin
@@ -158,6 +165,13 @@ def imagenet_task(
         training = training_of(OBJECTS["si-score"], settings)
         bic = Canonicalizer(load(training, settings, NAME)).eval()
         finders = {"bic": finder(bic, device), **finders}
+    return photos_of_imagenet(images, classifier, finders)
+
+
+def photos_of_imagenet(
+    images: ImageSet, classifier: Classifier, finders: Mapping[str, Finder]
+) -> ClassificationTask:
+    """Whole photos, of which a disc is rotated; the classifier sees the middle."""
     return ClassificationTask(
         "imagenet",
         torch.tensor([int(group) for group in images.groups]),

@@ -2,55 +2,124 @@
 
 Points are joined as the distance grows. A loop is born with the edge that closes it and dies with
 the triangle that fills it; a long-lived loop is a feature of the point cloud, not noise. Written
-for up to about a hundred points, which do not need a package for it.
+for up to a few hundred points, which do not need a package for it.
 """
 
 from __future__ import annotations
 
-from itertools import combinations
+from dataclasses import dataclass
+from heapq import heappop, heappush
 
 import numpy as np
 from numpy.typing import NDArray
 
+Points = NDArray[np.floating]
 
-def loops(points: NDArray[np.floating]) -> list[tuple[float, float]]:
-    """(birth, death) of every loop of n points (n, d), longest first; coefficients are Z/2."""
-    distances = pairwise(points)
-    edges = sorted(combinations(range(len(points)), 2), key=lambda e: (distances[e], e))
-    number = {edge: i for i, edge in enumerate(edges)}
-    closing = _closing(edges, len(points))  # the edges that close a loop, rather than join parts
-    triangles = sorted(
-        (max(number[a, b], number[a, c], number[b, c]), number[a, b], number[a, c], number[b, c])
-        for a, b, c in combinations(range(len(points)), 3)
-    )
+
+def loops(points: Points) -> list[tuple[float, float]]:
+    """(birth, death) of every loop of n points (n, d), longest first; coefficients are Z/2.
+
+    Cohomology is reduced, edge by edge from the longest. An edge with a third point nearer to both
+    of its ends than they are to each other is filled as it appears, so only the few other edges
+    that close a loop need work.
+    """
+    edges = _Edges.of(pairwise(points))
     found: list[tuple[float, float]] = []
-    reduced: dict[int, int] = {}  # by its latest edge, the boundary that kills that edge's loop
-    for last, *sides in triangles:
-        if len(reduced) == len(closing):
-            break  # every loop is filled; the other triangles only enclose voids
-        boundary = sum(1 << side for side in sides)
-        while boundary:
-            latest = boundary.bit_length() - 1
-            if latest not in reduced:
-                reduced[latest] = boundary
-                birth, death = distances[edges[latest]], distances[edges[last]]
+    killers: dict[int, list[int]] = {}  # triangle → the edges whose coboundaries it is reduced by
+    for edge in edges.open_ones():
+        column = _Column(edges)
+        column.add(edge)
+        used = [edge]
+        while (killer := column.first()) is not None:
+            last = killer // edges.count  # the longest edge of the triangle
+            if killer == edges.instant[last]:
+                more = [last]
+            elif killer in killers:
+                more = killers[killer]
+            else:
+                killers[killer] = used
+                birth, death = float(edges.lengths[edge]), float(edges.lengths[last])
                 if death > birth:
-                    found.append((float(birth), float(death)))
+                    found.append((birth, death))
                 break
-            boundary ^= reduced[latest]
+            for other in more:
+                column.add(other)
+            used = used + more
     return sorted(found, key=lambda bar: bar[0] - bar[1])
 
 
-def pairwise(points: NDArray[np.floating]) -> NDArray[np.float64]:
-    """(n, d) → (n, n) Euclidean distances."""
-    exact = np.asarray(points, dtype=np.float64)
-    exact = exact - exact.mean(0)  # nothing to cancel far from the origin
-    squares = (exact**2).sum(1)
-    apart: NDArray[np.float64] = squares[:, None] + squares - 2 * exact @ exact.T
-    return np.sqrt(np.maximum(apart, 0))
+@dataclass(frozen=True)
+class _Edges:
+    """Edges by rank, from the shortest; a triangle is its longest edge and the third point."""
+
+    count: int  # n, of points
+    rank: NDArray[np.int64]  # (n, n), symmetric; on the diagonal −1
+    ends: NDArray[np.int64]  # (edges, 2)
+    lengths: NDArray[np.float64]  # (edges,)
+    instant: NDArray[np.int64]  # (edges,): the triangle that fills an edge's loop at once, or −1
+
+    @classmethod
+    def of(cls, distances: NDArray[np.float64]) -> _Edges:
+        n = len(distances)
+        rows, columns = np.triu_indices(n, 1)
+        order = np.argsort(distances[rows, columns], kind="stable")
+        rows, columns = rows[order], columns[order]
+        rank = np.full((n, n), -1)
+        rank[rows, columns] = rank[columns, rows] = np.arange(len(rows))
+        instant = np.full(len(rows), -1)
+        for start in range(0, len(rows), 4096):  # (4096, n) at a time
+            part = slice(start, start + 4096)
+            near = np.maximum(rank[rows[part]], rank[columns[part]]) < np.arange(
+                start, min(start + 4096, len(rows))
+            ).reshape(-1, 1)
+            here = np.arange(len(near))
+            near[here, rows[part]] = near[here, columns[part]] = False
+            third = near.argmax(1)
+            instant[part] = np.where(near.any(1), (start + here) * n + third, -1)
+        ends = np.stack((rows, columns), axis=1)
+        return cls(n, rank, ends, distances[rows, columns], instant)
+
+    def open_ones(self) -> list[int]:
+        """Edges that close a loop and do not fill it at once, from the longest."""
+        joining = _joining(self.ends, self.count)
+        waiting = np.flatnonzero(self.instant < 0)
+        return [int(edge) for edge in waiting[::-1] if int(edge) not in joining]
+
+    def triangles(self, edge: int) -> list[int]:
+        """The triangles on an edge."""
+        a, b = self.ends[edge]
+        others = np.delete(np.arange(self.count), [a, b])
+        to_a, to_b = self.rank[a, others], self.rank[b, others]
+        # The third point is the one opposite to the longest edge.
+        longest = np.maximum(np.maximum(to_a, to_b), edge)
+        third = np.where(longest == edge, others, np.where(longest == to_a, b, a))
+        return (longest * self.count + third).tolist()  # type: ignore[no-any-return]
 
 
-def _closing(edges: list[tuple[int, int]], count: int) -> set[int]:
+class _Column:
+    """A sum of coboundaries modulo 2, of which only the first triangle is ever asked for."""
+
+    def __init__(self, edges: _Edges) -> None:
+        self.edges = edges
+        self.held: set[int] = set()
+        self.heap: list[int] = []
+
+    def add(self, edge: int) -> None:
+        for triangle in self.edges.triangles(edge):
+            if triangle in self.held:
+                self.held.remove(triangle)
+            else:
+                self.held.add(triangle)
+                heappush(self.heap, triangle)
+
+    def first(self) -> int | None:
+        while self.heap and self.heap[0] not in self.held:
+            heappop(self.heap)
+        return self.heap[0] if self.heap else None
+
+
+def _joining(ends: NDArray[np.int64], count: int) -> set[int]:
+    """The edges that join two parts, rather than close a loop."""
     parent = list(range(count))
 
     def root(point: int) -> int:
@@ -60,22 +129,89 @@ def _closing(edges: list[tuple[int, int]], count: int) -> set[int]:
         return point
 
     found = set()
-    for i, (a, b) in enumerate(edges):
+    for edge, (a, b) in enumerate(ends.tolist()):
         first, second = root(a), root(b)
-        if first == second:
-            found.add(i)
-        parent[first] = second
+        if first != second:
+            found.add(edge)
+            parent[first] = second
+            if len(found) == count - 1:
+                break
     return found
 
 
-def one_circle(points: NDArray[np.floating]) -> float:
+def pairwise(points: Points) -> NDArray[np.float64]:
+    """(n, d) → (n, n) Euclidean distances."""
+    exact = np.asarray(points, dtype=np.float64)
+    exact = exact - exact.mean(0)  # nothing to cancel far from the origin
+    squares = (exact**2).sum(1)
+    apart: NDArray[np.float64] = squares[:, None] + squares - 2 * exact @ exact.T
+    return np.sqrt(np.maximum(apart, 0))
+
+
+def one_circle(points: Points) -> float:
     """A score in [0, 1): the lifetime of the longest loop minus that of the next, over its death.
 
     A circle of n equal steps scores about 1 − 2·sin(π/n)/√3; no loop, or two equal ones, score 0.
     """
-    bars = loops(points)
+    return circle_score(loops(points))
+
+
+def circle_score(bars: list[tuple[float, float]]) -> float:
+    """The score of `one_circle` from the loops."""
     if not bars:
         return 0.0
     (birth, death), rest = bars[0], bars[1:]
     second = rest[0][1] - rest[0][0] if rest else 0.0
     return (death - birth - second) / death
+
+
+# --- which loops are noise ---
+
+
+def landmarks(points: Points, count: int) -> tuple[NDArray[np.int64], float]:
+    """Points far from one another, and how far the others are from them at most.
+
+    Births and deaths of the landmarks' loops are those of all points to within twice that distance.
+    """
+    exact = np.asarray(points, dtype=np.float64)
+    chosen = [0]
+    nearest = np.linalg.norm(exact - exact[0], axis=1)
+    while len(chosen) < min(count, len(exact)):
+        chosen.append(int(nearest.argmax()))
+        nearest = np.minimum(nearest, np.linalg.norm(exact - exact[chosen[-1]], axis=1))
+    return np.array(sorted(chosen)), float(nearest.max())
+
+
+def bootstrap_band(points: Points, repetitions: int, seed: int, level: float = 0.05) -> float:
+    """Loops that live no longer than this are noise, at this level.
+
+    Points are drawn again with replacement. A Hausdorff distance of h to the original ones moves
+    births and deaths by 2h at most, so a loop that lives longer than 4h does not depend on which
+    points were drawn.
+    """
+    apart = pairwise(points)
+    generator = np.random.default_rng(seed)
+    moved = [
+        apart[:, np.unique(generator.integers(len(apart), size=len(apart)))].min(1).max()
+        for _ in range(repetitions)
+    ]
+    return 4 * float(np.quantile(moved, 1 - level))
+
+
+def shapeless(points: Points, generator: np.random.Generator) -> NDArray[np.float64]:
+    """As many points with the same variance along every principal axis, and no other shape.
+
+    Along each axis, values are drawn with replacement, independently of the other axes.
+    """
+    exact = np.asarray(points, dtype=np.float64)
+    exact = exact - exact.mean(0)
+    _, _, axes = np.linalg.svd(exact, full_matrices=False)
+    along = exact @ axes.T  # (n, axes)
+    rows = generator.integers(len(along), size=along.shape)
+    return np.take_along_axis(along, rows, axis=0)
+
+
+def longest(points: Points, count: int) -> float:
+    """The life of the longest loop over its death, among landmarks; 0 if there is no loop."""
+    bars = loops(np.asarray(points)[landmarks(points, count)[0]])
+    return (bars[0][1] - bars[0][0]) / bars[0][1] if bars else 0.0

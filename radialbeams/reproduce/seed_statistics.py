@@ -11,6 +11,7 @@ import numpy as np
 LEVEL = 0.05  # of the test that two kinds of runs differ
 POWER = 0.8  # with which a difference that is called detectable is found
 REPETITIONS = 4000  # that are simulated
+STUCK = 45.0  # degrees of mean error, half of chance: from here on a run has not trained
 
 
 def spread(values: Sequence[float]) -> dict[str, Any]:
@@ -93,6 +94,24 @@ def ranged(found: Mapping[str, Any], unit: str = "°") -> str:
     if len(values) == 1:
         return f"{middle} (1 seed)"
     return f"{middle} ({min(values):.1f} to {max(values):.1f}{unit}, {len(values)} seeds)"
+
+
+def over_seeds(degrees: Sequence[float]) -> str:
+    """Mean and standard deviation of the runs that trained, and how many there are."""
+    learnt = [value for value in degrees if value < STUCK]
+    if not learnt:
+        return f"{min(degrees):.0f}° ({_seeds(len(degrees))}, none trained)"
+    found, lost = spread(learnt), len(degrees) - len(learnt)
+    text = f"{found['mean']:.2f}°"
+    if len(learnt) > 1:
+        text += f" ± {found['std']:.2f}°"
+    if lost:
+        return f"{text} ({_seeds(len(learnt))}; {lost} more did not train)"
+    return f"{text} ({_seeds(len(learnt))})" if len(learnt) > 1 else text
+
+
+def _seeds(count: int) -> str:
+    return f"{count} seed{'s' if count > 1 else ''}"
 
 
 def finished(runs: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:

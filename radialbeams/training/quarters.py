@@ -34,6 +34,7 @@ from radialbeams.training.data.documents.pool import (
     POOL_SCRIPTS,
     open_pool,
 )
+from radialbeams.training.process import cudnn_search
 from radialbeams.training.quarter_views import page_views
 from radialbeams.training.weights import pick_device, sha256, write_json, write_tensors
 
@@ -108,7 +109,8 @@ class QuarterFit:
         started, before = time.monotonic(), self.at.seconds
         logged, saved = (self.at.step, before), before
         while self._done() < 1:
-            losses = self._step(generator)
+            with cudnn_search(self.device.type == "cuda"):  # all batches have the same shape
+                losses = self._step(generator)
             self.at.step += 1
             self.at.seconds = before + time.monotonic() - started
             if self.at.step % AVERAGE_EVERY == 0:

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw, ImageFont
 
-from radialbeams.images.levelling import measure_skew
+from radialbeams.images.levelling import WEAK, Levelling, measure_skew
 
 
 def text_page(seed: int) -> Image.Image:
@@ -85,3 +85,26 @@ def test_tiny_images_are_answered() -> None:
 def test_a_range_beyond_half_a_quarter_is_refused() -> None:
     with pytest.raises(ValueError, match="up to 45"):
         measure_skew(Image.new("L", (10, 10)), within_degrees=60)
+
+
+def small_screen(stroke: int) -> Image.Image:
+    """Level words and strokes that slant by 4.5°, in this gray on a dark ground."""
+    screen = Image.new("L", (200, 160), 20)
+    draw = ImageDraw.Draw(screen)
+    draw.text((60, 30), "load 36 %", fill=230, font=ImageFont.load_default(18))
+    for x in range(50, 130, 6):
+        draw.line((x, 140, x + 7, 50), fill=stroke)
+    return screen
+
+
+def test_level_lines_win_over_slanted_strokes_of_a_small_screen() -> None:
+    found = measure_skew(small_screen(60))
+    assert found.strength < WEAK
+    assert abs(found.skew_degrees) < 0.3
+    assert abs(measure_skew(small_screen(150)).skew_degrees + 4.5) < 0.3  # where they are strong
+
+
+def test_weak_evidence_counts_only_for_level_lines() -> None:
+    assert Levelling(0.1, 10.0).has_evidence
+    assert not Levelling(7.0, 10.0).has_evidence
+    assert Levelling(7.0, 20.0).has_evidence

@@ -428,6 +428,8 @@ def test_where_every_run_diverged_there_is_nothing(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", registry.names())
 def test_what_is_committed_is_worded_as_the_code_words_it(name: str) -> None:
     place = ROOT / "results" / f"{name}.json"
+    if not place.is_file():
+        pytest.skip(f"`radialbeams reproduce {name}` has not been run with full settings yet.")
     worded = json.loads(json.dumps(runner.reworded(registry.find(name), place)))
     assert worded == json.loads(place.read_text(encoding="utf-8")), (
         f"Run `radialbeams reproduce {name} --redraw` and commit what it wrote."

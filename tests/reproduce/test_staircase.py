@@ -14,7 +14,7 @@ import torch
 from radialbeams.nn.bic import BIC, BICConfig
 from radialbeams.nn.context import Hub
 from radialbeams.nn.rotation import disc
-from radialbeams.reproduce import pack, runner, staircase, trainings
+from radialbeams.reproduce import pack, runner, staircase, staircase_designs, trainings
 from radialbeams.reproduce.experiment import Record
 from radialbeams.reproduce.settings import QUICK, Settings
 from radialbeams.reproduce.staircase_measures import file_views, hub_share
@@ -24,10 +24,14 @@ from radialbeams.training.views import LeakfreeViews, PaperViews
 
 
 def test_each_stair_changes_one_thing() -> None:
-    designs = list(staircase.STAIRS.values())
-    assert set(staircase.STAIRS) == set(staircase.WORDS) == set(staircase.CHANGES)
+    designs = list(staircase_designs.STAIRS.values())
+    assert (
+        set(staircase_designs.STAIRS)
+        == set(staircase_designs.WORDS)
+        == set(staircase_designs.CHANGES)
+    )
     for before, after, change in zip(
-        designs, designs[1:], list(staircase.CHANGES.values())[1:], strict=False
+        designs, designs[1:], list(staircase_designs.CHANGES.values())[1:], strict=False
     ):
         apart = {
             f.name for f in fields(before) if getattr(before, f.name) != getattr(after, f.name)
@@ -38,7 +42,7 @@ def test_each_stair_changes_one_thing() -> None:
 
 def test_whole_seeds_come_one_after_the_other() -> None:
     planned = staircase.trainings(Settings())
-    early = [t for t in planned if t.tags["row"] in staircase.SIDE_BY_SIDE]
+    early = [t for t in planned if t.tags["row"] in staircase_designs.SIDE_BY_SIDE]
     seeds = [t.recipe.seed for t in planned if t not in early]
     assert seeds == sorted(seeds)
     places = [planned.index(t) for t in early if t.recipe.seed == 2]
@@ -180,8 +184,8 @@ def test_unfinished_trainings_are_left_out_of_the_words() -> None:
         if name.endswith("seed0") and "decoder" not in name
     }
     finding = staircase.run(Settings(), some)
-    assert "not trained" in finding.ours[staircase.WORDS["decoder"]]
-    assert "±" not in finding.ours[staircase.WORDS["hub"]]
+    assert "not trained" in finding.ours[staircase_designs.WORDS["decoder"]]
+    assert "±" not in finding.ours[staircase_designs.WORDS["hub"]]
     name = "context, leak-free views, one-cycle, the authors' wheel"
     assert finding.ours[name].endswith("one seed, so no difference can be judged")
     assert "Rows have 0 to 1 seeds" in finding.why

@@ -373,3 +373,19 @@ def test_the_default_model_stands_beside_what_others_publish(tmp_path: Path) -> 
     assert "| rotated on their own canvas | 9 | 5.00° | 3.00° | 70.0% | 80.0% | 2.0%" in text
     assert "| RightWayUp 1.0, ViT-L | 306,000,000 | 2.04° | 98.8% | – |" in text
     assert "Not the same views" in text and "we lose" in text
+
+
+def test_the_gap_is_judged_by_its_goal() -> None:
+    share = {"interval": [0.7, 0.9]}
+    for regained, words in ((0.75, "75% of the difference, which falls short"), (0.85, "reaches")):
+        shares = {line: {**share, "share": regained} for line in ("always", "decides")}
+        one = {
+            "accuracy": {"plain": 0.5, "ceiling": 0.8, "always": 0.7, "decides": 0.6},
+            "share_of_the_gap": shares,
+            "errors": {"within_10": 0.6},
+            "upright": {"lost": 0.01},
+        }
+        record = {"command": "c", "n": 9, "left_out": 0, "classifier": "x"}
+        (text,) = page.gap_section([{**record, "models": {"general": one}}])
+        assert words in text
+        assert "there are none" in text

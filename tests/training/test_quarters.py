@@ -132,6 +132,24 @@ def test_close_views_show_the_places_with_the_most_detail_and_turn_with_the_page
     assert next(close_views(Image.new("L", (50, 40), 9), 32, 2)).shape == (32, 32)
 
 
+def test_a_strip_is_shown_where_it_has_the_most_detail_and_turns_with_the_page() -> None:
+    strip = Image.new("L", (1500, 150), 255)
+    strip.paste(text_page((280, 140)), (5, 5))  # far from the middle
+    strip.paste(text_page((60, 60)), (1430, 40))
+    view = page_view(strip, 96)
+    assert (view < 250).mean() > 0.03
+    turned = page_view(strip.transpose(Image.Transpose.ROTATE_90), 96)
+    assert np.abs(np.rot90(view).astype(int) - turned).mean() < 6
+
+
+def test_a_short_strip_is_shown_whole() -> None:
+    strip = Image.new("L", (500, 80), 255)
+    for left in (0, 430):
+        strip.paste(text_page((70, 70)), (left, 5))
+    view = page_view(strip, 96)
+    assert min((view[:, :30] < 250).mean(), (view[:, -30:] < 250).mean()) > 0.02
+
+
 @pytest.mark.parametrize("size", [(1, 1), (3, 500), (900, 40), (64, 64)])
 def test_pages_of_any_shape_have_a_view(size: tuple[int, int]) -> None:
     assert page_view(Image.effect_noise(size, 60), 64).shape == (64, 64)

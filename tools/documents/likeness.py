@@ -1,12 +1,13 @@
 """`python tools/documents/likeness.py MATERIAL PHOTOS`: fits the rule of images/likeness.py.
 
-Rendered pages against photos, half of each turned by any angle on a plain canvas. Prints the
-constants, and which share of photos passes when a given share of pages does.
+Rendered pages against photos, half of each turned by any angle on a plain canvas, as JPEG files.
+Prints the constants, and which share of photos passes when a given share of pages does.
 """
 
 from __future__ import annotations
 
 import argparse
+import io
 import sys
 from pathlib import Path
 from random import Random
@@ -14,6 +15,7 @@ from random import Random
 import numpy as np
 from PIL import Image
 
+from radialbeams.images.corners import without_corners
 from radialbeams.images.likeness import likeness
 from radialbeams.training.data.documents import Material, render
 
@@ -26,8 +28,8 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=77)
     asked = parser.parse_args(argv)
     pages = np.array(page_features(Material(asked.material), asked.seed, asked.pages))
-    files = Random(asked.seed).sample(sorted(asked.photos.glob("*.jpg")), asked.pages)
-    photos = np.array([likeness(turned(opened(path), k)) for k, path in enumerate(files)])
+    files = Random(asked.seed).sample(sorted(asked.photos.glob("*.jpg")), 2 * asked.pages)
+    photos = np.array(photo_features(files))
     weights, bias = fit(photos, pages)
     print("WEIGHTS =", tuple(round(float(w), 2) for w in weights), " BIAS =", round(bias, 2))
     for share in (0.95, 0.98, 0.985, 0.99, 0.995):
@@ -37,24 +39,44 @@ def main(argv: list[str]) -> int:
     return 0
 
 
-def opened(path: Path) -> Image.Image:
-    with Image.open(path) as file:
-        return file.convert("L")
+def features_of(image: Image.Image, number: int) -> np.ndarray:
+    """What the rule sees of a file with this picture, which is turned if the number is even."""
+    file = io.BytesIO()
+    turned(image, number).save(file, "JPEG", quality=90)
+    return likeness(without_corners(Image.open(file).convert("RGB")))
 
 
 def turned(image: Image.Image, number: int) -> Image.Image:
     if number % 2:
         return image
     rng = Random(number)
-    fill = rng.choice((0, 0, 255))
+    fill = rng.choice(("black", "black", "white"))
     angle = rng.uniform(0, 360)
     return image.rotate(angle, Image.Resampling.BICUBIC, expand=True, fillcolor=fill)
 
 
+def photo_features(files: list[Path]) -> list[np.ndarray]:
+    found = []
+    for number, path in enumerate(files):
+        with Image.open(path) as file:
+            found.append(features_of(enlarged(file.convert("RGB"), number), number))
+    return found
+
+
+def enlarged(photo: Image.Image, number: int) -> Image.Image:
+    """The photo in one of several sizes: the traces of its own JPEG blocks depend on the size."""
+    width = (0, 640, 480, 800)[number // 2 % 4]
+    if not width:
+        return photo
+    shape = Random(number).choice((0.75, 0.75, 1.33, 0.67, 1.5))  # height over width
+    size = (width, round(width * shape)) if shape < 1 else (round(width / shape), width)
+    return photo.resize(size, Image.Resampling.BICUBIC)
+
+
 def page_features(material: Material, seed: int, count: int) -> list[np.ndarray]:
     pages = (render(material, seed, number) for number in range(count))
-    texts = (Image.fromarray(page.pixels) for page in pages if page.has_text)
-    return [likeness(turned(image, k)) for k, image in enumerate(texts)]
+    texts = (Image.fromarray(page.pixels).convert("RGB") for page in pages if page.has_text)
+    return [features_of(image, number) for number, image in enumerate(texts)]
 
 
 def fit(photos: np.ndarray, pages: np.ndarray) -> tuple[np.ndarray, float]:

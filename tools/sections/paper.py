@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from sections.text import Record, count, plural, section, table
+from sections.text import Record, count, percent, plural, section, table
 
 LONG = 8  # rows from which on a table needs a hint
 LOOK_FOR = {
@@ -18,19 +18,27 @@ LOOK_FOR = {
     "beam-length": "whether the error falls from A to C, and how it changes if the padding does.",
     "prior": "for each variant, the error with the prior *off*, *full* and *dynamic*, and the "
     "share of shifts that the embeddings identify.",
+    "prior-weight": "each row against *no prior* on the same views: its error, the shifts found, "
+    "and the cosine of the two losses' gradients.",
     "orbit": "*trained* against its three controls: *untrained*, *pixels* and *shuffled*.",
+    "topology": "*pretrained* against *before training*: whether the longest loop outlives those "
+    "of shapeless clouds, and how many directions cross.",
     "light": "the distance between the best and the worst position of the light.",
     "saliency": "whether a map that is rotated back correlates with the upright one more than the "
     "map of another object does.",
     "translation": "the largest shift up to which the estimate stays within 5°.",
     "radius": "for each model, the error without the inner half against that without the outer.",
+    "halves": "for each network, the inner against the outer part; every row is a training of its "
+    "own.",
     "protocol": "the first rows, with the paper's optimizer: they are the reproduction.",
     "staircase": "the columns of each stair: the paper's views, leak-free views, and the same "
     "networks on files. A gain on the paper's views alone is the leak.",
     "ablation": "the rows that are marked *better* or *worse*; compare within a protocol.",
+    "details": "rows in pairs: LeakyReLU against ReLU on the same views.",
     "downstream": "for each data set, *as given* (no canonicaliser), *ring*, and *rotated back by "
     "the true angle* (the best that can be reached).",
     "end-to-end": "*trained apart*, the paper's way, against the rows *end to end*.",
+    "samples": "how much of the accuracy with all images each pipeline has with few.",
 }
 
 
@@ -71,10 +79,61 @@ def overlap_section(found: Sequence[Record]) -> Iterator[str]:
             "training photos.",
             table(head, rows),
             f"What it means: of the pairs within 26 bits, {record['same_by_eye']} show the same "
-            "picture; all were looked at. Stanford Dogs and the other photos that `ring` was "
-            "trained on have not been compared yet; [downstream](#downstream) therefore shows the "
+            "picture; all were looked at. `general` was trained on COCO alone, so none of these "
+            "photos is among its training photos. Stanford Dogs and the other photos that `ring` "
+            "was trained on have not been compared; [downstream](#downstream) therefore shows the "
             "photos of dogs apart.",
         )
+
+
+def gap_section(found: Sequence[Record]) -> Iterator[str]:
+    """The accuracy that a model in front of a classifier regains."""
+    for record in found:
+        rows = [
+            [f"`{name}`, {how}", *_regained(one, line)]
+            for name, one in record["models"].items()
+            for line, how in (("always", "always acting"), ("decides", "with abstention"))
+        ]
+        first = next(iter(record["models"].values()))["accuracy"]
+        head = ["in front", "accuracy", "share of the gap", "95% interval", "lost when upright"]
+        yield section(
+            "What a model in front of a classifier regains",
+            f"Printed by `{record['command']}`: {count(record['n'])} ImageNet photos at random "
+            f"angles, {record['classifier']} behind. Photos that are among the training photos of "
+            f"`general` are left out; there are {record['left_out'] or 'none'} "
+            "([above](#test-photos-among-the-training-photos)).",
+            "What to look for: the share of the gap between no model and the true angle.",
+            table(head, rows),
+            f"What it means: rotation lowers the accuracy from {percent(first['ceiling'])} to "
+            f"{percent(first['plain'])}. {_verdict(record)}",
+        )
+
+
+def _regained(one: Record, line: str) -> list[str]:
+    share = one["share_of_the_gap"][line]
+    low, high = share["interval"]
+    lost = percent(one["upright"]["lost"]) if line == "decides" else "–"
+    return [
+        percent(one["accuracy"][line]),
+        percent(share["share"], 0),
+        f"{percent(low, 0)} to {percent(high, 0)}",
+        lost,
+    ]
+
+
+GOAL = 0.8  # share of the gap that the default model ought to regain
+
+
+def _verdict(record: Record) -> str:
+    one = record["models"]["general"]
+    best = max(one["share_of_the_gap"].values(), key=lambda share: float(share["share"]))
+    near = percent(one["errors"]["within_10"], 0)
+    reached = "reaches" if best["share"] >= GOAL else "falls short of"
+    return (
+        f"`general` regains {percent(best['share'], 0)} of the difference, which {reached} our "
+        f"goal of {percent(GOAL, 0)}. {near} of its estimates are within 10°: the photos are "
+        "crops, often close-ups of one object, and only a disc of them is visible."
+    )
 
 
 # What the paper states, and what its authors' code and weights have; None: not stated.

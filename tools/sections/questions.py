@@ -75,7 +75,7 @@ def _leaked(record: Record) -> str:
 def _context(record: Record) -> str:
     rows = ("context-one-cycle-none", "leakfree-clipping", "context-one-cycle-held-sum")
     none, ours, text = (_stair(record, row) for row in rows)
-    settled = "One seed each does not settle it: " if _few(record, *rows) else ""
+    settled = "One seed each does not settle it: " if _few(record, *rows) else "A little: "
     return (
         f"{settled}{none:.1f}° without it, {ours:.1f}° with ours, {text:.1f}° with the one that "
         "the text describes, on leak-free views."
@@ -107,12 +107,16 @@ def _lengths(record: Record) -> str:
 
 
 def _orbit(record: Record) -> str:
-    cell = next(
-        c for c in record["data"]["table"] if (c["data"], c["kind"]) == ("coil100", "trained")
-    )
+    cells = record["data"]["cells"]
+    trained, before = cells["pretrained"], cells["pretrained, before training"]
+    line, earlier = trained["centre"], before["centre"]
+    size = max(line["order"], key=int)
     return (
-        f"No: by persistent homology they score {cell['circle']['mean']:.2f} of at most 0.94, no "
-        "more than before training."
+        f"{'Yes' if line['circle'] >= 0.5 else 'No'}: a closed curve (averaged over beams, the "
+        f"nearest neighbour is adjacent in {line['order'][size]:.0%} of {int(size):,} directions), "
+        f"but a folded one: it scores {line['circle']:.2f} of 1 as a circle "
+        f"({earlier['circle']:.2f} before training), and {trained['crossed']:.0%} of the "
+        "directions come as near to a far one as to themselves."
     )
 
 
@@ -136,7 +140,7 @@ LINES: tuple[tuple[str, str, Answer], ...] = (
     ("Is training on C_B better than on SO(2)?", "beams", _cyclic),
     ("Was the harm of the Toeplitz prior a bug?", "prior", _prior),
     ("Do longer beams help?", "beam-length", _lengths),
-    ("Do the embeddings over an orbit form a circle?", "orbit", _orbit),
+    ("Do the embeddings over an orbit form a circle?", "topology", _orbit),
     ("Does the network use the light?", "light", _light),
     ("Do saliency maps rotate with the image?", "saliency", _saliency),
 )

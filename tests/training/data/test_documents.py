@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from pathlib import Path
+from random import Random
 
 import numpy as np
 import pytest
@@ -16,6 +17,7 @@ from radialbeams.training.data.documents.pool import (
     HAS_UP,
     LAYOUTS,
     PHOTO_EVERY,
+    _levelled_again,
     create_pool,
     fill,
     open_pool,
@@ -55,7 +57,7 @@ def test_other_numbers_and_seeds_give_other_pages(material: Material) -> None:
 
 def test_every_layout_is_drawn_and_has_a_place_in_the_pool(material: Material) -> None:
     seen = {}
-    for number in range(250):
+    for number in range(500):
         page = render(material, 1, number)
         assert page.pixels.dtype == np.uint8
         assert page.pixels.ndim == 2
@@ -68,8 +70,6 @@ def test_every_layout_is_drawn_and_has_a_place_in_the_pool(material: Material) -
 
 
 def test_a_sheet_of_four_directions_looks_the_same_after_a_quarter_turn(material: Material) -> None:
-    from random import Random
-
     from radialbeams.training.data.documents.sheet import Sheet
     from radialbeams.training.data.documents.without_up import any_way
 
@@ -105,6 +105,27 @@ def test_photos_are_no_documents(material: Material, tmp_path: Path) -> None:
     assert not flags[PHOTO_EVERY - 1] & DOCUMENT
     assert (flags[:9] & DOCUMENT).any()
     assert flags[PHOTO_EVERY - 1] & HAS_UP
+
+
+def test_figures_show_photos_where_there_are_some(material: Material, tmp_path: Path) -> None:
+    folder = tmp_path / "material"
+    shutil.copytree(material.folder, folder)
+    assert material.photo(Random(0)) is None
+    (folder / "photos").mkdir()
+    Image.new("RGB", (90, 60), (40, 200, 90)).save(folder / "photos" / "green.jpg")
+    photo = Material(folder).photo(Random(0))
+    assert photo is not None and photo.mode == "L" and photo.size == (90, 60)
+
+
+def test_a_page_that_was_rotated_and_levelled_again_is_still_upright() -> None:
+    page = Image.new("L", (300, 200), 255)
+    page.paste(128, (30, 30, 270, 60))  # a heading near the top
+    for number in range(6):
+        image = _levelled_again(page, Random(number))
+        rows, columns = np.nonzero(np.abs(np.asarray(image).astype(int) - 128) < 20)
+        assert image.height > page.height
+        assert np.median(rows) - image.height / 2 == pytest.approx(45 - 100, abs=4)
+        assert np.std(columns) > 3 * np.std(rows)  # it lies level
 
 
 def test_another_pool_in_the_same_folder_is_refused(tmp_path: Path) -> None:

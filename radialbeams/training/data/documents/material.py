@@ -1,7 +1,8 @@
 """What pages are made of: typefaces by script and style, texts by script, drawings.
 
 The folder is written by tools/documents/material.py: fonts/STYLE or fonts/STYLE-SCRIPT,
-texts/SCRIPT.txt with one paragraph a line, drawings/*.png in gray and alpha.
+texts/SCRIPT.txt with one paragraph a line, drawings/*.png in gray and alpha. photos/*.jpg may hold
+upright photos for figures.
 """
 
 from __future__ import annotations
@@ -68,6 +69,7 @@ class Material:
         self.texts = _read_texts(folder / "texts")
         self.faces = _find_faces(folder / "fonts")
         self.drawings = sorted(str(path) for path in (folder / "drawings").glob("*.png"))
+        self.photos = sorted(str(path) for path in (folder / "photos").rglob("*.jpg"))
         shaping = features.check("raqm")
         self.scripts = [
             script
@@ -122,6 +124,14 @@ class Material:
             return None
         with Image.open(rng.choice(self.drawings)) as opened:
             return opened.convert("LA")
+
+    def photo(self, rng: Random) -> Image.Image | None:
+        """In gray; None where the folder has none."""
+        if not self.photos:
+            return None
+        with Image.open(rng.choice(self.photos)) as opened:
+            opened.draft("L", (256, 256))
+            return opened.convert("L")
 
 
 def _read_texts(folder: Path) -> dict[str, list[str]]:

@@ -9,7 +9,7 @@ import math
 from collections.abc import Callable
 
 from radialbeams.training.data.documents import marks
-from radialbeams.training.data.documents.material import Typeface
+from radialbeams.training.data.documents.material import EUROPEAN, Typeface
 from radialbeams.training.data.documents.sheet import Sheet
 from radialbeams.training.data.documents.widgets import button, title_bar, widget_row
 
@@ -19,7 +19,7 @@ def _face(sheet: Sheet, script: str) -> Typeface:
     return sheet.material.face(sheet.rng, script, style)
 
 
-def _figure(sheet: Sheet) -> str:
+def figure(sheet: Sheet) -> str:
     """What a small panel shows: a share, an amount, a clock."""
     rng = sheet.rng
     number, unit = rng.randrange(1000), rng.choice(("GB", "MB", "°C", "km/h", "W", "€", "%"))
@@ -35,6 +35,11 @@ def _figure(sheet: Sheet) -> str:
             sheet.amount(),
         )
     )
+
+
+def digits_of(sheet: Sheet, face: Typeface) -> Typeface:
+    """The face itself if it is sure to have digits and units; otherwise a Latin one."""
+    return face if face.script in EUROPEAN else sheet.material.face(sheet.rng, "latin", "sans")
 
 
 def panel(sheet: Sheet, script: str) -> None:
@@ -65,7 +70,8 @@ def _cell(
     rng = sheet.rng
     x0, y0, x1, y1 = box
     height, middle = y1 - y0, (x0 + x1) / 2
-    text, label = _figure(sheet), sheet.label(script)[:14]
+    text, label = figure(sheet), sheet.label(script)[:14]
+    digits = digits_of(sheet, face)
     small = max(7.0, min(height * rng.uniform(0.1, 0.18), (x1 - x0) / max(4, 0.6 * len(label))))
     big = max(8.0, min(height * rng.uniform(0.25, 0.5), (x1 - x0) / (0.62 * len(text) + 0.5)))
     labelled = rng.choice(("over", "over", "under", "none"))
@@ -78,7 +84,7 @@ def _cell(
     if kind == "gauge":
         big = min(big, (y1 - y0) * 0.28)
         gauge(sheet, (x0, y0, x1, y1 - big * 1.3))
-        sheet.line(middle, y1 - big * 1.25, text, face, big, align="centre")
+        sheet.line(middle, y1 - big * 1.25, text, digits, big, align="centre")
         return
     if kind == "bar":
         thick = max(3.0, (y1 - y0) * 0.2)
@@ -90,7 +96,7 @@ def _cell(
     elif rng.random() < 0.25:  # the level rises behind the figure
         level = y1 - (y1 - y0) * rng.random()
         sheet.frame((x0, level, x1, y1), fill=sheet.tone(rng.uniform(0.1, 0.35)))
-    sheet.line(middle, (y0 + y1 - big * 1.2) / 2, text, face, big, align="centre")
+    sheet.line(middle, (y0 + y1 - big * 1.2) / 2, text, digits, big, align="centre")
 
 
 def gauge(sheet: Sheet, box: tuple[float, float, float, float]) -> None:

@@ -19,6 +19,7 @@ from radialbeams.training.data.documents.blocks import (
     table,
 )
 from radialbeams.training.data.documents.material import VERTICAL, Typeface
+from radialbeams.training.data.documents.plates import plate
 from radialbeams.training.data.documents.sheet import Sheet
 from radialbeams.training.data.documents.slips import card, receipt
 
@@ -354,4 +355,5 @@ PAPERS: dict[Callable[[Sheet, str], None], tuple[float, tuple[float, ...]]] = {
     poster: (5, (1.41, 1.5, 1, 0.7)),
     upright_columns: (5, (1.41, 1.3, 0.75)),
     card: (4, (0.63, 0.6, 1.5)),
+    plate: (9, (1.41, 1.29, 1.41, 0.75)),
 }

@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from radialbeams.images.levelling import measure_skew
-from radialbeams.images.page import page_view
+from radialbeams.images.page import ground, page_view
 from radialbeams.training.data.documents.material import SCRIPT_WEIGHTS, Material
 from radialbeams.training.data.documents.papers import PAPERS
 from radialbeams.training.data.documents.render import KINDS, SCREENS, Page, render
@@ -38,6 +38,7 @@ LAYOUTS = (
 POOL_SCRIPTS = ("none", *SCRIPT_WEIGHTS)
 PHOTO_EVERY = 6  # pages, where photos are given
 CLOSE = 0.35  # of the pages are parts of one, as the network sees them in a close view
+LEVELLED = 0.3  # of the others were rotated on a plain canvas and levelled again
 MARKS = 4
 
 
@@ -133,7 +134,10 @@ def make_entry(
         close = rng.random() < CLOSE
         page = render(material, seed, number, close=close)
         trim = rng.random() < 0.75 and not close
-    pixels = page_view(Image.fromarray(page.pixels), side, trim=trim)
+    image = Image.fromarray(page.pixels)
+    if trim and page.kind != "photo" and rng.random() < LEVELLED:
+        image = _levelled_again(image, rng)
+    pixels = page_view(image, side, trim=trim)
     flags = READY | (HAS_UP if page.has_up else 0)
     flags |= 0 if page.kind in ("drawing", "photo") else DOCUMENT
     flags |= PHOTO if page.kind == "photo" else 0
@@ -155,6 +159,14 @@ def _as_it_comes(photo: Image.Image, rng: Random) -> Image.Image:
     )
     skew = measure_skew(turned).skew_degrees
     return turned.rotate(-skew, Image.Resampling.BILINEAR, expand=True, fillcolor=fill)
+
+
+def _levelled_again(page: Image.Image, rng: Random) -> Image.Image:
+    """A page that was rotated with filled corners, and levelled to a fraction of a degree."""
+    fill, angle = rng.choice((0, 0, 255, ground(page))), rng.uniform(-45, 45)
+    turned = page.rotate(angle, Image.Resampling.BICUBIC, expand=True, fillcolor=fill)
+    level = -angle + rng.gauss(0, 0.15)
+    return turned.rotate(level, Image.Resampling.BILINEAR, expand=True, fillcolor=ground(turned))
 
 
 def worker_count() -> int:

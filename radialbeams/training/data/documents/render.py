@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from radialbeams.images.page import close_places
+from radialbeams.training.data.documents.gadgets import GADGET_LENGTHS, GADGETS
 from radialbeams.training.data.documents.material import VERTICAL, Material
 from radialbeams.training.data.documents.panels import LENGTHS, PANELS
 from radialbeams.training.data.documents.papers import PAPERS, upright_columns
@@ -22,9 +23,10 @@ from radialbeams.training.data.documents.wear import softened, wear_paper, wear_
 from radialbeams.training.data.documents.without_up import WITHOUT_UP
 
 Layout = Callable[[Sheet, str], None]
-SCREENS = {**WINDOWS, **PANELS}
+SCREENS = {**WINDOWS, **PANELS, **GADGETS}
+SMALL = {**LENGTHS, **GADGET_LENGTHS}  # ranges of the longer side in pixels
 KINDS = ("paper", "screen", "drawing", "without up")
-SHARES = (58, 30, 8, 4)
+SHARES = (50, 38, 8, 4)
 
 
 @dataclass(frozen=True)
@@ -106,8 +108,8 @@ def _laid_out(
         long = rng.randint(360, 960)
     if layout is receipt:
         long = rng.randint(760, 1000)
-    if layout in LENGTHS:
-        long = rng.randint(*LENGTHS[layout])
+    if layout in SMALL:
+        long = rng.randint(*SMALL[layout])
     long = round(long * zoom)
     size = (round(long / shape), long) if shape > 1 else (long, round(long * shape))
     paper, ink = _palette(rng, screen=screen)

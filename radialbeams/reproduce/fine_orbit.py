@@ -1,0 +1,188 @@
+"""The orbit of one image at up to 1,024 rotations: is it one closed curve, and how wide is it?
+
+Every beam of every rotated image is embedded. A beam's *direction* is that of its content in the
+upright image; |B| beams, at as many rotations, see the same direction. Where their embeddings
+agree, the orbit is a curve; how far they disagree is its width. Interpolation alone causes some.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from radialbeams.nn.angles import TURN
+from radialbeams.nn.bic import BIC
+from radialbeams.reproduce.homology import (
+    bootstrap_band,
+    circle_score,
+    landmarks,
+    longest,
+    loops,
+    pairwise,
+    shapeless,
+)
+from radialbeams.training.views import Views
+
+TURNS = 1024
+SIZES = (64, 256, 1024)  # numbers of directions for the order of neighbours
+MARKS = 160  # landmarks for the homology
+RESAMPLED = 100  # bootstrap samples for the band of noise
+NULL_MARKS, NULL_DRAWS = 64, 19  # of clouds without a shape: the least p is 1/20
+FAR = 30.0  # degrees between directions from which on nearness is a crossing
+STRIP = 256  # directions at which the strip's width is followed
+BATCH = 128
+Place = str  # "before" the hub or "after" it
+Cloud = NDArray[np.float32]
+
+
+@torch.inference_mode()
+def embeddings(
+    model: BIC, views: Views, image: Tensor, turns: int, place: Place, device: torch.device
+) -> Cloud:
+    """Bytes (C, W, W) → (turns, |B|, L): by direction, and the beam that saw it.
+
+    Place `pixels` gives the beams themselves.
+    """
+    angles = torch.arange(turns, device=device) * (TURN / turns)
+    found = []
+    for start in range(0, turns, BATCH):
+        part = angles[start : start + BATCH]
+        parents = image[None].expand(len(part), -1, -1, -1).to(device)
+        beams = model.beams(views.render(parents, part))  # (N, |B|, C, 2ε+1, D)
+        if place == "pixels":
+            found.append(beams.flatten(2).cpu())
+            continue
+        embedded = model.encoder(beams)
+        found.append((model.context(embedded) if place == "after" else embedded).cpu())
+    whole = torch.cat(found).float().numpy()  # (turns, |B|, L)
+    return by_direction(whole)
+
+
+def by_direction(found: Cloud) -> Cloud:
+    """(turns, |B|, L) by rotation → by direction, in steps of 360°/turns from beam 0."""
+    turns, beams = found.shape[:2]
+    if turns % beams:
+        raise ValueError(f"turns must be a multiple of the {beams} beams; got {turns}.")
+    number = np.arange(beams)
+    # A turn by t steps takes direction d to d + t: beam b sees it where t = b·(turns/|B|) − d.
+    turn = (number * (turns // beams) - np.arange(turns)[:, None]) % turns
+    ordered: Cloud = found[turn, number]
+    return ordered
+
+
+def describe(cloud: Cloud, seed: int = 0) -> dict[str, Any]:
+    """All measures of an orbit (turns, |B|, L)."""
+    generator = np.random.default_rng(seed)
+    turns, beams = cloud.shape[:2]
+    first, second = (cloud[np.arange(turns), generator.integers(beams, size=turns)] for _ in "12")
+    found: dict[str, Any] = {"order": {}}
+    for size in SIZES:
+        if turns % size == 0:
+            found["order"][str(size)] = _short(order(first[:: turns // size]))
+    found |= {**crossings(first, second), **circle(first, seed), **strip(cloud)}
+    return {**found, "centre": centre_line(cloud, seed)}
+
+
+def centre_line(cloud: Cloud, seed: int) -> dict[str, Any]:
+    """The same for the mean over the beams that see a direction: the curve without its width."""
+    points = cloud.mean(1)
+    turns = len(points)
+    sizes = [size for size in SIZES if turns % size == 0]
+    orders = {str(size): _short(order(points[:: turns // size])) for size in sizes}
+    return {"order": orders, **circle(points, seed)}
+
+
+def order(points: Cloud) -> float:
+    """How often the nearest neighbour of a point is one of its two neighbours on the circle."""
+    apart = pairwise(points)
+    np.fill_diagonal(apart, np.inf)
+    steps = np.abs(apart.argmin(1) - np.arange(len(points)))
+    return float((np.minimum(steps, len(points) - steps) == 1).mean())
+
+
+def crossings(first: Cloud, second: Cloud) -> dict[str, float]:
+    """Whether far directions stay apart; `first` and `second` are two views of every direction.
+
+    `crossed`: the share of directions that come as near to a far one as their two views are to each
+    other. `nearest`: the closest approach of far directions, as a share of their median distance.
+    `width`: the median distance of two views of one direction, as the same share.
+    """
+    apart = pairwise(first)
+    steps = np.abs(np.subtract.outer(np.arange(len(first)), np.arange(len(first))))
+    degrees = np.minimum(steps, len(first) - steps) * 360 / len(first)
+    typical = float(np.median(apart[degrees >= FAR]))
+    far = np.where(degrees >= FAR, apart, np.inf).min(1)
+    own = np.linalg.norm(first - second, axis=1)
+    found = {
+        "crossed": (far <= own).mean(),
+        "nearest": far.min() / typical,
+        "width": np.median(own) / typical,
+    }
+    return {name: _short(value) for name, value in found.items()}
+
+
+def circle(points: Cloud, seed: int) -> dict[str, Any]:
+    """The longest loops over the death of the longest, and those that are no noise."""
+    chosen, reach = landmarks(points, MARKS)
+    bars = loops(points[chosen])
+    noise = bootstrap_band(points, RESAMPLED, seed) + 4 * reach
+    scale = bars[0][1] if bars else 1.0
+    return {
+        "circle": _short(circle_score(bars)),
+        "lives": [_short((death - birth) / scale) for birth, death in bars[:3]],
+        "noise": _short(noise / scale),
+        "loops": sum(death - birth > noise for birth, death in bars),
+        **against_null(points, seed),
+    }
+
+
+def against_null(points: Cloud, seed: int) -> dict[str, float]:
+    """The longest loop's life beside those of clouds with the same variances and no shape."""
+    generator = np.random.default_rng(seed)
+    found = longest(points, NULL_MARKS)
+    null = [longest(shapeless(points, generator), NULL_MARKS) for _ in range(NULL_DRAWS)]
+    as_long = sum(one >= found for one in null)
+    return {
+        "longest": _short(found),
+        "null": _short(max(null)),
+        "p": _short((1 + as_long) / (1 + NULL_DRAWS)),
+    }
+
+
+def strip(cloud: Cloud) -> dict[str, Any]:
+    """Whether the width of the curve turns over on the way round, as that of a Möbius strip does.
+
+    At every direction the first principal axis of its |B| embeddings is the strip's width. Carried
+    round the circle it comes back as itself (`turned_over` false) or reversed. `followed` is the
+    smallest |cosine| of neighbouring axes: near 0 the axis is lost, and there is no strip.
+    `share` is the axis's part of the variance across the curve.
+    """
+    every = max(1, len(cloud) // STRIP)
+    rest = np.asarray(cloud[::every], dtype=np.float64)
+    rest = rest - rest.mean(1, keepdims=True)  # (directions, |B|, L)
+    _, lengths, axes = np.linalg.svd(rest, full_matrices=False)
+    axis = axes[:, 0]  # (directions, L)
+    cosines = (axis * np.roll(axis, -1, axis=0)).sum(1)
+    squares = lengths**2
+    return {
+        "turned_over": bool((np.sign(cosines) < 0).sum() % 2),
+        "followed": _short(np.abs(cosines).min()),
+        "share": _short((squares[:, 0] / np.maximum(squares.sum(1), 1e-30)).mean()),
+    }
+
+
+def projected(cloud: Cloud, count: int = 256) -> list[list[float]]:
+    """The mean of every direction on the first two principal axes: x and y, at most 1."""
+    mean = np.asarray(cloud[:: max(1, len(cloud) // count)].mean(1), dtype=np.float64)
+    mean = mean - mean.mean(0)
+    _, _, axes = np.linalg.svd(mean, full_matrices=False)
+    flat = mean @ axes[:2].T
+    return [[_short(value) for value in column] for column in (flat / np.abs(flat).max()).T]
+
+
+def _short(value: float) -> float:
+    return float(f"{float(value):.4g}")

@@ -1,0 +1,149 @@
+"""The pipelines that `samples` compares: localisation networks and classifiers of equal size."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, cast
+
+import torch.nn.functional as F
+from torch import Tensor, nn
+
+from radialbeams.front.pose import Pose
+from radialbeams.front.view_geometry import ViewGeometry
+from radialbeams.nn.angles import circle_loss, from_unit
+from radialbeams.nn.architectures import Config
+from radialbeams.nn.bic import BIC, BICConfig
+from radialbeams.nn.posterior import answer, posterior, ring_loss
+from radialbeams.nn.ring_network import RingBIC, RingConfig
+from radialbeams.nn.rotation import largest_view
+from radialbeams.reproduce.group_equivariant import GroupClassifier, group_widths
+from radialbeams.reproduce.joint import (
+    SmallClassifier,
+    classifier_parameters,
+    parameters,
+    widened,
+)
+from radialbeams.training.recipe import Recipe
+
+BEAMS, LENGTH = 32, 12
+WIDTHS = (16, 32, 64)  # of the classifier behind a localisation network
+
+Localiser = Literal["none", "cnn", "bic", "ring"]
+
+
+@dataclass(frozen=True)
+class Pipeline:
+    """What turns the image upright, what trains it, and what the classifier is trained on."""
+
+    title: str
+    localiser: Localiser = "none"
+    angle: bool = True  # the localisation network learns from the angle loss
+    downstream: bool = True  # … and from the class loss
+    upright: bool = False  # the classifier is trained on upright images
+    group: bool = False  # a classifier equivariant to C8
+
+
+PIPELINES = {
+    "augmented": Pipeline("rotation augmentation"),
+    "c8": Pipeline("C8-equivariant CNN, augmentation", group=True),
+    "apart": Pipeline("ring trained apart", "ring", downstream=False, upright=True),
+    "stn": Pipeline("spatial transformer, CNN", "cnn", angle=False),
+    "cnn": Pipeline("spatial transformer, CNN, angle loss too", "cnn"),
+    "bic": Pipeline("spatial transformer, paper's network", "bic"),
+    "ring": Pipeline("spatial transformer, ring", "ring"),
+}
+
+
+# --- the networks ---
+
+
+def localiser_config(kind: Localiser, size: int) -> Config:
+    """Networks of about 40,000 parameters; small parents only allow small leak-free views."""
+    view = largest_view(size)
+    if kind == "bic":
+        return BICConfig(
+            view_size=view,
+            channels=1,
+            num_beams=BEAMS,
+            beam_length=LENGTH,
+            epsilon=0,
+            sampler="polar",
+            latent=32,
+        )
+    return RingConfig(
+        view_size=view,
+        channels=1,
+        num_beams=BEAMS,
+        beam_length=LENGTH,
+        epsilon=0,
+        sampler="polar",
+        stem=16,
+        stem_stride=2,
+        stages=(16, 24),
+        width=48,
+        dilations=(1, 2, 4),
+    )
+
+
+class UnitCNN(SmallClassifier):
+    """Views (N, C, S, S) → unit vectors (N, 2): an ordinary CNN that regresses the angle."""
+
+    def forward(self, images: Tensor) -> Tensor:
+        return F.normalize(super().forward(images), dim=-1)
+
+
+class Transformer(nn.Module):
+    """Images (N, C, S, S) → class logits and angles, after rotation by the localiser's estimate."""
+
+    def __init__(self, classifier: nn.Module, localiser: nn.Module | None, view: nn.Module) -> None:
+        super().__init__()
+        self.classifier, self.localiser, self.view = classifier, localiser, view
+
+    def forward(self, images: Tensor) -> tuple[Tensor, Tensor | None]:
+        if self.localiser is None:
+            return self.classifier(images), None
+        angles, _ = self.angles(images)
+        return self.classifier(self.uprighted(images, angles)), angles
+
+    def angles(self, images: Tensor, true: Tensor | None = None) -> tuple[Tensor, Tensor]:
+        """The estimates (N,), and the mean angle loss against the true ones."""
+        if self.localiser is None:
+            raise TypeError("This pipeline estimates no angle.")
+        outputs = self.localiser(self.view(images))
+        if isinstance(outputs, tuple):
+            found = answer(posterior(*outputs))
+            loss = ring_loss(found.detach() if true is None else true, *outputs)[0]
+        else:
+            found = from_unit(outputs)
+            loss = circle_loss(found.detach() if true is None else true, outputs)
+        return found, loss.mean()
+
+    @staticmethod
+    def uprighted(images: Tensor, angles: Tensor) -> Tensor:
+        return Pose.from_angles(angles, (images.shape[-2], images.shape[-1])).apply_images(images)
+
+
+def transformer(pipeline: Pipeline, recipe: Recipe, classes: int) -> Transformer:
+    """All pipelines have equal numbers of parameters, those of the ring's, to within 3%."""
+    channels, view = recipe.model.channels, recipe.model.view_size
+    ring = RingBIC(cast(RingConfig, localiser_config("ring", recipe.parent_size)))
+    geometry = ViewGeometry(view, channels, recipe.parent_size)
+    spent = parameters(ring)
+    whole = classifier_parameters(channels, classes, WIDTHS) + spent
+    if pipeline.group:
+        found = GroupClassifier(channels, classes, group_widths(channels, classes, whole))
+        return Transformer(found, None, geometry)
+    if pipeline.localiser == "none":
+        return Transformer(
+            SmallClassifier(channels, classes, widened(channels, classes, WIDTHS, whole)),
+            None,
+            geometry,
+        )
+    localiser: nn.Module = ring
+    if pipeline.localiser == "bic":
+        localiser = BIC(cast(BICConfig, recipe.model))
+    elif pipeline.localiser == "cnn":
+        localiser = UnitCNN(channels, 2, widened(channels, 2, (8, 16, 32), spent))
+    left = whole - parameters(localiser)
+    widths = widened(channels, classes, (8, 16, 32), left)
+    return Transformer(SmallClassifier(channels, classes, widths), localiser, geometry)

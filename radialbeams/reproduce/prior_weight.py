@@ -1,0 +1,361 @@
+"""The Toeplitz prior at weights from 0.01 to 1, before the hub and after it.
+
+`prior` follows the paper: a constant rate, and weights of 1. Here the schedule is one-cycle, the
+prior compares embeddings before the hub is added (the encoder's) or after it (the context
+encoder's), and its weight varies. If a lighter prior does no harm, it was too heavy. If the
+gradients of both losses are orthogonal and reaching the prior's goal changes nothing, it is a
+second task.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+import torch
+from torch import Tensor
+
+from radialbeams import zoo
+from radialbeams.nn.angles import circle_loss
+from radialbeams.nn.bic import BIC
+from radialbeams.nn.losses import Loss, Losses, LossInputs
+from radialbeams.nn.prior import prior_loss
+from radialbeams.reproduce import paper
+from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
+from radialbeams.reproduce.pretrained import open_pretrained
+from radialbeams.reproduce.prior_weight_measures import (
+    BEAMS,
+    PLACES,
+    Place,
+    compared,
+    embedded,
+    gradients,
+    measure,
+    measure_quickly,
+    shifts_found,
+)
+from radialbeams.reproduce.seed_statistics import compare, over_seeds, spread, unclear
+from radialbeams.reproduce.settings import QUICK, Settings
+from radialbeams.reproduce.trainings import Training
+from radialbeams.training.data import ImageSet
+from radialbeams.training.parts import Parts
+from radialbeams.training.recipe import Recipe
+from radialbeams.training.views import Protocol
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+NAME = "prior-weight"
+SEEDS = 3
+# Small enough to be trained on two cores: of COIL-100's 5,721 and 1,479 images, evenly spaced,
+# some at half their size, and the paper's network with a quarter of its latent width.
+IMAGES, HELD_OUT = 1550, 220
+SIZE, LATENT, BATCH = 64, 32, 64
+STEPS = 1500
+MODEL = "bic.coil100"
+PROTOCOLS: tuple[Protocol, ...] = ("paper", "leakfree")
+WEIGHTS = (0.01, 0.1, 1.0)
+JUDGED = 8  # times that the gradients are compared during training
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of training; its runs differ only in the seed. Without a prior the weight is 0."""
+
+    protocol: Protocol
+    place: Place = "after"
+    weight: float = 0.0
+
+    @property
+    def name(self) -> str:
+        if not self.weight:
+            return f"{self.protocol}-off"
+        return f"{self.protocol}-{self.place}-{self.weight:g}"
+
+
+def kinds(quick: bool = False) -> list[Kind]:
+    """The extremes first; quick settings have only these."""
+    found = [Kind(protocol) for protocol in PROTOCOLS]
+    return found + [
+        Kind(protocol, place, weight)
+        for weight in ([max(WEIGHTS)] if quick else sorted(WEIGHTS, reverse=True))
+        for place in PLACES
+        for protocol in PROTOCOLS
+    ]
+
+
+def recipe(kind: Kind, seed: int, settings: Settings) -> Recipe:
+    size = settings.pick(quick=48, full=SIZE)
+    found = Recipe(
+        "coil100",
+        replace(paper.network(kind.protocol, size, settings, num_beams=BEAMS), latent=LATENT),
+        size,
+        protocol=kind.protocol,
+        group="cyclic",
+        prior="full" if kind.weight else "off",
+        batch=settings.pick(quick=32, full=BATCH),
+        steps=settings.pick(quick=60, full=STEPS),
+        seed=seed,
+    )
+    return paper.fitting(found, settings)
+
+
+def trainings(settings: Settings) -> list[Training]:
+    """All kinds of the first seed, then all of the second: what is cut off leaves whole seeds."""
+    return [
+        Training(
+            f"{kind.name}-seed{seed}",
+            recipe(kind, seed, settings),
+            {"kind": kind.name},
+            images=settings.pick(quick=300, full=IMAGES),
+            held_out=settings.pick(quick=60, full=HELD_OUT),
+            validations=settings.pick(quick=2, full=JUDGED),
+            measure=measure_quickly if settings.quick else measure,
+            parts=parts(kind),
+        )
+        for seed in settings.seeds_of(quick=1, full=SEEDS)
+        for kind in kinds(settings.quick)
+    ]
+
+
+def parts(kind: Kind) -> Parts:
+    def loss(recipe: Recipe, images: ImageSet, device: torch.device) -> Loss:
+        return weighted(kind.place, kind.weight)
+
+    return Parts(loss=loss, validation=compared)
+
+
+def weighted(place: Place, weight: float) -> Loss:
+    """The circle loss plus the prior's, with a weight, on embeddings before or after the hub."""
+
+    def loss(network: BIC, given: LossInputs) -> tuple[Tensor, Losses]:
+        turned = network.encoder(network.beams(given.views))  # (N, |B|, L)
+        context = network.context(turned)
+        circle = circle_loss(given.angles, network.decoder(context)).mean()
+        prior = circle.new_zeros(())
+        if given.prior is not None:
+            upright = embedded(network, given.upright(), place)
+            chosen = context if place == "after" else turned
+            prior = prior_loss(given.angles, given.prior(upright, chosen)).mean()
+        return circle + weight * prior, Losses(circle.detach(), prior.detach())
+
+    return loss
+
+
+# --- what was found ---
+
+
+def run(settings: Settings, records: Records) -> Finding:
+    cells = {}
+    for kind in kinds():
+        runs = [record for record in records.values() if record["tags"]["kind"] == kind.name]
+        cells[kind.name] = {**vars(kind), **cell(runs)}
+    notes = sorted({record["data_note"] for record in records.values() if record.get("data_note")})
+    data = {"cells": cells, "notes": notes, "steps": settings.pick(quick=60, full=STEPS)}
+    data["pretrained"] = pretrained(settings)
+    ours, why = conclude(data)
+    return Finding(ours, settings.pick(quick=QUICK, full="") + why, data)
+
+
+def pretrained(settings: Settings) -> Record:
+    """The same of the pretrained network, which has converged without a prior."""
+    there = open_pretrained(MODEL, settings, limit=settings.pick(quick=8, full=HELD_OUT))
+    known = next(iter(zoo.find(MODEL).card.metrics.values()))
+    return {
+        "shifts": shifts_found(there.model, there.views, there.images.images, there.device),
+        "gradients": gradients(there.model, there.views, there.images, there.device),
+        "mean": known.evaluation.mean,
+    }
+
+
+def cell(runs: Sequence[Record]) -> Record:
+    """Over the seeds that have finished: errors, shifts found, and the two gradients."""
+    measured = [run["measured"] for run in runs if "measured" in run]
+    found: Record = {"seeds": len(measured), "diverged": len(runs) - len(measured)}
+    for group in ("cyclic", "so2"):
+        found[group] = spread([one[group]["mean"] for one in measured])
+    for place in PLACES:
+        found[f"shifts_{place}"] = spread([one["shifts"][place] for one in measured])
+        found[f"cosine_{place}"] = spread([_along(one, place, "cosine") for one in measured])
+        found[f"ratio_{place}"] = spread([_along(one, place, "ratio") for one in measured])
+        found[f"cosines_{place}"] = [[p[place]["cosine"] for p in one["along"]] for one in measured]
+    found["judged"] = [point["step"] for point in measured[0]["along"]] if measured else []
+    return found
+
+
+def _along(measured: Record, place: str, name: str) -> float:
+    """The mean over the training."""
+    values = [point[place][name] for point in measured["along"]]
+    return float(sum(values) / len(values))
+
+
+def conclude(data: Record) -> Conclusion:
+    cells = data["cells"]
+    ours = {ANSWER: answer(cells)}
+    for one in cells.values():
+        if one["seeds"]:
+            ours[f"mean error on C_B, {words(one)}"] = _row(cells, one)
+    return ours, sentence(data)
+
+
+ANSWER = "a second task, or too heavy"
+
+
+def words(one: Mapping[str, Any]) -> str:
+    views = _views(one["protocol"])
+    if not one["weight"]:
+        return f"{views}, no prior"
+    return f"{views}, weight {one['weight']:g} {one['place']} the hub"
+
+
+def _row(cells: Mapping[str, Record], one: Record) -> str:
+    error, place = one["cyclic"], one["place"] if one["weight"] else "before"
+    text = (
+        f"{over_seeds(error['values'])}, {one[f'shifts_{place}']['mean']:.0%} of shifts found, "
+        f"cosine {one[f'cosine_{place}']['mean']:+.2f}"
+    )
+    if not one["weight"]:
+        return text
+    return f"{text}; {_against(cells, one)}"
+
+
+def _against(cells: Mapping[str, Record], one: Record) -> str:
+    off = cells[Kind(one["protocol"]).name]["cyclic"]
+    sign = compare(one["cyclic"], off)
+    said = {-1: "better than without", 1: "worse than without"}
+    return said[sign] if sign else unclear(one["cyclic"], off)
+
+
+def signs(cells: Mapping[str, Record]) -> dict[float, list[int]]:
+    """For every weight, whether each of its kinds is better (−1) or worse (1) than none."""
+    found: dict[float, list[int]] = {weight: [] for weight in WEIGHTS}
+    for one in cells.values():
+        if one["weight"] and one["seeds"]:
+            off = cells[Kind(one["protocol"]).name]["cyclic"]
+            found[one["weight"]].append(compare(one["cyclic"], off))
+    return found
+
+
+def answer(cells: Mapping[str, Record]) -> str:
+    found = signs(cells)
+    if not any(found.values()):
+        return "not trained"
+    if min(one["seeds"] for one in cells.values() if one["seeds"]) < 2:
+        return f"open, with one seed of each: {_one_seed(cells)}"
+    hurt = [weight for weight, those in found.items() if 1 in those]
+    helped = [weight for weight, those in found.items() if -1 in those]
+    if hurt and min(hurt) > min(WEIGHTS):
+        text = f"too heavy: it hurts at {_listed(hurt)} and not at lower weights"
+    elif hurt:
+        text = f"a second task: it hurts at {_listed(hurt)}"
+    else:
+        text = "neither: it does no clear harm at any weight"
+    return f"{text}; it helps at {_listed(helped)}" if helped else text
+
+
+def _one_seed(cells: Mapping[str, Record]) -> str:
+    """Mean errors by weight, over protocols and places that have all weights."""
+    said = []
+    for protocol in PROTOCOLS:
+        mine = [one for one in cells.values() if one["protocol"] == protocol and one["seeds"]]
+        weights = sorted({one["weight"] for one in mine})
+        means = [
+            f"{fmean(one['cyclic']['mean'] for one in mine if one['weight'] == weight):.1f}° at "
+            f"{weight:g}"
+            for weight in weights
+        ]
+        if means:
+            said.append(f"{_views(protocol)} {', '.join(means)}")
+    return "; ".join(said)
+
+
+def _views(protocol: str) -> str:
+    return "paper's views" if protocol == "paper" else "leak-free views"
+
+
+def _listed(weights: Sequence[float]) -> str:
+    return " and ".join(f"{weight:g}" for weight in sorted(weights))
+
+
+def sentence(data: Record) -> str:
+    cells = data["cells"]
+    trained = [one for one in cells.values() if one["seeds"]]
+    if not trained:
+        return "Nothing has been trained yet."
+    off = [one for one in trained if not one["weight"]]
+    on = [one for one in trained if one["weight"]]
+    cosines = [one[f"cosine_{place}"]["mean"] for one in off for place in PLACES]
+    found = [one[f"shifts_{one['place']}"]["mean"] for one in on]
+    parts = [
+        f"Small networks, {data['steps']:,} steps of a one-cycle schedule: {answer(cells)}.",
+        _how_far(off),
+        "Without the prior the gradients of both losses have cosines from "
+        f"{min(cosines):+.2f} to {max(cosines):+.2f}, averaged over the training"
+        if cosines
+        else "",
+    ]
+    if cosines:
+        parts[-1] += (
+            ": they are close to orthogonal, as those of two tasks are."
+            if max(map(abs, cosines)) < NEAR_ZERO
+            else "."
+        )
+    if off and found:
+        share = sum(one["shifts_before"]["mean"] for one in off) / len(off)
+        parts.append(
+            f"The embeddings identify {share:.0%} of the shifts without it, and "
+            f"{min(found):.0%} to {max(found):.0%} with it."
+        )
+    parts.append(_at_the_end(data["pretrained"]))
+    return " ".join(part for part in [*parts, *data["notes"]] if part)
+
+
+def _at_the_end(found: Record) -> str:
+    ratios = [one["ratio"] for one in found["gradients"].values()]
+    cosines = " and ".join(
+        f"{one['cosine']:+.2f} {place} the hub" for place, one in found["gradients"].items()
+    )
+    return (
+        f"The pretrained network, which has converged without the prior ({found['mean']:.2f}°), "
+        f"identifies {found['shifts']['before']:.0%} of the shifts before the hub and "
+        f"{found['shifts']['after']:.0%} after it. There the cosine is {cosines}, and "
+        f"the prior's gradient is {min(ratios):,.0f} to {max(ratios):,.0f} times as long as that "
+        "of the circle loss: at weight 1 it outweighs a network that is nearly done."
+    )
+
+
+def _how_far(off: Sequence[Record]) -> str:
+    """Whether the networks are near to the end of what training gives them."""
+    best = min((one["cyclic"]["mean"] for one in off), default=0.0)
+    if best < CONVERGED:
+        return ""
+    return (
+        f"Without the prior they still have {best:.0f}°, so these trainings are short; whether "
+        "the answer holds for those that converge is not known."
+    )
+
+
+CONVERGED = 5.0  # degrees of mean error on C_B
+NEAR_ZERO = 0.15  # cosines below are called close to orthogonal
+
+
+def draw(record: Record) -> dict[str, Figure]:
+    from radialbeams.reproduce import prior_weight_figures  # it needs matplotlib
+
+    return prior_weight_figures.draw(record)
+
+
+EXPERIMENT = Experiment(
+    name=NAME,
+    claim=(
+        "The Toeplitz prior hurts: whether because of a bug or because its task perturbs the "
+        "other is left open"
+    ),
+    paper={},
+    run=run,
+    draw=draw,
+    conclude=conclude,
+    trainings=trainings,
+)
