@@ -115,7 +115,8 @@ def test_the_command_keeps_its_promises(bench: Bench, name: str) -> None:
 @pytest.mark.parametrize(
     ("kinds", "name", "number"),
     [
-        ("lost", "edits", 0),
+        ("lost", "kills", 0),
+        pytest.param("lost", "edits", 0, marks=pytest.mark.long),
         pytest.param("twice", "kills", 1, marks=pytest.mark.long),
         ("outside", "links", 4),
         pytest.param("hang", "kills", 0, marks=pytest.mark.long),
@@ -132,6 +133,7 @@ def test_what_a_broken_command_does_is_found(
     )
 
 
+@pytest.mark.long  # a traceback is found in another family
 def test_a_damaged_file_that_is_passed_over_is_found(broken: Bench) -> None:
     broken.command = Command((*broken.command.argv, "traceback"))
     assert run_family(broken, family("files"), [1]).kinds["traceback"] == 3  # three verbs

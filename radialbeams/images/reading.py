@@ -154,8 +154,7 @@ def _stream(source: Any, limits: Limits) -> Any:
     name = type(source).__name__
     hint = " Tensors go to radialbeams.front.Canonicalizer." if name == "Tensor" else ""
     raise ImageError(
-        "Expected a path, bytes, a binary file, a Pillow image or a numpy array; "
-        f"got {name}.{hint}"
+        f"Expected a path, bytes, a binary file, a Pillow image or a numpy array; got {name}.{hint}"
     )
 
 

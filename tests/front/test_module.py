@@ -379,7 +379,10 @@ def test_only_the_network_is_saved(tiny: Canonicalizer) -> None:
     assert other.load_state_dict(tiny.state_dict(), strict=True).missing_keys == []
 
 
-@pytest.mark.parametrize(("hard", "backend"), [(True, "aot_eager"), (False, "eager")])
+@pytest.mark.parametrize(
+    ("hard", "backend"),
+    [(True, "aot_eager"), pytest.param(False, "eager", marks=pytest.mark.long)],
+)
 def test_it_compiles_into_one_graph(hard: bool, backend: str, images: Tensor) -> None:
     torch.manual_seed(0)
     module = Canonicalizer(build(TINY_RING), parent_size=54, hard=hard, abstain=0.05).eval()
