@@ -13,8 +13,8 @@ from PIL import Image
 
 LOOK_AT = 256  # pixels of the longer side
 CELL = 4  # pixels
-# From a logistic regression on rendered pages and on photos of COCO's training set in several sizes,
-# half of each rotated by random angles: `python tools/documents/likeness.py`.
+# From a logistic regression on rendered pages and on photos of COCO's training set, in several
+# sizes, half of each rotated by random angles: `python tools/documents/likeness.py`.
 WEIGHTS = (
     *(-13.14, -6.16, 19.77, 10.99, -71.14, -90.81),
     *(130.0, 38.51, -12.45, -5.8, 67.78, 299.85),
