@@ -47,7 +47,7 @@ CLOSE_VIEWS, CLOSE_BELOW = 2, 0.97
 WRONG = 0.004  # of the documents that are acted on
 LEAST = 0.95  # confidence to act: an upright page that is turned is worse than a turned one left
 ANGLE = 2.0  # degrees; scans often lie a degree off level, and nobody minds
-PHOTOS = 0.003  # of the photos may be taken for documents
+PHOTOS = 0.0025  # of the photos may be taken for documents
 LICENCE = (
     "Apache-2.0. Trained from scratch on own renderings and, for the answer that a picture is no "
     "document, on photos of COCO's training part. Fonts: Noto, Liberation, URW base 35, DejaVu, "
@@ -250,7 +250,7 @@ def document_threshold(evidence: np.ndarray, photo_count: int) -> float:
     """The least evidence that few enough of all photos reach."""
     allowed = round(PHOTOS * photo_count)
     if len(evidence) <= allowed:
-        return round(float(evidence.min()), 2) if len(evidence) else 0.0
+        return 0.0
     return round(float(np.sort(evidence)[::-1][allowed]) + 0.01, 2)
 
 
