@@ -152,7 +152,7 @@ def measure(trained: Trained, batch: int = 500) -> dict[str, Any]:
             "mean": math.degrees(errors.mean().item()),
             "median": math.degrees(errors.median().item()),
         }
-    return {**result, "n": TURNS * len(images), "trained_on": len(trained.fit.places)}
+    return {**result, "n": TURNS * len(images), "trained_on": len(trained.fit.rows)}
 
 
 # --- what was found ---
