@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
-from typing import Any, NamedTuple, overload
+from typing import Any, NamedTuple, cast, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,7 @@ from radialbeams.runtime import model_session, output_widths
 from radialbeams.undoing import Undo, undone
 
 BATCH = 64
+PICTURE = 0.8  # the confidence with which a picture is preferred to a doubtful document
 
 
 @dataclass(frozen=True)
@@ -61,8 +62,8 @@ class Canonicalization:
 class Look(NamedTuple):
     """What is extracted from a picture before the model runs."""
 
-    view: NDArray[np.float32] | None  # (C, S, S), or (k, C, S, S); None for a document
-    document: Answer | None = None  # the estimate for a document, which needs no view
+    view: NDArray[np.float32] | None  # (C, S, S), or (k, C, S, S); None for a clear document
+    document: Answer | None = None  # the estimate for what may be a document
     frame: Frame | None = None  # the rectangle of a picture that was rotated on a plain canvas
     plain: bool = False  # the corners have one colour
     colour: str | None = None  # that colour
@@ -208,16 +209,20 @@ class Canonicalizer:
                     return small  # there are enough pixels, or no more of them
                 return self._small(source, READ_AT, first_frame)
 
-            document = self._documents.answer(small, larger, self.card.network.num_bins)
-            if document is not None:
-                return Look(None, document, frame, plain, colour)
+            page = self._documents.answer(small, larger, self.card.network.num_bins)
+            if page is not None:
+                view = None if page.clear else self._view(small)
+                return Look(view, page.answer, frame, plain, colour)
         return Look(self._view(small), None, frame, plain, colour)
 
     def answers_from_looks(self, looks: Sequence[Look]) -> list[Answer]:
-        """One estimate for each look; the model runs only on looks without one."""
+        """One estimate for each look; the model runs on all but clear documents."""
         views = [look.view for look in looks if look.view is not None]
         pictures = iter(self.answers_from_views(np.stack(views)) if views else ())
-        return [look.document or next(pictures) for look in looks]
+        return [
+            _preferred(look.document, None if look.view is None else next(pictures))
+            for look in looks
+        ]
 
     def view(self, source: ImageSource, *, first_frame: bool = False) -> NDArray[np.float32]:
         """The input of the model for a picture: (C, S, S), or (k, C, S, S) with `refine` = k."""
@@ -351,6 +356,14 @@ def _named(sources: Sequence[Any], number: int) -> Iterator[None]:
         if len(sources) > 1:
             raise ImageError(f"Picture {number + 1} of {len(sources)}: {error}") from error
         raise
+
+
+def _preferred(document: Answer | None, picture: Answer | None) -> Answer:
+    """The estimate for a document or for a picture; at least one of them is given."""
+    if document is None or picture is None:
+        return cast(Answer, document or picture)
+    sure = picture.confidence is not None and picture.confidence >= PICTURE
+    return picture if sure else document
 
 
 def _kept(source: Any, limits: Limits) -> Any:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import cache, cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +32,9 @@ from radialbeams.runtime import open_session
 FOLDER = zoo.FOLDER / "documents"  # quarter.onnx and quarter.json
 LONGEST = 1000  # pixels of a page's longer side; twice as many do not help the network
 DOUBTFUL = 4.0  # how far the document score of a single turn may lie below the threshold
+# A document score from which on no photo was seen. Below it, the estimate of the model for photos
+# is preferred if that model is confident.
+CLEAR = 6.0
 SMALLEST = 24  # pixels; smaller pictures are not pages
 LEVEL = 0.2  # degrees; a page with a smaller skew is not levelled for the network
 READ_AT = 400  # pixels; a JPEG is decoded with a shorter side of twice this, to resolve text
@@ -99,6 +102,20 @@ def _verified_onnx(folder: Path) -> bytes:
     return content
 
 
+class Page(NamedTuple):
+    """The estimate for a document, and whether it is clearly one."""
+
+    answer: Answer
+    clear: bool
+
+
+class Quarters(NamedTuple):
+    """The probability of each number of quarter turns, (4,), and the evidence for a document."""
+
+    mass: NDArray[np.float64]
+    score: float
+
+
 class DocumentReader:
     """The quarter network, loaded when the first picture may be a document."""
 
@@ -115,7 +132,7 @@ class DocumentReader:
 
     def answer(
         self, small: Image.Image, larger: Callable[[], Image.Image], bins: int
-    ) -> Answer | None:
+    ) -> Page | None:
         """The estimate for a document; None if the picture is not one.
 
         `small` is enough to reject most photos; `larger` reads the picture with more pixels.
@@ -130,33 +147,37 @@ class DocumentReader:
         if not level.has_evidence:
             return None
         upright = levelled(page, level.skew_degrees)
-        mass = self.quarters(upright, self.card.prior(likeness, level.strength))
-        return None if mass is None else read_quarters(mass, level.skew_degrees, bins)
+        quarters = self.quarters(upright, self.card.prior(likeness, level.strength))
+        if quarters is None:
+            return None
+        answer = read_quarters(quarters.mass, level.skew_degrees, bins)
+        return Page(answer, quarters.score >= CLEAR)
 
-    def quarters(self, page: Image.Image, prior: float) -> NDArray[np.float64] | None:
-        """(4,): the probability of each number of quarter turns; None if it is not a document.
+    def quarters(self, page: Image.Image, prior: float) -> Quarters | None:
+        """The quarter turns of a level page; None if it is not a document.
 
         `prior` is the evidence for a document that does not come from the network.
         """
-        card, least = self.card, self.card.document - prior
+        card = self.card
         box = content_box(page)
         view = page_view(page, card.size, box)
         first, likely = self.scores(view[None])
-        if likely[0] < least - DOUBTFUL:
+        if likely[0] + prior < card.document - DOUBTFUL:
             return None
         others, document = self.scores(four_turns(view)[1:])
-        if (likely[0] + document.sum()) / 4 < least:
+        score = float(likely[0] + document.sum()) / 4 + prior
+        if score < card.document:
             return None
         scores = np.concatenate((first, others))
         mass = softmax(scores / card.temperature)
         if mass.max() >= card.close_below:
-            return mass
+            return Quarters(mass, score)
         pair = [int(turns) for turns in np.argsort(-scores)[:2]]
         closer = (
             self.scores(four_turns(close)[pair])[0]
             for close in close_views(page, card.size, card.close_views, box)
         )
-        return looked_closely(mass, scores, pair, closer, card)
+        return Quarters(looked_closely(mass, scores, pair, closer, card), score)
 
     def scores(self, views: Gray) -> tuple[Floats, Floats]:
         """(N, S, S) → logits that each view is upright, and that it is a document, (N,) each."""

@@ -186,6 +186,30 @@ def test_more_evidence_from_elsewhere_makes_a_doubtful_page_a_document(page: Ima
     assert reader.quarters(noise, prior=100.0) is not None
 
 
+@pytest.mark.parametrize(
+    ("clear", "confidence", "kind"),
+    [(True, None, "document"), (False, 0.95, "picture"), (False, 0.5, "document")],
+)
+def test_a_doubtful_document_is_a_picture_if_the_model_is_confident(
+    model: Canonicalizer,
+    monkeypatch: pytest.MonkeyPatch,
+    page: Image.Image,
+    clear: bool,
+    confidence: float | None,
+    kind: str,
+) -> None:
+    """The model does not run on a clear document."""
+    pages = documents.Page(Answer(90.0, 0.99, kind="document"), clear)
+    monkeypatch.setattr(DocumentReader, "answer", lambda *_: pages)
+
+    def estimates(views: np.ndarray[Any, Any]) -> list[Answer]:
+        assert confidence is not None
+        return [Answer(10.0, confidence) for _ in views]
+
+    monkeypatch.setattr(model, "answers_from_views", estimates)
+    assert model.answers([page])[0].kind == kind
+
+
 def test_documents_have_thresholds_of_their_own() -> None:
     job = JobSettings("ring", min_confidence=0.9, document_confidence=0.5, document_angle=1.0)
     answer = Answer(90.0, 0.7, kind="document")

@@ -45,4 +45,4 @@ def test_the_page_on_training_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(own, "fit_folder", quick)
     names = snippets.run((ROOT / "docs" / "train.md").read_text(encoding="utf-8"))
     assert names["run"].report.is_file()
-    assert names["found"].confidence is not None
+    assert names["result"].confidence is not None

@@ -25,7 +25,7 @@ EXAMPLE_ERROR = {
     "error": {
         "code": "not_an_image",
         "message": "It is not an image, or its format is not supported. Supported are JPEG, PNG, "
-        "WebP, TIFF, GIF, BMP, AVIF, JPEG 2000, PPM.",
+        "WebP, TIFF, GIF, BMP, AVIF, JPEG 2000, PPM, and raw files with a preview.",
     }
 }
 PROBABILITY = {"type": ["number", "null"], "minimum": 0, "maximum": 1}

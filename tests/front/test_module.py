@@ -581,10 +581,10 @@ def test_models_by_name_and_by_folder_and_the_names_in_the_error(finished_run: P
 
 def test_weights_that_are_not_the_cards_are_refused(tmp_path: Path) -> None:
     stem = zoo.find("ring.coil100").stem
-    for ending in ("json", "safetensors"):
+    for ending in ("json", "onnx"):
         content = stem.with_name(f"{stem.name}.{ending}").read_bytes()
         (tmp_path / f"model.{ending}").write_bytes(content)
-    with (tmp_path / "model.safetensors").open("r+b") as file:
+    with (tmp_path / "model.onnx").open("r+b") as file:
         file.seek(-1, 2)
         file.write(b"\x01")
     with pytest.raises(DamagedWeights, match="damaged or was replaced"):

@@ -129,10 +129,10 @@ def test_missing_sets_are_left_out_and_named(root: Path, tmp_path: Path) -> None
     settings = Settings(quick=True, data=tmp_path / "data", out=tmp_path / "out", devices="cpu")
     assert downstream.trainings(settings) == []
     found = downstream.run(settings, {})
-    assert "expected si-score-rotation as" in found.data["sets"]["si-score"]["missing"]
+    assert "Expected si-score-rotation as" in found.data["sets"]["si-score"]["missing"]
     assert "bic" not in found.data["sets"]["imagenet"]["uniform"]
     assert "nothing to compare with the paper's" in found.why
-    with pytest.raises(DataNotFound, match="expected coil100 as"):
+    with pytest.raises(DataNotFound, match="Expected coil100 as"):
         downstream.run(Settings(quick=True, data=tmp_path, devices="cpu"), {})
 
 

@@ -51,15 +51,16 @@ def measure(
         middle = time.process_time()
         plain.look(data)
         extra.append(2 * middle - begun - time.process_time())
-        if look.document is None:
+        answer = reader.answers_from_looks([look])[0]
+        if answer.kind != "document":
             continue
         changed += 1
         before = plain.answers([data])[0].angle_degrees
-        errors = [abs((a - truth + 180) % 360 - 180) for a in (look.document.angle_degrees, before)]
+        errors = [abs((a - truth + 180) % 360 - 180) for a in (answer.angle_degrees, before)]
         better += errors[0] < errors[1] - 5
         worse += errors[0] > errors[1] + 5
         if show:
-            print(path.name, [round(error, 1) for error in errors], look.document.confidence)
+            print(path.name, [round(error, 1) for error in errors], answer.confidence)
     return {
         "photos": len(files),
         "turned": turned,

@@ -226,7 +226,7 @@ SOURCES = {
     "si-score-rotation": DataSource(
         official="https://github.com/google-research/si-score",
         licence="Apache-2.0",
-        layout="as si-score; made from the samples as the benchmark makes its images where the"
+        layout="si-score; made from the samples as the benchmark makes its images where the"
         " full set, rotation/CLASS/NUMBER.jpg with rotation/metadata.csv, is not there",
         size=512,
         places=("si-score*", "object_rotation*", "rotation*"),
