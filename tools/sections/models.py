@@ -251,7 +251,8 @@ def cost_section(cards: Sequence[Record]) -> Iterator[str]:
         ]
         yield section(
             "Cost of an estimate",
-            "Printed by `python tools/publish.py RUN NAME`, which writes it to the card.",
+            "Printed by `python tools/publish.py RUN NAME`, which writes it to the card.\n\n"
+            "What to look for: the default model takes several times as long as a specialist.",
             table(["model", *(names.get(key, key.replace("_", " ")) for key in keys)], rows),
             "What it means: all figures are from one machine. Compare rows with each other, not "
             "with other machines.",
