@@ -32,8 +32,8 @@ from radialbeams.runtime import open_session
 FOLDER = zoo.FOLDER / "documents"  # quarter.onnx and quarter.json
 LONGEST = 1000  # pixels of a page's longer side; twice as many do not help the network
 DOUBTFUL = 4.0  # how far the document score of a single turn may lie below the threshold
-# A document score from which on no photo was seen. Below it, the estimate of the model for photos
-# is preferred if that model is confident.
+# Below this document score, the estimate of the model for photos is preferred if that model is
+# confident. A photo of the demo, taken for a document, scores up to 2.7.
 CLEAR = 6.0
 SMALLEST = 24  # pixels; smaller pictures are not pages
 LEVEL = 0.2  # degrees; a page with a smaller skew is not levelled for the network

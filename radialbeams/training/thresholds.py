@@ -31,8 +31,7 @@ CONFIDENCES = tuple(percent / 100 for percent in range(50, 100))
 UPRIGHTS = (1.0, 0.1, 0.05, 0.03, 0.02, 0.01, 0.005, 0.003, 0.001)
 # With fewer images than ENOUGH, a single spoilt image exceeds SPOILT, and none proves little.
 # Thresholds from few images are therefore stricter: a picture is acted on only if the posterior all
-# but rules out that it is upright. On faces and objects, thresholds from 24 images spoilt up to
-# 14 % of new pictures without this, and up to 4 % with it; they acted on a twentieth less.
+# but rules out that it is upright.
 ENOUGH = math.ceil(1 / SPOILT)
 CAREFUL = (0.003, 0.001)
 # A larger smallest angle cannot help a model whose errors exceed what counts as correct.
