@@ -11,11 +11,10 @@ from torch import Tensor, nn
 from radialbeams.nn.architectures import Config, Network, build
 from radialbeams.nn.bic import BIC, BICConfig
 from radialbeams.nn.context import WheelContext
-from radialbeams.nn.ring_network import RingConfig
 from radialbeams.nn.rotation import largest_view
 from radialbeams.reproduce import paper
+from radialbeams.reproduce.effort import FULL, small_ring
 from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
-from radialbeams.reproduce.prior_weight import BATCH, HELD_OUT, IMAGES, LATENT, SIZE
 from radialbeams.reproduce.seed_statistics import (
     STUCK,
     compare,
@@ -31,15 +30,12 @@ from radialbeams.training.recipe import Recipe
 from radialbeams.training.views import Protocol
 
 if TYPE_CHECKING:
-    pass
-
-if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NAME = "details"
 SEEDS = 3
-STEPS = 1000
-CIFAR_IMAGES, CIFAR_HELD_OUT = 5000, 500
+CIFAR_SIZE, CIFAR_LENGTH = 32, 14
+CIFAR_IMAGES, CIFAR_HELD_OUT = 10_000, 1_000
 
 
 @dataclass(frozen=True)
@@ -92,37 +88,29 @@ def relu_network(recipe: Recipe, images: ImageSet) -> Network:
 
 def network(row: Row, size: int, settings: Settings) -> Config:
     if row.data == "coil100":
-        return replace(paper.network(row.protocol, size, settings), latent=LATENT)
+        return paper.network(row.protocol, size, settings, latent=32)
+    latent = settings.pick(quick=32, full=128)
     if row.protocol == "paper":
-        return BICConfig.for_images(size, latent=LATENT)
+        return BICConfig.for_images(size, latent=latent)
     view = largest_view(size)
     # Beams of the largest leak-free view are too short for the encoder at one sample a pixel.
     if row.ring:
-        return RingConfig(
-            view_size=view,
-            beam_length=14,
-            sampler="polar",
-            num_beams=32,
-            epsilon=0,
-            stem=32,
-            stem_stride=2,
-            stages=(32, 48),
-            width=64,
-            dilations=(1, 2, 4),
-        )
-    return BICConfig(view_size=view, beam_length=14, sampler="polar", epsilon=0, latent=LATENT)
+        return small_ring(view, CIFAR_LENGTH)
+    return BICConfig(
+        view_size=view, beam_length=CIFAR_LENGTH, sampler="polar", epsilon=0, latent=latent
+    )
 
 
 def recipe(row: Row, seed: int, settings: Settings) -> Recipe:
     small = row.data == "cifar10"
-    size = 32 if small else SIZE
+    size = CIFAR_SIZE if small else settings.pick(quick=64, full=FULL.size)
     found = Recipe(
         row.data,
         network(row, size, settings),
         size,
         protocol=row.protocol,
-        batch=settings.pick(quick=32, full=BATCH),
-        steps=settings.pick(quick=40, full=STEPS),
+        batch=settings.pick(quick=32, full=FULL.batch),
+        steps=settings.pick(quick=40, full=FULL.steps),
         seed=seed,
     )
     found = paper.fitting(found, settings)
@@ -138,9 +126,11 @@ def trainings(settings: Settings) -> list[Training]:
             f"{row.name}-seed{seed}",
             recipe(row, seed, settings),
             {"row": row.name},
-            images=settings.pick(quick=300, full=IMAGES if row.data == "coil100" else CIFAR_IMAGES),
+            images=settings.pick(
+                quick=300, full=FULL.images if row.data == "coil100" else CIFAR_IMAGES
+            ),
             held_out=settings.pick(
-                quick=60, full=HELD_OUT if row.data == "coil100" else CIFAR_HELD_OUT
+                quick=60, full=FULL.held_out if row.data == "coil100" else CIFAR_HELD_OUT
             ),
             measure=errors,
             parts=Parts(network=relu_network) if row.relu else Parts(),
@@ -224,9 +214,9 @@ def sentence(data: Record) -> str:
         return " ".join([*parts, "CIFAR-10 was not found.", *data["notes"]])
     listed = "; ".join(f"{row.title} {_degrees(cells[row.name])}" for row in cifar)
     parts.append(
-        f"On CIFAR-10 ({images[cifar[0].name]:,} training images, stored as JPEG, whose grid of "
-        f"blocks is aligned with up): {listed}. Its images of 32 px leave leak-free views of "
-        f"{largest_view(32)} px, and many of its classes have no clear up."
+        f"On CIFAR-10 ({images[cifar[0].name]:,} training images): {listed}. "
+        f"Its images of {CIFAR_SIZE} px leave leak-free views of {largest_view(CIFAR_SIZE)} "
+        "px, and many of its classes have no clear up."
     )
     return " ".join([*parts, *data["notes"]])
 

@@ -18,11 +18,10 @@ from torch import Tensor, nn
 from radialbeams.nn.architectures import Config, Network, build, with_beams
 from radialbeams.nn.beams import polar_positions
 from radialbeams.nn.bic import BICConfig
-from radialbeams.nn.ring_network import RingConfig
 from radialbeams.nn.rotation import largest_view
 from radialbeams.reproduce import paper
+from radialbeams.reproduce.effort import FULL, small_ring
 from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
-from radialbeams.reproduce.prior_weight import BATCH, HELD_OUT, IMAGES, LATENT, SIZE
 from radialbeams.reproduce.seed_statistics import compare, over_seeds, spread, unclear
 from radialbeams.reproduce.settings import QUICK, Settings
 from radialbeams.reproduce.trainings import Trained, Training, errors
@@ -35,7 +34,7 @@ if TYPE_CHECKING:
 
 NAME = "halves"
 SEEDS = 3
-STEPS: dict[str, int] = {"bic": 1500, "ring": 600}
+STEPS: dict[str, int] = {"bic": FULL.steps, "ring": 2000}
 EQUAL_AREA = 0.5**0.5  # of the radius: the disc inside is as large as the annulus outside
 # From and to, as shares of the radius.
 PARTS: dict[str, tuple[float, float]] = {
@@ -94,33 +93,27 @@ def part_network(part: str) -> Any:
 
 
 def recipe(kind: Kind, seed: int, settings: Settings) -> Recipe:
-    size = SIZE
+    size = settings.pick(quick=64, full=FULL.size)
     view = largest_view(size)
     length = view // 2 - 1
     found = Recipe(
         "coil100",
-        BICConfig(view_size=view, beam_length=length, sampler="polar", latent=LATENT),
+        BICConfig(
+            view_size=view,
+            beam_length=length,
+            sampler="polar",
+            latent=settings.pick(quick=32, full=128),
+        ),
         size,
         protocol="leakfree",
-        batch=settings.pick(quick=32, full=BATCH),
+        batch=settings.pick(quick=32, full=FULL.batch),
         steps=settings.pick(quick=20, full=STEPS[kind]),
         seed=seed,
     )
     found = paper.fitting(found, settings)
     if kind == "bic":
         return found
-    ring = RingConfig(
-        view_size=view,
-        beam_length=length,
-        sampler="polar",
-        num_beams=32,
-        epsilon=0,
-        stem=32,
-        stem_stride=2,
-        stages=(32, 48),
-        width=64,
-        dilations=(1, 2, 4),
-    )
+    ring = small_ring(view, length)
     return replace(found, model=ring, learning_rate=3e-3, weight_decay=0.05)
 
 
@@ -131,8 +124,8 @@ def trainings(settings: Settings) -> list[Training]:
             f"{kind}-{part.replace(', ', '-').replace(' ', '-')}-seed{seed}",
             recipe(kind, seed, settings),
             {"kind": kind, "part": part},
-            images=settings.pick(quick=300, full=IMAGES),
-            held_out=settings.pick(quick=60, full=HELD_OUT),
+            images=settings.pick(quick=300, full=FULL.images),
+            held_out=settings.pick(quick=60, full=FULL.held_out),
             measure=measure,
             parts=Parts(network=part_network(part), keeps_model=False),
         )

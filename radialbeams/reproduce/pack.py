@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
-from radialbeams.reproduce.staircase import HELD_OUT, IMAGES
+from radialbeams.reproduce.effort import FULL
 from radialbeams.reproduce.trainings import NOTE
 from radialbeams.training.data import load
 
@@ -31,7 +31,7 @@ def rounded(pixels: NDArray[np.uint8]) -> NDArray[np.uint8]:
     return np.minimum(nearest, 256 - STEP).astype(np.uint8)
 
 
-def pack(data: Path | None, out: Path, train: int = IMAGES, test: int = HELD_OUT) -> int:
+def pack(data: Path | None, out: Path, train: int = FULL.images, test: int = FULL.held_out) -> int:
     """Writes the folder and returns its size in bytes."""
     folder = out / "coil-100"
     folder.mkdir(parents=True, exist_ok=True)

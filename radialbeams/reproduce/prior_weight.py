@@ -10,7 +10,7 @@ second task.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
@@ -23,6 +23,8 @@ from radialbeams.nn.bic import BIC
 from radialbeams.nn.losses import Loss, Losses, LossInputs
 from radialbeams.nn.prior import prior_loss
 from radialbeams.reproduce import paper
+from radialbeams.reproduce.effort import FULL
+from radialbeams.reproduce.effort import QUICK as QUICK_EFFORT
 from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
 from radialbeams.reproduce.pretrained import open_pretrained
 from radialbeams.reproduce.prior_weight_measures import (
@@ -49,11 +51,6 @@ if TYPE_CHECKING:
 
 NAME = "prior-weight"
 SEEDS = 3
-# Small enough to be trained on two cores: of COIL-100's 5,721 and 1,479 images, evenly spaced,
-# some at half their size, and the paper's network with a quarter of its latent width.
-IMAGES, HELD_OUT = 1550, 220
-SIZE, LATENT, BATCH = 64, 32, 64
-STEPS = 1500
 MODEL = "bic.coil100"
 PROTOCOLS: tuple[Protocol, ...] = ("paper", "leakfree")
 WEIGHTS = (0.01, 0.1, 1.0)
@@ -87,16 +84,16 @@ def kinds(quick: bool = False) -> list[Kind]:
 
 
 def recipe(kind: Kind, seed: int, settings: Settings) -> Recipe:
-    size = settings.pick(quick=48, full=SIZE)
+    effort = settings.pick(quick=QUICK_EFFORT, full=FULL)
     found = Recipe(
         "coil100",
-        replace(paper.network(kind.protocol, size, settings, num_beams=BEAMS), latent=LATENT),
-        size,
+        paper.network(kind.protocol, effort.size, settings, latent=32, num_beams=BEAMS),
+        effort.size,
         protocol=kind.protocol,
         group="cyclic",
         prior="full" if kind.weight else "off",
-        batch=settings.pick(quick=32, full=BATCH),
-        steps=settings.pick(quick=60, full=STEPS),
+        batch=effort.batch,
+        steps=effort.steps,
         seed=seed,
     )
     return paper.fitting(found, settings)
@@ -104,13 +101,14 @@ def recipe(kind: Kind, seed: int, settings: Settings) -> Recipe:
 
 def trainings(settings: Settings) -> list[Training]:
     """All kinds of the first seed, then all of the second: what is cut off leaves whole seeds."""
+    effort = settings.pick(quick=QUICK_EFFORT, full=FULL)
     return [
         Training(
             f"{kind.name}-seed{seed}",
             recipe(kind, seed, settings),
             {"kind": kind.name},
-            images=settings.pick(quick=300, full=IMAGES),
-            held_out=settings.pick(quick=60, full=HELD_OUT),
+            images=effort.images,
+            held_out=effort.held_out,
             validations=settings.pick(quick=2, full=JUDGED),
             measure=measure_quickly if settings.quick else measure,
             parts=parts(kind),
@@ -153,7 +151,11 @@ def run(settings: Settings, records: Records) -> Finding:
         runs = [record for record in records.values() if record["tags"]["kind"] == kind.name]
         cells[kind.name] = {**vars(kind), **cell(runs)}
     notes = sorted({record["data_note"] for record in records.values() if record.get("data_note")})
-    data = {"cells": cells, "notes": notes, "steps": settings.pick(quick=60, full=STEPS)}
+    data = {
+        "cells": cells,
+        "notes": notes,
+        "steps": settings.pick(quick=QUICK_EFFORT, full=FULL).steps,
+    }
     data["pretrained"] = pretrained(settings)
     ours, why = conclude(data)
     return Finding(ours, settings.pick(quick=QUICK, full="") + why, data)
@@ -161,7 +163,7 @@ def run(settings: Settings, records: Records) -> Finding:
 
 def pretrained(settings: Settings) -> Record:
     """The same of the pretrained network, which has converged without a prior."""
-    there = open_pretrained(MODEL, settings, limit=settings.pick(quick=8, full=HELD_OUT))
+    there = open_pretrained(MODEL, settings, limit=settings.pick(quick=8, full=FULL.held_out))
     known = next(iter(zoo.find(MODEL).card.metrics.values()))
     return {
         "shifts": shifts_found(there.model, there.views, there.images.images, there.device),

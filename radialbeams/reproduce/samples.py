@@ -38,14 +38,11 @@ from radialbeams.training.recipe import Recipe
 from radialbeams.training.views import Views, draw_angles
 
 if TYPE_CHECKING:
-    pass
-
-if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 NAME = "samples"
 SEEDS = 3
-STEPS = 400
+STEPS, BATCH = 3000, 128
 IMAGES, HELD_OUT = 60_000, 1_000
 SHARES = (64, 16, 4, 1)  # of the training images, one in so many
 PARENT = 28  # pixels
@@ -99,7 +96,7 @@ def recipe(pipeline: Pipeline, seed: int, settings: Settings) -> Recipe:
         localiser_config(pipeline.localiser, PARENT),
         PARENT,
         protocol="leakfree",
-        batch=settings.pick(quick=16, full=64),
+        batch=settings.pick(quick=16, full=BATCH),
         steps=settings.pick(quick=8, full=STEPS),
         learning_rate=2e-3,
         schedule="one-cycle",

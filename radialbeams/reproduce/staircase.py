@@ -17,6 +17,7 @@ import numpy as np
 from radialbeams.nn.architectures import Config
 from radialbeams.nn.ring_network import RingConfig
 from radialbeams.reproduce import paper
+from radialbeams.reproduce.effort import FULL
 from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
 from radialbeams.reproduce.prior import border_network
 from radialbeams.reproduce.seed_statistics import STUCK, compare, over_seeds, spread, unclear
@@ -42,8 +43,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 SEEDS = 5
-# Of COIL-100's 5,721 and 1,479: evenly spaced, few enough to take along to a borrowed GPU.
-IMAGES, HELD_OUT = 3100, 440
 SERIES: tuple[Protocol, ...] = ("paper", "leakfree")
 LARGE: dict[str, Any] = {"batch": 512, "steps": 2500}
 RING: dict[str, Any] = {"learning_rate": 3e-3, "weight_decay": 0.05, "average": 0.998}
@@ -128,8 +127,8 @@ def trainings(settings: Settings) -> list[Training]:
             f"{row.name}-seed{seed}",
             recipe(row, seed, settings),
             {"row": row.name},
-            images=settings.pick(quick=300, full=IMAGES),
-            held_out=settings.pick(quick=60, full=HELD_OUT),
+            images=settings.pick(quick=300, full=FULL.images),
+            held_out=settings.pick(quick=60, full=FULL.held_out),
             measure=measure,
             parts=Parts(network=border_network) if row.design.spacing == "border" else Parts(),
         )

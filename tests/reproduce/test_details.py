@@ -19,9 +19,10 @@ def test_only_the_activation_differs() -> None:
     weights, others = leaky.state_dict(), relu.state_dict()
     assert weights.keys() == others.keys()
     assert all(torch.equal(weights[name], others[name]) for name in weights)
-    embeddings = relu.encoder(relu.beams(torch.rand(2, 3, 28, 28)))
+    views = torch.rand(2, 3, recipe.model.view_size, recipe.model.view_size)
+    embeddings = relu.encoder(relu.beams(views))
     assert embeddings.min() == 0
-    assert leaky.encoder(leaky.beams(torch.rand(2, 3, 28, 28))).min() < 0
+    assert leaky.encoder(leaky.beams(views)).min() < 0
     assert min(part.min() for part in relu.context.messages(embeddings)) == 0
 
 
