@@ -16,7 +16,7 @@ from radialbeams.training import judging
 from radialbeams.training.data import ImageSet
 from radialbeams.training.evaluate import evaluate, predict_with
 from radialbeams.training.own import trust
-from radialbeams.training.own.scan import Skipped
+from radialbeams.training.own.scan import UnusedFile
 from radialbeams.training.report import (
     CrookedImage,
     find,
@@ -42,7 +42,7 @@ def finish(
     licence: str,
     seeds: int,
     lines: Sequence[Mapping[str, Any]],
-    skipped: Sequence[Skipped],
+    skipped: Sequence[UnusedFile],
     crooked: Sequence[CrookedImage] = (),
     unfit: int = 0,
     checked: int = 0,

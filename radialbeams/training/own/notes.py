@@ -15,13 +15,13 @@ from types import TracebackType
 from typing import IO, Any
 
 from radialbeams.stored import check_fields
-from radialbeams.training.own.found import Found, Skipped
+from radialbeams.training.own.scanned import ScannedImage, UnusedFile
 from radialbeams.training.own.shards import Stored
 
 VERSION = 1  # of how an image is judged; other lines are ignored
 FLUSH = 64  # lines
 
-Result = Found | Skipped
+Result = ScannedImage | UnusedFile
 
 
 def stamp(root: Path, stored: Stored) -> str:
@@ -61,7 +61,7 @@ class Notes:
         self.known[stamp] = result
         if self.file is None:
             return
-        name = "found" if isinstance(result, Found) else "skipped"
+        name = "found" if isinstance(result, ScannedImage) else "skipped"
         start = "" if self.lines else "\n"  # ends what a killed scan left of its last line
         self.file.write(f"{start}{json.dumps({'stamp': stamp, name: asdict(result)})}\n")
         self.lines += 1
@@ -85,9 +85,9 @@ def _read(path: Path) -> dict[str, Result]:
 
 def _result(values: Mapping[str, Any]) -> Result:
     if "skipped" in values:
-        check_fields("a note", values["skipped"], Skipped)
-        return Skipped(**values["skipped"])
+        check_fields("a note", values["skipped"], UnusedFile)
+        return UnusedFile(**values["skipped"])
     found = dict(values["found"])
     stored = Stored(**found.pop("stored"))
     width, height = found.pop("size")
-    return Found(**found, size=(int(width), int(height)), stored=stored)
+    return ScannedImage(**found, size=(int(width), int(height)), stored=stored)

@@ -36,7 +36,7 @@ from radialbeams.training.data import ImageSet, cache
 from radialbeams.training.data.decoding import decode
 from radialbeams.training.data.members import Member
 from radialbeams.training.data.pixels import centred_square
-from radialbeams.training.own.scan import FEW_FILES, Found, OnProgress, Scan
+from radialbeams.training.own.scan import FEW_FILES, OnProgress, Scan, ScannedImage
 
 VERSION = 1  # of how an image becomes a square; another one is another file
 CHUNK_BYTES = 128 * 2**20  # decoded at once
@@ -97,7 +97,7 @@ class _Build:
     """One file of squares, and how it comes about."""
 
     root: Path
-    images: Sequence[Found]
+    images: Sequence[ScannedImage]
     size: int
     channels: int
     folder: Path
@@ -235,7 +235,7 @@ class _Build:
             )
 
 
-def _opened_image(root: Path, image: Found, size: int) -> Image.Image:
+def _opened_image(root: Path, image: ScannedImage, size: int) -> Image.Image:
     data = image.stored.read(root)
     if sha256(data) != image.sha256:
         raise ChangedImages("it changed after the scan")

@@ -19,8 +19,8 @@ from radialbeams.images import Frame, ImageError, frame_of, read_small
 from radialbeams.images.fingerprints import fingerprint, thumbnail
 from radialbeams.training.data import workers
 from radialbeams.training.data.pixels import opaque, square_bytes
-from radialbeams.training.own.found import Found, Skipped
 from radialbeams.training.own.notes import Notes, stamp
+from radialbeams.training.own.scanned import ScannedImage, UnusedFile
 from radialbeams.training.own.shards import ENDINGS, Stored, root_of, stored_images
 
 LOOK_AT = 256  # pixels; a larger JPEG is decoded small
@@ -41,8 +41,8 @@ class Scan:
     """A folder as it was found."""
 
     folder: Path
-    images: tuple[Found, ...]
-    skipped: tuple[Skipped, ...] = ()
+    images: tuple[ScannedImage, ...]
+    skipped: tuple[UnusedFile, ...] = ()
     warnings: tuple[str, ...] = ()  # in words, with what to expect
 
     @property
@@ -70,7 +70,7 @@ def scan(folder: Path, on_progress: OnProgress | None = None, *, notes: Path | N
         )
     looks = _looked_at(root_of(folder), stored, on_progress, notes)
     images, skipped = _without_copies(looks)
-    skipped = [Skipped(path, reason) for path, reason in problems.items()] + skipped
+    skipped = [UnusedFile(path, reason) for path, reason in problems.items()] + skipped
     if len(images) < LEAST_IMAGES:
         raise ValueError(_too_few(folder, len(images), skipped))
     images = _grouped(images)
@@ -80,7 +80,7 @@ def scan(folder: Path, on_progress: OnProgress | None = None, *, notes: Path | N
 # --- one image -------------------------------------------------------------------------------
 
 
-def look(root: Path, stored: Stored) -> Found | Skipped:
+def look(root: Path, stored: Stored) -> ScannedImage | UnusedFile:
     """One image, or why it is skipped."""
     try:
         data = stored.read(root)
@@ -88,15 +88,15 @@ def look(root: Path, stored: Stored) -> Found | Skipped:
         size = _displayed_size(data, image)
         frame = frame_of(image)
         if reason := _fault(image, size, frame):
-            return Skipped(stored.path, reason)
+            return UnusedFile(stored.path, reason)
         seen = opaque(image)
     except (ImageError, ValueError) as error:
-        return Skipped(stored.path, str(error))
+        return UnusedFile(stored.path, str(error))
     except (OSError, EOFError, KeyError, RuntimeError, zipfile.BadZipFile, zlib.error) as error:
-        return Skipped(stored.path, f"It cannot be read ({' '.join(str(error).split())}).")
+        return UnusedFile(stored.path, f"It cannot be read ({' '.join(str(error).split())}).")
     bits = np.packbits(fingerprint(seen)).tobytes() + thumbnail(seen).tobytes()
     tilted = frame is not None
-    return Found(stored.path, "", size, sha256(data), bits.hex(), stored, tilted)
+    return ScannedImage(stored.path, "", size, sha256(data), bits.hex(), stored, tilted)
 
 
 def _displayed_size(data: bytes, image: Image.Image) -> tuple[int, int]:
@@ -126,12 +126,12 @@ def _fault(image: Image.Image, size: tuple[int, int], frame: Frame | None) -> st
 
 def _looked_at(
     root: Path, stored: Sequence[Stored], on_progress: OnProgress | None, notes: Path | None
-) -> list[Found | Skipped]:
+) -> list[ScannedImage | UnusedFile]:
     with Notes(notes) as kept:
         stamps = [stamp(root, one) for one in stored]
         new = [one for one, at in zip(stored, stamps, strict=True) if at not in kept.known]
         results = _results(partial(look, root), new)
-        found: list[Found | Skipped] = []
+        found: list[ScannedImage | UnusedFile] = []
         for at in stamps:
             if at not in kept.known:
                 kept.add(at, next(results))
@@ -142,8 +142,8 @@ def _looked_at(
 
 
 def _results(
-    function: Callable[[Stored], Found | Skipped], stored: Sequence[Stored]
-) -> Iterator[Found | Skipped]:
+    function: Callable[[Stored], ScannedImage | UnusedFile], stored: Sequence[Stored]
+) -> Iterator[ScannedImage | UnusedFile]:
     if len(stored) <= FEW_FILES:
         yield from map(function, stored)
         return
@@ -154,21 +154,23 @@ def _results(
 # --- all of them ------------------------------------------------------------------------------
 
 
-def _without_copies(looks: Sequence[Found | Skipped]) -> tuple[list[Found], list[Skipped]]:
+def _without_copies(
+    looks: Sequence[ScannedImage | UnusedFile],
+) -> tuple[list[ScannedImage], list[UnusedFile]]:
     """Of files with the same bytes the first one is kept."""
-    images: dict[str, Found] = {}
+    images: dict[str, ScannedImage] = {}
     skipped = []
     for one in looks:
-        if isinstance(one, Skipped):
+        if isinstance(one, UnusedFile):
             skipped.append(one)
         elif one.sha256 in images:
-            skipped.append(Skipped(one.path, f"It is a copy of {images[one.sha256].path}."))
+            skipped.append(UnusedFile(one.path, f"It is a copy of {images[one.sha256].path}."))
         else:
             images[one.sha256] = one
     return list(images.values()), skipped
 
 
-def _grouped(images: Sequence[Found]) -> list[Found]:
+def _grouped(images: Sequence[ScannedImage]) -> list[ScannedImage]:
     """The group of an image is its subfolder.
 
     Of nested subfolders it is the outermost one, as long as there are enough of those to split
@@ -183,7 +185,7 @@ def _grouped(images: Sequence[Found]) -> list[Found]:
     return list(images)
 
 
-def _too_few(folder: Path, usable: int, skipped: Sequence[Skipped]) -> str:
+def _too_few(folder: Path, usable: int, skipped: Sequence[UnusedFile]) -> str:
     text = f"Expected at least {LEAST_IMAGES} usable images in {folder}; got {usable}."
     if skipped:
         reasons = Counter(one.reason.split(":")[0].split(".")[0] for one in skipped)
@@ -192,7 +194,7 @@ def _too_few(folder: Path, usable: int, skipped: Sequence[Skipped]) -> str:
     return f"{text} A model needs images to learn from and others to be measured on; add more."
 
 
-def _warnings(images: Sequence[Found], skipped: Sequence[Skipped]) -> Iterator[str]:
+def _warnings(images: Sequence[ScannedImage], skipped: Sequence[UnusedFile]) -> Iterator[str]:
     if len(images) < FEW_IMAGES:
         yield (
             f"There are only {len(images)} images, and a fifth of them is held out. Expect a model "

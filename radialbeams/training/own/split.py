@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from radialbeams.images.fingerprints import BITS, within
-from radialbeams.training.own.scan import LEAST_GROUPS, Found, Scan
+from radialbeams.training.own.scan import LEAST_GROUPS, Scan, ScannedImage
 
 # Copies that were saved again, resized or brightened stay below both; views of an object that
 # was turned by 5° are above the second, unless they look the same.
@@ -63,7 +63,7 @@ def split(scan: Scan, share: float = 0.2, seed: int = 0) -> Split:
     return Split(train, out, by, near, warnings)
 
 
-def near_copies(images: Sequence[Found]) -> Labels:
+def near_copies(images: Sequence[ScannedImage]) -> Labels:
     """The unit of each image: those that near copies tie to one another, also through others."""
     stored = np.frombuffer(bytes.fromhex("".join(i.fingerprint for i in images)), np.uint8)
     rows = stored.reshape(len(images), -1)
@@ -91,7 +91,7 @@ def _tiles(count: int) -> Iterator[tuple[slice, slice]]:
             yield slice(above, above + TILE), slice(left, left + TILE)
 
 
-def _same_group(images: Sequence[Found]) -> list[tuple[Labels, Labels]]:
+def _same_group(images: Sequence[ScannedImage]) -> list[tuple[Labels, Labels]]:
     """Each image with the first of its group; those in no group stand alone."""
     first: dict[str, int] = {}
     of_group = [first.setdefault(image.group, i) for i, image in enumerate(images)]
@@ -116,7 +116,9 @@ def _joined(labels: Labels, pairs: Iterable[tuple[Labels, Labels]]) -> Labels:
     return labels
 
 
-def _chosen(units: Labels, images: Sequence[Found], share: float, seed: int) -> NDArray[np.bool_]:
+def _chosen(
+    units: Labels, images: Sequence[ScannedImage], share: float, seed: int
+) -> NDArray[np.bool_]:
     """Units in an order that only their names and the seed decide, until the share is full."""
     sizes = np.bincount(units, minlength=len(units))
     names = {unit: images[unit].path for unit in np.flatnonzero(sizes).tolist()}

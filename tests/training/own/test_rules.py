@@ -9,7 +9,7 @@ import pytest
 
 from radialbeams.training.own import rules
 from radialbeams.training.own.rules import ENDLESS, Budget, plan, read_config
-from radialbeams.training.own.scan import Found, Scan
+from radialbeams.training.own.scan import Scan, ScannedImage
 from radialbeams.training.own.shards import Stored
 from radialbeams.training.own.starts import AHEAD, Probe, best_start, find_start
 
@@ -17,7 +17,9 @@ STORED = Stored("0.png", "0.png")
 
 
 def folder_of(count: int, size: tuple[int, int]) -> Scan:
-    images = tuple(Found(f"{i}.png", "", size, f"{i:064x}", "", STORED) for i in range(count))
+    images = tuple(
+        ScannedImage(f"{i}.png", "", size, f"{i:064x}", "", STORED) for i in range(count)
+    )
     return Scan(Path("pictures"), images)
 
 

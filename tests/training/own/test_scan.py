@@ -10,7 +10,7 @@ from folders import picture, plain_folder, save
 from PIL import Image
 
 from radialbeams.training.own import scan as module
-from radialbeams.training.own.scan import Found, Scan, Skipped, scan
+from radialbeams.training.own.scan import Scan, ScannedImage, UnusedFile, scan
 from radialbeams.training.own.shards import Stored
 
 
@@ -175,7 +175,7 @@ def counted(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     seen: list[str] = []
     plain = module.look
 
-    def watched(root: Path, stored: Stored) -> Found | Skipped:
+    def watched(root: Path, stored: Stored) -> ScannedImage | UnusedFile:
         seen.append(stored.path)
         return plain(root, stored)
 

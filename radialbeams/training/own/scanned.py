@@ -8,7 +8,7 @@ from radialbeams.training.own.shards import Stored
 
 
 @dataclass(frozen=True)
-class Found:
+class ScannedImage:
     """One image that can be trained on."""
 
     path: str  # relative to the folder; inside a shard: SHARD/NAME
@@ -23,6 +23,6 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Skipped:
+class UnusedFile:
     path: str
     reason: str  # in words
