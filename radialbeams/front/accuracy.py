@@ -26,14 +26,14 @@ LINES = ("plain", "averaged", "bic", "ring", "abstain", "ceiling")
 
 
 @dataclass(frozen=True)
-class Found:
+class AngleEstimates:
     """The estimates of a canonicaliser for N images."""
 
     angle: Tensor  # (N,) radians
     applied: Tensor  # (N,) bool; False: left alone, because it is unsure or nearly upright
 
 
-Finder = Callable[[Tensor], Found]
+Finder = Callable[[Tensor], AngleEstimates]
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class Tally:
     angles: Tensor  # (n,) radians
     probabilities: Tensor  # (n, K): for the rotated images as they are
     predicted: dict[str, Tensor]  # (n,) by method
-    found: dict[str, Found]
+    found: dict[str, AngleEstimates]
     seconds: dict[str, float]  # by part
 
     def accuracy(self, line: str, where: Tensor | None = None) -> float:
@@ -156,7 +156,7 @@ def _joined(parts: list[Tally]) -> Tally:
         cat("probabilities"),
         {line: torch.cat([p.predicted[line] for p in parts]) for line in first.predicted},
         {
-            name: Found(
+            name: AngleEstimates(
                 torch.cat([p.found[name].angle for p in parts]),
                 torch.cat([p.found[name].applied for p in parts]),
             )
@@ -208,13 +208,13 @@ def finder(front: TorchCanonicalizer, device: torch.device, side: int | None = N
     """The estimates of a module; `side` is that of the object's square in the image centre."""
     front = front.to(device)
 
-    def find(images: Tensor) -> Found:
+    def find(images: Tensor) -> AngleEstimates:
         images = images.to(device)
         if side is None:
             pose = front.pose(front.network(front.view_geometry(images)), images)
         else:
             pose = front.crops(images, _middle_boxes(images, side), margin=0, size=8)[1]
-        return Found(pose.angle.cpu(), pose.applied.cpu())
+        return AngleEstimates(pose.angle.cpu(), pose.applied.cpu())
 
     return find
 

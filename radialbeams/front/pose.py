@@ -36,7 +36,7 @@ from radialbeams.front.sampling import blend, interpolate, pick, transferred
 
 Kind = Literal["images", "masks", "features", "points", "boxes"]
 # Results for all items in one tensor, or in a list with one tensor for each item.
-Found = TypeVar("Found", Tensor, Sequence[Tensor])
+Results = TypeVar("Found", Tensor, Sequence[Tensor])
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,11 +117,11 @@ class Pose:
         origin = inverted(self.transform)
         return transferred(features, origin, self.before, self.after, blend, fill, size)
 
-    def apply_points(self, points: Found) -> Found:
+    def apply_points(self, points: Results) -> Results:
         """(N, …, 2) → (N, …, 2), or lists with one tensor for each item, as in `invert_boxes`."""
         return self._moved("points", points, 2, lambda pose, given: moved(given, pose.transform))
 
-    def apply_boxes(self, boxes: Found, *, enclosing: bool = False) -> Found:
+    def apply_boxes(self, boxes: Results, *, enclosing: bool = False) -> Results:
         """(N, K, 4) as x₀, y₀, x₁, y₁ → corners (N, K, 4, 2), or the box that encloses them."""
         return self._moved(
             "boxes", boxes, 4, lambda pose, given: _boxes(given, pose.transform, enclosing)
@@ -144,13 +144,13 @@ class Pose:
         """(N, C, h', w') of any resolution → (N, C, h, w) of the same, unless `size` is given."""
         return transferred(features, self.transform, self.after, self.before, blend, fill, size)
 
-    def invert_points(self, points: Found) -> Found:
+    def invert_points(self, points: Results) -> Results:
         """(N, …, 2) → (N, …, 2), or lists with one tensor for each item, as in `invert_boxes`."""
         return self._moved(
             "points", points, 2, lambda pose, given: moved(given, inverted(pose.transform))
         )
 
-    def invert_boxes(self, boxes: Found, *, enclosing: bool = False) -> Found:
+    def invert_boxes(self, boxes: Results, *, enclosing: bool = False) -> Results:
         """(N, K, 4) as x₀, y₀, x₁, y₁ → corners (N, K, 4, 2), or the box that encloses them.
 
         A list of (Kᵢ, 4), one for each item as detectors return them, gives a list. The order of
@@ -164,16 +164,16 @@ class Pose:
             lambda pose, given: _boxes(given, inverted(pose.transform), enclosing),
         )
 
-    def invert(self, found: Found, kind: Kind = "images", **options: Any) -> Found:
+    def invert(self, found: Results, kind: Kind = "images", **options: Any) -> Results:
         """Maps results of any kind back; options as for `invert_images` and the others."""
         if kind not in get_args(Kind):
             raise ValueError(f"kind must be one of {', '.join(get_args(Kind))}; got {kind!r}.")
-        way: Callable[..., Found] = getattr(self, f"invert_{kind}")
+        way: Callable[..., Results] = getattr(self, f"invert_{kind}")
         return way(found, **options)
 
     def _moved(
-        self, name: str, found: Found, numbers: int, way: Callable[[Pose, Tensor], Tensor]
-    ) -> Found:
+        self, name: str, found: Results, numbers: int, way: Callable[[Pose, Tensor], Tensor]
+    ) -> Results:
         """Applies `way` to a tensor (N, …, numbers), or to a list of N tensors in one call."""
         if isinstance(found, Tensor):
             _check_last(name, found, numbers, len(self))

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from radialbeams.front.accuracy import (
     TURNS,
-    Found,
+    AngleEstimates,
     Task,
     average_over_the_grid,
     finder,
@@ -60,7 +60,7 @@ def task(front: dict[str, object]) -> Task:
 
 
 def knowing(angle: Tensor, applied: bool = True) -> object:
-    return lambda images: Found(angle[: len(images)], torch.full((len(images),), applied))
+    return lambda images: AngleEstimates(angle[: len(images)], torch.full((len(images),), applied))
 
 
 ROWS = torch.arange(12)
@@ -115,7 +115,11 @@ def test_batches_are_joined_in_their_order() -> None:
     angles = torch.linspace(0, 6, 72)
     whole = tally(
         task(
-            {"ring": lambda images: Found(torch.zeros(len(images)), torch.ones(len(images)).bool())}
+            {
+                "ring": lambda images: AngleEstimates(
+                    torch.zeros(len(images)), torch.ones(len(images)).bool()
+                )
+            }
         ),
         many,
         angles,

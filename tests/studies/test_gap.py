@@ -10,7 +10,7 @@ from pathlib import Path
 import torch
 from conftest import ROOT
 
-from radialbeams.front.accuracy import Found, Tally
+from radialbeams.front.accuracy import AngleEstimates, Tally
 
 sys.path.insert(0, str(ROOT / "studies"))
 gap = importlib.import_module("gap")
@@ -33,7 +33,7 @@ def tallied(right: dict[str, list[int]], applied: list[bool]) -> Tally:
         torch.zeros(count),
         torch.zeros(count, 2),
         {name: torch.tensor(values) for name, values in right.items()},
-        {"m": Found(torch.zeros(count), torch.tensor(applied))},
+        {"m": AngleEstimates(torch.zeros(count), torch.tensor(applied))},
         {},
     )
 
