@@ -13,7 +13,7 @@ from itertools import chain, islice
 from pathlib import Path
 
 from radialbeams.batch.names import problem_with
-from radialbeams.batch.walk import FORMATS, FileFilter, Found, Skipped, is_image, walk
+from radialbeams.batch.walk import FORMATS, FileFilter, SkippedFiles, WalkedFile, is_image, walk
 
 # Small enough to spread a few large photos over the workers, large enough that writing a line of
 # the journal costs next to nothing.
@@ -99,7 +99,7 @@ class Plan:
         others = dict.fromkeys(map(_holder, self.sources)) if self.in_place else ()
         return list(dict.fromkeys([self.home, *filter(Path.is_dir, map(Path, others))]))
 
-    def items(self, skipped: Skipped | None = None) -> Iterator[Item]:
+    def items(self, skipped: SkippedFiles | None = None) -> Iterator[Item]:
         """The items in plan order. Each input comes once, and no two have the same output."""
         inputs = _Inputs(self)
         seen: set[int] = set()  # hashes, which take a tenth of the memory of the paths
@@ -133,7 +133,7 @@ class Plan:
         if inside is None:
             return
         outputs = {_key(os.path.abspath(item.out)) for item in self.items() if item.out}
-        for found in walk(inside, None, Skipped()):
+        for found in walk(inside, None, SkippedFiles()):
             if found.error is None and _key(os.path.abspath(found.path)) not in outputs:
                 raise PlanError(
                     f"The output folder {self.folder} lies inside an input folder and holds "
@@ -168,15 +168,17 @@ class Plan:
                     "files here already. Check them, and run the command again if necessary."
                 )
 
-    def found(self, skipped: Skipped | None = None) -> Iterator[Found]:
+    def found(self, skipped: SkippedFiles | None = None) -> Iterator[WalkedFile]:
         """Each input file, repeated if it is given twice; `skipped` records what is skipped."""
-        skipped = Skipped() if skipped is None else skipped
+        skipped = SkippedFiles() if skipped is None else skipped
         beside = self.writes and not (self.folder or self.file or self.in_place)
         images = _Stems()
         wanted = FileFilter(self.recursive, self.include, self.exclude)
         for source in self.sources:
             isdir = os.path.isdir(source)
-            for found in walk(source, self.folder, skipped, wanted) if isdir else (Found(source),):
+            for found in (
+                walk(source, self.folder, skipped, wanted) if isdir else (WalkedFile(source),)
+            ):
                 if self.only is not None and os.path.abspath(found.path) not in self.only:
                     skipped.left_out[NOT_CORRECTED] += 1
                 elif beside and found.error is None and images.has_original(found.path):

@@ -23,7 +23,7 @@ from radialbeams.batch.outcome import Outcome, decided_outcome, outcome_of
 from radialbeams.batch.plan import BATCH, Plan, batches
 from radialbeams.batch.pool import WorkerPool
 from radialbeams.batch.processing import is_written, output_of, undo_for, unless_raw
-from radialbeams.batch.walk import Skipped
+from radialbeams.batch.walk import SkippedFiles
 from radialbeams.canonicalizer import Canonicalizer
 from radialbeams.images import ImageError
 from radialbeams.limits import Limits
@@ -73,7 +73,7 @@ def unjournaled(job: JobSettings, plan: Plan, workers: int) -> Iterator[Run]:
     """A run that writes no files, so there is nothing to resume."""
     # Going through a plan with outputs raises its errors before the run starts.
     files = sum(1 for _ in plan.items()) if plan.writes else None
-    skipped = Skipped()
+    skipped = SkippedFiles()
     with closing(WorkerPool(job, workers)) as pool:
         found = pool.outcomes(enumerate(batches(plan.items(skipped))))
         outcomes = (outcome for batch in found for outcome in batch)
@@ -112,7 +112,7 @@ def _journal(job: JobSettings, plan: Plan, fresh: bool) -> Journal:
 
 def _begun(job: JobSettings, plan: Plan, workers: int, journal: Journal) -> Run:
     """Makes the plan, or reads it with the outcomes of an earlier start."""
-    skipped = Skipped()
+    skipped = SkippedFiles()
     start = journal.recover() if journal.is_resumed else 0
     paths = (item.path for item in plan.found(skipped))
     added = journal.added(paths) if journal.is_resumed else 0

@@ -32,7 +32,7 @@ EXCLUDED = "excluded by patterns"  # a reason for leaving out a file
 
 
 @dataclass(frozen=True)
-class Found:
+class WalkedFile:
     """A file to read, or a folder entry that cannot be read, with the error."""
 
     path: str
@@ -40,7 +40,7 @@ class Found:
 
 
 @dataclass(frozen=True)
-class Skipped:
+class SkippedFiles:
     """What a walk skipped."""
 
     left_out: Counter[str] = field(default_factory=Counter)  # files, counted by kind
@@ -71,8 +71,8 @@ EVERYTHING = FileFilter()
 
 
 def walk(
-    folder: str, skip: Path | None, skipped: Skipped, wanted: FileFilter = EVERYTHING
-) -> Iterator[Found]:
+    folder: str, skip: Path | None, skipped: SkippedFiles, wanted: FileFilter = EVERYTHING
+) -> Iterator[WalkedFile]:
     """The images below a folder in natural order.
 
     Skips hidden files, linked folders and the output folder `skip`. Not recursive, so folders may
@@ -86,21 +86,21 @@ def walk(
 
 
 def _all_below(
-    folder: str, skip: Path | None, skipped: Skipped, recursive: bool
-) -> Iterator[Found]:
+    folder: str, skip: Path | None, skipped: SkippedFiles, recursive: bool
+) -> Iterator[WalkedFile]:
     output_folder = None if skip is None else _identity(skip)
     stack = [_entries(folder, skipped)]
     while stack:
         entry = next(stack[-1], None)
         if entry is None:
             stack.pop()
-        elif isinstance(entry, Found):
+        elif isinstance(entry, WalkedFile):
             yield entry
         elif recursive and (output_folder is None or _identity(entry) != output_folder):
             stack.append(_entries(entry, skipped))
 
 
-def _entries(folder: str, skipped: Skipped) -> Iterator[Found | str]:
+def _entries(folder: str, skipped: SkippedFiles) -> Iterator[WalkedFile | str]:
     """The images of one folder, and its subfolders as plain paths."""
     kinds: dict[str, str | OSError] = {}
     try:
@@ -111,15 +111,17 @@ def _entries(folder: str, skipped: Skipped) -> Iterator[Found | str]:
                 if not entry.name.startswith("."):
                     kinds[entry.name] = _kind(entry)
     except OSError as error:
-        yield Found(folder, f"This folder cannot be read ({reason(error)}), nor anything in it.")
+        yield WalkedFile(
+            folder, f"This folder cannot be read ({reason(error)}), nor anything in it."
+        )
     for name in sorted(kinds, key=natural):
         path, kind = os.path.join(folder, name), kinds[name]
         if kind == "image":
-            yield Found(path)
+            yield WalkedFile(path)
         elif kind == "folder":
             yield path
         elif isinstance(kind, OSError):
-            yield Found(path, f"It cannot be read ({reason(kind)}).")
+            yield WalkedFile(path, f"It cannot be read ({reason(kind)}).")
         else:
             skipped.left_out[kind] += 1
 

@@ -13,7 +13,7 @@ import pytest
 
 from radialbeams.batch import OUTPUTS, Plan, plan_for
 from radialbeams.batch.plan import BATCH, Item, PlanError, batches
-from radialbeams.batch.walk import Skipped
+from radialbeams.batch.walk import SkippedFiles
 
 
 def touch(folder: Path, *names: str) -> None:
@@ -104,7 +104,7 @@ def test_what_is_no_image_is_counted(tmp_path: Path) -> None:
     (tmp_path / "in" / "gone.jpg").symlink_to("nowhere.jpg")
     (tmp_path / "in" / "linked").symlink_to("d")
     os.mkfifo(tmp_path / "in" / "pipe.jpg")
-    skipped = Skipped()
+    skipped = SkippedFiles()
     assert len(list(Plan((str(tmp_path / "in"),), writes=False).items(skipped))) == 1
     assert skipped.left_out == {
         ".heic": 2,
@@ -123,7 +123,7 @@ def test_outputs_beside_their_originals_are_not_turned_again(
     monkeypatch.chdir(tmp_path)
     named = ("a.jpg", "a-upright.jpg", "a-upright-2.png", "cat-upright.jpg")
     for sources in (named, (".",)):
-        skipped = Skipped()
+        skipped = SkippedFiles()
         found = [os.path.normpath(item.path) for item in Plan(sources).items(skipped)]
         assert found == ["a.jpg", "cat-upright.jpg"]
         assert skipped.left_out[OUTPUTS] == 2
@@ -216,7 +216,7 @@ def test_an_output_whose_name_is_too_long_is_known_when_planning(tmp_path: Path)
 
 def test_the_runs_that_a_walk_comes_across_are_noted(tmp_path: Path) -> None:
     touch(tmp_path, "a.jpg", "b/.radialbeams-run/journal.jsonl", "b/c/d.jpg")
-    skipped = Skipped()
+    skipped = SkippedFiles()
     assert len(list(Plan((str(tmp_path),), in_place=True).items(skipped))) == 2
     assert skipped.runs == [str(tmp_path / "b")]
 
