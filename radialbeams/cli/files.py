@@ -18,7 +18,7 @@ from radialbeams.cli.app import EXIT_CODES, app
 from radialbeams.cli.inputs import STDIN
 from radialbeams.cli.models import free_name
 from radialbeams.cli.progress import follow, leave, stoppable
-from radialbeams.cli.scale import Cluster, turn_with_ray
+from radialbeams.cli.scale import RayOptions, turn_with_ray
 from radialbeams.cli.terminal import talk
 from radialbeams.defaults import LOOKS
 from radialbeams.escaping import as_json
@@ -120,7 +120,7 @@ def upright(
     checks.check_job(job)
     if engine is not None:
         with checks.usage():
-            cluster = Cluster(address, workers)
+            cluster = RayOptions(address, workers)
             turn_with_ray(job, paths or [], out, cluster, column, fresh=fresh, json_=json_)
         return
     if address is not None or column is not None:

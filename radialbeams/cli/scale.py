@@ -24,7 +24,7 @@ EVERY = 10.0  # seconds between two lines of progress
 DAY = 86_400
 
 
-class Cluster(NamedTuple):
+class RayOptions(NamedTuple):
     """The options for Ray; `radialbeams.engines` is imported only when it is needed."""
 
     address: str | None
@@ -35,7 +35,7 @@ def turn_with_ray(
     job: JobSettings,
     sources: list[str],
     out: str | None,
-    cluster: Cluster,
+    cluster: RayOptions,
     column: str | None,
     *,
     fresh: bool,
