@@ -56,7 +56,7 @@ class Photo:
 
 
 @dataclass(frozen=True)
-class Look:
+class PhotoCheck:
     """The result for one photo: the reason to drop it, or an empty string, and its fingerprint."""
 
     source: str
@@ -172,7 +172,7 @@ def held_out(name: str) -> bool:
 # The three passes.
 
 
-def look_at_all(photos: Sequence[Photo], notes: Path, jobs: int) -> list[Look]:
+def look_at_all(photos: Sequence[Photo], notes: Path, jobs: int) -> list[PhotoCheck]:
     """In the order of `photos`; results of an earlier run are reused."""
     notes.parent.mkdir(parents=True, exist_ok=True)
     known = {(look.source, look.name): look for look in _read_notes(notes)}
@@ -186,19 +186,19 @@ def look_at_all(photos: Sequence[Photo], notes: Path, jobs: int) -> list[Look]:
     return [known[p.source, p.name] for p in photos]
 
 
-def look_at(photo: Photo) -> Look:
+def look_at(photo: Photo) -> PhotoCheck:
     """Excluded photos are checked too, so that their copies can be excluded."""
     try:
         data = photo.path.read_bytes()
         image = open_photo(data)
     except Exception:  # decoders raise all kinds of errors on a broken file; each is counted
-        return Look(photo.source, photo.name, "unreadable", "", "")
+        return PhotoCheck(photo.source, photo.name, "unreadable", "", "")
     reason = fault(image, photo.native or image.size)
     bits = np.packbits(fingerprint(image)).tobytes().hex()
-    return Look(photo.source, photo.name, reason, bits, hashlib.sha256(data).hexdigest())
+    return PhotoCheck(photo.source, photo.name, reason, bits, hashlib.sha256(data).hexdigest())
 
 
-def compare(photos: Sequence[Photo], looks: Sequence[Look], away: Bits) -> list[str]:
+def compare(photos: Sequence[Photo], looks: Sequence[PhotoCheck], away: Bits) -> list[str]:
     """The reason to drop each photo, or an empty string."""
     both = list(zip(photos, looks, strict=True))
     reasons = [photo.reason or look.reason for photo, look in both]
@@ -283,15 +283,15 @@ def _both_ways(path: Path) -> Bits:
     return np.stack([fingerprint(image), fingerprint(mirrored)])
 
 
-def _bits(look: Look) -> Bits:
+def _bits(look: PhotoCheck) -> Bits:
     return np.unpackbits(np.frombuffer(bytes.fromhex(look.bits), np.uint8)).astype(bool)
 
 
-def _read_notes(notes: Path) -> Iterator[Look]:
+def _read_notes(notes: Path) -> Iterator[PhotoCheck]:
     """Ignores an incomplete line that a killed run left."""
     for line in notes.read_text().splitlines() if notes.exists() else ():
         try:
-            yield Look(**json.loads(line))
+            yield PhotoCheck(**json.loads(line))
         except json.JSONDecodeError:
             continue
 

@@ -24,22 +24,22 @@ BLOCK = 512  # bytes: in a tar, each file takes a header and whole blocks
 ROW = 30  # bytes of a photo's line in sizes.csv, at most
 
 
-class Photo(NamedTuple):
+class StoredPhoto(NamedTuple):
     name: str
     width: int
     height: int
 
 
-def kept(reasons: Path) -> list[Photo]:
+def kept(reasons: Path) -> list[StoredPhoto]:
     """The photos without a reason to drop them, in the order of their hashes."""
     rows = map(json.loads, reasons.read_text(encoding="utf-8").splitlines())
-    photos = [Photo(row["name"], *row["native"]) for row in rows if not row["reason"]]
+    photos = [StoredPhoto(row["name"], *row["native"]) for row in rows if not row["reason"]]
     return sorted(photos, key=lambda photo: sha256(f"shard {photo.name}".encode()))
 
 
-def shards(photos: Sequence[Photo], folder: Path, most: int) -> Iterator[list[Photo]]:
+def shards(photos: Sequence[StoredPhoto], folder: Path, most: int) -> Iterator[list[StoredPhoto]]:
     """Groups of photos whose archives have at most `most` bytes."""
-    shard: list[Photo] = []
+    shard: list[StoredPhoto] = []
     total = free = most - 40 * BLOCK  # the end of an archive, and the header of sizes.csv
     for photo in photos:
         size = (folder / f"{photo.name}.jpg").stat().st_size
@@ -53,7 +53,7 @@ def shards(photos: Sequence[Photo], folder: Path, most: int) -> Iterator[list[Ph
         yield shard
 
 
-def write(shard: Sequence[Photo], folder: Path, path: Path) -> None:
+def write(shard: Sequence[StoredPhoto], folder: Path, path: Path) -> None:
     with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as archive:
         rows = "".join(f"{photo.name},{photo.width},{photo.height}\n" for photo in shard)
         _add(archive, "sizes.csv", f"id,width,height\n{rows}".encode())
@@ -78,7 +78,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     for number, shard in enumerate(shards(photos, arguments.photos, arguments.bytes)):
         path = arguments.out / f"{number:03d}.tar"
 
-        def fill(part: Path, shard: list[Photo] = shard) -> None:
+        def fill(part: Path, shard: list[StoredPhoto] = shard) -> None:
             write(shard, arguments.photos, part)
 
         write_whole(path, fill)
