@@ -20,7 +20,7 @@ from radialbeams.training.own import rules, starts, upright
 from radialbeams.training.own.crooked import realigned
 from radialbeams.training.own.finishing import finish
 from radialbeams.training.own.pixels import read
-from radialbeams.training.own.rules import Budget, Plan
+from radialbeams.training.own.rules import Budget, ChosenRecipe
 from radialbeams.training.own.run import Begun, Run, check_same, digest, read_begun, write_begun
 from radialbeams.training.own.scan import Scan, scan
 from radialbeams.training.own.split import Split, split
@@ -99,7 +99,7 @@ def fit_folder(
     plan = _plan(material, begun, limit, config or {}, gpu=gpu)
     for sentence in plan.reasons:
         watch.note(sentence)
-    run = Training(material, begun, plan, limit, place, device, world, realign, canary)
+    run = OwnTraining(material, begun, plan, limit, place, device, world, realign, canary)
     _train(run, watch, begin)
     return _finished(place)
 
@@ -108,7 +108,7 @@ def fit_folder(
 
 
 @dataclass(frozen=True)
-class Material:
+class SplitFolder:
     """A folder that was looked through and split."""
 
     scan: Scan
@@ -118,7 +118,7 @@ class Material:
     def read(self, indices: Sequence[int], size: int, channels: int = 3) -> ImageSet:
         return read(self.scan, indices, size, channels, self.cache)
 
-    def realigned(self, checked: upright.Checked) -> Material:
+    def realigned(self, checked: upright.Checked) -> SplitFolder:
         """With the crooked images read upright."""
         rows = range(len(self.scan.images))
         return replace(self, scan=realigned(self.scan, rows, checked.crooked))
@@ -134,7 +134,7 @@ class Material:
         return [indices[i * len(indices) // kept] for i in range(kept)]
 
 
-def _material(folder: Path, out: Path, watch: Watch) -> Material:
+def _material(folder: Path, out: Path, watch: Watch) -> SplitFolder:
     def show(done: int, count: int) -> None:
         watch.show(Status("looking through the folder", done / count))
 
@@ -152,10 +152,10 @@ def _material(folder: Path, out: Path, watch: Watch) -> Material:
         watch.note(f"{parts.near_copies:,} have near copies, which are kept on one side.")
     for warning in (*found.warnings, *parts.warnings):
         watch.note(f"warning: {warning}")
-    return Material(found, parts, out / "cache")
+    return SplitFolder(found, parts, out / "cache")
 
 
-def _begin(material: Material, out: Path, start: str, watch: Watch, *, gpu: bool) -> Begun:
+def _begin(material: SplitFolder, out: Path, start: str, watch: Watch, *, gpu: bool) -> Begun:
     """The run that is there, or a new one with the start that was asked for or fits best."""
     begun = read_begun(out)
     if begun is not None:
@@ -183,7 +183,7 @@ def _begin(material: Material, out: Path, start: str, watch: Watch, *, gpu: bool
     return begun
 
 
-def _best_start(material: Material, watch: Watch, *, gpu: bool) -> tuple[str, str]:
+def _best_start(material: SplitFolder, watch: Watch, *, gpu: bool) -> tuple[str, str]:
     rows = material.some(material.split.train, starts.PROBED)
     found = []
     for number, name in enumerate(starts.CANDIDATES):
@@ -193,8 +193,8 @@ def _best_start(material: Material, watch: Watch, *, gpu: bool) -> tuple[str, st
 
 
 def _plan(
-    material: Material, begun: Begun, limit: Budget, config: Mapping[str, Any], *, gpu: bool
-) -> Plan:
+    material: SplitFolder, begun: Begun, limit: Budget, config: Mapping[str, Any], *, gpu: bool
+) -> ChosenRecipe:
     start = starts.find_start(begun.start)
     count = len(material.split.train)
     return rules.plan(material.scan, material.split.by, count, start, limit, config, gpu=gpu)
@@ -204,12 +204,12 @@ def _plan(
 
 
 @dataclass(frozen=True)
-class Training:
+class OwnTraining:
     """All that a run consists of."""
 
-    material: Material
+    material: SplitFolder
     begun: Begun
-    plan: Plan
+    plan: ChosenRecipe
     limit: Budget
     out: Path
     device: torch.device
@@ -226,7 +226,7 @@ class Training:
         return self.material.read(indices, recipe.parent_size, recipe.model.channels)
 
 
-def _train(run: Training, watch: Watch, begin: float) -> None:
+def _train(run: OwnTraining, watch: Watch, begin: float) -> None:
     """Trains, and in the first process measures; `begin` is when the clock started."""
     watch.show(Status("reading images", 0.0))
     view_seconds = budgets.seconds_a_view(build(run.plan.recipe.model).eval(), run.device)
@@ -254,7 +254,7 @@ def _hardly_trained(steps: int, minutes: float | None) -> str:
     )
 
 
-def _checked(run: Training, view_seconds: float, watch: Watch) -> upright.Checked:
+def _checked(run: OwnTraining, view_seconds: float, watch: Watch) -> upright.Checked:
     """The images that are not upright themselves, if there is time to look for them."""
     scan, batch = run.material.scan, run.plan.recipe.batch
     affordable = upright.is_affordable(len(scan.images), view_seconds, run.limit, batch)
@@ -287,7 +287,7 @@ def _checked(run: Training, view_seconds: float, watch: Watch) -> upright.Checke
     return checked
 
 
-def _fit(run: Training, images: ImageSet, held_out: ImageSet) -> Fit:
+def _fit(run: OwnTraining, images: ImageSet, held_out: ImageSet) -> Fit:
     start = starts.find_start(run.begun.start)
     return Fit(
         run.plan.recipe,
@@ -304,7 +304,7 @@ def _fit(run: Training, images: ImageSet, held_out: ImageSet) -> Fit:
 
 
 def _measure(
-    run: Training,
+    run: OwnTraining,
     fit: Fit,
     held_out: ImageSet,
     end: budgets.Ending,
@@ -332,7 +332,7 @@ def _measure(
     write_begun(run.out, replace(done, realigned=run.realign, canary=run.canary))
 
 
-def _pictures(run: Training, checked: upright.Checked) -> tuple[CrookedImage, ...]:
+def _pictures(run: OwnTraining, checked: upright.Checked) -> tuple[CrookedImage, ...]:
     """The crooked images as they came, whether or not they were corrected since."""
     before = replace(run, material=replace(run.material, scan=run.material.as_found))
     return crooked_images(checked.crooked, before.images(range(len(run.material.scan.images))))

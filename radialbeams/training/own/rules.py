@@ -41,7 +41,7 @@ NEW: Augmenting = {
 
 
 @dataclass(frozen=True)
-class Plan:
+class ChosenRecipe:
     """A recipe, and why it is as it is."""
 
     recipe: Recipe
@@ -73,7 +73,7 @@ def plan(
     changes: Mapping[str, Any],
     *,
     gpu: bool,
-) -> Plan:
+) -> ChosenRecipe:
     """The recipe for a folder. `start` is None for a network that begins from scratch."""
     network, said = _from_scratch(scan) if start is None else _from_start(scan, start)
     views, said_of_views = _augmentation(scan, by, training_images)
@@ -91,7 +91,7 @@ def plan(
         "augmentation": views,
         **_pace(start, gpu),
     }
-    return Plan(Recipe.from_dict(_changed(values, changes)), (*said, *said_of_views))
+    return ChosenRecipe(Recipe.from_dict(_changed(values, changes)), (*said, *said_of_views))
 
 
 def read_config(path: Path) -> dict[str, Any]:

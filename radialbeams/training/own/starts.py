@@ -52,7 +52,7 @@ def licence(start: Start | None) -> str:
 
 
 @dataclass(frozen=True)
-class Probe:
+class StartTrial:
     """How far off weights are without training, in degrees."""
 
     name: str
@@ -79,18 +79,18 @@ def find_start(name: str) -> Start | None:
     return Start(found.name, found.stem)
 
 
-def probe(name: str, images: Callable[[int], ImageSet]) -> Probe:
+def probe(name: str, images: Callable[[int], ImageSet]) -> StartTrial:
     """The error of a shipped model on images, which are read at the size that it wants."""
     model, card = load_model(zoo.find(name).stem)
     views = views_of(card.protocol, card.network.view_size)
     found = evaluate(partial(predict_with, model), images(card.parent_size), views, seeds=1)
-    return Probe(name, found.mean)
+    return StartTrial(name, found.mean)
 
 
-def best_start(probes: list[Probe], *, gpu: bool) -> tuple[str, str]:
+def best_start(probes: list[StartTrial], *, gpu: bool) -> tuple[str, str]:
     """The start that should come out best, and the sentence for the log."""
 
-    def handicapped(one: Probe) -> float:
+    def handicapped(one: StartTrial) -> float:
         slow = not gpu and zoo.find(one.name).card.network.architecture == "convolutional"
         return one.mean / AHEAD if slow else one.mean
 

@@ -11,7 +11,7 @@ from radialbeams.training.own import rules
 from radialbeams.training.own.rules import ENDLESS, Budget, plan, read_config
 from radialbeams.training.own.scan import Scan, ScannedImage
 from radialbeams.training.own.shards import Stored
-from radialbeams.training.own.starts import AHEAD, Probe, best_start, find_start
+from radialbeams.training.own.starts import AHEAD, StartTrial, best_start, find_start
 
 STORED = Stored("0.png", "0.png")
 
@@ -93,13 +93,17 @@ def test_the_paper_s_network_is_no_start() -> None:
 
 
 def test_the_best_start_is_the_one_that_is_least_off() -> None:
-    probes = [Probe("ring", 8.0), Probe("ring.coil100-objects", 5.0), Probe("general", 60.0)]
+    probes = [
+        StartTrial("ring", 8.0),
+        StartTrial("ring.coil100-objects", 5.0),
+        StartTrial("general", 60.0),
+    ]
     name, sentence = best_start(probes, gpu=False)
     assert name == "ring.coil100-objects"
     assert "ring by 8.0°" in sentence
 
 
 def test_the_slow_encoder_has_to_be_well_ahead_on_a_cpu() -> None:
-    probes = [Probe("ring", 8.0), Probe("general", 8.0 * AHEAD + 0.1)]
+    probes = [StartTrial("ring", 8.0), StartTrial("general", 8.0 * AHEAD + 0.1)]
     assert best_start(probes, gpu=False)[0] == "ring"
     assert best_start(probes, gpu=True)[0] == "general"
