@@ -29,7 +29,7 @@ SPREADS = (0.0, 0.5, 1.0, 1.5, 2.0, 2.5, 3.0, 3.5, 4.0, 5.0)
 SEED = 1000  # evaluations draw their angles from other seeds
 
 
-class Outputs(NamedTuple):
+class HeldOutOutputs(NamedTuple):
     """A network's outputs for held-out views: every image once per seed."""
 
     logits: Tensor  # (N, |B|)
@@ -62,25 +62,25 @@ class Half(NamedTuple):
     calibration: Calibration
 
 
-def fitted(stored: Outputs) -> Calibration:
+def fitted(stored: HeldOutOutputs) -> Calibration:
     """Temperature and spread, fitted on stored outputs."""
     temperature, spread = best(stored.logits, stored.offsets, _correct(stored))
     return Calibration(round(temperature, 4), spread)
 
 
-def halves(stored: Outputs, first: Sequence[bool]) -> tuple[Half, Half]:
+def halves(stored: HeldOutOutputs, first: Sequence[bool]) -> tuple[Half, Half]:
     """Both halves of the outputs; `first` says which outputs are in the first."""
     half = torch.tensor(first)
     return Half(half, fitted(part_of(stored, ~half))), Half(~half, fitted(part_of(stored, half)))
 
 
-def part_of(stored: Outputs, chosen: Tensor) -> Outputs:
+def part_of(stored: HeldOutOutputs, chosen: Tensor) -> HeldOutOutputs:
     """The outputs at which `chosen` (N,) is true."""
-    return Outputs(*(values[chosen] for values in stored))
+    return HeldOutOutputs(*(values[chosen] for values in stored))
 
 
 @torch.inference_mode()
-def crosswise_error(stored: Outputs, halves: Sequence[Half]) -> float:
+def crosswise_error(stored: HeldOutOutputs, halves: Sequence[Half]) -> float:
     """The calibration error if each half is measured with the calibration of the other."""
     confidences = torch.empty(len(stored.angles))
     for mine, calibration in halves:
@@ -88,7 +88,7 @@ def crosswise_error(stored: Outputs, halves: Sequence[Half]) -> float:
     return expected_calibration_error(_correct(stored), confidences)
 
 
-def _correct(stored: Outputs) -> Tensor:
+def _correct(stored: HeldOutOutputs) -> Tensor:
     """(N,) bool: whether the answer is within 10°."""
     logits, offsets, angles = stored
     return angular_error(answer(posterior(logits, offsets)), angles) <= WITHIN
@@ -107,7 +107,7 @@ def best(logits: Tensor, offsets: Tensor, correct: Tensor) -> tuple[float, float
 
 
 @torch.inference_mode()
-def outputs(model: Network, images: ImageSet, views: Views, seeds: int) -> Outputs:
+def outputs(model: Network, images: ImageSet, views: Views, seeds: int) -> HeldOutOutputs:
     """The model's outputs for every image at `seeds` random angles, in main memory."""
     device = next(model.parameters()).device
     results: list[tuple[Tensor, Tensor]] = []
@@ -120,7 +120,7 @@ def outputs(model: Network, images: ImageSet, views: Views, seeds: int) -> Outpu
             rendered = views.render(images.images[part].to(device), angles[part].to(device))
             results.append(model(rendered))
     logits, offsets = (torch.cat(parts).cpu() for parts in zip(*results, strict=True))
-    return Outputs(logits, offsets, torch.cat(drawn))
+    return HeldOutOutputs(logits, offsets, torch.cat(drawn))
 
 
 def _sure(logits: Tensor, offsets: Tensor, temperature: float, spread: float) -> Tensor:

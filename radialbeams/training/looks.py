@@ -24,7 +24,7 @@ from radialbeams.posterior import (
 )
 from radialbeams.training.calibrate import best
 from radialbeams.training.evaluate import expected_calibration_error
-from radialbeams.training.thresholds import NEAR, Seen, thresholds
+from radialbeams.training.thresholds import NEAR, HeldOutAnswers, thresholds
 
 Floats = NDArray[np.float32]
 RIGHT = 10.0  # degrees; a confidence is the probability of an error up to this
@@ -89,7 +89,7 @@ def errors(answers: Sequence[Answer], degrees: Floats) -> NDArray[np.float64]:
     return np.abs((angles - degrees + 180) % 360 - 180)
 
 
-def seen(outputs: LookOutputs, calibration: Calibration, below: float) -> Seen:
+def seen(outputs: LookOutputs, calibration: Calibration, below: float) -> HeldOutAnswers:
     """The columns from which thresholds are chosen."""
     answers = answers_by_rule(outputs, calibration, below)
     upright = answers_by_rule(outputs.turned_upright(), calibration, below)
@@ -101,10 +101,12 @@ def seen(outputs: LookOutputs, calibration: Calibration, below: float) -> Seen:
         [answer.upright for answer in answers],
         [answer.upright for answer in upright],
     )
-    return Seen(*(torch.tensor(np.asarray(column, dtype=np.float64)) for column in columns))
+    return HeldOutAnswers(
+        *(torch.tensor(np.asarray(column, dtype=np.float64)) for column in columns)
+    )
 
 
-def acting(seen: Seen, least: Thresholds) -> dict[str, float]:
+def acting(seen: HeldOutAnswers, least: Thresholds) -> dict[str, float]:
     """The shares of rotated photos acted on and of upright photos made worse."""
     sure = seen.sure >= least.confidence
     turned = sure & (seen.upright <= least.upright) & (seen.turned >= least.angle)

@@ -19,7 +19,7 @@ from radialbeams.nn.angles import angular_error
 from radialbeams.nn.architectures import Network
 from radialbeams.nn.posterior import UPRIGHT, WITHIN, answer, confidence, mass_near, posterior
 from radialbeams.posterior import Calibration, Thresholds
-from radialbeams.training.calibrate import Half, Outputs, outputs, part_of
+from radialbeams.training.calibrate import Half, HeldOutOutputs, outputs, part_of
 from radialbeams.training.data import ImageSet
 from radialbeams.training.views import Views
 
@@ -38,7 +38,7 @@ CAREFUL = (0.003, 0.001)
 LARGEST_ANGLE = math.degrees(WITHIN) + 0.5
 
 
-class Seen(NamedTuple):
+class HeldOutAnswers(NamedTuple):
     """A model's answers for held-out views, each (N,)."""
 
     errors: Tensor  # degrees
@@ -61,13 +61,15 @@ def abstention(
 
 
 def abstention_of(
-    outcome: Outputs, calibration: Calibration, *, careful: bool = False
+    outcome: HeldOutOutputs, calibration: Calibration, *, careful: bool = False
 ) -> Thresholds:
     """As `abstention`, from the outputs for held-out views; `careful` if there are few of them."""
     return thresholds(_seen(outcome, calibration), uprights=CAREFUL if careful else UPRIGHTS)
 
 
-def worse_crosswise(outcome: Outputs, halves: Sequence[Half], *, careful: bool = False) -> float:
+def worse_crosswise(
+    outcome: HeldOutOutputs, halves: Sequence[Half], *, careful: bool = False
+) -> float:
     """The share of upright views that thresholds from the other half make worse."""
     worse = torch.zeros(len(outcome.angles), dtype=torch.bool)
     for mine, calibration in halves:
@@ -76,18 +78,18 @@ def worse_crosswise(outcome: Outputs, halves: Sequence[Half], *, careful: bool =
     return worse.float().mean().item()
 
 
-def _worse(seen: Seen, least: Thresholds) -> Tensor:
+def _worse(seen: HeldOutAnswers, least: Thresholds) -> Tensor:
     """(N,) bool: which views would be turned away from upright if they were upright."""
     sure = (seen.sure >= least.confidence) & (seen.truth <= least.upright)
     return sure & (seen.errors > least.angle)
 
 
-def _seen(outcome: Outputs, calibration: Calibration) -> Seen:
+def _seen(outcome: HeldOutOutputs, calibration: Calibration) -> HeldOutAnswers:
     logits, offsets, angles = outcome
     predicted = posterior(logits, offsets, calibration.temperature)
     spread = math.radians(calibration.spread)
     answers, upright = answer(predicted), torch.zeros_like(angles)
-    return Seen(
+    return HeldOutAnswers(
         torch.rad2deg(angular_error(answers, angles)),
         torch.rad2deg(angular_error(answers, upright)),
         confidence(predicted, spread),
@@ -97,7 +99,7 @@ def _seen(outcome: Outputs, calibration: Calibration) -> Seen:
 
 
 def thresholds(
-    seen: Seen,
+    seen: HeldOutAnswers,
     *,
     spoilt: float = SPOILT,
     right: float = RIGHT,
@@ -118,7 +120,7 @@ class _Row(NamedTuple):
     right: float  # share of those that end within NEAR
 
 
-def _rows(seen: Seen, upright: float, share: float) -> list[_Row]:
+def _rows(seen: HeldOutAnswers, upright: float, share: float) -> list[_Row]:
     """One row per confidence, with the smallest angle that spoils no more than `share`."""
     allowed = int(share * len(seen.errors))
     rows = []

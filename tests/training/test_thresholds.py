@@ -6,12 +6,12 @@ import torch
 
 from radialbeams.nn.angles import TURN
 from radialbeams.posterior import Calibration, Thresholds
-from radialbeams.training.calibrate import Outputs, halves
+from radialbeams.training.calibrate import HeldOutOutputs, halves
 from radialbeams.training.data import ImageSet
 from radialbeams.training.thresholds import (
     RIGHT,
     SPOILT,
-    Seen,
+    HeldOutAnswers,
     abstention,
     abstention_of,
     thresholds,
@@ -23,7 +23,7 @@ from tests.training.test_calibrate import Overconfident
 COUNT = 20_000
 
 
-def views(*, doubtful: bool) -> Seen:
+def views(*, doubtful: bool) -> HeldOutAnswers:
     """As sure as they are often right; where they are wrong, the truth has a share or has none."""
     generator = torch.Generator().manual_seed(0)
     sure = torch.rand(COUNT, generator=generator)
@@ -32,10 +32,10 @@ def views(*, doubtful: bool) -> Seen:
     errors = torch.where(wild, 20 + 160 * torch.rand(COUNT, generator=generator), small)
     truth = torch.where(wild, torch.full_like(sure, 0.02 if doubtful else 0.0), sure)
     turned = 180 * torch.rand(COUNT, generator=generator)
-    return Seen(errors, turned, sure, torch.where(turned < 5, sure, 0.0), truth)
+    return HeldOutAnswers(errors, turned, sure, torch.where(turned < 5, sure, 0.0), truth)
 
 
-def acted_on(seen: Seen, found: Thresholds) -> tuple[torch.Tensor, torch.Tensor]:
+def acted_on(seen: HeldOutAnswers, found: Thresholds) -> tuple[torch.Tensor, torch.Tensor]:
     """Which turned ones are, and which upright ones would come out worse."""
     sure = seen.sure >= found.confidence
     turned = sure & (seen.upright <= found.upright) & (seen.turned >= found.angle)
@@ -64,13 +64,13 @@ def test_who_does_not_rule_out_the_truth_may_act_more_often() -> None:
 
 def test_a_model_that_is_never_wrong_acts_from_even_chances_and_one_degree_on() -> None:
     ones = torch.ones(1000)
-    found = thresholds(Seen(0.2 * ones, 90 * ones, torch.rand(1000), 0 * ones, ones))
+    found = thresholds(HeldOutAnswers(0.2 * ones, 90 * ones, torch.rand(1000), 0 * ones, ones))
     assert found == Thresholds(0.5, 1.0, 1.0)
 
 
 def test_a_model_that_is_always_wrong_is_never_acted_on() -> None:
     ones = torch.ones(1000)
-    found = thresholds(Seen(90 * ones, 90 * ones, 0.99 * ones, 0 * ones, 0 * ones))
+    found = thresholds(HeldOutAnswers(90 * ones, 90 * ones, 0.99 * ones, 0 * ones, 0 * ones))
     assert found.confidence == 1.0
 
 
@@ -83,12 +83,12 @@ def test_thresholds_come_from_views_of_a_model() -> None:
     assert 0.5 <= found.confidence <= 1
 
 
-def sure_answers(wrong: torch.Tensor) -> Outputs:
+def sure_answers(wrong: torch.Tensor) -> HeldOutOutputs:
     """Each of 36 beams is answered with nearly all of the mass; where `wrong`, half a turn off."""
     beams = torch.arange(len(wrong)) % 36
     logits = torch.zeros(len(wrong), 36)
     logits[torch.arange(len(wrong)), (beams + 18 * wrong) % 36] = 12.0
-    return Outputs(logits, torch.zeros(len(wrong), 36), beams / 36 * TURN)
+    return HeldOutOutputs(logits, torch.zeros(len(wrong), 36), beams / 36 * TURN)
 
 
 def test_thresholds_are_tried_on_the_half_that_they_do_not_know() -> None:
