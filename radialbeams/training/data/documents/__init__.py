@@ -1,6 +1,6 @@
 """Synthetic documents and screens with a known up, drawn by Pillow from fonts and texts."""
 
 from radialbeams.training.data.documents.material import Material
-from radialbeams.training.data.documents.render import Page, render
+from radialbeams.training.data.documents.render import RenderedPage, render
 
 __all__ = ["Material", "Page", "render"]

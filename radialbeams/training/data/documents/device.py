@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from radialbeams.training.data.documents.pool import Pool
+from radialbeams.training.data.documents.pool import PagePool
 
 AT_ONCE = 512  # pages moved in one piece
 
@@ -16,7 +16,7 @@ AT_ONCE = 512  # pages moved in one piece
 class DevicePool:
     """Copies pages as they become ready; a page keeps its number from the pool."""
 
-    def __init__(self, pool: Pool, device: torch.device) -> None:
+    def __init__(self, pool: PagePool, device: torch.device) -> None:
         self.pool, self.device = pool, device
         self.capacity, side = pool.pages.shape[:2]
         self.pages = torch.empty((self.capacity, side, side), dtype=torch.uint8, device=device)

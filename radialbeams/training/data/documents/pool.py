@@ -24,7 +24,7 @@ from radialbeams.images.levelling import measure_skew
 from radialbeams.images.page import ground, page_view
 from radialbeams.training.data.documents.material import SCRIPT_WEIGHTS, Material
 from radialbeams.training.data.documents.papers import PAPERS
-from radialbeams.training.data.documents.render import KINDS, SCREENS, Page, render
+from radialbeams.training.data.documents.render import KINDS, SCREENS, RenderedPage, render
 from radialbeams.training.data.documents.wear import softened
 from radialbeams.training.data.documents.without_up import WITHOUT_UP
 
@@ -43,7 +43,7 @@ MARKS = 4
 
 
 @dataclass(frozen=True)
-class Pool:
+class PagePool:
     """The two files, mapped into memory."""
 
     pages: NDArray[np.uint8]  # (capacity, side, side)
@@ -53,7 +53,7 @@ class Pool:
         return np.flatnonzero(self.marks[:, 0])
 
 
-def create_pool(folder: Path, capacity: int, side: int, seed: int) -> Pool:
+def create_pool(folder: Path, capacity: int, side: int, seed: int) -> PagePool:
     """A new pool, or the one that is there if it has the same shape and seed."""
     folder.mkdir(parents=True, exist_ok=True)
     card = {"capacity": capacity, "side": side, "seed": seed}
@@ -71,7 +71,7 @@ def create_pool(folder: Path, capacity: int, side: int, seed: int) -> Pool:
     return open_pool(folder, write=True)
 
 
-def open_pool(folder: Path, *, write: bool = False) -> Pool:
+def open_pool(folder: Path, *, write: bool = False) -> PagePool:
     path = folder / "pool.json"
     if not path.exists():
         raise ValueError(
@@ -85,7 +85,7 @@ def open_pool(folder: Path, *, write: bool = False) -> Pool:
     marks: NDArray[np.uint8] = np.memmap(
         folder / "marks.u8", np.uint8, mode, shape=(shape[0], MARKS)
     )
-    return Pool(pages, marks)
+    return PagePool(pages, marks)
 
 
 def fill(
@@ -128,7 +128,7 @@ def make_entry(
     if photos and number % PHOTO_EVERY == PHOTO_EVERY - 1:
         with Image.open(rng.choice(photos)) as opened:
             photo = softened(_as_it_comes(opened.convert("L"), rng), rng)
-        page = Page(np.asarray(photo), "photo", "photo", "none")
+        page = RenderedPage(np.asarray(photo), "photo", "photo", "none")
         trim = rng.random() < 0.7
     else:
         close = rng.random() < CLOSE

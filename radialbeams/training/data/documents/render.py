@@ -30,7 +30,7 @@ SHARES = (50, 38, 8, 4)
 
 
 @dataclass(frozen=True)
-class Page:
+class RenderedPage:
     """An upright page in gray."""
 
     pixels: NDArray[np.uint8]  # (H, W)
@@ -49,7 +49,7 @@ class Page:
 
 def render(
     material: Material, seed: int, number: int, *, flat: bool = False, close: bool = False
-) -> Page:
+) -> RenderedPage:
     """The page of that number; a flat one is scanned or captured, never photographed.
 
     A close one is drawn with about twice as many pixels, and only a part of it is kept.
@@ -57,11 +57,11 @@ def render(
     rng = Random(f"{seed} {number}")
     kind = rng.choices(KINDS, SHARES)[0]
     if kind == "drawing" and material.drawings:
-        return Page(np.asarray(_drawing(material, rng)), kind, "drawing", "none")
+        return RenderedPage(np.asarray(_drawing(material, rng)), kind, "drawing", "none")
     if kind == "without up":
         layout, image, script = _laid_out(material, rng, WITHOUT_UP, screen=rng.random() < 0.3)
         image = softened(image, rng)  # nothing that would give it a side: no shadow, no edge
-        return Page(np.asarray(image), kind, layout, script)
+        return RenderedPage(np.asarray(image), kind, layout, script)
     screen = kind == "screen"
     zoom = rng.uniform(1.5, 2.3) if close else rng.choice((1.0, 1.0, 1.0, 1.6))
     layout, image, script = _laid_out(
@@ -71,7 +71,7 @@ def render(
         image = _close_part(image, rng)
     wear = wear_screen if screen else wear_paper
     image = wear(image, rng, flat=flat or close)
-    return Page(np.asarray(image), "screen" if screen else "paper", layout, script)
+    return RenderedPage(np.asarray(image), "screen" if screen else "paper", layout, script)
 
 
 def _close_part(image: Image.Image, rng: Random) -> Image.Image:

@@ -76,7 +76,7 @@ def button(sheet: Sheet, x: float, y: float, text: str, face: Typeface, size: fl
 
 
 @dataclass(frozen=True)
-class Row:
+class ControlRow:
     """What a row of controls is drawn with, and where."""
 
     sheet: Sheet
@@ -95,10 +95,10 @@ def widget_row(sheet: Sheet, box: Box, script: str, face: Typeface, size: float)
     """One row of controls, of any kind; returns where it ends."""
     draw = sheet.rng.choice(WIDGETS)
     field = sheet.rng.choice((255, sheet.tone(0.08), sheet.tone(0.15)))
-    return draw(Row(sheet, box, script, face, size, field))
+    return draw(ControlRow(sheet, box, script, face, size, field))
 
 
-def _entry(row: Row, *, combo: bool = False) -> float:
+def _entry(row: ControlRow, *, combo: bool = False) -> float:
     """A label and a field to type in, or to choose from."""
     sheet, size, rng = row.sheet, row.size, row.sheet.rng
     x0, y, x1, _ = row.box
@@ -116,7 +116,7 @@ def _entry(row: Row, *, combo: bool = False) -> float:
     return y + size * 2.4
 
 
-def _choices(row: Row, *, check: bool) -> float:
+def _choices(row: ControlRow, *, check: bool) -> float:
     """Check boxes, some of them ticked, or radio buttons."""
     sheet, size, rng = row.sheet, row.size, row.sheet.rng
     x0, y, _, _ = row.box
@@ -134,7 +134,7 @@ def _choices(row: Row, *, check: bool) -> float:
     return y + size * 0.4
 
 
-def _gauge(row: Row, *, slider: bool) -> float:
+def _gauge(row: ControlRow, *, slider: bool) -> float:
     """A slider, or a progress bar."""
     sheet, size, rng = row.sheet, row.size, row.sheet.rng
     x0, y, x1, _ = row.box
@@ -150,7 +150,7 @@ def _gauge(row: Row, *, slider: bool) -> float:
     return y + size * 2.2
 
 
-def _buttons(row: Row) -> float:
+def _buttons(row: ControlRow) -> float:
     sheet, size = row.sheet, row.size
     x, y, x1, _ = row.box
     for _ in range(sheet.rng.randint(1, 4)):
@@ -160,7 +160,7 @@ def _buttons(row: Row) -> float:
     return y + size * 2.7
 
 
-def _list(row: Row) -> float:
+def _list(row: ControlRow) -> float:
     """A framed list with one selected line."""
     sheet, size, rng = row.sheet, row.size, row.sheet.rng
     x0, y, x1, y1 = row.box
@@ -176,14 +176,14 @@ def _list(row: Row) -> float:
     return bottom + size
 
 
-def _text(row: Row) -> float:
+def _text(row: ControlRow) -> float:
     sheet = row.sheet
     text = sheet.material.paragraph(sheet.rng, row.script, sheet.rng.randint(15, 200))
     return sheet.paragraph(row.box, text, row.face, row.size) + row.size * 0.6
 
 
 # One is drawn at random; entries are twice as frequent. Reordering them changes every page.
-WIDGETS: tuple[Callable[[Row], float], ...] = (
+WIDGETS: tuple[Callable[[ControlRow], float], ...] = (
     _entry,
     _entry,
     partial(_choices, check=True),
