@@ -24,7 +24,7 @@ INK, PAPER, ACCENT = "#1b1f24", "#ffffff", "#c2410c"
 
 
 @dataclass(frozen=True)
-class Row:
+class DemoRow:
     """One rotated picture, with the true rotation and the estimate."""
 
     picture: str
@@ -40,7 +40,7 @@ class Row:
         return abs((self.found - self.turned + 180) % 360 - 180)
 
 
-def rows() -> Iterator[Row]:
+def rows() -> Iterator[DemoRow]:
     for name, (model, fill) in SHOWN.items():
         canonicalizer = Canonicalizer(model)
         picture = read(PICTURES / f"{name}.webp").image
@@ -50,7 +50,7 @@ def rows() -> Iterator[Row]:
             result = canonicalizer.predict(
                 before, corners="same", fill=fill, abstain=None, snap="none"
             )
-            yield Row(
+            yield DemoRow(
                 name,
                 model,
                 angle,
@@ -61,7 +61,7 @@ def rows() -> Iterator[Row]:
             )
 
 
-def contact_sheet(found: list[Row]) -> Image.Image:
+def contact_sheet(found: list[DemoRow]) -> Image.Image:
     """Two lines per picture: the input with its rotation, and the output with the estimate."""
     columns = len(TURNS)
     lines = len(found) // columns

@@ -41,7 +41,7 @@ STAGES = (
 )
 
 
-class Variant(NamedTuple):
+class LiteVariant(NamedTuple):
     """Channels and number of blocks of each stage."""
 
     widths: tuple[int, ...]
@@ -49,9 +49,9 @@ class Variant(NamedTuple):
 
 
 VARIANTS = {
-    "lite0": Variant((16, 24, 40, 80, 112, 192, 320), (1, 2, 2, 3, 3, 4, 1)),
-    "lite1": Variant((16, 24, 40, 80, 112, 192, 320), (1, 3, 3, 4, 4, 5, 1)),
-    "lite2": Variant((16, 24, 48, 88, 120, 208, 352), (1, 3, 3, 4, 4, 5, 1)),
+    "lite0": LiteVariant((16, 24, 40, 80, 112, 192, 320), (1, 2, 2, 3, 3, 4, 1)),
+    "lite1": LiteVariant((16, 24, 40, 80, 112, 192, 320), (1, 3, 3, 4, 4, 5, 1)),
+    "lite2": LiteVariant((16, 24, 48, 88, 120, 208, 352), (1, 3, 3, 4, 4, 5, 1)),
 }
 
 

@@ -67,7 +67,7 @@ class Block(nn.Module):
         return F.relu(x + self.second(F.relu(self.first(x))))
 
 
-class Pool(nn.Module):
+class SpatialPool(nn.Module):
     """The mean over all positions, and a learned weighted sum over positions, per channel."""
 
     def __init__(self, channels: int, side: int) -> None:
@@ -90,7 +90,7 @@ class Scorer(nn.Module):
             layers += [Block(width) for _ in range(blocks)]
             given = width
         self.features = nn.Sequential(*layers)
-        self.pool = Pool(given, config.size // config.stride)
+        self.pool = SpatialPool(given, config.size // config.stride)
         self.head = nn.Sequential(
             nn.Linear(2 * given, config.hidden), nn.ReLU(), nn.Linear(config.hidden, 2)
         )

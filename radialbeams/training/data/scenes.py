@@ -34,7 +34,7 @@ Colour = tuple[float, float, float]
 Vector = tuple[float, float, float]
 
 
-class Part(NamedTuple):
+class SceneShape(NamedTuple):
     """One shape to paint. A slab is a trapezoid; `top` is its upper width over its lower width."""
 
     shape: Literal["ball", "slab", "shadow"]
@@ -48,7 +48,7 @@ class Part(NamedTuple):
 
 class Scene(NamedTuple):
     kind: str  # of its main object
-    parts: list[Part]  # from back to front
+    parts: list[SceneShape]  # from back to front
     horizon: float
     above: Colour  # the sky at the horizon
     below: Colour  # the ground there
@@ -116,68 +116,72 @@ def _wave(draw: _Draws) -> Vector:
 # Each object stands at (x, foot) and is about 2·scale high.
 
 
-def _sphere(draw: _Draws, x: float, foot: float, scale: float) -> list[Part]:
+def _sphere(draw: _Draws, x: float, foot: float, scale: float) -> list[SceneShape]:
     width, height = scale * draw(0.7, 1), scale * draw(0.7, 1)
     return [
-        Part("shadow", x, foot, 1.3 * width, 0.35 * height),
-        Part("ball", x, foot + height, width, height, draw.vivid()),
+        SceneShape("shadow", x, foot, 1.3 * width, 0.35 * height),
+        SceneShape("ball", x, foot + height, width, height, draw.vivid()),
     ]
 
 
-def _house(draw: _Draws, x: float, foot: float, scale: float) -> list[Part]:
+def _house(draw: _Draws, x: float, foot: float, scale: float) -> list[SceneShape]:
     width, wall, roof = scale * draw(0.55, 0.85), scale * draw(0.5, 0.65), scale * draw(0.25, 0.4)
     front, door = draw.colour((0.1, 0.4), (0.75, 0.95)), draw.colour((0.4, 0.9), (0.2, 0.4))
     side = width * math.copysign(1, draw(-1, 1))
     return [
-        Part("shadow", x, foot, 1.4 * width, 0.3 * scale),
-        Part("slab", x, foot + wall, width, wall, front),
-        Part("slab", x, foot + 2 * wall + roof, 1.2 * width, roof, draw.vivid(), 0),
-        Part("slab", x + 0.45 * side, foot + 0.45 * wall, 0.2 * width, 0.45 * wall, door),
-        Part("slab", x - 0.4 * side, foot + 1.2 * wall, 0.28 * width, 0.28 * wall, door),
+        SceneShape("shadow", x, foot, 1.4 * width, 0.3 * scale),
+        SceneShape("slab", x, foot + wall, width, wall, front),
+        SceneShape("slab", x, foot + 2 * wall + roof, 1.2 * width, roof, draw.vivid(), 0),
+        SceneShape("slab", x + 0.45 * side, foot + 0.45 * wall, 0.2 * width, 0.45 * wall, door),
+        SceneShape("slab", x - 0.4 * side, foot + 1.2 * wall, 0.28 * width, 0.28 * wall, door),
     ]
 
 
-def _tree(draw: _Draws, x: float, foot: float, scale: float) -> list[Part]:
+def _tree(draw: _Draws, x: float, foot: float, scale: float) -> list[SceneShape]:
     trunk, crown = scale * draw(0.35, 0.5), scale * draw(0.4, 0.6)
     leaves = colorsys.hsv_to_rgb(draw(-0.05, 0.5) % 1, draw(0.4, 0.9), draw(0.5, 0.85))
     stem = [
-        Part("shadow", x, foot, crown, 0.2 * scale),
-        Part(
+        SceneShape("shadow", x, foot, crown, 0.2 * scale),
+        SceneShape(
             "slab", x, foot + trunk, 0.14 * scale, trunk, draw.colour((0.4, 0.7), (0.25, 0.5)), 0.7
         ),
     ]
     if draw() < 0.5:  # a round crown
         height = crown * draw(0.9, 1.3)
-        return [*stem, Part("ball", x, foot + 1.6 * trunk + height, crown, height, leaves)]
+        return [*stem, SceneShape("ball", x, foot + 1.6 * trunk + height, crown, height, leaves)]
     tiers = ((0.5, 1.0), (0.85, 0.8), (1.15, 0.55))  # a fir tree
     return stem + [
-        Part("slab", x, foot + trunk + up * scale, wide * crown, 0.3 * scale, leaves, 0)
+        SceneShape("slab", x, foot + trunk + up * scale, wide * crown, 0.3 * scale, leaves, 0)
         for up, wide in tiers
     ]
 
 
-def _arrow(draw: _Draws, x: float, foot: float, scale: float) -> list[Part]:
+def _arrow(draw: _Draws, x: float, foot: float, scale: float) -> list[SceneShape]:
     shaft, head, width = scale * draw(0.5, 0.65), scale * draw(0.35, 0.5), scale * draw(0.14, 0.22)
     colour = draw.vivid()
     return [
-        Part("shadow", x, foot, 2.5 * width, 0.8 * width),
-        Part("slab", x, foot + shaft, width, shaft, colour),
-        Part("slab", x, foot + 2 * shaft + 0.7 * head, head, 0.7 * head, colour, 0),
+        SceneShape("shadow", x, foot, 2.5 * width, 0.8 * width),
+        SceneShape("slab", x, foot + shaft, width, shaft, colour),
+        SceneShape("slab", x, foot + 2 * shaft + 0.7 * head, head, 0.7 * head, colour, 0),
     ]
 
 
-def _snowman(draw: _Draws, x: float, foot: float, scale: float) -> list[Part]:
+def _snowman(draw: _Draws, x: float, foot: float, scale: float) -> list[SceneShape]:
     colour, hat, y = draw.colour((0, 0.25), (0.88, 1)), draw.vivid(), foot
-    parts = [Part("shadow", x, foot, 0.75 * scale, 0.2 * scale)]
+    parts = [SceneShape("shadow", x, foot, 0.75 * scale, 0.2 * scale)]
     for smallest in (0.45, 0.32, 0.22):
         radius = scale * draw(smallest, 1.25 * smallest)
-        parts.append(Part("ball", x, y + radius, radius, radius, colour))
+        parts.append(SceneShape("ball", x, y + radius, radius, radius, colour))
         y += 1.7 * radius
-    brim = Part("slab", x, y + 0.05 * scale, 0.3 * scale, 0.05 * scale, hat)
-    return [*parts, brim, Part("slab", x, y + 0.2 * scale, 0.18 * scale, 0.15 * scale, hat, 0.9)]
+    brim = SceneShape("slab", x, y + 0.05 * scale, 0.3 * scale, 0.05 * scale, hat)
+    return [
+        *parts,
+        brim,
+        SceneShape("slab", x, y + 0.2 * scale, 0.18 * scale, 0.15 * scale, hat, 0.9),
+    ]
 
 
-OBJECTS: dict[str, Callable[[_Draws, float, float, float], list[Part]]] = {
+OBJECTS: dict[str, Callable[[_Draws, float, float, float], list[SceneShape]]] = {
     "sphere": _sphere,
     "house": _house,
     "tree": _tree,
@@ -213,7 +217,7 @@ class _Canvas:
             shade += WAVE_HEIGHT * torch.sin(kx * x + ky * y + phase)
         self.colours += shade
 
-    def paint(self, part: Part, light: Vector) -> None:
+    def paint(self, part: SceneShape, light: Vector) -> None:
         columns = self._near(part.x * self.cos - part.y * self.sin, part)
         rows = self._near(part.x * -self.sin - part.y * self.cos, part)
         region = self.colours[:, rows, columns]
@@ -232,7 +236,7 @@ class _Canvas:
         else:
             region.lerp_(colour * (1 + 0.15 * y), self._coverage(_slab(x, y, part)))
 
-    def _near(self, middle: float, part: Part) -> slice:
+    def _near(self, middle: float, part: SceneShape) -> slice:
         """The rows or columns that the part may touch at any rotation."""
         reach = math.hypot(part.width, part.height) + self.softness
         first, last = ((middle + side * reach + 1) * self.samples / 2 for side in (-1, 1))
@@ -243,7 +247,7 @@ class _Canvas:
         return (0.5 - distance / self.softness).clamp_(0, 1)
 
 
-def _slab(x: Tensor, y: Tensor, part: Part) -> Tensor:
+def _slab(x: Tensor, y: Tensor, part: SceneShape) -> Tensor:
     """Signed distance to the trapezoid."""
     lean = (1 - part.top) / 2
     steep = part.height / math.hypot(part.height, lean * part.width)
@@ -251,7 +255,7 @@ def _slab(x: Tensor, y: Tensor, part: Part) -> Tensor:
     return torch.maximum(sides, (y.abs() - 1) * part.height)
 
 
-def _ball(x: Tensor, y: Tensor, part: Part, light: Vector) -> tuple[Tensor, Tensor, Tensor]:
+def _ball(x: Tensor, y: Tensor, part: SceneShape, light: Vector) -> tuple[Tensor, Tensor, Tensor]:
     """Signed distance to the ellipse, and its diffuse and specular light."""
     squared = x * x + y * y
     z = (1 - squared).clamp_(min=0).sqrt_()
