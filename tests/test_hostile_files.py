@@ -20,7 +20,7 @@ from radialbeams.nn.bic import BIC, BICConfig
 from radialbeams.stored import LARGEST
 from radialbeams.training.checkpoint import (
     DamagedCheckpoint,
-    Position,
+    TrainingPosition,
     read_checkpoint,
     write_checkpoint,
 )
@@ -266,12 +266,12 @@ def checkpoint(tiny_model: BIC, tmp_path: Path) -> Checkpoint:
     optimizer.step()
     average = {name: one.clone() for name, one in tiny_model.state_dict().items()}
     path = tmp_path / "checkpoint.safetensors"
-    write_checkpoint(path, tiny_model, average, optimizer, Position(3, 1.5))
+    write_checkpoint(path, tiny_model, average, optimizer, TrainingPosition(3, 1.5))
     return path, tiny_model, average, optimizer
 
 
 def test_a_whole_checkpoint_is_read(checkpoint: Checkpoint) -> None:
-    assert read_checkpoint(*checkpoint) == Position(3, 1.5)
+    assert read_checkpoint(*checkpoint) == TrainingPosition(3, 1.5)
 
 
 def rewritten(

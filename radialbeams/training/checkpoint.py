@@ -19,7 +19,7 @@ class DamagedCheckpoint(ValueError):
 
 
 @dataclass
-class Position:
+class TrainingPosition:
     """How far a run has come."""
 
     step: int = 0
@@ -31,7 +31,7 @@ def write_checkpoint(
     model: nn.Module,
     average: dict[str, Tensor],
     optimizer: torch.optim.Optimizer,
-    position: Position,
+    position: TrainingPosition,
 ) -> None:
     tensors = {f"model.{name}": value for name, value in model.state_dict().items()}
     tensors |= {f"average.{name}": value for name, value in average.items()}
@@ -46,7 +46,7 @@ def read_checkpoint(
     model: nn.Module,
     average: dict[str, Tensor],
     optimizer: torch.optim.Optimizer,
-) -> Position:
+) -> TrainingPosition:
     """Fills model, average and optimizer in place; a damaged file leaves them as they were."""
     try:
         parts, position = _read(path)
@@ -76,14 +76,14 @@ def _lay_out_like_parameters(optimizer: torch.optim.Optimizer) -> None:
                 state[name] = torch.empty_like(parameter).copy_(value)
 
 
-def _read(path: Path) -> tuple[Parts, Position]:
+def _read(path: Path) -> tuple[Parts, TrainingPosition]:
     parts: Parts = {"model": {}, "average": {}, "optimizer": {}}
     with safe_open(path, framework="pt") as file:
         for key in file.keys():  # noqa: SIM118 - not a dict
             part, name = key.split(".", 1)
             parts[part][name] = file.get_tensor(key)
         metadata = file.metadata() or {}
-    position = Position(int(metadata["step"]), float(metadata["seconds"]))
+    position = TrainingPosition(int(metadata["step"]), float(metadata["seconds"]))
     if position.step < 0 or not 0 <= position.seconds < float("inf"):
         raise ValueError("its step or its time is out of range")
     return parts, position

@@ -23,7 +23,7 @@ from radialbeams.nn.architectures import Network
 from radialbeams.nn.convolutional import Convolutional
 from radialbeams.nn.losses import Losses
 from radialbeams.training.augment import COLUMNS
-from radialbeams.training.checkpoint import Position, read_checkpoint, write_checkpoint
+from radialbeams.training.checkpoint import TrainingPosition, read_checkpoint, write_checkpoint
 from radialbeams.training.data import ImageSet
 from radialbeams.training.distributed import ALONE, World
 from radialbeams.training.evaluate import evaluate, predict_with
@@ -118,7 +118,7 @@ class Fit:
         share_norms(self.model, world)
         self.average = {name: value.clone() for name, value in self.model.state_dict().items()}
         self.optimizer = make_optimizer(self.model, recipe, device)
-        self.at = Position()
+        self.at = TrainingPosition()
         self._open()
 
     def _open(self) -> None:
@@ -166,7 +166,11 @@ class Fit:
         step = self.step()
         run_step: Callable[[Batch, int], Losses] | None = None
         started, earlier = time.monotonic(), self.at.seconds
-        logged, saved, validated = Position(self.at.step, earlier), earlier, self._validations_due()
+        logged, saved, validated = (
+            TrainingPosition(self.at.step, earlier),
+            earlier,
+            self._validations_due(),
+        )
         for epoch, batch in self._batches():
             if self._done() >= 1 or interrupted():
                 break
@@ -182,7 +186,7 @@ class Fit:
             self.at.seconds = self.world.of_first(earlier + time.monotonic() - started)
             if self._is_logged(logged):
                 progress = self._progress(epoch, losses, logged)
-                logged = Position(self.at.step, self.at.seconds)
+                logged = TrainingPosition(self.at.step, self.at.seconds)
                 self._log(asdict(progress))
                 if on_progress is not None and self.world.is_first:
                     on_progress(progress)
@@ -194,7 +198,7 @@ class Fit:
                 self.save()
                 saved = self.at.seconds
 
-    def _is_logged(self, logged: Position) -> bool:
+    def _is_logged(self, logged: TrainingPosition) -> bool:
         """Whether a line is due: every `log_every` steps or `log_seconds`, and at the end."""
         by_step = self.at.step % self.log_every == 0 or self._done() >= 1
         return by_step or self.at.seconds - logged.seconds >= self.log_seconds
@@ -351,7 +355,7 @@ class Fit:
             return
         write_checkpoint(self.folder.checkpoint, self.model, self.average, self.optimizer, self.at)
 
-    def _progress(self, epoch: int, losses: Losses, logged: Position) -> Progress:
+    def _progress(self, epoch: int, losses: Losses, logged: TrainingPosition) -> Progress:
         circle, prior = (self.world.mean(loss).item() for loss in (losses.circle, losses.prior))
         if not math.isfinite(circle):
             raise FloatingPointError(

@@ -23,7 +23,7 @@ from safetensors.torch import load_file
 from torch import Tensor
 
 from radialbeams.nn.quarter import QuarterConfig, QuarterNetwork, quarter_loss
-from radialbeams.training.checkpoint import Position, read_checkpoint, write_checkpoint
+from radialbeams.training.checkpoint import TrainingPosition, read_checkpoint, write_checkpoint
 from radialbeams.training.data.documents.device import DevicePool
 from radialbeams.training.data.documents.pool import (
     DOCUMENT,
@@ -89,7 +89,7 @@ class QuarterFit:
         self.optimizer = torch.optim.AdamW(
             self.model.parameters(), lr=recipe.learning_rate, weight_decay=recipe.weight_decay
         )
-        self.at = Position()
+        self.at = TrainingPosition()
         folder.mkdir(parents=True, exist_ok=True)
         if self.checkpoint.exists():
             self.at = read_checkpoint(self.checkpoint, self.model, self.average, self.optimizer)

@@ -7,7 +7,7 @@ from pathlib import Path
 import torch
 from torch import nn
 
-from radialbeams.training.checkpoint import Position, read_checkpoint, write_checkpoint
+from radialbeams.training.checkpoint import TrainingPosition, read_checkpoint, write_checkpoint
 
 
 def trained() -> tuple[nn.Module, torch.optim.Optimizer]:
@@ -23,9 +23,13 @@ def trained() -> tuple[nn.Module, torch.optim.Optimizer]:
 def test_the_optimizer_comes_back_with_the_strides_of_its_weights(tmp_path: Path) -> None:
     model, optimizer = trained()
     average = {name: value.clone() for name, value in model.state_dict().items()}
-    write_checkpoint(tmp_path / "c.safetensors", model, average, optimizer, Position(1, 2.0))
+    write_checkpoint(
+        tmp_path / "c.safetensors", model, average, optimizer, TrainingPosition(1, 2.0)
+    )
     other, again = trained()
-    assert read_checkpoint(tmp_path / "c.safetensors", other, average, again) == Position(1, 2.0)
+    assert read_checkpoint(tmp_path / "c.safetensors", other, average, again) == TrainingPosition(
+        1, 2.0
+    )
     for parameter, kept in zip(other.parameters(), model.parameters(), strict=True):
         assert torch.equal(parameter, kept)
         for name in ("exp_avg", "exp_avg_sq"):
