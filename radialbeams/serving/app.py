@@ -22,7 +22,7 @@ from radialbeams.serving.metrics import Metrics
 from radialbeams.serving.models import described
 from radialbeams.serving.options import FileTask, task_of
 from radialbeams.serving.page import page_files, page_settings
-from radialbeams.serving.pool import Pool
+from radialbeams.serving.pool import ServicePool
 from radialbeams.serving.records import Result
 from radialbeams.serving.settings import Settings
 
@@ -34,7 +34,7 @@ class Service:
         self.settings = settings
         self.log = log or Log(requests=settings.log)
         self.metrics = Metrics()
-        self.pool = Pool(settings, self.metrics, self.log)
+        self.pool = ServicePool(settings, self.metrics, self.log)
         self.held = Held(settings.max_received)
         self.draining = False
         self._of_angle = options.of_angle(settings)

@@ -38,7 +38,7 @@ class WorkerDied(Exception):
     """The process ended by itself, or it took too long."""
 
 
-class Pool:
+class ServicePool:
     """One asyncio task per process, which takes batches from the queue and sends them to it."""
 
     def __init__(self, settings: Settings, metrics: Metrics, log: Log) -> None:

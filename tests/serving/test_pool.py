@@ -16,7 +16,7 @@ from radialbeams.serving.held import Held, Share
 from radialbeams.serving.logs import Log
 from radialbeams.serving.metrics import Metrics
 from radialbeams.serving.options import FileTask
-from radialbeams.serving.pool import Pool
+from radialbeams.serving.pool import ServicePool
 from radialbeams.serving.settings import Settings
 
 # Speaks as a worker does, and counts the files of each batch.
@@ -41,10 +41,10 @@ def small_pool(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     monkeypatch.setattr(pool, "COMMAND", [sys.executable, "-c", WORKER])
     monkeypatch.setattr(pool, "CLOCK_FACTOR", 1.0)
 
-    def run(use: Callable[[Pool], Coroutine[Any, Any, Any]], **settings: Any) -> Any:
+    def run(use: Callable[[ServicePool], Coroutine[Any, Any, Any]], **settings: Any) -> Any:
         async def main() -> Any:
             quiet = Settings(**{"workers": 1, "seconds": 0.5, **settings})
-            running = Pool(quiet, Metrics(), Log(stream=open("/dev/null", "w")))  # noqa: SIM115
+            running = ServicePool(quiet, Metrics(), Log(stream=open("/dev/null", "w")))  # noqa: SIM115
             running.start()
             try:
                 return await use(running)
@@ -56,12 +56,12 @@ def small_pool(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     return run
 
 
-def work(running: Pool, *files: bytes) -> Coroutine[Any, Any, list[Any]]:
+def work(running: ServicePool, *files: bytes) -> Coroutine[Any, Any, list[Any]]:
     return running.work(TASK, files, Share(Held(HELD)))
 
 
 def test_waiting_files_become_one_batch_and_keep_their_order(small_pool: Any) -> None:
-    async def use(running: Pool) -> Any:
+    async def use(running: ServicePool) -> Any:
         return await work(running, b"a", b"b", b"c")
 
     assert small_pool(use) == [({"batch": 3}, b"a"), ({"batch": 3}, b"b"), ({"batch": 3}, b"c")]
@@ -69,7 +69,7 @@ def test_waiting_files_become_one_batch_and_keep_their_order(small_pool: Any) ->
 
 @pytest.mark.parametrize("bad", [b"die", b"hang"])
 def test_a_file_that_ends_its_worker_fails_alone(small_pool: Any, bad: bytes) -> None:
-    async def use(running: Pool) -> Any:
+    async def use(running: ServicePool) -> Any:
         found = await work(running, b"a", bad, b"c")
         return found, running.metrics.restarts, await work(running, b"later")
 
@@ -81,7 +81,7 @@ def test_a_file_that_ends_its_worker_fails_alone(small_pool: Any, bad: bytes) ->
 
 
 def test_a_full_backlog_refuses_all_of_a_request_and_recovers(small_pool: Any) -> None:
-    async def use(running: Pool) -> Any:
+    async def use(running: ServicePool) -> Any:
         first = asyncio.create_task(work(running, *[b"x"] * 3))
         await asyncio.sleep(0)
         with pytest.raises(Problem) as refused:
@@ -96,7 +96,7 @@ def test_a_full_backlog_refuses_all_of_a_request_and_recovers(small_pool: Any) -
 
 
 def test_results_that_exceed_what_may_be_held_are_dropped(small_pool: Any) -> None:
-    async def use(running: Pool) -> Any:
+    async def use(running: ServicePool) -> Any:
         return await work(running, b"x" * 20, b"y" * 20, b"z")
 
     first, second, third = small_pool(use)
@@ -140,7 +140,7 @@ def test_a_worker_that_cannot_start_is_reported(
 ) -> None:
     monkeypatch.setattr(pool, "COMMAND", command)
 
-    async def use(running: Pool) -> Any:
+    async def use(running: ServicePool) -> Any:
         while running.broken is None:
             await asyncio.sleep(0.01)
         return running.ready, running.broken
