@@ -31,7 +31,7 @@ LEAST_IMAGES, FEW_IMAGES = 10, 100
 LEAST_GROUPS = 5  # fewer cannot be split into fifths
 FEW_FILES = 32  # up to here processes are not worth their start
 
-__all__ = ["Found", "OnProgress", "Scan", "Skipped", "look", "scan"]
+__all__ = ["OnProgress", "Scan", "ScannedImage", "UnusedFile", "look", "scan"]
 
 OnProgress = Callable[[int, int], None]  # images done, and how many there are
 

@@ -3,4 +3,4 @@
 from radialbeams.training.data.documents.material import Material
 from radialbeams.training.data.documents.render import RenderedPage, render
 
-__all__ = ["Material", "Page", "render"]
+__all__ = ["Material", "RenderedPage", "render"]
