@@ -59,7 +59,7 @@ def serve(
 
     token = os.environ.get(TOKEN) or None
     models = tuple(model or ())
-    settings = serving.Settings(
+    settings = serving.ServiceSettings(
         host=host,
         port=port,
         models=models,

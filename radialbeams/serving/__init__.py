@@ -5,6 +5,6 @@ One process handles HTTP; worker processes with resource limits decode the files
 
 from radialbeams.serving.page import write_page
 from radialbeams.serving.server import MissingExtra, serve
-from radialbeams.serving.settings import Settings
+from radialbeams.serving.settings import ServiceSettings
 
-__all__ = ["MissingExtra", "Settings", "serve", "write_page"]
+__all__ = ["MissingExtra", "ServiceSettings", "serve", "write_page"]

@@ -24,13 +24,13 @@ from radialbeams.serving.options import FileTask, task_of
 from radialbeams.serving.page import page_files, page_settings
 from radialbeams.serving.pool import ServicePool
 from radialbeams.serving.records import Result
-from radialbeams.serving.settings import Settings
+from radialbeams.serving.settings import ServiceSettings
 
 
 class Service:
     """The routes, and the state they share."""
 
-    def __init__(self, settings: Settings, log: Log | None = None) -> None:
+    def __init__(self, settings: ServiceSettings, log: Log | None = None) -> None:
         self.settings = settings
         self.log = log or Log(requests=settings.log)
         self.metrics = Metrics()

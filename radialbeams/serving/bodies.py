@@ -14,7 +14,7 @@ from starlette.requests import ClientDisconnect, Request
 from radialbeams.limits import MIB
 from radialbeams.serving.errors import Problem
 from radialbeams.serving.held import Share
-from radialbeams.serving.settings import Settings
+from radialbeams.serving.settings import ServiceSettings
 
 if TYPE_CHECKING:
     from python_multipart.multipart import MultipartCallbacks
@@ -36,7 +36,7 @@ class Body:
     is_form: bool
 
 
-async def read_body(request: Request, settings: Settings, share: Share) -> Body:
+async def read_body(request: Request, settings: ServiceSettings, share: Share) -> Body:
     """All files of a request, once they have been received."""
     try:
         async with asyncio.timeout(settings.receive_seconds):
@@ -57,7 +57,9 @@ async def read_body(request: Request, settings: Settings, share: Share) -> Body:
     return Body(uploads, kind == FORM)
 
 
-async def _chunks(request: Request, settings: Settings, share: Share) -> AsyncIterator[bytes]:
+async def _chunks(
+    request: Request, settings: ServiceSettings, share: Share
+) -> AsyncIterator[bytes]:
     length = request.headers.get("content-length", "0")
     if length.isdigit() and int(length[:20]) > settings.max_body:
         raise _too_large("a body", settings.max_body)
@@ -68,7 +70,7 @@ async def _chunks(request: Request, settings: Settings, share: Share) -> AsyncIt
         yield chunk
 
 
-async def _raw(chunks: AsyncIterator[bytes], settings: Settings) -> Upload:
+async def _raw(chunks: AsyncIterator[bytes], settings: ServiceSettings) -> Upload:
     pieces, size = [], 0
     async for chunk in chunks:
         size += len(chunk)
@@ -80,7 +82,9 @@ async def _raw(chunks: AsyncIterator[bytes], settings: Settings) -> Upload:
     return Upload(None, b"".join(pieces))
 
 
-async def _form(chunks: AsyncIterator[bytes], boundary: bytes, settings: Settings) -> list[Upload]:
+async def _form(
+    chunks: AsyncIterator[bytes], boundary: bytes, settings: ServiceSettings
+) -> list[Upload]:
     if not boundary:
         raise Problem("bad_body", "The Content-Type of the form names no boundary.")
     parts = _Parts(settings)
@@ -102,7 +106,7 @@ async def _form(chunks: AsyncIterator[bytes], boundary: bytes, settings: Setting
 class _Parts:
     """Collects the files of a form from the callbacks of its parser."""
 
-    settings: Settings
+    settings: ServiceSettings
     uploads: list[Upload] = field(default_factory=list)
     ended: bool = False
     _field: bytes = b""

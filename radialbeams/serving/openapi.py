@@ -7,7 +7,7 @@ from typing import Any
 import radialbeams
 from radialbeams.serving.errors import CODES
 from radialbeams.serving.options import Option
-from radialbeams.serving.settings import Settings
+from radialbeams.serving.settings import ServiceSettings
 
 # The response to the package's image of a rocket; a test compares it with the real one.
 EXAMPLE = {
@@ -112,7 +112,7 @@ NAMED = {
 
 
 def document(
-    settings: Settings, of_angle: list[Option], of_upright: list[Option]
+    settings: ServiceSettings, of_angle: list[Option], of_upright: list[Option]
 ) -> dict[str, Any]:
     return {
         "openapi": "3.1.0",

@@ -13,7 +13,7 @@ from radialbeams.batch import JobSettings, with_thresholds
 from radialbeams.defaults import CORNERS, FILL, SNAP, Corners, Snap
 from radialbeams.serving.errors import Problem
 from radialbeams.serving.models import card_of
-from radialbeams.serving.settings import Settings
+from radialbeams.serving.settings import ServiceSettings
 
 FORMATS = ("jpeg", "png", "webp", "tiff", "bmp", "gif", "avif", "jpeg2000", "ppm")
 OUTPUTS = ("image", "json", "zip")
@@ -39,7 +39,7 @@ class FileTask:
     min_angle: float | None = None
     output: str | None = None  # "image", "json" or "zip"
 
-    def job(self, settings: Settings) -> JobSettings:
+    def job(self, settings: ServiceSettings) -> JobSettings:
         """The same settings in the form the batch uses, with the thresholds of the model's card."""
         job = JobSettings(
             model=self.model,
@@ -123,7 +123,7 @@ def _colour() -> tuple[dict[str, Any], Callable[[str], str]]:
 # --- the options ---
 
 
-def of_angle(settings: Settings) -> list[Option]:
+def of_angle(settings: ServiceSettings) -> list[Option]:
     """The options of /v1/angle, which are also options of /v1/upright."""
     model, read_model = _choice(*settings.offered)
     return [
@@ -156,7 +156,7 @@ def of_angle(settings: Settings) -> list[Option]:
     ]
 
 
-def of_upright(settings: Settings) -> list[Option]:
+def of_upright(settings: ServiceSettings) -> list[Option]:
     return [
         *of_angle(settings),
         Option(

@@ -11,7 +11,7 @@ import radialbeams
 from radialbeams import zoo
 from radialbeams.files import write_whole
 from radialbeams.serving.models import described
-from radialbeams.serving.settings import Settings
+from radialbeams.serving.settings import ServiceSettings
 
 WEB = Path(__file__).parents[1] / "web"
 SAMPLES = Path(__file__).parents[1] / "pictures"
@@ -25,7 +25,7 @@ class PageError(ValueError):
     """The page cannot be written as requested."""
 
 
-def page_settings(backend: str, settings: Settings) -> dict[str, Any]:
+def page_settings(backend: str, settings: ServiceSettings) -> dict[str, Any]:
     """The page's configuration: where the model runs, the models, the limits and the samples."""
     return {
         "backend": backend,
@@ -63,7 +63,7 @@ def write_page(folder: Path, runtime: Path, models: Sequence[str] = ()) -> list[
             "with `npm install onnxruntime-web` and give node_modules/onnxruntime-web/dist."
         )
     default = zoo.DEFAULT if not models or zoo.DEFAULT in models else models[0]
-    settings = Settings(models=tuple(models), default_model=default)
+    settings = ServiceSettings(models=tuple(models), default_model=default)
     contents = page_files()
     contents |= {f"runtime/{name}": (runtime / name).read_bytes() for name in RUNTIME}
     for name in settings.offered:

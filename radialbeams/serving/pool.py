@@ -21,7 +21,7 @@ from radialbeams.serving.logs import Log
 from radialbeams.serving.metrics import Metrics
 from radialbeams.serving.options import FileTask
 from radialbeams.serving.records import Result
-from radialbeams.serving.settings import Settings
+from radialbeams.serving.settings import ServiceSettings
 
 # -P: the current folder may hold a file such as random.py, which must not be imported.
 COMMAND = [sys.executable, "-P", "-m", "radialbeams.serving.worker"]
@@ -41,7 +41,7 @@ class WorkerDied(Exception):
 class ServicePool:
     """One asyncio task per process, which takes batches from the queue and sends them to it."""
 
-    def __init__(self, settings: Settings, metrics: Metrics, log: Log) -> None:
+    def __init__(self, settings: ServiceSettings, metrics: Metrics, log: Log) -> None:
         self.settings, self.metrics = settings, metrics
         self.backlog = Backlog(settings.queue)
         self.broken: str | None = None  # why no worker can be started
@@ -140,14 +140,14 @@ class ServicePool:
 class _Worker:
     """The service's side of one worker process."""
 
-    def __init__(self, process: Process, settings: Settings) -> None:
+    def __init__(self, process: Process, settings: ServiceSettings) -> None:
         self._process, self._settings = process, settings
         self._orders = cast(asyncio.StreamWriter, process.stdin)
         self._answers = cast(asyncio.StreamReader, process.stdout)
         self.pid = process.pid
 
     @classmethod
-    async def start(cls, settings: Settings) -> _Worker:
+    async def start(cls, settings: ServiceSettings) -> _Worker:
         # Decoders print warnings to standard error; errors that matter come as frames.
         quiet = not os.environ.get("RADIALBEAMS_TRACEBACK")
         process = await asyncio.create_subprocess_exec(

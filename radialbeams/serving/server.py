@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from radialbeams import zoo
 from radialbeams.serving.logs import Library
-from radialbeams.serving.settings import Settings
+from radialbeams.serving.settings import ServiceSettings
 
 # Seconds during which a stopping service still accepts requests and asks clients to close their
 # connections, so that a request about to be sent on an open connection is not lost. After that it
@@ -24,7 +24,7 @@ class MissingExtra(ValueError):
     """The packages of the extra `serve` are not installed."""
 
 
-def serve(settings: Settings, listening: Callable[[int], object] | None = None) -> None:
+def serve(settings: ServiceSettings, listening: Callable[[int], object] | None = None) -> None:
     """Runs the service and returns when it has stopped; calls `listening` with its port."""
     for name in settings.offered:
         zoo.verified_onnx(zoo.find(name))  # so that errors appear here and not in a worker

@@ -10,7 +10,7 @@ from radialbeams.limits import GIB, MIB, Limits
 
 
 @dataclass(frozen=True)
-class Settings:
+class ServiceSettings:
     """The defaults suit a service for this machine only, which may receive hostile files."""
 
     host: str = "127.0.0.1"

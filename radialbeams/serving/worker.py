@@ -27,7 +27,7 @@ from radialbeams.serving import frames
 from radialbeams.serving.heat import heat
 from radialbeams.serving.options import FileTask
 from radialbeams.serving.records import Applied, FileRecord, Result
-from radialbeams.serving.settings import Settings
+from radialbeams.serving.settings import ServiceSettings
 from radialbeams.undoing import Undo
 
 LARGEST = 4  # the limit for a result, as a multiple of the limit for a file
@@ -37,7 +37,7 @@ Floats = NDArray[np.float32]
 class ServiceWorker:
     """Processes a batch in three steps: all views, one call of each model, all turned files."""
 
-    def __init__(self, settings: Settings) -> None:
+    def __init__(self, settings: ServiceSettings) -> None:
         self.settings = settings
         self._models = {
             name: Canonicalizer(name, threads=1, limits=settings.limits)
@@ -186,7 +186,7 @@ def run(orders: BinaryIO, out: BinaryIO) -> None:
     if first is None:
         return
     fields = first[0]["settings"]
-    settings = Settings(**{**fields, "models": tuple(fields["models"])})
+    settings = ServiceSettings(**{**fields, "models": tuple(fields["models"])})
     Image.MAX_IMAGE_PIXELS = None  # the limits in `settings` apply instead
     try:
         worker = ServiceWorker(settings)

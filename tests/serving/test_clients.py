@@ -17,7 +17,7 @@ from PIL import Image
 
 from radialbeams import cli, zoo
 from radialbeams.demo import PICTURES
-from radialbeams.serving import Settings
+from radialbeams.serving import ServiceSettings
 
 from .conftest import Running
 
@@ -64,7 +64,7 @@ def test_the_javascript_snippet_runs(page: str) -> None:
 
 
 def test_the_limits_on_the_page_are_the_settings() -> None:
-    settings = Settings()
+    settings = ServiceSettings()
     for number in (settings.max_file_size >> 20, settings.max_pixels // 10**6, settings.max_files,
                    settings.max_memory >> 30, settings.queue, settings.max_body >> 20):  # fmt: skip
         assert re.search(rf"\b{number} (MiB|million|GiB|files)", PAGE), number
@@ -73,7 +73,7 @@ def test_the_limits_on_the_page_are_the_settings() -> None:
 def test_the_commands_defaults_are_the_settings() -> None:
     command = typer.main.get_command(cli.app).commands["serve"]  # type: ignore[attr-defined]
     given = {option.name: option.default for option in command.params}
-    settings = Settings()
+    settings = ServiceSettings()
     assert (given["host"], given["port"]) == (settings.host, settings.port)
     assert (given["queue"], given["max_files"]) == (settings.queue, settings.max_files)
     assert given["max_file_size"] * 2**20 == settings.max_file_size

@@ -13,7 +13,7 @@ import pytest
 from radialbeams.serving import MissingExtra, serve
 from radialbeams.serving.app import Service
 from radialbeams.serving.logs import Log
-from radialbeams.serving.settings import Settings
+from radialbeams.serving.settings import ServiceSettings
 
 
 def ask(
@@ -50,7 +50,7 @@ def ask(
 
 def made(**settings: Any) -> Service:
     return Service(
-        Settings(models=("ring.coil100",), default_model="ring.coil100", **settings),
+        ServiceSettings(models=("ring.coil100",), default_model="ring.coil100", **settings),
         Log(stream=io.StringIO()),
     )
 
@@ -99,7 +99,7 @@ def test_without_the_extra_the_command_says_what_to_install(
 ) -> None:
     monkeypatch.setitem(sys.modules, "uvicorn", None)
     with pytest.raises(MissingExtra, match=r"pip install 'radialbeams\[serve\]'"):
-        serve(Settings(models=("ring.coil100",), default_model="ring.coil100"))
+        serve(ServiceSettings(models=("ring.coil100",), default_model="ring.coil100"))
 
 
 @pytest.mark.parametrize(
@@ -112,4 +112,4 @@ def test_without_the_extra_the_command_says_what_to_install(
 )
 def test_settings_that_contradict_themselves_are_refused(settings: Any, sentence: str) -> None:
     with pytest.raises(ValueError, match=sentence):
-        Settings(**settings)
+        ServiceSettings(**settings)

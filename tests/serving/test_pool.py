@@ -17,7 +17,7 @@ from radialbeams.serving.logs import Log
 from radialbeams.serving.metrics import Metrics
 from radialbeams.serving.options import FileTask
 from radialbeams.serving.pool import ServicePool
-from radialbeams.serving.settings import Settings
+from radialbeams.serving.settings import ServiceSettings
 
 # Speaks as a worker does, and counts the files of each batch.
 WORKER = """
@@ -43,7 +43,7 @@ def small_pool(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
 
     def run(use: Callable[[ServicePool], Coroutine[Any, Any, Any]], **settings: Any) -> Any:
         async def main() -> Any:
-            quiet = Settings(**{"workers": 1, "seconds": 0.5, **settings})
+            quiet = ServiceSettings(**{"workers": 1, "seconds": 0.5, **settings})
             running = ServicePool(quiet, Metrics(), Log(stream=open("/dev/null", "w")))  # noqa: SIM115
             running.start()
             try:
