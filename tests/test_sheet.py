@@ -12,7 +12,7 @@ import pytest
 
 from radialbeams import sheet
 from radialbeams.batch import Outcome
-from radialbeams.sheet import Sheet
+from radialbeams.sheet import ReportSheet
 
 PIXEL = "data:image/webp;base64,UklGRg=="
 
@@ -60,7 +60,7 @@ OUTCOMES = [
 
 
 def page(folder: Path, outcomes: list[Outcome]) -> str:
-    kept = Sheet("Turned upright")
+    kept = ReportSheet("Turned upright")
     for outcome in outcomes:
         kept.add(outcome)
     kept.write(folder / "sheet.html")
@@ -107,7 +107,7 @@ def test_the_script_gets_what_it_sorts_by_and_the_path_as_it_is(tmp_path: Path) 
 
 
 def test_in_place_corrections_start_from_what_was_done(tmp_path: Path) -> None:
-    kept = Sheet("Turned upright", in_place=True)
+    kept = ReportSheet("Turned upright", in_place=True)
     kept.add(OUTCOMES[0])
     kept.write(tmp_path / "sheet.html")
     made = (tmp_path / "sheet.html").read_text(encoding="utf-8")

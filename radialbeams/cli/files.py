@@ -25,7 +25,7 @@ from radialbeams.escaping import as_json
 
 if TYPE_CHECKING:
     from radialbeams.batch import JobSettings, Plan
-    from radialbeams.sheet import Sheet
+    from radialbeams.sheet import ReportSheet
 
 PIPE_SECONDS = 300.0  # the time limit for one image through a pipe, loading the model included
 
@@ -279,7 +279,7 @@ def _data(path: str, job: JobSettings) -> bytes:
         return content_of(file, job.limits)
 
 
-def _write(page: Sheet, place: Path, wanted: Path) -> None:
+def _write(page: ReportSheet, place: Path, wanted: Path) -> None:
     if place != wanted:
         talk(f"{wanted} exists; the report is {place}.")
     page.write(place)

@@ -17,10 +17,12 @@ from radialbeams.escaping import as_json
 
 if TYPE_CHECKING:
     from radialbeams.batch import Job, Outcome, Plan, Run
-    from radialbeams.sheet import Sheet
+    from radialbeams.sheet import ReportSheet
 
 
-def follow(run: Run, job: Job, plan: Plan, json_: bool, page: Sheet | None = None) -> Counter[str]:
+def follow(
+    run: Run, job: Job, plan: Plan, json_: bool, page: ReportSheet | None = None
+) -> Counter[str]:
     """Tells each outcome as it comes, and counts their kinds."""
     counts: Counter[str] = Counter()
     for line in terminal.resumption(run):

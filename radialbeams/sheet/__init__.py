@@ -97,7 +97,7 @@ SINGLE = """<button class="pair single" type="button" aria-label="Enlarge"><img 
 alt="unchanged" loading="lazy"></button>"""
 
 
-class Sheet:
+class ReportSheet:
     """Collects outcomes on disk, not in memory, and writes the page at the end."""
 
     def __init__(self, title: str, *, in_place: bool = False) -> None:
