@@ -28,8 +28,10 @@ MOVED = {
 }
 # And those that stayed.
 STAYED = {
+    "radialbeams.batch": ["Job", "Run"],
     "radialbeams.demo": ["PICTURES"],
     "radialbeams.nn.rotation": ["disc", "rotate"],
+    "radialbeams.training": ["Run", "fit_folder"],
     "radialbeams.training.data": ["DataNotFound", "ImageSet", "SOURCES", "in_test", "load"],
     "radialbeams.training.leaks": ["QUICK", "measure_leak", "verdict"],
     "radialbeams.transforms": ["Upright", "UprightTransformer"],

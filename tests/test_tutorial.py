@@ -36,7 +36,7 @@ def test_the_page_on_training_runs(tmp_path: Path, monkeypatch: pytest.MonkeyPat
     """With a tiny network and a few steps, so that it takes seconds."""
     monkeypatch.chdir(tmp_path)
 
-    def quick(folder: Path, out: str, *, minutes: float) -> own.Run:
+    def quick(folder: Path, out: str, *, minutes: float) -> own.TrainedRun:
         model = {"stem": 8, "stages": [8], "width": 16, "num_beams": 12, "beam_length": 12}
         config = {"batch": 8, "model": {**model, "dilations": [1, 2]}}
         return original(folder, out, steps=2, start="scratch", config=config, devices="cpu")

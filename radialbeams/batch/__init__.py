@@ -9,14 +9,17 @@ from radialbeams.batch.locks import JournalError
 from radialbeams.batch.outcome import Outcome
 from radialbeams.batch.plan import OUTPUTS, Plan, PlanError, plan_for
 from radialbeams.batch.pool import PoolError
-from radialbeams.batch.run import Run, journaled, piped, unjournaled
+from radialbeams.batch.run import BatchRun, journaled, piped, unjournaled
 from radialbeams.batch.sources import refusal
 from radialbeams.batch.walk import FileFilter
 
-Job = JobSettings  # the name that earlier versions used
+# The names that earlier versions used.
+Job = JobSettings
+Run = BatchRun
 
 __all__ = [
     "OUTPUTS",
+    "BatchRun",
     "FileFilter",
     "Job",
     "JobSettings",

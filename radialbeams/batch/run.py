@@ -30,7 +30,7 @@ from radialbeams.limits import Limits
 
 
 @dataclass(frozen=True)
-class Run:
+class BatchRun:
     """A run in progress. `outcomes` come in plan order and include those of an earlier start."""
 
     outcomes: Generator[Outcome, None, None]
@@ -69,7 +69,7 @@ def _written(data: bytes, outcome: Outcome, out: str, rules: Rules) -> Outcome:
 
 
 @contextmanager
-def unjournaled(job: JobSettings, plan: Plan, workers: int) -> Iterator[Run]:
+def unjournaled(job: JobSettings, plan: Plan, workers: int) -> Iterator[BatchRun]:
     """A run that writes no files, so there is nothing to resume."""
     # Going through a plan with outputs raises its errors before the run starts.
     files = sum(1 for _ in plan.items()) if plan.writes else None
@@ -77,11 +77,13 @@ def unjournaled(job: JobSettings, plan: Plan, workers: int) -> Iterator[Run]:
     with closing(WorkerPool(job, workers)) as pool:
         found = pool.outcomes(enumerate(batches(plan.items(skipped))))
         outcomes = (outcome for batch in found for outcome in batch)
-        yield Run(outcomes, files, left_out=skipped.left_out)
+        yield BatchRun(outcomes, files, left_out=skipped.left_out)
 
 
 @contextmanager
-def journaled(job: JobSettings, plan: Plan, workers: int, *, fresh: bool = False) -> Iterator[Run]:
+def journaled(
+    job: JobSettings, plan: Plan, workers: int, *, fresh: bool = False
+) -> Iterator[BatchRun]:
     """A run with a journal, which is removed if the block succeeds and kept if it does not."""
     zoo.verified_onnx(zoo.find(job.model))  # before any file is created
     with closing(_journal(job, plan, fresh)) as journal:
@@ -110,7 +112,7 @@ def _journal(job: JobSettings, plan: Plan, fresh: bool) -> Journal:
     )
 
 
-def _begun(job: JobSettings, plan: Plan, workers: int, journal: Journal) -> Run:
+def _begun(job: JobSettings, plan: Plan, workers: int, journal: Journal) -> BatchRun:
     """Makes the plan, or reads it with the outcomes of an earlier start."""
     skipped = SkippedFiles()
     start = journal.recover() if journal.is_resumed else 0
@@ -121,7 +123,7 @@ def _begun(job: JobSettings, plan: Plan, workers: int, journal: Journal) -> Run:
         below = wait_for(folder for folder in skipped.runs if not journal.is_in(folder))
         _check_not_turned(journal, below)
     outcomes = _carried_out(job, journal, start, workers)
-    return Run(outcomes, files, min(start * BATCH, files), added, skipped.left_out)
+    return BatchRun(outcomes, files, min(start * BATCH, files), added, skipped.left_out)
 
 
 def _check_not_turned(journal: Journal, below: Path | None) -> None:

@@ -16,12 +16,12 @@ from radialbeams.cli.terminal import talk
 from radialbeams.escaping import as_json
 
 if TYPE_CHECKING:
-    from radialbeams.batch import Job, Outcome, Plan, Run
+    from radialbeams.batch import BatchRun, JobSettings, Outcome, Plan
     from radialbeams.sheet import ReportSheet
 
 
 def follow(
-    run: Run, job: Job, plan: Plan, json_: bool, page: ReportSheet | None = None
+    run: BatchRun, job: JobSettings, plan: Plan, json_: bool, page: ReportSheet | None = None
 ) -> Counter[str]:
     """Tells each outcome as it comes, and counts their kinds."""
     counts: Counter[str] = Counter()
@@ -54,7 +54,7 @@ def leave(counts: Counter[str]) -> None:
 
 
 @contextmanager
-def stoppable(job: Job) -> Iterator[None]:
+def stoppable(job: JobSettings) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
@@ -66,7 +66,7 @@ QUIET = terminal.Bar(lambda step, text: None, talk)
 
 
 def _teller(
-    job: Job, json_: bool, bar: terminal.Bar, files: int | None
+    job: JobSettings, json_: bool, bar: terminal.Bar, files: int | None
 ) -> Callable[[Outcome], None]:
     """How outcomes are told: as data on standard output, as rows above a bar, or not at all."""
     if json_ and job.writes:  # the work goes on, whether or not anybody reads about it

@@ -18,7 +18,7 @@ from radialbeams.cli.terminal import talk
 from radialbeams.escaping import as_json, shown
 
 if TYPE_CHECKING:
-    from radialbeams.training.own import Run, Status
+    from radialbeams.training.own import Status, TrainedRun
     from radialbeams.training.recipe import Recipe
 
 PLAIN_SECONDS = 10.0  # between two lines where there is no terminal
@@ -80,7 +80,7 @@ def train_on_folder(
         terminal.say(line)
 
 
-def closing(run: Run) -> tuple[str, ...]:
+def closing(run: TrainedRun) -> tuple[str, ...]:
     """Five lines: what was learned, how sure, whether to trust it and what `upright` does with it,
     where the report is, and the command to use it."""
     learned, sure, *verdict = run.summary
@@ -90,7 +90,7 @@ def closing(run: Run) -> tuple[str, ...]:
     return learned, sure, " ".join(verdict), f"Report: {run.report}", f"Use it: {use}"
 
 
-def _record(run: Run) -> dict[str, Any]:
+def _record(run: TrainedRun) -> dict[str, Any]:
     from radialbeams.cards import measurement
 
     figures = measurement(run.card.metrics[run.card.protocol.name])

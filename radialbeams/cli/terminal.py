@@ -12,7 +12,7 @@ from radialbeams.cli import streams
 from radialbeams.escaping import shown
 
 if TYPE_CHECKING:  # importing it takes longer than `--help` may
-    from radialbeams.batch import JobSettings, Outcome, Run
+    from radialbeams.batch import BatchRun, JobSettings, Outcome
     from radialbeams.cards import Card
 
 ROWS = 40  # with more files than this, only files that need attention get a row
@@ -104,7 +104,7 @@ def untrusted(model: str, card: Card) -> str:
     return f"model {model} is not to be trusted: {reasons}."
 
 
-def resumption(run: Run) -> Iterator[str]:
+def resumption(run: BatchRun) -> Iterator[str]:
     if run.done_before:
         yield f"radialbeams: resuming; {run.done_before:,} of {run.files:,} were done before."
     if run.added:

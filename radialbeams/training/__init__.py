@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from radialbeams.training.own import Run, fit_folder
+    from radialbeams.training.own import Run, TrainedRun, fit_folder
 
-__all__ = ["Run", "fit_folder"]
+__all__ = ["Run", "TrainedRun", "fit_folder"]
 
 
 def __getattr__(name: str) -> Any:

@@ -14,23 +14,23 @@ import pytest
 from radialbeams import zoo
 from radialbeams.cards import write as write_card
 from radialbeams.cli import main, running
-from radialbeams.training.own import Run, Status
+from radialbeams.training.own import Status, TrainedRun
 from radialbeams.training.own.tensorboard import open_board
 
 
 @pytest.fixture
-def made(tmp_path: Path) -> Run:
+def made(tmp_path: Path) -> TrainedRun:
     """A run as `fit_folder` returns it."""
     summary = ("It is off by 2°.", "It knows when.", "Trust it.", "It turns most.")
-    return Run(tmp_path / "run", replace(zoo.find("ring").card, trust=()), summary)
+    return TrainedRun(tmp_path / "run", replace(zoo.find("ring").card, trust=()), summary)
 
 
 @pytest.fixture
-def trained(made: Run, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, object]]:
+def trained(made: TrainedRun, monkeypatch: pytest.MonkeyPatch) -> Callable[..., dict[str, object]]:
     """Runs the command without training and returns what was asked for."""
     asked: dict[str, object] = {}
 
-    def fit_folder(folder: str, out: Path, **options: object) -> Run:
+    def fit_folder(folder: str, out: Path, **options: object) -> TrainedRun:
         asked.update(folder=folder, out=out, **options)
         return made
 

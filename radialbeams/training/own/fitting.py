@@ -21,7 +21,14 @@ from radialbeams.training.own.crooked import realigned
 from radialbeams.training.own.finishing import finish
 from radialbeams.training.own.pixels import read
 from radialbeams.training.own.rules import Budget, ChosenRecipe
-from radialbeams.training.own.run import Begun, Run, check_same, digest, read_begun, write_begun
+from radialbeams.training.own.run import (
+    Begun,
+    TrainedRun,
+    check_same,
+    digest,
+    read_begun,
+    write_begun,
+)
 from radialbeams.training.own.scan import Scan, scan
 from radialbeams.training.own.split import Split, split
 from radialbeams.training.own.starts import AUTO
@@ -70,7 +77,7 @@ def fit_folder(
     canary: bool = False,
     devices: str = "auto",
     watch: Watch | None = None,
-) -> Run:
+) -> TrainedRun:
     """A model for the images of a folder, calibrated and measured on those that were held out.
 
     Everything takes `minutes` (10 by default), or the training takes `steps`. `start` is a shipped
@@ -338,9 +345,9 @@ def _pictures(run: OwnTraining, checked: upright.Checked) -> tuple[CrookedImage,
     return crooked_images(checked.crooked, before.images(range(len(run.material.scan.images))))
 
 
-def _finished(out: Path) -> Run:
+def _finished(out: Path) -> TrainedRun:
     begun = read_begun(out)
-    return Run(out, read_card(out / "model.json"), () if begun is None else begun.summary)
+    return TrainedRun(out, read_card(out / "model.json"), () if begun is None else begun.summary)
 
 
 class _Following:

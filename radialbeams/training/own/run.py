@@ -16,7 +16,7 @@ from radialbeams.training.weights import write_json
 
 
 @dataclass(frozen=True)
-class Run:
+class TrainedRun:
     """A finished run: weights, ONNX, card and report lie in its folder."""
 
     folder: Path

@@ -14,7 +14,15 @@ import torch
 from PIL import Image
 
 from radialbeams.cards import read as read_card
-from radialbeams.training.own import Run, Status, Watch, budget, finishing, fit_folder, upright
+from radialbeams.training.own import (
+    Status,
+    TrainedRun,
+    Watch,
+    budget,
+    finishing,
+    fit_folder,
+    upright,
+)
 from radialbeams.training.own.crooked import Crooked, Judged
 from radialbeams.training.own.run import read_begun, write_begun
 from radialbeams.training.own.scan import scan
@@ -49,7 +57,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return place
 
 
-def train(folder: Path, out: Path, **options: Any) -> Run:
+def train(folder: Path, out: Path, **options: Any) -> TrainedRun:
     limit = {} if "minutes" in options or "steps" in options else {"steps": 4}
     config = {**TINY, **options.pop("config", {})}
     return fit_folder(
@@ -69,7 +77,7 @@ def quick_end(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def run(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
+def run(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> TrainedRun:
     with pytest.MonkeyPatch.context() as patched:
         patched.setattr(finishing, "export_run", no_export)
         return train(folder, tmp_path_factory.mktemp("runs") / "mine")
@@ -78,7 +86,7 @@ def run(folder: Path, tmp_path_factory: pytest.TempPathFactory) -> Run:
 # --- what a run leaves ---
 
 
-def test_a_run_leaves_a_model_with_calibration_thresholds_and_a_report(run: Run) -> None:
+def test_a_run_leaves_a_model_with_calibration_thresholds_and_a_report(run: TrainedRun) -> None:
     assert run.report.is_file()
     card = read_card(run.folder / "model.json")
     assert card == run.card
@@ -91,13 +99,13 @@ def test_a_run_leaves_a_model_with_calibration_thresholds_and_a_report(run: Run)
     )
 
 
-def test_a_run_that_learned_nothing_is_not_trusted(run: Run) -> None:
+def test_a_run_that_learned_nothing_is_not_trusted(run: TrainedRun) -> None:
     assert not run.trusted
     assert any("near chance" in reason for reason in run.card.trust)
     assert "not trust" in run.report.read_text(encoding="utf-8")
 
 
-def test_evaluate_takes_the_images_that_were_held_out(run: Run, folder: Path) -> None:
+def test_evaluate_takes_the_images_that_were_held_out(run: TrainedRun, folder: Path) -> None:
     measured = measure(run.folder / "model", str(folder), seeds=1, devices="cpu")
     assert measured.evaluation.n == 10
     assert (
@@ -135,7 +143,7 @@ def test_minutes_that_end_before_the_first_step_end_well(
     assert again.card == run.card
 
 
-def test_a_finished_run_is_left_as_it_is(run: Run, folder: Path) -> None:
+def test_a_finished_run_is_left_as_it_is(run: TrainedRun, folder: Path) -> None:
     before = (run.folder / "report.html").stat().st_mtime_ns
     notes: list[str] = []
     again = train(folder, run.folder, watch=Watch(note=notes.append))
@@ -193,12 +201,14 @@ def test_a_folder_that_changed_is_refused(folder: Path, tmp_path: Path, quick_en
         train(folder, out, steps=2)
 
 
-def test_another_start_in_a_run_is_refused(run: Run, folder: Path) -> None:
+def test_another_start_in_a_run_is_refused(run: TrainedRun, folder: Path) -> None:
     with pytest.raises(ValueError, match="was begun from scratch"):
         fit_folder(folder, run.folder, start="ring", steps=9, config=TINY)
 
 
-def test_a_run_starts_from_another(run: Run, folder: Path, tmp_path: Path, quick_end: None) -> None:
+def test_a_run_starts_from_another(
+    run: TrainedRun, folder: Path, tmp_path: Path, quick_end: None
+) -> None:
     config = {"batch": 8}
     out = tmp_path / "next"
     second = fit_folder(folder, out, start=str(run.folder), steps=1, config=config, devices="cpu")
@@ -223,7 +233,7 @@ def test_what_makes_no_sense_is_refused_before_anything_is_read(
 
 
 def test_crooked_images_are_listed_and_with_realign_corrected(
-    run: Run, folder: Path, tmp_path: Path, quick_end: None, monkeypatch: pytest.MonkeyPatch
+    run: TrainedRun, folder: Path, tmp_path: Path, quick_end: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     crooked = (Crooked(3, 90.0, 0.9), Crooked(5, -45.0, 0.8))
     nothing = Judged(np.zeros(30), np.ones(30))
