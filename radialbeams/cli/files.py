@@ -191,7 +191,7 @@ def _turn_all(
 ) -> None:
     from radialbeams import batch, sheet, zoo
 
-    page = None if report is None else sheet.Sheet("Turned upright", in_place=job.in_place)
+    page = None if report is None else sheet.ReportSheet("Turned upright", in_place=job.in_place)
     started = time.monotonic()
     begin = partial(batch.journaled, fresh=fresh) if job.writes else batch.unjournaled
     with checks.usage(), stoppable(job), begin(job, plan, workers) as run:

@@ -36,7 +36,7 @@ from radialbeams.front.sampling import blend, interpolate, pick, transferred
 
 Kind = Literal["images", "masks", "features", "points", "boxes"]
 # Results for all items in one tensor, or in a list with one tensor for each item.
-Results = TypeVar("Found", Tensor, Sequence[Tensor])
+Results = TypeVar("Results", Tensor, Sequence[Tensor])
 
 
 @dataclass(frozen=True, eq=False)

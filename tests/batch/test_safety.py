@@ -509,7 +509,7 @@ def test_a_report_that_finds_the_disk_full_leaves_no_part(
 ) -> None:
     from radialbeams import sheet
 
-    page = sheet.Sheet("Turned upright")
+    page = sheet.ReportSheet("Turned upright")
     page.add(Outcome("a.jpg", action="turned"))
 
     def full(*_: object) -> None:
