@@ -13,10 +13,14 @@ from pathlib import Path
 from types import NoneType, UnionType
 from typing import Any, Literal, Union, get_args, get_origin, get_type_hints
 
+# A JSON object. Until its fields are checked, any of them may be missing or of the wrong type.
+JsonDict = dict[str, Any]
+JsonFields = Mapping[str, Any]  # the same, to be read only
+
 LARGEST = 16 * 2**20  # bytes; a recipe or a card has a few thousand
 
 
-def read_object(path: Path, what: str) -> dict[str, Any]:
+def read_object(path: Path, what: str) -> JsonDict:
     """The JSON object in a file; raises ValueError with the path and what is wrong."""
     try:
         if path.stat().st_size > LARGEST:
@@ -31,7 +35,7 @@ def read_object(path: Path, what: str) -> dict[str, Any]:
     return values
 
 
-def check_fields(what: str, values: Mapping[str, Any], kind: type) -> None:
+def check_fields(what: str, values: JsonFields, kind: type) -> None:
     """Raises ValueError for fields that the class does not declare, and for wrong types."""
     if not isinstance(values, Mapping):
         raise ValueError(f"Expected {what} as fields and values; got {short(values)}.")

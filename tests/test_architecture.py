@@ -26,11 +26,11 @@ ARROWS = {
     },
     "batch": {
         *("__init__", "canonicalizer", "cards", "decisions", "defaults", "documents", "images"),
-        *("limits", "posterior", "undoing", "zoo"),
+        *("limits", "posterior", "stored", "undoing", "zoo"),
     },
     "serving": {
         *("__init__", "batch", "canonicalizer", "cards", "decisions", "defaults", "documents"),
-        *("images", "limits", "posterior", "undoing", "zoo"),
+        *("images", "limits", "posterior", "stored", "undoing", "zoo"),
     },
     # The batch step somewhere else; the package itself only for its version.
     "engines": {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
 
 from radialbeams import decisions
 from radialbeams.cards import Card
@@ -23,8 +22,12 @@ from radialbeams.defaults import (
 from radialbeams.documents import document_thresholds
 from radialbeams.limits import DEFAULT, Limits
 from radialbeams.posterior import Answer, Thresholds
+from radialbeams.stored import JsonDict
 
 _LEAST = Thresholds()
+
+# The settings in the first line of a journal. A command resumes a run only if its own are equal.
+RecordedSettings = JsonDict
 
 
 @dataclass(frozen=True)
@@ -62,7 +65,7 @@ class JobSettings:
     limits: Limits = DEFAULT  # the only setting that may change when a run is resumed
 
     @classmethod
-    def from_fields(cls, fields: dict[str, Any]) -> JobSettings:
+    def from_fields(cls, fields: JsonDict) -> JobSettings:
         """The inverse of `dataclasses.asdict`."""
         corrections = tuple((path, angle) for path, angle in fields["corrections"])
         return cls(**{**fields, "corrections": corrections, "limits": Limits(**fields["limits"])})
@@ -123,8 +126,8 @@ DERIVED = (
 
 
 def settings_of_older(
-    noted: dict[str, Any], job: JobSettings, defaults: dict[str, Any]
-) -> dict[str, Any]:
+    noted: RecordedSettings, job: JobSettings, defaults: RecordedSettings
+) -> RecordedSettings:
     """Converts the settings in the journal of an older version to those of this version.
 
     Settings that the older version did not have get their default, or the value that follows from

@@ -20,13 +20,15 @@ from pathlib import Path
 from typing import IO, Any
 
 from radialbeams.batch import landing, lines, locks, system
+from radialbeams.batch.job import RecordedSettings
 from radialbeams.batch.landing import OUTSIDE, Rules, writing_in
 from radialbeams.batch.locks import JOURNAL, PLAN, JournalError
 from radialbeams.batch.outcome import Outcome
 from radialbeams.batch.plan import Item, batches
 from radialbeams.batch.walk import RUN_FOLDER
+from radialbeams.stored import JsonDict
 
-Update = Callable[[dict[str, Any]], dict[str, Any]]
+Update = Callable[[RecordedSettings], RecordedSettings]
 
 
 class Journal:
@@ -40,7 +42,7 @@ class Journal:
     def __init__(
         self,
         home: Path,
-        settings: dict[str, Any],
+        settings: RecordedSettings,
         *,
         fresh: bool = False,
         others: Sequence[Path] = (),
@@ -192,7 +194,7 @@ class Journal:
 
     # --- internals ---
 
-    def _begin(self, settings: dict[str, Any], update: Update, fresh: bool) -> None:
+    def _begin(self, settings: RecordedSettings, update: Update, fresh: bool) -> None:
         # Without a plan, no run was started; without a journal, the run was completed.
         is_unfinished = (self.folder / PLAN).exists() and not self._claims[0].is_new
         if is_unfinished and not fresh:
@@ -204,7 +206,7 @@ class Journal:
         self._file.truncate(0)
         self._append({"settings": settings, "token": self._token})
 
-    def _go_on(self, settings: dict[str, Any], update: Update) -> None:
+    def _go_on(self, settings: RecordedSettings, update: Update) -> None:
         noted, self._token = self._header()
         noted = update(noted)
         if noted != settings:
@@ -220,7 +222,7 @@ class Journal:
             self._clear_parts()
         self._token = token
 
-    def _header(self) -> tuple[dict[str, Any], str | None]:
+    def _header(self) -> tuple[RecordedSettings, str | None]:
         with self._opened(JOURNAL) as file:
             line = next(lines.lines_of(file, self.folder / JOURNAL), b"")
         return lines.header_from(line, self.folder / JOURNAL)
@@ -300,11 +302,11 @@ class Journal:
             system.sync(self._file.fileno())
 
 
-def _again(outcomes: Iterable[Outcome]) -> dict[str, Any]:
+def _again(outcomes: Iterable[Outcome]) -> JsonDict:
     return {"again": [asdict(outcome) for outcome in outcomes]}
 
 
-def difference(home: Path | str, old: dict[str, Any], new: dict[str, Any]) -> str:
+def difference(home: Path | str, old: RecordedSettings, new: RecordedSettings) -> str:
     """The error message for a command whose settings differ from those of the unfinished run."""
     names = [name for name in {**old, **new} if old.get(name) != new.get(name)]
     changes = "; ".join(

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import IO, Any, get_args
 
+from radialbeams.batch.job import RecordedSettings
 from radialbeams.batch.locks import JournalError
 from radialbeams.batch.outcome import Action, Method, Outcome
 from radialbeams.batch.plan import Item
@@ -67,7 +68,7 @@ def outcomes_from(line: bytes, path: Path) -> list[Outcome]:
     return [_outcome(record, path) for record in records]
 
 
-def header_from(line: bytes, path: Path) -> tuple[dict[str, Any], str | None]:
+def header_from(line: bytes, path: Path) -> tuple[RecordedSettings, str | None]:
     """The settings, and the token in the temporary names of this run."""
     content = parsed(line, path)
     settings = content.get("settings") if isinstance(content, dict) else None

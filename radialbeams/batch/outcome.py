@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Literal, TypedDict
 
 from radialbeams.batch.job import JobSettings
 from radialbeams.decisions import nearest_quarter
@@ -13,6 +13,35 @@ from radialbeams.undoing import Undo
 Action = Literal["turned", "left", "unsure", "exists"]
 # How an image was turned: by the EXIF tag alone, by moving its pixels, or by resampling them.
 Method = Literal["exif", "pixels", "resampled"]
+
+
+AppliedRecord = TypedDict(
+    "AppliedRecord", {"angle_ccw": float, "from": str | None, "method": Method | None}
+)
+
+
+class OutcomeRecord(TypedDict, total=False):
+    """The object that `--json` prints for a file. The fields of `Outcome` say what they mean."""
+
+    path: str
+    out: str | None
+    angle_ccw: float | None
+    angle_signed: float | None
+    confidence: float | None
+    symmetry: int | None
+    quarter: int | None
+    quarter_confidence: float | None
+    kind: str
+    model: str
+    action: Action
+    reason: str | None
+    measure: str | None
+    value: float | None
+    threshold: float | None
+    frame_ccw: float | None
+    applied: AppliedRecord | None
+    lost: str
+    error: str
 
 
 @dataclass(frozen=True)
@@ -66,12 +95,17 @@ class Outcome:
     def applied_signed(self) -> float | None:
         return None if self.applied_ccw is None else round(signed(self.applied_ccw), 2)
 
-    def record(self, job: JobSettings) -> dict[str, Any]:
+    def record(self, job: JobSettings) -> OutcomeRecord:
         """The object that `--json` prints."""
+        record: OutcomeRecord = {"path": self.path}
         if self.error is not None:
-            reason = {"reason": "failed"} if job.turns else {}
-            return {"path": self.path, **reason, "error": self.error}
-        fields = {
+            if job.turns:
+                record["reason"] = "failed"
+            record["error"] = self.error
+            return record
+        if self.action is not None:
+            record["out"] = self.out
+        estimate: OutcomeRecord = {
             "angle_ccw": self.angle_ccw,
             "angle_signed": self.angle_signed,
             "confidence": self.confidence,
@@ -81,27 +115,32 @@ class Outcome:
             "kind": "document" if self.document else "picture",
             "model": job.model,
         }
-        if self.action is None:
-            return {"path": self.path, **fields}
-        done = {"action": self.action, "reason": self.reason, **self._measured()}
-        lost = {} if self.lost is None else {"lost": self.lost}
-        return {"path": self.path, "out": self.out, **fields, **done, **lost}
+        record.update(estimate)
+        if self.action is not None:
+            record.update(self._done(self.action))
+        return record
 
-    def _measured(self) -> dict[str, Any]:
-        applied = None
+    def _done(self, action: Action) -> OutcomeRecord:
+        """What was done to the file, and what decided it."""
+        applied: AppliedRecord | None = None
         if self.applied_ccw is not None:
             applied = {
                 "angle_ccw": self.applied_ccw,
                 "from": self.applied_by,
                 "method": self.method,
             }
-        return {
+        done: OutcomeRecord = {
+            "action": action,
+            "reason": self.reason,
             "measure": self.measure,
             "value": self.value,
             "threshold": self.threshold,
             "frame_ccw": self.frame_ccw,
             "applied": applied,
         }
+        if self.lost is not None:
+            done["lost"] = self.lost
+        return done
 
 
 def outcome_of(path: str, out: str | None, answer: Answer) -> Outcome:

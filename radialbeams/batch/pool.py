@@ -12,12 +12,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import asdict, astuple
 from pathlib import Path
 from queue import Empty, SimpleQueue
-from typing import IO, Any, cast
+from typing import IO, cast
 
 from radialbeams.batch import system
 from radialbeams.batch.job import JobSettings
+from radialbeams.batch.messages import BatchOrder, WorkerMessage
 from radialbeams.batch.outcome import Outcome
 from radialbeams.batch.plan import BATCH, Item
+from radialbeams.stored import JsonDict
 
 # -P: the current folder may hold a file such as random.py, which must not be imported.
 COMMAND = [sys.executable, "-P", "-m", "radialbeams.batch.worker"]
@@ -162,7 +164,7 @@ class _Process:
     def work(self, items: list[Item], thumbnails: int) -> list[Outcome]:
         self._order({"items": [astuple(item) for item in items], "thumbnails": thumbnails})
         self._watchdog.watch(self._process, FILE if self._is_ready else STARTING)
-        last: dict[str, Any] = {}
+        last: WorkerMessage = {}
         while message := self._message():
             if "broken" in message:
                 raise PoolError(message["broken"])
@@ -178,17 +180,17 @@ class _Process:
         self._process.kill()
         self._process.wait()
 
-    def _order(self, content: Any) -> None:
+    def _order(self, content: JsonDict | BatchOrder) -> None:
         with suppress(BrokenPipeError):  # it died; its last messages and exit code say why
             self._orders.write(json.dumps(content) + "\n")
             self._orders.flush()
 
-    def _message(self) -> dict[str, Any] | None:
+    def _message(self) -> WorkerMessage | None:
         line = self._messages.readline()
-        message: dict[str, Any] | None = json.loads(line) if line.endswith("\n") else None
+        message: WorkerMessage | None = json.loads(line) if line.endswith("\n") else None
         return message
 
-    def _death(self, last: dict[str, Any]) -> Exception:
+    def _death(self, last: WorkerMessage) -> Exception:
         """The exception for a process that ended after its `last` message."""
         code = self._process.wait()
         if self._watchdog.has_killed(self._process) or system.ran_out_of_cpu_time(code):
@@ -209,6 +211,6 @@ class _Process:
         return _Died(why, last.get("at"), self._is_ready)
 
 
-def _seconds_for(message: dict[str, Any]) -> float:
+def _seconds_for(message: WorkerMessage) -> float:
     """The wall-clock limit for the step that a worker has just reported."""
     return MODEL + MODEL_VIEW * message["model"] if "model" in message else FILE

@@ -15,7 +15,7 @@ from typing import Any
 import radialbeams
 from radialbeams import zoo
 from radialbeams.batch.bounds import Bounds
-from radialbeams.batch.job import JobSettings, settings_of_older
+from radialbeams.batch.job import JobSettings, RecordedSettings, settings_of_older
 from radialbeams.batch.journal import Journal
 from radialbeams.batch.landing import Rules, land, new_token, part_of, stage
 from radialbeams.batch.locks import JournalError, wait_for
@@ -152,7 +152,7 @@ def _carried_out(
         raise
 
 
-def _updated(job: JobSettings, noted: dict[str, Any]) -> dict[str, Any]:
+def _updated(job: JobSettings, noted: RecordedSettings) -> RecordedSettings:
     """Converts the settings recorded by an older version to those of this version."""
     defaults = {**_of_plan(Plan(())), **asdict(JobSettings(job.model))}
     settings = settings_of_older(noted, job, {**defaults, "limits": asdict(Limits())})
@@ -164,7 +164,7 @@ def _listed(corrections: Any) -> Any:
     return [list(pair) for pair in corrections]
 
 
-def _of_plan(plan: Plan) -> dict[str, Any]:
+def _of_plan(plan: Plan) -> RecordedSettings:
     """The settings that decide which files are read."""
     return {
         "recursive": plan.recursive,
@@ -173,7 +173,7 @@ def _of_plan(plan: Plan) -> dict[str, Any]:
     }
 
 
-def _settings(job: JobSettings, plan: Plan) -> dict[str, Any]:
+def _settings(job: JobSettings, plan: Plan) -> RecordedSettings:
     """Everything that must be equal for a command to resume a run."""
     paths = [*plan.sources, str(plan.folder or plan.file or "")]
     relative = not all(os.path.isabs(path) for path in paths if path)

@@ -14,7 +14,6 @@ import signal
 import sys
 from collections.abc import Callable
 from dataclasses import asdict, replace
-from typing import Any
 
 from PIL import Image
 
@@ -23,6 +22,7 @@ from radialbeams.batch import system
 from radialbeams.batch.attributes import AttributesError, check_links, check_writable
 from radialbeams.batch.job import JobSettings
 from radialbeams.batch.landing import OutputError, stage
+from radialbeams.batch.messages import WorkerMessage
 from radialbeams.batch.outcome import Outcome, decided_outcome, outcome_of
 from radialbeams.batch.plan import Item
 from radialbeams.batch.previews import dial_of, thumbnail
@@ -44,7 +44,7 @@ SECONDS, BYTES_A_SECOND, MOST_SECONDS = 3.0, 8_000, 60.0
 # CPU seconds for each call of the model, plus for each view in it.
 MODEL_SECONDS, VIEW_SECONDS = 60.0, 1.0
 
-Report = Callable[[dict[str, Any]], None]
+Report = Callable[[WorkerMessage], None]
 
 
 class Worker:
@@ -182,7 +182,7 @@ def main() -> None:
     messages = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="ascii")
     os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
 
-    def report(message: dict[str, Any]) -> None:
+    def report(message: WorkerMessage) -> None:
         messages.write(json.dumps(message) + "\n")
         messages.flush()
 

@@ -8,7 +8,7 @@ import zipfile
 from base64 import b64encode
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import PurePosixPath, PureWindowsPath
-from typing import Any
+from typing import Any, cast
 
 from starlette.requests import Request
 from starlette.responses import Response
@@ -17,7 +17,7 @@ from starlette.types import Receive, Scope, Send
 from radialbeams.files import sha256
 from radialbeams.serving.bodies import Upload
 from radialbeams.serving.errors import CODES, Problem
-from radialbeams.serving.records import Result
+from radialbeams.serving.records import FileRecord, NamedRecord, Result
 
 # File signatures of each media type: (offset, bytes).
 SIGNATURES = {
@@ -113,9 +113,10 @@ def records(uploads: Sequence[Upload], results: Sequence[Result], *, images: boo
     """A record for each file, with its name and, if `images`, with its image in base64."""
     listed = []
     for upload, (record, data) in zip(uploads, results, strict=True):
-        content: dict[str, Any] = {"name": upload.name, **record}
+        content = _named(upload, record)
         if images and "error" not in record:
-            content |= {"type": kind_of(data), "image": b64encode(data).decode("ascii")}
+            content["type"] = kind_of(data)
+            content["image"] = b64encode(data).decode("ascii")
         listed.append(content)
     return as_json({"results": listed})
 
@@ -125,13 +126,17 @@ def archive(uploads: Sequence[Upload], results: Sequence[Result]) -> Response:
     stream, taken, listed = io.BytesIO(), {"results.json"}, []
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as pack:
         for upload, (record, data) in zip(uploads, results, strict=True):
-            entry: dict[str, Any] = {"name": upload.name, **record}
+            entry = _named(upload, record)
             if "error" not in record:
                 entry["file"] = _free(safe_name(upload.name, data), taken)
                 pack.writestr(entry["file"], data)
             listed.append(entry)
         pack.writestr("results.json", json.dumps(listed, indent=1))
     return Large(stream.getvalue(), media_type="application/zip")
+
+
+def _named(upload: Upload, record: FileRecord) -> NamedRecord:
+    return cast(NamedRecord, {"name": upload.name, **record})
 
 
 def kind_of(data: bytes) -> str:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from dataclasses import asdict
 from functools import cache
-from typing import Any
 
 from radialbeams import zoo
 from radialbeams.cards import Card
 from radialbeams.defaults import thresholds_of
 from radialbeams.posterior import UPRIGHT, WITHIN
+from radialbeams.stored import JsonDict
 
 SHOWN = ("summary", "licence", "works_on", "fails_on")
 
@@ -20,7 +20,7 @@ def card_of(model: str) -> Card:
     return zoo.find(model).card
 
 
-def described(name: str) -> dict[str, Any]:
+def described(name: str) -> JsonDict:
     """What a client needs to choose a model, and what a browser needs to run it."""
     card = zoo.find(name).card
     network, config = card.network, card.config

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import radialbeams
 from radialbeams.serving.errors import CODES
 from radialbeams.serving.options import Option
 from radialbeams.serving.settings import ServiceSettings
+from radialbeams.stored import JsonDict
+
+OpenApi = JsonDict  # the document, or an object in it
 
 # The response to the package's image of a rocket; a test compares it with the real one.
 EXAMPLE = {
@@ -113,7 +114,7 @@ NAMED = {
 
 def document(
     settings: ServiceSettings, of_angle: list[Option], of_upright: list[Option]
-) -> dict[str, Any]:
+) -> OpenApi:
     return {
         "openapi": "3.1.0",
         "info": {
@@ -137,7 +138,7 @@ def document(
     }
 
 
-def _post(name: str, summary: str, options: list[Option]) -> dict[str, Any]:
+def _post(name: str, summary: str, options: list[Option]) -> OpenApi:
     response = _angle_response() if name == "angle" else _upright_response()
     return {
         "operationId": name,
@@ -176,7 +177,7 @@ def _post(name: str, summary: str, options: list[Option]) -> dict[str, Any]:
     }
 
 
-def _angle_response() -> dict[str, Any]:
+def _angle_response() -> OpenApi:
     either = [{"$ref": "#/components/schemas/Record"}, {"$ref": "#/components/schemas/Results"}]
     examples = {
         "image": {"summary": "For an image as the body", "value": EXAMPLE},
@@ -193,7 +194,7 @@ def _angle_response() -> dict[str, Any]:
     }
 
 
-def _upright_response() -> dict[str, Any]:
+def _upright_response() -> OpenApi:
     binary = {"schema": {"type": "string", "format": "binary"}}
     results = {"schema": {"$ref": "#/components/schemas/Results"}}
     return {
@@ -207,7 +208,7 @@ def _upright_response() -> dict[str, Any]:
     }
 
 
-def _results() -> dict[str, Any]:
+def _results() -> OpenApi:
     either = [{"$ref": "#/components/schemas/Record"}, {"$ref": "#/components/schemas/Error"}]
     item = {"allOf": [NAMED, {"anyOf": either}]}
     return {
@@ -217,10 +218,10 @@ def _results() -> dict[str, Any]:
     }
 
 
-def _get(name: str, summary: str, *, secured: bool = False, busy: bool = False) -> dict[str, Any]:
+def _get(name: str, summary: str, *, secured: bool = False, busy: bool = False) -> OpenApi:
     content = {"application/json": {"schema": {"type": "object"}}}
     statuses = [401] * secured + [503] * busy
-    operation: dict[str, Any] = {
+    operation: OpenApi = {
         "operationId": name,
         "summary": summary,
         "responses": {"200": {"description": summary, "content": content}, **_errors(*statuses)},
@@ -228,7 +229,7 @@ def _get(name: str, summary: str, *, secured: bool = False, busy: bool = False) 
     return operation if secured else {**operation, "security": []}
 
 
-def _metrics() -> dict[str, Any]:
+def _metrics() -> OpenApi:
     text = {"description": "Prometheus text", "content": {"text/plain": {}}}
     return {
         "operationId": "metrics",
@@ -237,7 +238,7 @@ def _metrics() -> dict[str, Any]:
     }
 
 
-def _errors(*statuses: int) -> dict[str, Any]:
+def _errors(*statuses: int) -> OpenApi:
     schema = {"schema": {"$ref": "#/components/schemas/Error"}}
     responses = {}
     for status in statuses:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
-from typing import Any, get_args
+from typing import Any, TypeVar, get_args
 
 from PIL import ImageColor
 
@@ -14,9 +14,14 @@ from radialbeams.defaults import CORNERS, FILL, SNAP, Corners, Snap
 from radialbeams.serving.errors import Problem
 from radialbeams.serving.models import card_of
 from radialbeams.serving.settings import ServiceSettings
+from radialbeams.stored import JsonDict
 
 FORMATS = ("jpeg", "png", "webp", "tiff", "bmp", "gif", "avif", "jpeg2000", "ppm")
 OUTPUTS = ("image", "json", "zip")
+Schema = JsonDict  # of JSON Schema, for the OpenAPI description
+T = TypeVar("T")
+Parser = tuple[Schema, Callable[[str], T]]
+
 LONGEST = 200  # an error message repeats at most this many characters of a value
 
 
@@ -61,14 +66,14 @@ class Option:
 
     name: str
     meaning: str
-    schema: dict[str, Any]
+    schema: Schema
     read: Callable[[str], Any]
 
 
 # --- parsing values ---
 
 
-def _choice(*values: str) -> tuple[dict[str, Any], Callable[[str], str]]:
+def _choice(*values: str) -> Parser[str]:
     def read(text: str) -> str:
         if text not in values:
             raise ValueError(f"one of {', '.join(values)}")
@@ -77,7 +82,7 @@ def _choice(*values: str) -> tuple[dict[str, Any], Callable[[str], str]]:
     return {"type": "string", "enum": list(values)}, read
 
 
-def _number(least: float, most: float) -> tuple[dict[str, Any], Callable[[str], float]]:
+def _number(least: float, most: float) -> Parser[float]:
     def read(text: str) -> float:
         try:
             value = float(text)
@@ -90,7 +95,7 @@ def _number(least: float, most: float) -> tuple[dict[str, Any], Callable[[str], 
     return {"type": "number", "minimum": least, "maximum": most}, read
 
 
-def _whole(least: int, most: int) -> tuple[dict[str, Any], Callable[[str], int]]:
+def _whole(least: int, most: int) -> Parser[int]:
     def read(text: str) -> int:
         if not (text.isascii() and text.isdigit() and least <= int(text[:9]) <= most):
             raise ValueError(f"a whole number from {least} to {most}")
@@ -99,7 +104,7 @@ def _whole(least: int, most: int) -> tuple[dict[str, Any], Callable[[str], int]]
     return {"type": "integer", "minimum": least, "maximum": most}, read
 
 
-def _flag() -> tuple[dict[str, Any], Callable[[str], bool]]:
+def _flag() -> Parser[bool]:
     def read(text: str) -> bool:
         if text not in ("true", "false"):
             raise ValueError("true or false")
@@ -108,7 +113,7 @@ def _flag() -> tuple[dict[str, Any], Callable[[str], bool]]:
     return {"type": "boolean"}, read
 
 
-def _colour() -> tuple[dict[str, Any], Callable[[str], str]]:
+def _colour() -> Parser[str]:
     def read(text: str) -> str:
         if text != "transparent":
             try:
@@ -186,7 +191,7 @@ def of_upright(settings: ServiceSettings) -> list[Option]:
 def task_of(query: Iterable[tuple[str, str]], options: list[Option], default: FileTask) -> FileTask:
     """The task for the query of a URL; refuses unknown and repeated options."""
     known = {option.name: option for option in options}
-    given: dict[str, Any] = {}
+    given: dict[str, Any] = {}  # values for fields of FileTask
     for name, text in query:
         if name not in known:
             raise Problem("bad_option", f"Expected one of {', '.join(known)}; got {_short(name)}.")

@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 import radialbeams
 from radialbeams import zoo
 from radialbeams.files import write_whole
 from radialbeams.serving.models import described
 from radialbeams.serving.settings import ServiceSettings
+from radialbeams.stored import JsonDict
 
 WEB = Path(__file__).parents[1] / "web"
 SAMPLES = Path(__file__).parents[1] / "pictures"
@@ -25,7 +25,7 @@ class PageError(ValueError):
     """The page cannot be written as requested."""
 
 
-def page_settings(backend: str, settings: ServiceSettings) -> dict[str, Any]:
+def page_settings(backend: str, settings: ServiceSettings) -> JsonDict:
     """The page's configuration: where the model runs, the models, the limits and the samples."""
     return {
         "backend": backend,

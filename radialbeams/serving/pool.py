@@ -9,7 +9,7 @@ from asyncio.subprocess import DEVNULL, PIPE, Process
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import asdict
-from typing import Any, cast
+from typing import cast
 
 from radialbeams.batch import system
 from radialbeams.batch.pool import environment
@@ -167,18 +167,17 @@ class _Worker:
             header, _ = await self._exchange({"settings": fields}, [], STARTING)
         except WorkerDied as died:
             return str(died)
-        reason: str | None = header.get("broken")
-        return reason
+        return header.get("broken")
 
     async def work(self, batch: list[QueuedFile]) -> list[Result]:
-        header = {"tasks": [asdict(entry.task) for entry in batch]}
+        header: frames.Header = {"tasks": [asdict(entry.task) for entry in batch]}
         seconds = CLOCK_FACTOR * self._settings.seconds
         answer, contents = await self._exchange(header, [entry.data for entry in batch], seconds)
         return list(zip(answer["records"], contents, strict=True))
 
     async def _exchange(
-        self, header: dict[str, Any], contents: list[bytes], seconds: float
-    ) -> tuple[dict[str, Any], list[bytes]]:
+        self, header: frames.Header, contents: list[bytes], seconds: float
+    ) -> frames.Frame:
         try:
             async with asyncio.timeout(seconds):
                 self._orders.writelines(frames.packed(header, contents))
@@ -189,7 +188,7 @@ class _Worker:
         except (asyncio.IncompleteReadError, ConnectionError) as error:
             raise WorkerDied(await self._exit_sentence()) from error
 
-    async def _frame(self) -> tuple[dict[str, Any], list[bytes]]:
+    async def _frame(self) -> frames.Frame:
         length = int.from_bytes(await self._answers.readexactly(frames.PREFIX), "big")
         header = frames.parsed(await self._answers.readexactly(length))
         contents = [

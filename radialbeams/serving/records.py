@@ -29,4 +29,13 @@ class FileRecord(TypedDict, total=False):
     error: ErrorRecord
 
 
+class NamedRecord(FileRecord, total=False):
+    """A record among several, with the name of its file and where the image is."""
+
+    name: str | None
+    type: str  # media type of the image
+    image: str  # in base64
+    file: str  # its name in the archive
+
+
 Result = tuple[FileRecord, bytes]  # a record, and the bytes of the image that belongs to it
