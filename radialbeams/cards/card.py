@@ -7,9 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, TypeAlias
+from typing import Literal, TypeAlias
 
 from radialbeams.posterior import Calibration, Thresholds
+from radialbeams.stored import JsonDict
 
 Json: TypeAlias = "bool | int | float | str | Sequence[Json] | Mapping[str, Json] | None"
 JsonObject: TypeAlias = Mapping[str, Json]
@@ -142,7 +143,7 @@ class Evaluation:
     risk_coverage: tuple[RiskCoverage, ...] = ()
     calibration_error: float | None = None  # expected; confidence against the share within 10°
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonDict:
         values = asdict(self)
         return {**values, "risk_coverage": list(values["risk_coverage"])}
 

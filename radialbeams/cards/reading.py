@@ -31,7 +31,7 @@ from radialbeams.cards.card import (
     WeightsOrigin,
 )
 from radialbeams.posterior import Calibration, Thresholds
-from radialbeams.stored import is_of, kind_in_words, read_object, short
+from radialbeams.stored import JsonDict, JsonFields, is_of, kind_in_words, read_object, short
 
 LARGEST_SIDE = 4096  # pixels of a view or its parent
 T = TypeVar("T")
@@ -124,7 +124,7 @@ def read(path: Path) -> Card:
         raise DamagedModel(f"{path} is not a model card: {error}.") from error
 
 
-def parse(values: Mapping[str, Any]) -> Card:
+def parse(values: JsonFields) -> Card:
     """A card from its JSON; raises ValueError with a clause on what is wrong."""
     version = values.get("version", 1)
     if not is_of(version, int) or not 1 <= version <= VERSION:
@@ -167,7 +167,7 @@ def parse(values: Mapping[str, Any]) -> Card:
     )
 
 
-def _missing(values: Mapping[str, Any]) -> list[str]:
+def _missing(values: JsonFields) -> list[str]:
     needed = [f"network.{field.name}" for field in fields(NetworkCard)] + ["protocol.name"]
     if _value(values, "protocol.name") == "leakfree":
         needed.append("protocol.parent_size")
@@ -186,11 +186,11 @@ def _value(values: Any, field: str) -> Any:
 # --- the first format ---
 
 
-def _first_as_now(values: Mapping[str, Any]) -> dict[str, Any]:
+def _first_as_now(values: JsonFields) -> JsonDict:
     """Converts a card without a version to the second format."""
     config = values.get("config")
     missing = [] if isinstance(config, Mapping) else [f"config.{name}" for name in FIRST_NEEDED]
-    found: dict[str, Any] = {}
+    found: JsonDict = {}
     for name, rule in FIRST_NEEDED.items():
         other, other_rule = FIRST_INSTEAD.get(name, (name, rule))
         for here, held in ((other, other_rule), (name, rule)):
@@ -236,11 +236,11 @@ def _part(kind: type[T], where: str, values: Any) -> T:
         raise ValueError(f"it lacks {', '.join(f'{where}.{name}' for name in needed)}") from error
 
 
-def _optional(kind: type[T], where: str, values: Mapping[str, Any]) -> T | None:
+def _optional(kind: type[T], where: str, values: JsonFields) -> T | None:
     return _part(kind, where, values[where]) if where in values else None
 
 
-def _closed(kind: type[T], where: str, values: Mapping[str, Any]) -> T:
+def _closed(kind: type[T], where: str, values: JsonFields) -> T:
     """A part in which unknown fields are refused, because its fields affect the results."""
     given = _object(where, values.get(where, {}))
     known = list(get_type_hints(kind))
@@ -251,14 +251,14 @@ def _closed(kind: type[T], where: str, values: Mapping[str, Any]) -> T:
     return _part(kind, where, given)
 
 
-def _rows(kind: type[T], where: str, values: Mapping[str, Any]) -> tuple[T, ...]:
+def _rows(kind: type[T], where: str, values: JsonFields) -> tuple[T, ...]:
     rows = values.get(where, [])
     if not isinstance(rows, list | tuple):
         raise ValueError(f"{where} must be a list; got {short(rows)}")
     return tuple(_part(kind, f"{where}.{number}", row) for number, row in enumerate(rows))
 
 
-def _training(values: Mapping[str, Any]) -> TrainingCard | None:
+def _training(values: JsonFields) -> TrainingCard | None:
     """The file has the fields of the recipe and of the outcome in one object."""
     if "training" not in values:
         return None
@@ -317,7 +317,7 @@ def _sentences(where: str, values: Any) -> tuple[str, ...]:
     return tuple(values)
 
 
-def _object(where: str, values: Any) -> Mapping[str, Any]:
+def _object(where: str, values: Any) -> JsonFields:
     if not isinstance(values, Mapping):
         raise ValueError(f"{where} must be an object of fields; got {short(values)}")
     return values

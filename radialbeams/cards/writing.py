@@ -10,6 +10,7 @@ from typing import Any
 from radialbeams.cards.card import Card, JsonObject, Measurement, TrainingCard
 from radialbeams.files import write_whole
 from radialbeams.posterior import Calibration
+from radialbeams.stored import JsonDict
 
 # The order of the fields in the file: what readers look for first comes first.
 ORDER = (
@@ -26,7 +27,7 @@ def write(path: Path, card: Card) -> None:
     write_whole(path, lambda partial: partial.write_text(text, encoding="utf-8"))
 
 
-def to_json(card: Card) -> dict[str, Any]:
+def to_json(card: Card) -> JsonDict:
     """The JSON that `reading.parse` reads, always in the current version of the format."""
     values = {name: _plain(getattr(card, name)) for name in ORDER}
     values["metrics"] = {name: measurement(measured) for name, measured in card.metrics.items()}
@@ -39,7 +40,7 @@ def to_json(card: Card) -> dict[str, Any]:
     }
 
 
-def measurement(measured: Measurement) -> dict[str, Any]:
+def measurement(measured: Measurement) -> JsonDict:
     """Settings and figures in one object, as `radialbeams evaluate --json` prints them."""
     quarters = {"quarter": measured.quarter, "quarter_plus_1": measured.quarter_plus_1}
     named = {} if measured.data is None else {"data": measured.data}
@@ -54,7 +55,7 @@ def measurement(measured: Measurement) -> dict[str, Any]:
     }
 
 
-def _training(training: TrainingCard) -> dict[str, Any]:
+def _training(training: TrainingCard) -> JsonDict:
     """The fields of the recipe and of the outcome in one object."""
     values = _plain(training)
     recipe: JsonObject = training.recipe

@@ -5,17 +5,18 @@ from __future__ import annotations
 import shlex
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import typer
 
 from radialbeams.cli import terminal
 from radialbeams.cli.terminal import talk
 from radialbeams.escaping import as_json, shown
+from radialbeams.stored import JsonDict, JsonFields
 
 if TYPE_CHECKING:
     from radialbeams.training.own import Status, TrainedRun
@@ -44,8 +45,8 @@ def train_on_folder(
     config: Path | None,
     realign: bool,
     canary: bool,
-    changes: Mapping[str, Any],
-    paper: Mapping[str, Any],
+    changes: JsonFields,
+    paper: JsonFields,
 ) -> None:
     """Trains a model of one's own; `paper` are options that only the paper's network has."""
     from radialbeams.training.own import Watch, fit_folder
@@ -90,7 +91,7 @@ def closing(run: TrainedRun) -> tuple[str, ...]:
     return learned, sure, " ".join(verdict), f"Report: {run.report}", f"Use it: {use}"
 
 
-def _record(run: TrainedRun) -> dict[str, Any]:
+def _record(run: TrainedRun) -> JsonDict:
     from radialbeams.cards import measurement
 
     figures = measurement(run.card.metrics[run.card.protocol.name])

@@ -6,7 +6,7 @@ import sys
 from enum import StrEnum
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
@@ -14,6 +14,7 @@ from radialbeams.cli import terminal
 from radialbeams.cli.app import EXIT_CODES, JsonOption, app
 from radialbeams.cli.running import Asked, train_on_folder, train_recipe
 from radialbeams.escaping import as_json
+from radialbeams.stored import JsonDict
 
 
 class Protocol(StrEnum):
@@ -120,7 +121,7 @@ def train(
     """
     _need_torch("train")
     _launch(devices, nodes)
-    changes = _said(
+    changes = _given(
         {
             "padding": padding,
             "group": turns,
@@ -131,7 +132,7 @@ def train(
             "seed": seed,
         }
     )
-    model_changes = _said(
+    model_changes = _given(
         {
             "channels": channels,
             "num_beams": num_beams,
@@ -293,7 +294,8 @@ def _need_torch(verb: str) -> None:
         )
 
 
-def _said(options: dict[str, Any]) -> dict[str, Any]:
+def _given(options: JsonDict) -> JsonDict:
+    """The options that were set on the command line."""
     return {name: value for name, value in options.items() if value is not None}
 
 
@@ -303,7 +305,7 @@ def _is_data_set(data: str) -> bool:
     return data in SOURCES or data == "scenes"
 
 
-def _paper_only(changes: dict[str, Any]) -> dict[str, Any]:
+def _paper_only(changes: JsonDict) -> JsonDict:
     """Options that a folder's run does not know, by their names on the command line."""
     names = {"padding": "--padding", "group": "--turns", "draw": "--draw", "prior": "--prior"}
     return {option: changes[name] for name, option in names.items() if name in changes}

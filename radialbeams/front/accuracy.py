@@ -10,7 +10,6 @@ import math
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,6 +17,7 @@ from torch import Tensor
 from radialbeams.front.module import TorchCanonicalizer
 from radialbeams.front.pose import Pose
 from radialbeams.nn.angles import angular_error
+from radialbeams.stored import JsonDict, JsonFields
 
 BATCH = 32
 TURNS = 6  # number of rotations in test-time averaging
@@ -257,7 +257,7 @@ def fit_head(
     return head
 
 
-def rounded(values: Mapping[str, Any], digits: int = 4) -> dict[str, Any]:
+def rounded(values: JsonFields, digits: int = 4) -> JsonDict:
     return {
         key: rounded(value, digits)
         if isinstance(value, Mapping)

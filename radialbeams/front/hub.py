@@ -20,6 +20,7 @@ from radialbeams.cards import ViewProtocol
 from radialbeams.defaults import ABSTAIN
 from radialbeams.front.module import TorchCanonicalizer
 from radialbeams.posterior import Calibration, Thresholds
+from radialbeams.stored import JsonDict
 from radialbeams.training.weights import new_card, save_model
 
 FILES = ["model.json", "model.safetensors"]
@@ -107,7 +108,7 @@ class HubCanonicalizer(ModelHubMixin, TorchCanonicalizer, library_name="radialbe
         return made
 
 
-def _options(canonicalizer: TorchCanonicalizer) -> dict[str, Any]:
+def _options(canonicalizer: TorchCanonicalizer) -> JsonDict:
     return {
         "parent_size": canonicalizer.view_geometry.parent_size,
         "sigma": canonicalizer.view_geometry.sigma,

@@ -10,7 +10,7 @@ from PIL import ExifTags, Image, JpegImagePlugin, PngImagePlugin
 
 from radialbeams.images import jpeg, png
 from radialbeams.images.orientation import reset
-from radialbeams.images.picture import Picture
+from radialbeams.images.picture import Picture, PictureFields
 
 # TIFF tags that describe how the file itself is stored.
 TIFF_LAYOUT = frozenset(
@@ -36,7 +36,7 @@ _SPACES = {
 }
 
 
-def fields_of(image: Image.Image) -> dict[str, Any]:
+def fields_of(image: Image.Image) -> PictureFields:
     """The fields of Picture that Pillow provides for a decoded image."""
     info, name = image.info, "JPEG" if image.format == "MPO" else image.format
     return {
@@ -76,7 +76,7 @@ def png_info(picture: Picture) -> PngImagePlugin.PngInfo:
     return info
 
 
-def carried_over(data: bytes, fields: dict[str, Any]) -> dict[str, Any]:
+def carried_over(data: bytes, fields: PictureFields) -> PictureFields:
     """The fields of Picture that are copied to the new file byte for byte.
 
     `data` is the whole file. `fields` comes from `fields_of`; Pillow writes those.

@@ -44,6 +44,9 @@ class Picture:
     background: str | None = None  # the colour behind transparent parts in formats without alpha
 
 
+PictureFields = dict[str, Any]  # fields of a Picture, by name
+
+
 def image_of(array: Array) -> Image.Image:
     """The array as an image with eight bits per channel."""
     planes = checked(array)

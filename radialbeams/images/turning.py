@@ -22,6 +22,7 @@ from radialbeams.images.picture import (
     Array,
     ImageError,
     Picture,
+    PictureFields,
     checked,
     image_of,
 )
@@ -88,7 +89,7 @@ class Canvas:
         return self.frame.colour if self.fill is None and self.frame is not None else self.fill
 
 
-def _turned_fields(picture: Picture, canvas: Canvas) -> dict[str, Any]:
+def _turned_fields(picture: Picture, canvas: Canvas) -> PictureFields:
     fill = canvas.fill
     deep = picture.sixteen_bit
     if deep is None:

@@ -25,6 +25,9 @@ TIFF_COMPRESSIONS = ("raw", "tiff_lzw", "tiff_adobe_deflate", "packbits", "jpeg"
 LONGEST = {"exif": 65533, "xmp": 65504, "comment": 65533}
 
 
+SaveOptions = dict[str, Any]  # keyword arguments of Pillow's `save`
+
+
 def encode(picture: Picture, format: str | None = None, *, quality: int | None = None) -> bytes:
     """The bytes of a file in `format`, in the picture's own format, or in PNG; deterministic.
 
@@ -41,7 +44,7 @@ def encode(picture: Picture, format: str | None = None, *, quality: int | None =
     return with_carried_over(data, picture, mode) if name == picture.format else data
 
 
-def _encoded(picture: Picture, name: str, options: dict[str, Any]) -> tuple[bytes, str]:
+def _encoded(picture: Picture, name: str, options: SaveOptions) -> tuple[bytes, str]:
     """The bytes as Pillow or numpy writes them, and the mode of the image in them."""
     deep, mode = picture.sixteen_bit, picture.image.mode
     if deep is not None and name == "PNG":
@@ -55,7 +58,7 @@ def _encoded(picture: Picture, name: str, options: dict[str, Any]) -> tuple[byte
     return _saved(image, name, options), image.mode
 
 
-def _saved(image: Image.Image, name: str, options: dict[str, Any]) -> bytes:
+def _saved(image: Image.Image, name: str, options: SaveOptions) -> bytes:
     image = image._new(image.im)  # shares the pixels: a copy would need a lot of memory
     image.info = {}  # Pillow would write whatever it finds there
     stream = BytesIO()
@@ -105,8 +108,8 @@ def _laid_on(colour: str, image: Image.Image) -> Image.Image:
     return laid.convert("L" if image.mode == "LA" else "RGB")
 
 
-def _options(picture: Picture, name: str, quality: int | None) -> dict[str, Any]:
-    kept: dict[str, Any] = {
+def _options(picture: Picture, name: str, quality: int | None) -> SaveOptions:
+    kept: SaveOptions = {
         "icc_profile": picture.icc_profile,
         "dpi": picture.dpi,
         "exif": picture.exif,

@@ -6,7 +6,7 @@ without torch needs.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,7 +21,7 @@ from radialbeams.nn.posterior import posterior_loss
 from radialbeams.nn.ring_export import ExportedRing
 from radialbeams.nn.ring_network import RingBIC, RingConfig
 from radialbeams.nn.rotation import largest_view
-from radialbeams.stored import short
+from radialbeams.stored import JsonFields, short
 
 __all__ = ["ARCHITECTURES", "Architecture", "Config", "Network", "architecture", "build"]
 __all__ += ["network_card", "parse_config", "with_beams"]
@@ -103,7 +103,7 @@ def architecture(config: NetworkConfig | str) -> Architecture:
     return ARCHITECTURES[name]
 
 
-def parse_config(values: Mapping[str, Any]) -> NetworkConfig:
+def parse_config(values: JsonFields) -> NetworkConfig:
     """The configuration in a card or a recipe, of the current format or the first one."""
     values = as_now(values)
     name = values["architecture"]

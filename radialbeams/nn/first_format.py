@@ -5,15 +5,14 @@ Only the settings of the decoder in use are kept; those of the other one had no 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+from radialbeams.stored import JsonFields
 
 LSTM_ONLY = ("latent", "context_layers", "edge_factor", "hub", "lstm_layers")
 RING = ("stem", "stem_stride", "stages", "depth", "width", "dilations", "attention", "drop")
 RING_ONLY = tuple(f"ring_{name}" for name in RING)
 
 
-def as_now(values: Mapping[str, Any]) -> Mapping[str, Any]:
+def as_now(values: JsonFields) -> JsonFields:
     """The same settings in the current format."""
     if "architecture" in values:
         return values

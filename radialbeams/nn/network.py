@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass, fields
-from typing import Any, ClassVar, Self, get_origin, get_type_hints
+from typing import ClassVar, Self, get_origin, get_type_hints
 
 from torch import Tensor, nn
 
-from radialbeams.stored import check_fields
+from radialbeams.stored import JsonDict, JsonFields, check_fields
 
 
 @dataclass(frozen=True)
@@ -40,17 +40,17 @@ class NetworkConfig:
         raise NotImplementedError
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+    def from_dict(cls, values: JsonFields) -> Self:
         """A configuration from a file; refuses unknown fields and values of the wrong type."""
         check_fields("a model configuration", values, cls)
         declared = get_type_hints(cls)
-        plain: dict[str, Any] = {  # JSON has no tuples
+        plain: JsonDict = {  # JSON has no tuples
             name: tuple(value) if get_origin(declared[name]) is tuple else value
             for name, value in values.items()
         }
         return cls(**plain)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonDict:
         values = asdict(self)
         return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
 

@@ -10,11 +10,12 @@ quarter turns, so the largest score gives the turn that makes the page upright.
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass
-from typing import Any
 
 import torch
 from torch import Tensor, nn
 from torch.nn import functional as F
+
+from radialbeams.stored import JsonDict
 
 TURNS = 4
 
@@ -46,7 +47,7 @@ class QuarterConfig:
     def stride(self) -> int:
         return 1 << (1 + len(self.widths))
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonDict:
         return asdict(self)
 
 

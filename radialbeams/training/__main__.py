@@ -8,15 +8,13 @@ from __future__ import annotations
 import argparse
 import json
 import sys
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
-from radialbeams.stored import read_object
+from radialbeams.stored import JsonDict, read_object
 from radialbeams.training.data import ImageSet, cache
 from radialbeams.training.fit import Fit
-from radialbeams.training.recipe import Recipe
+from radialbeams.training.recipe import Recipe, RecipeFields
 from radialbeams.training.runs import read_images
 from radialbeams.training.weights import load_model, pick_device, save_model
 
@@ -99,10 +97,10 @@ def _parser() -> argparse.ArgumentParser:
 
 
 def _changed(
-    values: Mapping[str, Any], steps: int | None, batch: int | None, fields: list[str]
-) -> dict[str, Any]:
+    values: RecipeFields, steps: int | None, batch: int | None, fields: list[str]
+) -> JsonDict:
     """The recipe's fields, overridden by the command line's; `a.b=1` sets field b of part a."""
-    changed: dict[str, Any] = json.loads(json.dumps(values))
+    changed: JsonDict = json.loads(json.dumps(values))
     changed |= {} if steps is None else {"steps": steps}
     changed |= {} if batch is None else {"batch": batch}
     for field in fields:

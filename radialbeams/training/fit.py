@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import asdict, dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import cast
 
 import numpy as np
 import torch
@@ -22,6 +22,7 @@ from radialbeams.cards import Card, DataCard, Evaluation, TrainingCard, ViewProt
 from radialbeams.nn.architectures import Network
 from radialbeams.nn.convolutional import Convolutional
 from radialbeams.nn.losses import Losses
+from radialbeams.stored import JsonDict
 from radialbeams.training.augment import COLUMNS
 from radialbeams.training.checkpoint import TrainingPosition, read_checkpoint, write_checkpoint
 from radialbeams.training.data import ImageSet
@@ -31,7 +32,7 @@ from radialbeams.training.freezing import set_training
 from radialbeams.training.parts import Parts, check_images
 from radialbeams.training.process import cudnn_search, interrupt_noted
 from radialbeams.training.recipe import Recipe
-from radialbeams.training.run_folder import RunFolder
+from radialbeams.training.run_folder import MetricsLine, RunFolder
 from radialbeams.training.schedule import learning_rate, make_optimizer, set_rate
 from radialbeams.training.shared_norm import share_norms
 from radialbeams.training.start import begin_with
@@ -139,7 +140,7 @@ class Fit:
     def run(
         self,
         on_progress: Callable[[Progress], None] | None = None,
-        on_validation: Callable[[dict[str, Any]], None] | None = None,
+        on_validation: Callable[[MetricsLine], None] | None = None,
     ) -> Card | None:
         """Trains to the end, writes weights and card, and returns the card.
 
@@ -160,7 +161,7 @@ class Fit:
         self,
         interrupted: Callable[[], bool],
         on_progress: Callable[[Progress], None] | None,
-        on_validation: Callable[[dict[str, Any]], None] | None,
+        on_validation: Callable[[MetricsLine], None] | None,
     ) -> None:
         set_training(self.model, self.recipe.frozen)
         step = self.step()
@@ -207,14 +208,14 @@ class Fit:
         """How many of the evenly spaced validations are due by now."""
         return int(self._done() * self.validations)
 
-    def _log(self, line: dict[str, Any]) -> None:
+    def _log(self, line: JsonDict) -> None:
         if self.world.is_first:
             self.folder.log(line)
 
-    def _log_validation(self, on_validation: Callable[[dict[str, Any]], None] | None) -> None:
+    def _log_validation(self, on_validation: Callable[[MetricsLine], None] | None) -> None:
         if not self.world.is_first:
             return  # the next step waits for the first process
-        line = {"step": self.at.step, **self.validation()}
+        line = cast(MetricsLine, {"step": self.at.step, **self.validation()})
         self.folder.log(line)
         if on_validation is not None:
             on_validation(line)
@@ -327,7 +328,7 @@ class Fit:
         model.load_state_dict(self.average if self.recipe.average else self.model.state_dict())
         return model.eval()
 
-    def validation(self) -> dict[str, Any]:
+    def validation(self) -> JsonDict:
         """Errors on the whole circle; for training on C_|B| alone, also on C_|B|."""
         if self.parts.validation is not None:
             return self.parts.validation(self)

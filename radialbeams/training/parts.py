@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor, nn
@@ -12,6 +12,7 @@ from torch import Tensor, nn
 from radialbeams.nn.architectures import Network, architecture, build
 from radialbeams.nn.losses import Loss
 from radialbeams.nn.prior import ToeplitzPrior
+from radialbeams.stored import JsonDict
 from radialbeams.training.data import ImageSet
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.views import Views, make_views
@@ -55,7 +56,7 @@ class Parts:
     network: Callable[[Recipe, ImageSet], Network] = recipe_network
     loss: Callable[[Recipe, ImageSet, torch.device], Loss] = architecture_loss
     prior: Callable[[int], nn.Module] = ToeplitzPrior  # from the number of beams
-    validation: Callable[[Fit], dict[str, Any]] | None = None  # a line for metrics.jsonl
+    validation: Callable[[Fit], JsonDict] | None = None  # a line for metrics.jsonl
     keeps_model: bool = True  # writes weights and card at the end
 
 

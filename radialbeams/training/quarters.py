@@ -15,26 +15,23 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-from typing import Any
 
-import numpy as np
 import torch
 from safetensors.torch import load_file
 from torch import Tensor
 
 from radialbeams.nn.quarter import QuarterConfig, QuarterNetwork, quarter_loss
+from radialbeams.stored import JsonDict
 from radialbeams.training.checkpoint import TrainingPosition, read_checkpoint, write_checkpoint
 from radialbeams.training.data.documents.device import DevicePool
 from radialbeams.training.data.documents.pool import (
     DOCUMENT,
     HAS_UP,
-    LAYOUTS,
     PHOTO,
-    POOL_KINDS,
-    POOL_SCRIPTS,
     open_pool,
 )
 from radialbeams.training.process import cudnn_search
+from radialbeams.training.quarter_report import QuarterCard, fit_temperature, held_out_report
 from radialbeams.training.quarter_views import page_views
 from radialbeams.training.weights import pick_device, sha256, write_json, write_tensors
 
@@ -100,7 +97,7 @@ class QuarterFit:
 
     # --- the loop ---
 
-    def run(self) -> dict[str, Any]:
+    def run(self) -> QuarterCard:
         """Trains to the end, calibrates, writes weights and card, and returns the card."""
         self._wait_for_pages()
         self.model.train()
@@ -189,7 +186,7 @@ class QuarterFit:
     def save(self) -> None:
         write_checkpoint(self.checkpoint, self.model, self.average, self.optimizer, self.at)
 
-    def _finish(self) -> dict[str, Any]:
+    def _finish(self) -> QuarterCard:
         self.pool.take_up()
         model = self.averaged()
         quarters, document, marks = self.predict(model)
@@ -199,12 +196,12 @@ class QuarterFit:
         self._log({"step": self.at.step, "held_out": report})
         weights = self.folder / "model.safetensors"
         write_tensors(weights, model.state_dict(), {"format": "radialbeams"})
-        card = {
-            "name": self.folder.name,
-            "config": self.recipe.model.to_dict(),
-            "parameters": sum(p.numel() for p in model.parameters()),
-            "data": {"name": "own renderings", "pages": self.pool.count},
-            "training": {
+        card = QuarterCard(
+            name=self.folder.name,
+            config=self.recipe.model.to_dict(),
+            parameters=sum(p.numel() for p in model.parameters()),
+            data={"name": "own renderings", "pages": self.pool.count},
+            training={
                 **asdict(self.recipe),
                 "minutes": self.minutes,
                 "start_sha256": self.started_from,
@@ -212,11 +209,11 @@ class QuarterFit:
                 "seconds": round(self.at.seconds, 1),
                 "hardware": self.device.type,
             },
-            "temperature": temperature,
-            "held_out": report,
-            "sha256": {"safetensors": sha256(weights)},
-        }
-        write_json(self.folder / "model.json", card)
+            temperature=temperature,
+            held_out=report,
+            sha256={"safetensors": sha256(weights)},
+        )
+        write_json(self.folder / "model.json", asdict(card))
         return card
 
     def _log_progress(
@@ -242,7 +239,7 @@ class QuarterFit:
             }
         )
 
-    def _log(self, line: dict[str, Any]) -> None:
+    def _log(self, line: JsonDict) -> None:
         text = json.dumps(line)
         if self.on_line is not None:
             self.on_line(text)
@@ -283,56 +280,6 @@ def losses_of(quarters: Tensor, document: Tensor, marks: Tensor) -> tuple[Tensor
         quarters, document, torch.zeros_like(flags, dtype=torch.long), has_up, is_document
     )
     return turn, kind
-
-
-def fit_temperature(quarters: Tensor, marks: Tensor) -> float:
-    """The divisor of the logits with the least cross-entropy on documents with an up."""
-    flags = marks[:, 0].int()
-    chosen = quarters[(flags & HAS_UP > 0) & (flags & DOCUMENT > 0)].float()
-    if not len(chosen):
-        return 1.0
-    candidates = torch.logspace(-1, 1, 81)
-    losses = [-(chosen / t).log_softmax(1)[:, 0].mean().item() for t in candidates]
-    return float(candidates[int(np.argmin(losses))])
-
-
-def held_out_report(quarters: Tensor, document: Tensor, marks: Tensor) -> dict[str, Any]:
-    """Right quarters by kind, layout and script, calibration, and what "document" gets right."""
-    largest, answers = quarters.softmax(1).max(1)
-    chances, right = largest.cpu().numpy(), (answers == 0).cpu().numpy()
-    table = marks.cpu().numpy()
-    flags = table[:, 0]
-    up = (flags & HAS_UP > 0) & (flags & DOCUMENT > 0)
-    plain = (flags & HAS_UP == 0) & (flags & PHOTO == 0)
-    report: dict[str, Any] = {
-        "pages": int(up.sum()),
-        "right": _mean(right[up]),
-        "calibration_error": calibration_error(chances[up], right[up]),
-        "confidence_without_up": _mean(chances[plain]),
-        "document_right": _mean((document.cpu().numpy() > 0) == (flags & DOCUMENT > 0)),
-    }
-    for column, names in ((1, POOL_KINDS), (2, LAYOUTS), (3, POOL_SCRIPTS)):
-        for index in np.unique(table[:, column]):
-            chosen = (table[:, column] == index) & (flags & HAS_UP > 0)
-            if chosen.any():
-                report[names[index]] = [_mean(right[chosen]), int(chosen.sum())]
-    return report
-
-
-def _mean(values: Any) -> float:
-    return round(float(np.mean(values)), 4) if len(values) else float("nan")
-
-
-def calibration_error(chances: Any, right: Any, bins: int = 10) -> float:
-    """Expected calibration error: |confidence − accuracy| over equal bins, weighted by count."""
-    if not len(chances):
-        return float("nan")
-    places = np.minimum((np.asarray(chances) * bins).astype(int), bins - 1)
-    total = 0.0
-    for place in np.unique(places):
-        chosen = places == place
-        total += chosen.mean() * abs(np.mean(chances[chosen]) - np.mean(right[chosen]))
-    return round(float(total), 4)
 
 
 def _say(line: str) -> None:

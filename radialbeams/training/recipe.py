@@ -2,19 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 from radialbeams.cards import Card
 from radialbeams.nn.architectures import Config, architecture, parse_config
 from radialbeams.nn.losses import RingLoss
 from radialbeams.nn.prior import PRIOR_MODES, PriorMode
 from radialbeams.nn.rotation import PADDINGS, REACH, Padding
-from radialbeams.stored import check_fields
+from radialbeams.stored import JsonDict, JsonFields, check_fields
 from radialbeams.training.augment import Augmentation
 from radialbeams.training.views import GROUPS, PROTOCOLS, Group, Protocol
 
+# Fields of a recipe as a JSON file has them. Those that are left out get their defaults.
+RecipeFields = JsonFields
 Draw = Literal["view", "image"]
 Schedule = Literal["constant", "one-cycle"]
 
@@ -94,7 +95,7 @@ class Recipe:
             raise ValueError(f"reach must lie in (0, 1]; got {self.reach}.")
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Recipe:
+    def from_dict(cls, values: RecipeFields) -> Recipe:
         check_fields("a recipe", values, cls)
         for name in ("data", "model"):
             if name not in values:
@@ -116,5 +117,5 @@ class Recipe:
             raise ValueError(f"The card of {card.name or 'this model'} has no recipe.")
         return cls.from_dict(card.training.recipe)
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_dict(self) -> JsonDict:
         return {**asdict(self), "model": self.model.to_dict()}

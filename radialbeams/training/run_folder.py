@@ -6,11 +6,26 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TypedDict
 
-from radialbeams.stored import read_object
+from radialbeams.stored import JsonDict, read_object
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.weights import write_json, write_whole
+
+
+class MetricsLine(TypedDict, total=False):
+    """A line of metrics.jsonl: progress, or a validation. Experiments may add fields."""
+
+    step: int
+    steps: int  # of the whole run
+    epoch: int  # from 1
+    circle_loss: float
+    prior_loss: float
+    learning_rate: float
+    views_per_second: float
+    seconds_left: float
+    held_out: JsonDict  # the fields of an Evaluation, over the whole circle
+    held_out_cyclic: JsonDict  # the same over C_|B|
 
 
 @dataclass(frozen=True)
@@ -45,11 +60,11 @@ class RunFolder:
                 f"{', '.join(differing)}). Use the same recipe to resume it, or a new folder."
             )
 
-    def log(self, line: Mapping[str, Any]) -> None:
+    def log(self, line: Mapping[str, object]) -> None:
         with self.metrics.open("a", encoding="utf-8") as file:
             file.write(json.dumps(line) + "\n")
 
-    def lines(self) -> list[dict[str, Any]]:
+    def lines(self) -> list[MetricsLine]:
         """The lines of the log, without an incomplete last one."""
         if not self.metrics.exists():
             return []
@@ -73,6 +88,6 @@ class RunFolder:
         write_whole(self.metrics, lambda partial: partial.write_text(text, encoding="utf-8"))
 
 
-def _as_json(recipe: Recipe) -> dict[str, Any]:
-    values: dict[str, Any] = json.loads(json.dumps(recipe.to_dict()))
+def _as_json(recipe: Recipe) -> JsonDict:
+    values: JsonDict = json.loads(json.dumps(recipe.to_dict()))
     return values

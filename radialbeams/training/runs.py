@@ -2,21 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 from radialbeams.cards import Card, Measurement
 from radialbeams.nn.architectures import architecture
-from radialbeams.stored import read_object, short
+from radialbeams.stored import JsonDict, JsonFields, read_object, short
 from radialbeams.training.data import FOLDER_SIZE, SOURCES, ImageSet, load
 from radialbeams.training.distributed import join, own_device
 from radialbeams.training.evaluate import evaluate, predict_with, quarter_turns
 from radialbeams.training.export import export_onnx
 from radialbeams.training.fit import Fit, Progress
-from radialbeams.training.recipe import Recipe
+from radialbeams.training.recipe import Recipe, RecipeFields
 from radialbeams.training.report import find, write_report
 from radialbeams.training.run_folder import RunFolder
 from radialbeams.training.views import Protocol, Views, views_of
@@ -34,14 +33,14 @@ Show = Callable[[int, str], None]
 def plan(
     data: str,
     file: Path | None,
-    changes: Mapping[str, Any],
-    model_changes: Mapping[str, Any],
+    changes: RecipeFields,
+    model_changes: JsonFields,
     *,
     decoder: str = "lstm",
     size: int | None = None,
 ) -> Recipe:
     """The recipe of the file, or the decoder's default for this data, with changes applied."""
-    values: dict[str, Any]
+    values: JsonDict
     if file is None:
         width = size or (SOURCES[data].size if data in SOURCES else FOLDER_SIZE)
         values = {"parent_size": width, **architecture(decoder).defaults(width)}

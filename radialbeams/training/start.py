@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from safetensors.torch import load_file
 
 from radialbeams.cards import WeightsOrigin
 from radialbeams.nn.architectures import Config, Network
 from radialbeams.nn.convolutional import Convolutional, load_encoder
+from radialbeams.stored import JsonDict
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.weights import load_model, origin_of, sha256
 
@@ -31,7 +31,7 @@ def begin_with(model: Network, start: Path, recipe: Recipe) -> WeightsOrigin:
     return origin_of(card)
 
 
-def _shape(config: Config) -> dict[str, Any]:
+def _shape(config: Config) -> JsonDict:
     """The settings that determine the weights' shapes."""
     free = TRAINING_ONLY | ({"view_size"} if config.architecture in ANY_SIZE else frozenset())
     return {name: value for name, value in config.to_dict().items() if name not in free}

@@ -10,7 +10,6 @@ import json
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import torch
 from safetensors.torch import save_file
@@ -21,6 +20,7 @@ from radialbeams.cards import write as write_card
 from radialbeams.files import sha256, write_whole
 from radialbeams.nn.architectures import Network, network_card
 from radialbeams.nn.pretrained import DamagedWeights, load_model, read_card
+from radialbeams.stored import JsonFields
 
 # Reading is in `nn.pretrained`, since models are also read without training.
 __all__ = [
@@ -45,7 +45,7 @@ def write_tensors(path: Path, tensors: Mapping[str, Tensor], metadata: dict[str,
     write_whole(path, lambda partial: save_file(owned, partial, metadata=metadata))
 
 
-def write_json(path: Path, values: Mapping[str, Any]) -> None:
+def write_json(path: Path, values: JsonFields) -> None:
     text = json.dumps(values, indent=1, ensure_ascii=False) + "\n"
     write_whole(path, lambda partial: partial.write_text(text, encoding="utf-8"))
 

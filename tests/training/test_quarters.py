@@ -20,12 +20,11 @@ from radialbeams.nn.quarter import (
 )
 from radialbeams.training.data.documents.pool import DOCUMENT, HAS_UP, PHOTO, READY, create_pool
 from radialbeams.training.quarter_export import export_quarter_network, load_quarter_network
+from radialbeams.training.quarter_report import calibration_error, fit_temperature
 from radialbeams.training.quarter_views import page_views
 from radialbeams.training.quarters import (
     QuarterFit,
     QuarterRecipe,
-    calibration_error,
-    fit_temperature,
     losses_of,
 )
 
@@ -193,18 +192,18 @@ def test_training_learns_resumes_and_its_export_agrees(tmp_path: Path) -> None:
     run, cpu = tmp_path / "run", torch.device("cpu")
     fit = QuarterFit(recipe, tmp_path / "pool", run, device=cpu, log_every=20, least_pages=32)
     card = fit.run()
-    assert card["held_out"]["right"] == 1.0
+    assert card.held_out["right"] == 1.0
     lines = [json.loads(line) for line in (run / "metrics.jsonl").read_text().splitlines()]
     assert lines[0]["step"] == 20
     again = QuarterFit(recipe, tmp_path / "pool", run, device=cpu)
     assert again.at.step == 60
     model = load_quarter_network(run / "model")
-    assert float(model.temperature) == pytest.approx(card["temperature"])
+    assert float(model.temperature) == pytest.approx(card.temperature)
     assert export_quarter_network(model, tmp_path / "quarter.onnx") < 1e-3
     start = run / "model.safetensors"
     later = QuarterFit(recipe, tmp_path / "pool", tmp_path / "later", device=cpu, start=start)
     assert float(later.model.temperature) == 1.0  # fitted anew at its end
-    assert later.started_from == card["sha256"]["safetensors"]
+    assert later.started_from == card.sha256["safetensors"]
     expected, got = model.scorer.state_dict(), later.model.scorer.state_dict()
     assert all(torch.equal(got[name], value) for name, value in expected.items())
     other = QuarterRecipe(model=QuarterConfig(size=32, stem=4, widths=(8, 12), blocks=(1, 0)))

@@ -39,7 +39,7 @@ from radialbeams.images.page import Box, close_views, content_box, page_view
 from radialbeams.posterior import Thresholds
 from radialbeams.training.data.documents import Material, render
 from radialbeams.training.quarter_export import export_quarter_network, load_quarter_network
-from radialbeams.training.quarters import calibration_error
+from radialbeams.training.quarter_report import calibration_error
 from tools.documents.likeness import fit
 
 SEED = 901  # of the renderings; training uses others

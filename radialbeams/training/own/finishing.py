@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -25,6 +24,7 @@ from radialbeams.training.report import (
     write_report,
 )
 from radialbeams.training.report.findings import Findings
+from radialbeams.training.run_folder import MetricsLine
 from radialbeams.training.runs import card_views, export_run
 from radialbeams.training.weights import load_model, read_card, write_card
 
@@ -41,7 +41,7 @@ def finish(
     by: str,
     licence: str,
     seeds: int,
-    lines: Sequence[Mapping[str, Any]],
+    lines: Sequence[MetricsLine],
     skipped: Sequence[UnusedFile],
     crooked: Sequence[CrookedImage] = (),
     unfit: int = 0,
@@ -107,7 +107,7 @@ def _measured(
 
 
 def _reasons(
-    card: Card, found: Findings, lines: Sequence[Mapping[str, Any]], unfit: int, checked: int
+    card: Card, found: Findings, lines: Sequence[MetricsLine], unfit: int, checked: int
 ) -> tuple[str, ...]:
     figures: Evaluation = found.evaluation
     losses = [line["circle_loss"] for line in lines if "circle_loss" in line]

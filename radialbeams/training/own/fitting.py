@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -32,7 +31,9 @@ from radialbeams.training.own.run import (
 from radialbeams.training.own.scan import Scan, scan
 from radialbeams.training.own.split import Split, split
 from radialbeams.training.own.starts import AUTO
+from radialbeams.training.recipe import RecipeFields
 from radialbeams.training.report import CrookedImage, crooked_images
+from radialbeams.training.run_folder import MetricsLine
 from radialbeams.training.weights import read_card
 
 SHARE = 0.2  # of the images that is held out
@@ -72,7 +73,7 @@ def fit_folder(
     minutes: float | None = None,
     steps: int | None = None,
     start: str = AUTO,
-    config: Mapping[str, Any] | None = None,
+    config: RecipeFields | None = None,
     realign: bool = False,
     canary: bool = False,
     devices: str = "auto",
@@ -200,7 +201,7 @@ def _best_start(material: SplitFolder, watch: Watch, *, gpu: bool) -> tuple[str,
 
 
 def _plan(
-    material: SplitFolder, begun: Begun, limit: Budget, config: Mapping[str, Any], *, gpu: bool
+    material: SplitFolder, begun: Begun, limit: Budget, config: RecipeFields, *, gpu: bool
 ) -> ChosenRecipe:
     start = starts.find_start(begun.start)
     count = len(material.split.train)
@@ -371,5 +372,5 @@ class _Following:
             )
         )
 
-    def validation(self, line: Mapping[str, Any]) -> None:
+    def validation(self, line: MetricsLine) -> None:
         self.held_out = float(line["held_out"]["mean"])

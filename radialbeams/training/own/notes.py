@@ -8,13 +8,12 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Mapping
 from dataclasses import asdict
 from pathlib import Path
 from types import TracebackType
-from typing import IO, Any
+from typing import IO
 
-from radialbeams.stored import check_fields
+from radialbeams.stored import JsonFields, check_fields
 from radialbeams.training.own.scanned import ScannedImage, UnusedFile
 from radialbeams.training.own.shards import Stored
 
@@ -83,7 +82,7 @@ def _read(path: Path) -> dict[str, Result]:
     return known
 
 
-def _result(values: Mapping[str, Any]) -> Result:
+def _result(values: JsonFields) -> Result:
     if "skipped" in values:
         check_fields("a note", values["skipped"], UnusedFile)
         return UnusedFile(**values["skipped"])

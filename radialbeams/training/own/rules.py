@@ -9,15 +9,14 @@ import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from radialbeams.nn.architectures import architecture
 from radialbeams.nn.rotation import largest_view
-from radialbeams.stored import check_fields, read_object, short
+from radialbeams.stored import JsonDict, check_fields, read_object, short
 from radialbeams.training.own.scan import Scan
 from radialbeams.training.own.split import By
 from radialbeams.training.own.starts import Start
-from radialbeams.training.recipe import Recipe
+from radialbeams.training.recipe import Recipe, RecipeFields
 
 ENDLESS = 1_000_000  # steps of a run that its minutes end
 SMALLEST, LARGEST = 64, 128  # pixels of the squares for a network that begins from scratch
@@ -70,7 +69,7 @@ def plan(
     training_images: int,
     start: Start | None,
     budget: Budget,
-    changes: Mapping[str, Any],
+    changes: RecipeFields,
     *,
     gpu: bool,
 ) -> ChosenRecipe:
@@ -79,7 +78,7 @@ def plan(
     views, said_of_views = _augmentation(scan, by, training_images)
     if "augmentation" in changes:
         said_of_views = ()
-    values: dict[str, Any] = {
+    values: JsonDict = {
         **network,
         "data": scan.folder.name or str(scan.folder),
         "protocol": "leakfree",
@@ -94,14 +93,14 @@ def plan(
     return ChosenRecipe(Recipe.from_dict(_changed(values, changes)), (*said, *said_of_views))
 
 
-def read_config(path: Path) -> dict[str, Any]:
+def read_config(path: Path) -> JsonDict:
     """Settings from a file: fields of a recipe, each of which may be left out."""
     values = read_object(path, "a file of settings")
     check_settings(values)
     return values
 
 
-def check_settings(values: Mapping[str, Any]) -> None:
+def check_settings(values: RecipeFields) -> None:
     """Unknown fields are refused. What the folder, the start and the limit decide is, too."""
     check_fields("a file of settings", values, Recipe)
     for name in ("data", "protocol", "split_by", "repeats"):
@@ -118,7 +117,7 @@ def check_settings(values: Mapping[str, Any]) -> None:
 # --- the choices ---
 
 
-def _from_start(scan: Scan, start: Start) -> tuple[dict[str, Any], tuple[str, ...]]:
+def _from_start(scan: Scan, start: Start) -> tuple[JsonDict, tuple[str, ...]]:
     """The network that the weights belong to, and the views that it has learned from."""
     recipe = start.recipe
     size = recipe.parent_size
@@ -130,7 +129,7 @@ def _from_start(scan: Scan, start: Start) -> tuple[dict[str, Any], tuple[str, ..
     return {"model": recipe.model.to_dict(), **views}, (said,)
 
 
-def _from_scratch(scan: Scan) -> tuple[dict[str, Any], tuple[str, ...]]:
+def _from_scratch(scan: Scan) -> tuple[JsonDict, tuple[str, ...]]:
     side = _side(scan)
     size = min(max(side, SMALLEST), LARGEST)
     view = largest_view(size)
@@ -163,7 +162,7 @@ def _augmentation(scan: Scan, by: By, count: int) -> tuple[Augmenting, tuple[str
     return chosen, (said,)
 
 
-def _pace(start: Start | None, gpu: bool) -> dict[str, Any]:
+def _pace(start: Start | None, gpu: bool) -> JsonDict:
     if start is None:
         return {"learning_rate": RATE_SCRATCH, "batch": BATCH_GPU if gpu else BATCH_CPU}
     if start.recipe.model.architecture != "convolutional":
@@ -172,7 +171,7 @@ def _pace(start: Start | None, gpu: bool) -> dict[str, Any]:
     return {"learning_rate": RATE_ENCODER, "batch": batch, "frozen": frozen}
 
 
-def _changed(values: dict[str, Any], changes: Mapping[str, Any]) -> dict[str, Any]:
+def _changed(values: JsonDict, changes: RecipeFields) -> JsonDict:
     """Fields of parts such as the model are changed one by one."""
     changed = {**values, **changes}
     for name in ("model", "augmentation", "loss"):

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Protocol
 
 import torch
 from torch import Tensor
@@ -28,6 +28,7 @@ from radialbeams.training.report.certainty import (
 )
 from radialbeams.training.report.intervals import Cell, cells
 from radialbeams.training.report.showing import CrookedImage, Showing, Shown
+from radialbeams.training.run_folder import MetricsLine
 from radialbeams.training.views import Views
 
 WORST = 20
@@ -101,7 +102,7 @@ def find(
     card: Card,
     held_out: ImageSet,
     views: Views,
-    lines: Sequence[Mapping[str, Any]],
+    lines: Sequence[MetricsLine],
     *,
     run: str | Path = "",
     trust: Sequence[str] | None = None,
@@ -163,7 +164,7 @@ def _evaluation(seen: Answers) -> Evaluation:
 # --- curves ---
 
 
-def training_curve(lines: Sequence[Mapping[str, Any]]) -> tuple[Point, ...]:
+def training_curve(lines: Sequence[MetricsLine]) -> tuple[Point, ...]:
     """The circle loss of the training views, as the angle that has this loss."""
     logged = [(line["step"], line["circle_loss"]) for line in lines if "circle_loss" in line]
     return tuple(Point(int(step), loss_in_degrees(loss)) for step, loss in logged)
@@ -173,7 +174,7 @@ def loss_in_degrees(loss: float) -> float:
     return math.degrees(math.acos(min(1.0, max(-1.0, 1 - loss / 2))))
 
 
-def validation_curve(lines: Sequence[Mapping[str, Any]]) -> tuple[Point, ...]:
+def validation_curve(lines: Sequence[MetricsLine]) -> tuple[Point, ...]:
     logged = [(line["step"], line["held_out"]) for line in lines if line.get("held_out")]
     return tuple(
         Point(int(step), figures["mean"], figures.get("mean_low"), figures.get("mean_high"))
