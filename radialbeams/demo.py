@@ -29,15 +29,15 @@ class DemoRow:
 
     picture: str
     model: str
-    turned: float
-    found: float
+    rotation: float
+    estimate: float
     confidence: float
     before: Image.Image
     after: Image.Image
 
     @property
     def error(self) -> float:
-        return abs((self.found - self.turned + 180) % 360 - 180)
+        return abs((self.estimate - self.rotation + 180) % 360 - 180)
 
 
 def rows() -> Iterator[DemoRow]:
@@ -61,20 +61,20 @@ def rows() -> Iterator[DemoRow]:
             )
 
 
-def contact_sheet(found: list[DemoRow]) -> Image.Image:
+def contact_sheet(rows: list[DemoRow]) -> Image.Image:
     """Two lines per picture: the input with its rotation, and the output with the estimate."""
     columns = len(TURNS)
-    lines = len(found) // columns
+    lines = len(rows) // columns
     width = GAP + columns * (TILE + GAP)
     height = GAP + lines * 2 * (TILE + CAPTION + GAP)
     sheet = Image.new("RGB", (width, height), PAPER)
     pen = ImageDraw.Draw(sheet)
-    for number, row in enumerate(found):
+    for number, row in enumerate(rows):
         line, column = divmod(number, columns)
         x, y = GAP + column * (TILE + GAP), GAP + 2 * line * (TILE + CAPTION + GAP)
         for tile, text, colour in (
-            (row.before, f"turned {row.turned:.0f}°", INK),
-            (row.after, f"found {row.found:.1f}°", ACCENT),
+            (row.before, f"turned {row.rotation:.0f}°", INK),
+            (row.after, f"found {row.estimate:.1f}°", ACCENT),
         ):
             sheet.paste(tile.resize((TILE, TILE), Image.Resampling.LANCZOS), (x, y))
             pen.rectangle((x, y, x + TILE - 1, y + TILE - 1), outline="#d0d7de")

@@ -143,10 +143,10 @@ def _answers(
     uprights = (mass * _near(np.abs(_shortest(angles)), spread, UPRIGHT)).sum(1)
     exacts = (mass * _near(np.abs((angles + 45) % 90 - 45), spread, UPRIGHT)).sum(1)
     symmetries = _symmetry(mass, angles)
-    found = zip(best[:, 0], confidences, symmetries, posterior, uprights, exacts, strict=True)
+    rows = zip(best[:, 0], confidences, symmetries, posterior, uprights, exacts, strict=True)
     return [
         Answer(_in_circle(b), float(c), int(k), p.astype(np.float32), float(u), float(e))
-        for b, c, k, p, u, e in found
+        for b, c, k, p, u, e in rows
     ]
 
 

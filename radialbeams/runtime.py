@@ -43,16 +43,16 @@ def _check_signature(model: zoo.Model, session: Any) -> None:
     shape = (network.channels, network.view_size, network.view_size)
     expected = _signature(["views"], [shape], [(width,) for width in widths])
     inputs, outputs = session.get_inputs(), session.get_outputs()
-    found = _signature(
+    actual = _signature(
         [node.name for node in inputs],
         [tuple(node.shape[1:]) for node in inputs],
         [tuple(node.shape[1:]) for node in outputs],
     )
     fixed = any(not node.shape or isinstance(node.shape[0], int) for node in (*inputs, *outputs))
-    if found != expected or fixed or {node.type for node in (*inputs, *outputs)} != {FLOATS}:
+    if actual != expected or fixed or {node.type for node in (*inputs, *outputs)} != {FLOATS}:
         raise zoo.DamagedModel(
             f"{model.onnx} does not match its card: expected {expected}, of floats and for any "
-            f"number of views; got {found}. Export it again, weights and card together."
+            f"number of views; got {actual}. Export it again, weights and card together."
         )
 
 

@@ -49,7 +49,7 @@ def measured(found: Tally, upright: Tally, model: str) -> dict[str, Any]:
     """Accuracies with the model always acting and with its abstention, and intervals."""
     rows = {"plain": found.predicted["plain"], "ceiling": found.predicted["ceiling"]}
     rows["always"] = found.predicted[model]
-    applied = found.found[model].applied
+    applied = found.estimates[model].applied
     rows["decides"] = torch.where(applied, found.predicted[model], found.predicted["plain"])
     right = {name: (part == found.labels).double() for name, part in rows.items()}
     accuracy = {name: part.mean().item() for name, part in right.items()}
@@ -60,7 +60,7 @@ def measured(found: Tally, upright: Tally, model: str) -> dict[str, Any]:
         }
         for name in ("always", "decides")
     }
-    acted = upright.found[model].applied
+    acted = upright.estimates[model].applied
     kept = torch.where(acted, upright.predicted[model], upright.predicted["plain"])
     was, now = upright.predicted["plain"] == upright.labels, kept == upright.labels
     return {

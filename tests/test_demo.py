@@ -16,7 +16,7 @@ def rows() -> list[demo.DemoRow]:
 
 def test_every_picture_is_turned_by_every_turn(rows: list[demo.DemoRow]) -> None:
     assert len(demo.SHOWN) >= 3
-    assert [(row.picture, row.turned) for row in rows] == [
+    assert [(row.picture, row.rotation) for row in rows] == [
         (picture, turned) for picture in demo.SHOWN for turned in demo.TURNS
     ]
 

@@ -104,14 +104,14 @@ class Plan:
         inputs = _Inputs(self)
         seen: set[int] = set()  # hashes, which take a tenth of the memory of the paths
         taken: set[int] = set()
-        for found in self.found(skipped):
-            path = found.path
+        for file in self.found(skipped):
+            path = file.path
             place = os.path.realpath(path) if self.in_place else os.path.abspath(path)
             if hash(place) in seen:
                 continue
             seen.add(hash(place))
-            if found.error is not None or not self.writes:
-                yield Item(path, error=found.error)
+            if file.error is not None or not self.writes:
+                yield Item(path, error=file.error)
                 continue
             if self.in_place:
                 self._check_untouched(path, place)
@@ -133,11 +133,11 @@ class Plan:
         if inside is None:
             return
         outputs = {_key(os.path.abspath(item.out)) for item in self.items() if item.out}
-        for found in walk(inside, None, SkippedFiles()):
-            if found.error is None and _key(os.path.abspath(found.path)) not in outputs:
+        for file in walk(inside, None, SkippedFiles()):
+            if file.error is None and _key(os.path.abspath(file.path)) not in outputs:
                 raise PlanError(
                     f"The output folder {self.folder} lies inside an input folder and holds "
-                    f"images that would be skipped, such as {os.path.basename(found.path)}. "
+                    f"images that would be skipped, such as {os.path.basename(file.path)}. "
                     "Choose a new folder, or one elsewhere, with -o."
                 )
 
@@ -153,7 +153,7 @@ class Plan:
         """The first input whose output format cannot store transparency, or None."""
         if self.format is not None:
             return str(self.file or self.sources[0]) if self.format in NO_ALPHA else None
-        paths = (found.path for found in self.found())
+        paths = (file.path for file in self.found())
         return next((path for path in paths if format_of(path) in NO_ALPHA), None)
 
     def _check_untouched(self, path: str, place: str) -> None:
@@ -176,15 +176,15 @@ class Plan:
         wanted = FileFilter(self.recursive, self.include, self.exclude)
         for source in self.sources:
             isdir = os.path.isdir(source)
-            for found in (
+            for file in (
                 walk(source, self.folder, skipped, wanted) if isdir else (WalkedFile(source),)
             ):
-                if self.only is not None and os.path.abspath(found.path) not in self.only:
+                if self.only is not None and os.path.abspath(file.path) not in self.only:
                     skipped.left_out[NOT_CORRECTED] += 1
-                elif beside and found.error is None and images.has_original(found.path):
+                elif beside and file.error is None and images.has_original(file.path):
                     skipped.left_out[OUTPUTS] += 1
                 else:
-                    yield found
+                    yield file
 
     @cached_property
     def _shared(self) -> str:
@@ -289,7 +289,7 @@ class _Inputs:
     def _identities(self) -> set[int | None]:
         # An output of an earlier run that the user gives as an input must not be replaced.
         named = self._plan.sources if self._plan.overwrite else ()
-        paths = (found.path for found in self._plan.found())
+        paths = (file.path for file in self._plan.found())
         return {_identity(path) for path in chain(paths, named)}
 
 

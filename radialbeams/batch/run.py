@@ -75,8 +75,8 @@ def unjournaled(job: JobSettings, plan: Plan, workers: int) -> Iterator[BatchRun
     files = sum(1 for _ in plan.items()) if plan.writes else None
     skipped = SkippedFiles()
     with closing(WorkerPool(job, workers)) as pool:
-        found = pool.outcomes(enumerate(batches(plan.items(skipped))))
-        outcomes = (outcome for batch in found for outcome in batch)
+        batches_of_outcomes = pool.outcomes(enumerate(batches(plan.items(skipped))))
+        outcomes = (outcome for batch in batches_of_outcomes for outcome in batch)
         yield BatchRun(outcomes, files, left_out=skipped.left_out)
 
 

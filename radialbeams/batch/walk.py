@@ -78,9 +78,9 @@ def walk(
     Skips hidden files, linked folders and the output folder `skip`. Not recursive, so folders may
     be nested to any depth.
     """
-    for found in _all_below(folder, skip, skipped, wanted.recursive):
-        if found.error is not None or wanted.takes(os.path.relpath(found.path, folder)):
-            yield found
+    for file in _all_below(folder, skip, skipped, wanted.recursive):
+        if file.error is not None or wanted.takes(os.path.relpath(file.path, folder)):
+            yield file
         else:
             skipped.left_out[EXCLUDED] += 1
 

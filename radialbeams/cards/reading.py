@@ -190,7 +190,7 @@ def _first_as_now(values: JsonFields) -> JsonDict:
     """Converts a card without a version to the second format."""
     config = values.get("config")
     missing = [] if isinstance(config, Mapping) else [f"config.{name}" for name in FIRST_NEEDED]
-    found: JsonDict = {}
+    settings: JsonDict = {}
     for name, rule in FIRST_NEEDED.items():
         other, other_rule = FIRST_INSTEAD.get(name, (name, rule))
         for here, held in ((other, other_rule), (name, rule)):
@@ -199,18 +199,18 @@ def _first_as_now(values: JsonFields) -> JsonDict:
                 continue
             if not held.holds(value):
                 raise ValueError(f"config.{here} must be {held.words}; got {short(value)}")
-            found.setdefault(name, value)
-        if name not in found and f"config.{name}" not in missing:
+            settings.setdefault(name, value)
+        if name not in settings and f"config.{name}" not in missing:
             missing.append(f"config.{name}")
     missing += [name for name in ("protocol.name",) if _value(values, name) is _ABSENT]
     if missing:
         raise ValueError(f"it lacks {', '.join(missing)}")
     network = {
-        "architecture": found["decoder"],
-        "reading": FIRST_READINGS[found["decoder"]],
-        "view_size": found["view_size"],
-        "channels": found["channels"],
-        "num_bins": found["num_beams"],
+        "architecture": settings["decoder"],
+        "reading": FIRST_READINGS[settings["decoder"]],
+        "view_size": settings["view_size"],
+        "channels": settings["channels"],
+        "num_bins": settings["num_beams"],
     }
     data = values.get("data")
     if isinstance(data, Mapping):

@@ -42,10 +42,10 @@ def sources(paths: list[str] | None, files_from: str | None, corrections: list[s
     """All given paths; without any, those of the corrected files."""
     if files_from == STDIN and STDIN in (paths or ()):
         raise typer.BadParameter("Standard input can be the list or an image, not both.")
-    found = [*(paths or ()), *paths_in(files_from)] or corrections
-    if not found:
+    named = [*(paths or ()), *paths_in(files_from)] or corrections
+    if not named:
         raise typer.BadParameter("Expected image files or folders; got none.", param_hint="PATHS")
-    return found
+    return named
 
 
 def read_corrections(path: Path | None) -> dict[str, float | None]:
@@ -66,8 +66,8 @@ def corrections_for(
 ) -> tuple[tuple[str, float | None], ...]:
     """The corrections, with the paths as in the plan; all corrected files must be in the plan."""
     angles = {os.path.abspath(path): angle for path, angle in given.items()}
-    found = {path.path: os.path.abspath(path.path) for path in plan.found()} if angles else {}
-    missing = set(angles) - set(found.values())
+    absolute = {path.path: os.path.abspath(path.path) for path in plan.found()} if angles else {}
+    missing = set(angles) - set(absolute.values())
     if missing:
         raise typer.BadParameter(
             f"{len(missing)} of {len(angles)} corrected files are not among the inputs, such as "
@@ -75,7 +75,7 @@ def corrections_for(
             "working folder.",
             param_hint="--corrections",
         )
-    return tuple((path, angles[place]) for path, place in found.items() if place in angles)
+    return tuple((path, angles[place]) for path, place in absolute.items() if place in angles)
 
 
 def _correction(one: Any) -> tuple[str, float | None]:

@@ -21,16 +21,16 @@ def demo(
     """Rotates sample images, estimates the rotations, and writes a contact sheet."""
     from radialbeams import demo as show
 
-    found = []
+    rows = []
     print(f"{'picture':<11}{'model':<22}{'turned':>8}{'found':>9}{'error':>8}{'confidence':>12}")
     for row in show.rows():
-        found.append(row)
+        rows.append(row)
         print(
-            f"{row.picture:<11}{row.model:<22}{row.turned:>7.1f}°{row.found:>8.1f}°"
+            f"{row.picture:<11}{row.model:<22}{row.rotation:>7.1f}°{row.estimate:>8.1f}°"
             f"{row.error:>7.1f}°{row.confidence:>12.0%}"
         )
     sheet = free_name(out)
-    show.contact_sheet(found).save(sheet)
+    show.contact_sheet(rows).save(sheet)
     terminal.say(f"contact sheet: {sheet}")
 
 

@@ -253,7 +253,7 @@ def leaks(
     from radialbeams.training import leaks as canaries
     from radialbeams.training.weights import pick_device
 
-    device, found = pick_device(devices), []
+    device, leaks = pick_device(devices), []
     effort = canaries.QUICK if quick else canaries.FULL
     if views is not None:
         effort = {**effort, "views": views}
@@ -264,10 +264,10 @@ def leaks(
             leak = canaries.measure_leak(
                 *combination, **effort, device=device, on_progress=bar.show
             )
-        found.append(leak)
+        leaks.append(leak)
         print(as_json(leak.record()) if json_ else leak.row(), flush=True)
     if not json_:
-        print(canaries.verdict(found))
+        print(canaries.verdict(leaks))
 
 
 @app.command()

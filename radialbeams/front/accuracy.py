@@ -60,7 +60,7 @@ class Tally:
     angles: Tensor  # (n,) radians
     probabilities: Tensor  # (n, K): for the rotated images as they are
     predicted: dict[str, Tensor]  # (n,) by method
-    found: dict[str, AngleEstimates]
+    estimates: dict[str, AngleEstimates]
     seconds: dict[str, float]  # by part
 
     def accuracy(self, line: str, where: Tensor | None = None) -> float:
@@ -73,13 +73,13 @@ class Tally:
     def errors(self) -> dict[str, dict[str, float]]:
         """The errors of each canonicaliser in degrees, and the share of images it left alone."""
         rows = {}
-        for name, found in self.found.items():
-            error = torch.rad2deg(angular_error(found.angle, self.angles))
+        for name, estimates in self.estimates.items():
+            error = torch.rad2deg(angular_error(estimates.angle, self.angles))
             rows[name] = {
                 "mean": error.mean().item(),
                 "median": error.median().item(),
                 "within_10": (error <= 10).float().mean().item(),
-                "left_alone": 1 - found.applied.float().mean().item(),
+                "left_alone": 1 - estimates.applied.float().mean().item(),
             }
         return rows
 
@@ -112,22 +112,22 @@ def _tally_batch(task: ClassificationTask, rows: Tensor, angles: Tensor, average
 
     def classified(given: Tensor) -> Tensor:
         shown, started = task.shown(given), time.perf_counter()
-        found = task.classify(shown).softmax(-1)
+        scores = task.classify(shown).softmax(-1)
         seconds["classifier"] += time.perf_counter() - started
-        return found
+        return scores
 
     plain = classified(images)
     seconds_of_one = seconds["classifier"]
-    predicted, found = {"plain": plain.argmax(-1)}, {}
+    predicted, estimates = {"plain": plain.argmax(-1)}, {}
     for name, finder in task.finders.items():
         started = time.perf_counter()
-        found[name] = finder(images)
-        upright = turned_back(images, found[name].angle, task.fill)
+        estimates[name] = finder(images)
+        upright = turned_back(images, estimates[name].angle, task.fill)
         seconds[name] = time.perf_counter() - started
         predicted[name] = classified(upright).argmax(-1)
-    if "ring" in found:
+    if "ring" in estimates:
         predicted["abstain"] = torch.where(
-            found["ring"].applied, predicted["ring"], predicted["plain"]
+            estimates["ring"].applied, predicted["ring"], predicted["plain"]
         )
     predicted["ceiling"] = classified(turned_back(images, angles, task.fill)).argmax(-1)
     if averaged:
@@ -135,7 +135,7 @@ def _tally_batch(task: ClassificationTask, rows: Tensor, angles: Tensor, average
         rotated = [classified(turned_back(images, turn, task.fill)) for turn in turns]
         predicted["averaged"] = (plain + sum(rotated)).argmax(-1)
     seconds["classifier"] = seconds_of_one  # the cost of one run of the classifier
-    return Tally(task.labels[rows], angles, plain, predicted, found, seconds)
+    return Tally(task.labels[rows], angles, plain, predicted, estimates, seconds)
 
 
 def turned_back(images: Tensor, angles: Tensor, fill: float) -> Tensor:
@@ -157,10 +157,10 @@ def _joined(parts: list[Tally]) -> Tally:
         {line: torch.cat([p.predicted[line] for p in parts]) for line in first.predicted},
         {
             name: AngleEstimates(
-                torch.cat([p.found[name].angle for p in parts]),
-                torch.cat([p.found[name].applied for p in parts]),
+                torch.cat([p.estimates[name].angle for p in parts]),
+                torch.cat([p.estimates[name].applied for p in parts]),
             )
-            for name in first.found
+            for name in first.estimates
         },
         {name: sum(part.seconds[name] for part in parts) for name in first.seconds},
     )
@@ -250,8 +250,8 @@ def fit_head(
         optimizer.step()
     layer.requires_grad_(False)
 
-    def head(found: Tensor) -> Tensor:
-        out: Tensor = layer((found - mean) / deviation)
+    def head(features: Tensor) -> Tensor:
+        out: Tensor = layer((features - mean) / deviation)
         return out
 
     return head

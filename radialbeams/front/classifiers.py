@@ -117,7 +117,7 @@ def _onnx_classifier(path: Path) -> Classifier:
     size = side if isinstance(side, int) else SIZE
 
     def scores(images: Tensor) -> Tensor:
-        (found, *_) = session.run(None, {given.name: images.cpu().numpy()})
-        return torch.from_numpy(found)
+        (outputs, *_) = session.run(None, {given.name: images.cpu().numpy()})
+        return torch.from_numpy(outputs)
 
     return Classifier(path.name, scores, size)

@@ -201,23 +201,23 @@ class TorchCanonicalizer(nn.Module):
 
     def pose(self, outputs: Outputs, images: Tensor, sure: bool = True) -> Pose:
         """The pose of the images, from the outputs of the network; see `read`."""
-        found = self.read(outputs, sure)
+        reading = self.read(outputs, sure)
         size = (images.shape[-2], images.shape[-1])
-        angle, applied = found.angle, None
+        angle, applied = reading.angle, None
         if self.may_leave_alone:
-            angle, applied = self.decided(found, plain_corners(images))
+            angle, applied = self.decided(reading, plain_corners(images))
         return Pose.from_angles(
-            angle, size, canvas=self.canvas, confidence=found.confidence, applied=applied
+            angle, size, canvas=self.canvas, confidence=reading.confidence, applied=applied
         )
 
-    def decided(self, found: Reading, plain: Tensor) -> tuple[Tensor, Tensor]:
+    def decided(self, reading: Reading, plain: Tensor) -> tuple[Tensor, Tensor]:
         """(N,) each: the angles to undo, and `applied`, by the rules of `decisions.decide`.
 
         An image with `plain` corners may have any angle. The angle of an image that is left alone
         is the estimate.
         """
         quarters = Thresholds(quarter=self.least_quarter, exact=self.least_exact, tilts=self.tilts)
-        return decided(found, self._applied(found), plain, self.snap, quarters)
+        return decided(reading, self._applied(reading), plain, self.snap, quarters)
 
     def read(self, outputs: Outputs, sure: bool = True) -> Reading:
         """The estimates in the outputs of the network; without a posterior, no probabilities.
@@ -227,19 +227,19 @@ class TorchCanonicalizer(nn.Module):
         if isinstance(outputs, Tensor):
             angle = from_unit(outputs.float())
             return Reading(angle, torch.full_like(angle, math.nan), torch.zeros_like(angle))
-        found = posterior(*outputs, self.temperature)
-        likeliest = answer(found)
+        masses = posterior(*outputs, self.temperature)
+        likeliest = answer(masses)
         unknown, nowhere = torch.full_like(likeliest, math.nan), torch.zeros_like(likeliest)
         reading = Reading(
-            likeliest if self.hard else mean_direction(found),
-            mass_near(found, likeliest, WITHIN, self.spread) if sure else unknown,
-            mass_near(found, nowhere, UPRIGHT, self.spread) if self.most_upright < 1 else nowhere,
+            likeliest if self.hard else mean_direction(masses),
+            mass_near(masses, likeliest, WITHIN, self.spread) if sure else unknown,
+            mass_near(masses, nowhere, UPRIGHT, self.spread) if self.most_upright < 1 else nowhere,
         )
         if self.snap == "none":
             return reading
-        chance, quarter = quarter_masses(found).max(-1)
+        chance, quarter = quarter_masses(masses).max(-1)
         exact = torch.stack(
-            [mass_near(found, nowhere + k * math.pi / 2, UPRIGHT, self.spread) for k in range(4)]
+            [mass_near(masses, nowhere + k * math.pi / 2, UPRIGHT, self.spread) for k in range(4)]
         ).sum(0)
         return reading._replace(quarter=quarter, quarter_sure=chance, exact=exact)
 
@@ -269,7 +269,7 @@ class TorchCanonicalizer(nn.Module):
             self._crops(images[source[part]], centres[part], sides[part], size)
             for part in _chunks(source.shape[0], CROPS_AT_ONCE)
         ]
-        crops, angle, sure, applied = (torch.cat(found) for found in zip(*parts, strict=True))
+        crops, angle, sure, applied = (torch.cat(columns) for columns in zip(*parts, strict=True))
         turn = torch.where(applied, angle, torch.zeros_like(angle))
         x, y = centres.unbind(-1)
         transform = turned_back(turn, (x, y), middle((size, size)), size / sides)
@@ -280,20 +280,20 @@ class TorchCanonicalizer(nn.Module):
         self, images: Tensor, centres: Tensor, sides: Tensor, size: int
     ) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         """One object per image: upright (m, C, size, size); angle, confidence, applied (m,)."""
-        found = self.read(self.network(self.view_geometry.around(images, centres, sides)))
-        applied = self._applied(found)  # without snapping, since an object may have any angle
-        turn = torch.where(applied, found.angle, torch.zeros_like(found.angle))
+        reading = self.read(self.network(self.view_geometry.around(images, centres, sides)))
+        applied = self._applied(reading)  # without snapping, since an object may have any angle
+        turn = torch.where(applied, reading.angle, torch.zeros_like(reading.angle))
         crops = turned_squares(images, centres, sides, turn, size, self.fill)
-        return crops, found.angle, found.confidence, applied
+        return crops, reading.angle, reading.confidence, applied
 
-    def _applied(self, found: Reading) -> Tensor:
-        applied = torch.ones_like(found.angle, dtype=torch.bool)
+    def _applied(self, reading: Reading) -> Tensor:
+        applied = torch.ones_like(reading.angle, dtype=torch.bool)
         if self.abstain is not None:
-            applied = found.confidence >= self.abstain
+            applied = reading.confidence >= self.abstain
         if self.still:
-            applied = applied & (wrap(found.angle).abs() >= self.still)
+            applied = applied & (wrap(reading.angle).abs() >= self.still)
         if self.most_upright < 1:
-            applied = applied & (found.upright <= self.most_upright)
+            applied = applied & (reading.upright <= self.most_upright)
         return applied
 
 
@@ -338,9 +338,9 @@ def _listed(boxes: Sequence[Tensor] | Tensor, images: Tensor) -> tuple[Tensor, T
                 f"{len(boxes)}. For an image without boxes, pass torch.zeros(0, 4)."
             )
         tensors = [torch.as_tensor(box, device=images.device) for box in boxes]
-        found = [box.reshape(0, 4) if not box.numel() else box for box in tensors]
-        numbers = [box.new_full((box.shape[0], 1), number) for number, box in enumerate(found)]
-        rows = [torch.cat(pair, dim=1) for pair in zip(numbers, found, strict=True)]
+        reshaped = [box.reshape(0, 4) if not box.numel() else box for box in tensors]
+        numbers = [box.new_full((box.shape[0], 1), number) for number, box in enumerate(reshaped)]
+        rows = [torch.cat(pair, dim=1) for pair in zip(numbers, reshaped, strict=True)]
         boxes = torch.cat(rows) if rows else images.new_zeros(0, 5)
     if boxes.ndim != 2 or boxes.shape[1] != 5:
         raise ValueError(

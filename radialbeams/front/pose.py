@@ -172,13 +172,13 @@ class Pose:
         return way(found, **options)
 
     def _moved(
-        self, name: str, found: Results, numbers: int, way: Callable[[Pose, Tensor], Tensor]
+        self, name: str, results: Results, numbers: int, way: Callable[[Pose, Tensor], Tensor]
     ) -> Results:
         """Applies `way` to a tensor (N, …, numbers), or to a list of N tensors in one call."""
-        if isinstance(found, Tensor):
-            _check_last(name, found, numbers, len(self))
-            return way(self, found)
-        given = [torch.as_tensor(some, device=self.angle.device) for some in found]
+        if isinstance(results, Tensor):
+            _check_last(name, results, numbers, len(self))
+            return way(self, results)
+        given = [torch.as_tensor(some, device=self.angle.device) for some in results]
         rows = _rows(name, given, numbers, len(self))
         counts = torch.tensor([len(some) for some in rows], dtype=torch.long)
         which = torch.arange(len(self)).repeat_interleave(counts).to(self.angle.device)
@@ -195,10 +195,10 @@ def _boxes(boxes: Tensor, transform: Tensor, enclosing: bool) -> Tensor:
     return enclosed(points) if enclosing else points
 
 
-def _rows(name: str, found: Sequence[Tensor], numbers: int, count: int) -> list[Tensor]:
+def _rows(name: str, results: Sequence[Tensor], numbers: int, count: int) -> list[Tensor]:
     """The tensors as (Kᵢ, …, numbers); an empty tensor from a detector may have any shape."""
-    shape = next((some.shape[1:] for some in found if some.numel()), torch.Size((numbers,)))
-    rows = [some if some.numel() else some.reshape(0, *shape) for some in found]
+    shape = next((some.shape[1:] for some in results if some.numel()), torch.Size((numbers,)))
+    rows = [some if some.numel() else some.reshape(0, *shape) for some in results]
     if (
         len(rows) != count
         or any(some.shape[1:] != shape for some in rows)
@@ -206,16 +206,16 @@ def _rows(name: str, found: Sequence[Tensor], numbers: int, count: int) -> list[
     ):
         raise ValueError(
             f"Expected the {name} of {count} items, one tensor (K, …, {numbers}) for each; got "
-            f"{', '.join(str(tuple(some.shape)) for some in found) or 'none'}. For an item without "
-            f"{name}, pass torch.zeros(0, {numbers})."
+            f"{', '.join(str(tuple(some.shape)) for some in results) or 'none'}. For an item "
+            f"without {name}, pass torch.zeros(0, {numbers})."
         )
     return rows
 
 
-def _check_last(name: str, found: Tensor, numbers: int, count: int) -> None:
-    if found.shape[-1] != numbers or found.shape[0] != count:
+def _check_last(name: str, results: Tensor, numbers: int, count: int) -> None:
+    if results.shape[-1] != numbers or results.shape[0] != count:
         raise ValueError(
-            f"Expected the {name} of {count} items, (N, …, {numbers}); got {tuple(found.shape)}. "
+            f"Expected the {name} of {count} items, (N, …, {numbers}); got {tuple(results.shape)}. "
             "Pass only the coordinates, without scores or other columns."
         )
 

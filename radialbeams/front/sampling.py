@@ -60,8 +60,8 @@ def transferred(
     return out.reshape(*pixels.shape[:-2], *size)
 
 
-def _share(there: int, found: int, here: int) -> int:
-    return max(1, round(there * found / here))
+def _share(there: int, chosen: int, here: int) -> int:
+    return max(1, round(there * chosen / here))
 
 
 def _rescaled(origin: Tensor, steps: tuple[float, float], ratios: tuple[float, float]) -> Tensor:

@@ -216,14 +216,14 @@ def blur_and_resample(
 
 def in_channels(images: Tensor, channels: int) -> Tensor:
     """Converts between colour and grey images if the number of channels differs."""
-    found = images.shape[1]
-    if found == channels:
+    given = images.shape[1]
+    if given == channels:
         return images
-    if found == 1:
+    if given == 1:
         return images.expand(-1, channels, -1, -1)
-    if found == 3 and channels == 1:
+    if given == 3 and channels == 1:
         return (images * images.new_tensor(LUMA)[:, None, None]).sum(1, keepdim=True)
     raise ValueError(
-        f"Expected images with {channels} channel(s) for this network; got {found}. Pass grey "
+        f"Expected images with {channels} channel(s) for this network; got {given}. Pass grey "
         "images with 1 channel or colour images with 3."
     )

@@ -156,17 +156,17 @@ def _densest(page: Image.Image, box: Box, side: float, count: int) -> list[tuple
     small = page.resize(size, Image.Resampling.BILINEAR, box=box, reducing_gap=2.0)
     reach = tuple(min(length, max(1, round(side / scale))) for length in size)  # x, y
     sums = _centred_sums(_detail(np.asarray(small)), reach)
-    found: list[tuple[float, float]] = []
+    points: list[tuple[float, float]] = []
     rows, columns = (np.arange(length) for length in sums.shape)
     for _ in range(count):
         row, column = divmod(int(sums.argmax()), sums.shape[1])
         if sums[row, column] < 0:
             break
         x, y = column + reach[0] / 2, row + reach[1] / 2
-        found.append((box[0] + x * scale, box[1] + y * scale))
+        points.append((box[0] + x * scale, box[1] + y * scale))
         near = (np.abs(rows - row) < 0.75 * reach[1])[:, None]
         sums[near & (np.abs(columns - column) < 0.75 * reach[0])] = -1
-    return found
+    return points
 
 
 def _detail(pixels: Gray) -> NDArray[np.float64]:
@@ -183,13 +183,14 @@ def _centred_sums(values: NDArray[np.float64], reach: tuple[int, ...]) -> NDArra
     x, y = ((full - part) // 2 for full, part in zip(reach, half, strict=True))
     sums = _window_sums(values, reach)
     rows, columns = sums.shape
-    found: NDArray[np.float64] = sums + _window_sums(values, half)[y : y + rows, x : x + columns]
-    return found
+    inner = _window_sums(values, half)[y : y + rows, x : x + columns]
+    both: NDArray[np.float64] = sums + inner
+    return both
 
 
 def _window_sums(values: NDArray[np.float64], reach: tuple[int, ...]) -> NDArray[np.float64]:
     """Sums over all windows of reach (x, y)."""
     sums = np.pad(values.cumsum(0).cumsum(1), ((1, 0), (1, 0)))
     x, y = reach
-    found: NDArray[np.float64] = sums[y:, x:] - sums[:-y, x:] - sums[y:, :-x] + sums[:-y, :-x]
-    return found
+    boxes: NDArray[np.float64] = sums[y:, x:] - sums[:-y, x:] - sums[y:, :-x] + sums[:-y, :-x]
+    return boxes

@@ -196,17 +196,17 @@ def _pixels(file: BinaryIO, at: int, length: int) -> int:
 
 def _searched(file: BinaryIO) -> Iterator[_Place]:
     """The first places that look like the start of a JPEG, each with all that follows it."""
-    found, at, before = 0, 0, b""
+    starts, at, before = 0, 0, b""
     file.seek(0)
-    while found < MOST_STARTS and at < SEARCHED:
+    while starts < MOST_STARTS and at < SEARCHED:
         chunk = file.read(_CHUNK)
         if not chunk:
             return
         content = before + chunk
         place = content.find(b"\xff\xd8\xff")
-        while place >= 0 and found < MOST_STARTS:
+        while place >= 0 and starts < MOST_STARTS:
             yield at - len(before) + place, MOST_BYTES
-            found += 1
+            starts += 1
             place = content.find(b"\xff\xd8\xff", place + 1)
         at, before = at + len(chunk), content[-2:]
         file.seek(at)  # others have read in between

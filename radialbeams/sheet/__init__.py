@@ -89,7 +89,7 @@ FILTER = """ .{slug} .what {{ color: var(--{slug}); }}
  body:has(#show-{slug}:checked) li:not(.{slug}) {{ display: none; }}"""
 CARD = """<li class="{slug}"{data}>{pictures}
 <div class="name" title="{path}"><bdi>{path}</bdi></div>
-<div class="note"><span class="what">{what}</span><span>{found}</span></div>{error}</li>
+<div class="note"><span class="what">{what}</span><span>{estimate}</span></div>{error}</li>
 """
 PAIR = """<button class="pair" type="button" aria-label="Enlarge"><img src="{before}" \
 alt="before" loading="lazy"><span>→</span><img src="{after}" alt="after" loading="lazy"></button>"""
@@ -153,14 +153,14 @@ def _pill(slug: str, text: str, *, checked: bool = False) -> str:
 
 
 def _card(outcome: Outcome, in_place: bool) -> str:
-    pictures, found, error = "", "", ""
+    pictures, estimate, error = "", "", ""
     if outcome.before and outcome.after:
         pictures = PAIR.format(before=outcome.before, after=outcome.after)
     elif outcome.before:
         pictures = SINGLE.format(before=outcome.before)
     if outcome.angle_signed is not None:
         sure = "" if outcome.confidence is None else f" · {outcome.confidence:.0%}"
-        found = f"{outcome.angle_signed:.2f}°{sure}".replace("-", "−")
+        estimate = f"{outcome.angle_signed:.2f}°{sure}".replace("-", "−")
     if outcome.error is not None:
         error = f'<div class="error">{html.escape(shown(outcome.error))}</div>'
     return CARD.format(
@@ -169,7 +169,7 @@ def _card(outcome: Outcome, in_place: bool) -> str:
         what=_what(outcome),
         pictures=pictures,
         path=html.escape(shown(outcome.path)),
-        found=found,
+        estimate=estimate,
         error=error,
     )
 

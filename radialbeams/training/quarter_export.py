@@ -24,9 +24,9 @@ def load_quarter_network(stem: Path) -> QuarterNetwork:
     """The network of STEM.safetensors and STEM.json, whose sum is checked first."""
     weights = stem.with_name(stem.name + ".safetensors")
     card = json.loads(stem.with_name(stem.name + ".json").read_text(encoding="utf-8"))
-    if (found := sha256(weights)) != (wanted := card["sha256"]["safetensors"]):
+    if (actual := sha256(weights)) != (wanted := card["sha256"]["safetensors"]):
         raise DamagedWeights(
-            f"Expected {weights.name} with sha256 {wanted}; got {found}. Copy the run again."
+            f"Expected {weights.name} with sha256 {wanted}; got {actual}. Copy the run again."
         )
     model = QuarterNetwork(QuarterConfig(**card["config"]))
     model.load_state_dict(load_file(weights))
@@ -64,8 +64,8 @@ def _difference(model: ViewScores, path: Path) -> float:
         views = torch.rand(batch, 1, model.config.size, model.config.size, generator=generator)
         with torch.inference_mode():
             expected = model(views)
-        for want, found in zip(expected, session.run(None, {"views": views.numpy()}), strict=True):
-            difference = float(np.abs(found - want.numpy()).max())
+        for want, output in zip(expected, session.run(None, {"views": views.numpy()}), strict=True):
+            difference = float(np.abs(output - want.numpy()).max())
             if math.isnan(difference):
                 return difference
             worst = max(worst, difference)

@@ -53,9 +53,9 @@ def _outside(images: Tensor, generator: torch.Generator) -> Tensor:
     """(N, 1, 1, 1) gray beyond the page: mostly the rim's, else black, white or any."""
     rim = torch.cat((images[..., 0], images[..., -1], images[..., 0, :], images[..., -1, :]), -1)
     pick, gray = _uniform(images, generator), _uniform(images, generator)
-    found = rim.median(-1).values[..., None, None]
-    found = torch.where(pick < 0.3, gray.round(), found)  # black or white
-    return torch.where(pick < 0.1, gray, found)
+    shade = rim.median(-1).values[..., None, None]
+    shade = torch.where(pick < 0.3, gray.round(), shade)  # black or white
+    return torch.where(pick < 0.1, gray, shade)
 
 
 def _developed(views: Tensor, generator: torch.Generator, strength: float) -> Tensor:

@@ -175,12 +175,12 @@ class QuarterFit:
     def predict(self, model: QuarterNetwork) -> tuple[Tensor, Tensor, Tensor]:
         """Logits of turns and "document" and the marks of the held-out pages, a little skewed."""
         generator = torch.Generator(self.device).manual_seed(1)
-        found = []
+        batches = []
         for pages, marks in self.pool.first(self.recipe.held_out, self.recipe.batch):
             views = page_views(pages, self.recipe.model.size, generator, strength=0.4)
             quarters, document = model(views)
-            found.append((quarters, document, marks))
-        quarters, document, marks = (torch.cat(parts) for parts in zip(*found, strict=True))
+            batches.append((quarters, document, marks))
+        quarters, document, marks = (torch.cat(parts) for parts in zip(*batches, strict=True))
         return quarters, document, marks
 
     def save(self) -> None:

@@ -115,8 +115,8 @@ def listed(judged: Judged) -> tuple[Crooked, ...]:
     least = max(LEAST_DEGREES, TIMES * float(np.median(off)))
     sure = AGREEMENT * float(np.median(judged.confidences))
     chosen = np.flatnonzero((off >= least) & (judged.confidences >= sure))
-    found = (Crooked(int(i), float(judged.angles[i]), float(judged.confidences[i])) for i in chosen)
-    return tuple(sorted(found, key=lambda one: (-one.confidence, one.index)))
+    rows = (Crooked(int(i), float(judged.angles[i]), float(judged.confidences[i])) for i in chosen)
+    return tuple(sorted(rows, key=lambda one: (-one.confidence, one.index)))
 
 
 def realigned(scan: Scan, indices: Sequence[int], crooked: Iterable[Crooked]) -> Scan:
@@ -195,8 +195,12 @@ def _each(model: Network, parents: Tensor, views: Views) -> tuple[Tensor, Tensor
     for number in range(TURNS):
         turn = FIRST_TURN + 2 * math.pi * number / TURNS
         turns = torch.full((len(parents),), turn, device=parents.device)
-        found = predict_with(model, views.turn(prepared, turns))
-        answer, sure = found if isinstance(found, tuple) else (found, torch.ones_like(found))
+        prediction = predict_with(model, views.turn(prepared, turns))
+        answer, sure = (
+            prediction
+            if isinstance(prediction, tuple)
+            else (prediction, torch.ones_like(prediction))
+        )
         angles.append(wrap(answer.float() - turns))
         confidences.append(sure.float())
     return torch.stack(angles, 1), torch.stack(confidences, 1)

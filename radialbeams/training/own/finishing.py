@@ -73,7 +73,7 @@ def finish(
         show("training a canary", 0.6)
         measured = measure_here(views, card.parent_size, device)
     show("writing the report", 0.7)
-    found = find(
+    findings = find(
         model,
         card,
         held_out,
@@ -85,12 +85,12 @@ def finish(
         canary=measured,
         device=device,
     )
-    card = replace(card, trust=_reasons(card, found, lines, unfit, checked))
-    found = replace(found, card=card, trust=card.trust)
+    card = replace(card, trust=_reasons(card, findings, lines, unfit, checked))
+    findings = replace(findings, card=card, trust=card.trust)
     write_card(out / "model.json", card)
-    write_report(out / "report.html", found)
+    write_report(out / "report.html", findings)
     show("writing the report", 1.0)
-    return summary(found)
+    return summary(findings)
 
 
 def _about(folder: str) -> str:
@@ -107,16 +107,16 @@ def _measured(
 
 
 def _reasons(
-    card: Card, found: Findings, lines: Sequence[MetricsLine], unfit: int, checked: int
+    card: Card, findings: Findings, lines: Sequence[MetricsLine], unfit: int, checked: int
 ) -> tuple[str, ...]:
-    figures: Evaluation = found.evaluation
+    figures: Evaluation = findings.evaluation
     losses = [line["circle_loss"] for line in lines if "circle_loss" in line]
     return trust.reasons(
         card,
         figures,
-        found.held_out,
-        ambiguous=[one for one in found.ambiguous if one.pixel_order != 1],
-        units=found.checked,
+        findings.held_out,
+        ambiguous=[one for one in findings.ambiguous if one.pixel_order != 1],
+        units=findings.checked,
         crooked=unfit,
         images=checked,
         memorised=bool(losses) and sum(losses[-5:]) / len(losses[-5:]) < LEARNED,

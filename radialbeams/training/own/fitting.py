@@ -146,21 +146,21 @@ def _material(folder: Path, out: Path, watch: Watch) -> SplitFolder:
     def show(done: int, count: int) -> None:
         watch.show(Status("looking through the folder", done / count))
 
-    found = scan(folder, show, notes=out / "cache" / "scan.jsonl")
-    for one in found.skipped:
+    scanned = scan(folder, show, notes=out / "cache" / "scan.jsonl")
+    for one in scanned.skipped:
         watch.note(f"skipped {one.path}: {one.reason}")
-    parts = split(found, min(max(SHARE, WANTED / len(found.images)), MOST_SHARE))
-    groups = f" in {len(found.groups)} groups" if parts.by == "group" else ""
+    parts = split(scanned, min(max(SHARE, WANTED / len(scanned.images)), MOST_SHARE))
+    groups = f" in {len(scanned.groups)} groups" if parts.by == "group" else ""
     kept = "whole groups" if parts.by == "group" else "single images"
     watch.note(
-        f"{len(found.images):,} images{groups}: {len(parts.train):,} to train on, "
+        f"{len(scanned.images):,} images{groups}: {len(parts.train):,} to train on, "
         f"{len(parts.held_out):,} held out ({kept})."
     )
     if parts.near_copies:
         watch.note(f"{parts.near_copies:,} have near copies, which are kept on one side.")
-    for warning in (*found.warnings, *parts.warnings):
+    for warning in (*scanned.warnings, *parts.warnings):
         watch.note(f"warning: {warning}")
-    return SplitFolder(found, parts, out / "cache")
+    return SplitFolder(scanned, parts, out / "cache")
 
 
 def _begin(material: SplitFolder, out: Path, start: str, watch: Watch, *, gpu: bool) -> Begun:
@@ -193,11 +193,11 @@ def _begin(material: SplitFolder, out: Path, start: str, watch: Watch, *, gpu: b
 
 def _best_start(material: SplitFolder, watch: Watch, *, gpu: bool) -> tuple[str, str]:
     rows = material.some(material.split.train, starts.PROBED)
-    found = []
+    trials = []
     for number, name in enumerate(starts.CANDIDATES):
         watch.show(Status("trying the shipped models", number / len(starts.CANDIDATES)))
-        found.append(starts.probe(name, partial(material.read, rows)))
-    return starts.best_start(found, gpu=gpu)
+        trials.append(starts.probe(name, partial(material.read, rows)))
+    return starts.best_start(trials, gpu=gpu)
 
 
 def _plan(

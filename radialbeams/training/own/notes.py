@@ -86,7 +86,7 @@ def _result(values: JsonFields) -> Result:
     if "skipped" in values:
         check_fields("a note", values["skipped"], UnusedFile)
         return UnusedFile(**values["skipped"])
-    found = dict(values["found"])
-    stored = Stored(**found.pop("stored"))
-    width, height = found.pop("size")
-    return ScannedImage(**found, size=(int(width), int(height)), stored=stored)
+    fields = dict(values["found"])
+    stored = Stored(**fields.pop("stored"))
+    width, height = fields.pop("size")
+    return ScannedImage(**fields, size=(int(width), int(height)), stored=stored)

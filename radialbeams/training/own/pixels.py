@@ -252,8 +252,8 @@ def _state(path: Path) -> str | None:
         started = BOOT.read_text(encoding="ascii").strip()
     except OSError:
         return None
-    found = path.stat()
-    return f"{started} {found.st_size} {found.st_ino} {found.st_mtime_ns} {found.st_ctime_ns}"
+    stat = path.stat()
+    return f"{started} {stat.st_size} {stat.st_ino} {stat.st_mtime_ns} {stat.st_ctime_ns}"
 
 
 def _is_noted(note: Path, path: Path) -> bool:
@@ -271,11 +271,11 @@ def _notes(path: Path) -> dict[int, str]:
     """Row → sha256 of each chunk that was noted; half a line of a killed build does not count."""
     if not path.exists():
         return {}
-    found = {}
+    digests = {}
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         try:
             values = json.loads(line)
-            found[int(values["row"])] = str(values["sha256"])
+            digests[int(values["row"])] = str(values["sha256"])
         except (KeyError, TypeError, ValueError):
             continue
-    return found
+    return digests

@@ -94,28 +94,28 @@ def images_of(out: Path, folder: Path, split: str, size: int, channels: int) -> 
     begun = read_begun(out)
     if begun is None or not folder.exists() or str(folder.resolve()) != begun.folder:
         return None
-    found = scan(folder)
+    scanned = scan(folder)
     held_out = set(begun.held_out)
     rows = [
         i
-        for i, image in enumerate(found.images)
+        for i, image in enumerate(scanned.images)
         if split == "all" or (image.path in held_out) == (split == "test")
     ]
-    return read(found, rows, size, channels, out / "cache")
+    return read(scanned, rows, size, channels, out / "cache")
 
 
-def digest(found: Scan) -> str:
-    rows = (f"{image.path}\0{image.group}\0{image.sha256}\n" for image in found.images)
+def digest(scanned: Scan) -> str:
+    rows = (f"{image.path}\0{image.group}\0{image.sha256}\n" for image in scanned.images)
     return hashlib.sha256("".join(rows).encode(errors="surrogateescape")).hexdigest()
 
 
-def check_same(begun: Begun, found: Scan, split: Split, out: Path) -> None:
+def check_same(begun: Begun, scanned: Scan, split: Split, out: Path) -> None:
     """The images that a run was begun with are those that it goes on with."""
-    held_out = tuple(found.images[i].path for i in split.held_out)
-    if begun.images == digest(found) and begun.held_out == held_out and begun.by == split.by:
+    held_out = tuple(scanned.images[i].path for i in split.held_out)
+    if begun.images == digest(scanned) and begun.held_out == held_out and begun.by == split.by:
         return
     raise ValueError(
-        f"Expected the images that the run in {out} was begun with; {found.folder} holds others "
+        f"Expected the images that the run in {out} was begun with; {scanned.folder} holds others "
         "(files were added, removed or changed). Restore them, or train in a new folder with "
         f"--out NEW --start {out}."
     )

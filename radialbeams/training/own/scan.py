@@ -127,18 +127,18 @@ def _fault(image: Image.Image, size: tuple[int, int], frame: Frame | None) -> st
 def _looked_at(
     root: Path, stored: Sequence[Stored], on_progress: OnProgress | None, notes: Path | None
 ) -> list[ScannedImage | UnusedFile]:
-    with Notes(notes) as kept:
+    with Notes(notes) as noted:
         stamps = [stamp(root, one) for one in stored]
-        new = [one for one, at in zip(stored, stamps, strict=True) if at not in kept.known]
+        new = [one for one, at in zip(stored, stamps, strict=True) if at not in noted.known]
         results = _results(partial(look, root), new)
-        found: list[ScannedImage | UnusedFile] = []
+        looked_at: list[ScannedImage | UnusedFile] = []
         for at in stamps:
-            if at not in kept.known:
-                kept.add(at, next(results))
-            found.append(kept.known[at])
+            if at not in noted.known:
+                noted.add(at, next(results))
+            looked_at.append(noted.known[at])
             if on_progress is not None:
-                on_progress(len(found), len(stored))
-    return found
+                on_progress(len(looked_at), len(stored))
+    return looked_at
 
 
 def _results(

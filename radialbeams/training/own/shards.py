@@ -80,16 +80,16 @@ def stored_images(place: Path) -> tuple[list[Stored], dict[str, str]]:
         if problem and not images:
             raise ValueError(f"Expected a folder, a tar or a zip of images; got {place}. {problem}")
         return images, {place.name: problem} if problem else {}
-    found: list[Stored] = []
+    stored: list[Stored] = []
     problems: dict[str, str] = {}
     for path in file_names(place):
         if is_image(path):
-            found.append(Stored(path, path))
+            stored.append(Stored(path, path))
         elif path.lower().endswith((".tar", *COMPRESSED)):
             images, problem = _archived(place / path, path)
-            found += images
+            stored += images
             problems |= {path: problem} if problem else {}
-    return found, problems
+    return stored, problems
 
 
 def is_image(path: str) -> bool:
@@ -104,8 +104,8 @@ def _archived(path: Path, name: str) -> tuple[list[Stored], str]:
             "It is compressed, so its images cannot be read in any order. Decompress it first, "
             "for example with gunzip."
         )
-    found, problem = _in_zip(path, name) if zipfile.is_zipfile(path) else _in_tar(path, name)
-    images = (one for one in found if is_image(one.path) and not is_hidden(one.name.as_posix()))
+    members, problem = _in_zip(path, name) if zipfile.is_zipfile(path) else _in_tar(path, name)
+    images = (one for one in members if is_image(one.path) and not is_hidden(one.name.as_posix()))
     return sorted(images, key=lambda one: natural_order(one.path)), problem
 
 
@@ -117,14 +117,14 @@ def _in_zip(path: Path, name: str) -> tuple[list[Stored], str]:
 
 def _in_tar(path: Path, name: str) -> tuple[list[Stored], str]:
     """Up to the place where the tar is damaged."""
-    found = []
+    members = []
     try:
         with tarfile.open(path, "r:") as tar:
             for info in tar:
                 if info.isfile():
                     shown = f"{name}/{info.name.removeprefix('./')}"
-                    found.append(Stored(shown, name, info.offset_data, info.size))
+                    members.append(Stored(shown, name, info.offset_data, info.size))
     except (tarfile.TarError, OSError, EOFError) as error:
         why = " ".join(str(error).split())
-        return found, f"It is damaged or cut short ({why}). Get a fresh copy."
-    return found, ""
+        return members, f"It is damaged or cut short ({why}). Get a fresh copy."
+    return members, ""

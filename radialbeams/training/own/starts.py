@@ -70,21 +70,21 @@ def find_start(name: str) -> Start | None:
     """A shipped model's name or the folder of a run; None for scratch."""
     if name == SCRATCH:
         return None
-    found = zoo.find(name)
-    if found.card.network.reading != "posterior" or found.card.protocol.name != "leakfree":
+    model = zoo.find(name)
+    if model.card.network.reading != "posterior" or model.card.protocol.name != "leakfree":
         raise ValueError(
             f"Expected a start that was trained on leak-free views and knows how sure it is; "
             f"{name} is not. Use one of {', '.join(CANDIDATES)}, a run of your own, or {SCRATCH}."
         )
-    return Start(found.name, found.stem)
+    return Start(model.name, model.stem)
 
 
 def probe(name: str, images: Callable[[int], ImageSet]) -> StartTrial:
     """The error of a shipped model on images, which are read at the size that it wants."""
     model, card = load_model(zoo.find(name).stem)
     views = views_of(card.protocol, card.network.view_size)
-    found = evaluate(partial(predict_with, model), images(card.parent_size), views, seeds=1)
-    return StartTrial(name, found.mean)
+    figures = evaluate(partial(predict_with, model), images(card.parent_size), views, seeds=1)
+    return StartTrial(name, figures.mean)
 
 
 def best_start(probes: list[StartTrial], *, gpu: bool) -> tuple[str, str]:

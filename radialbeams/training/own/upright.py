@@ -49,14 +49,14 @@ def is_affordable(images: int, view_seconds: float, budget: Budget, batch: int) 
     return judged * view_seconds <= JUDGING * 60 * (budget.minutes or 0.0)
 
 
-def is_telling(judged: Judged, found: Sequence[Crooked]) -> bool:
+def is_telling(judged: Judged, crooked: Sequence[Crooked]) -> bool:
     """Whether the networks know enough to blame an image.
 
     After too short a training they are off on many images without agreeing with themselves, and
     by chance they agree on some.
     """
     off = int((np.abs(judged.angles) >= LEAST_DEGREES).sum())
-    return off - len(found) <= UNSURE * len(judged.angles)
+    return off - len(crooked) <= UNSURE * len(judged.angles)
 
 
 def check(
@@ -85,8 +85,8 @@ def check(
         minutes=None if budget.minutes is None else share * budget.minutes / FOLDS,
         on_progress=on_progress,
     )
-    found = listed(judged)
-    checked = Checked(found, len(images)) if is_telling(judged, found) else Checked()
+    crooked = listed(judged)
+    checked = Checked(crooked, len(images)) if is_telling(judged, crooked) else Checked()
     rows = [asdict(one) for one in checked.crooked]
     write_json(place, {"images": checked.images, "crooked": rows})
     shutil.rmtree(out / "folds", ignore_errors=True)

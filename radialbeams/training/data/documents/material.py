@@ -98,15 +98,15 @@ class Material:
 
     def paragraph(self, rng: Random, script: str, characters: int) -> str:
         """Running text of about that many characters."""
-        found = rng.choice(self.texts[script])
-        while len(found) < characters:
-            found += " " + rng.choice(self.texts[script])
-        if len(found) <= characters:
-            return found
+        text = rng.choice(self.texts[script])
+        while len(text) < characters:
+            text += " " + rng.choice(self.texts[script])
+        if len(text) <= characters:
+            return text
         if script in WITHOUT_SPACES:
-            return found[:characters]
-        cut = found.rfind(" ", 0, characters)
-        return found[: cut if cut > 0 else characters]
+            return text[:characters]
+        cut = text.rfind(" ", 0, characters)
+        return text[: cut if cut > 0 else characters]
 
     def words(self, rng: Random, script: str, count: int) -> str:
         """A few neighbouring words, as in a label or a title."""
@@ -135,17 +135,17 @@ class Material:
 
 
 def _read_texts(folder: Path) -> dict[str, list[str]]:
-    found = {}
+    texts = {}
     for path in sorted(folder.glob("*.txt")):
         lines = [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
         if lines:
-            found[path.stem] = lines
-    return found
+            texts[path.stem] = lines
+    return texts
 
 
 def _find_faces(folder: Path) -> dict[tuple[str, str], list[str]]:
     """(script, style) → paths; the style of a folder named for its script is "any"."""
-    found: dict[tuple[str, str], list[str]] = {}
+    faces: dict[tuple[str, str], list[str]] = {}
     for place in sorted(path for path in folder.glob("*") if path.is_dir()):
         style, _, script = place.name.partition("-")
         paths = sorted(str(path) for path in place.iterdir() if path.suffix in (".ttf", ".otf"))
@@ -155,5 +155,5 @@ def _find_faces(folder: Path) -> dict[tuple[str, str], list[str]]:
             (script,) if script else EUROPEAN if style in ("sans", "serif", "mono") else ("latin",)
         )
         for one in scripts:
-            found.setdefault((one, style), []).extend(paths)
-    return found
+            faces.setdefault((one, style), []).extend(paths)
+    return faces

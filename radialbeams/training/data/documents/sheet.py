@@ -33,8 +33,8 @@ class Sheet:
         return min(max(self.width, self.height), 1.41 * self.width, 1.41 * self.height * 1.6)
 
     def gray_at(self, place: tuple[int, int]) -> int:
-        found = self.image.getpixel(place)
-        return found if isinstance(found, int) else self.paper
+        gray = self.image.getpixel(place)
+        return gray if isinstance(gray, int) else self.paper
 
     # --- text ---
 
