@@ -155,7 +155,7 @@ class Canonicalizer:
         sources = list(image) if isinstance(image, list) else [image]
         for number, source in enumerate(sources):
             with _named(sources, number):
-                sources[number] = _kept(source, self.limits)
+                sources[number] = _rereadable(source, self.limits)
         answers, looks = self.answers_and_looks(sources, first_frame=first_frame)
         results = []
         for number, (source, answer) in enumerate(zip(sources, answers, strict=True)):
@@ -197,7 +197,7 @@ class Canonicalizer:
         With `framed`, it also finds the frame and the colour around the picture, which are needed
         only to turn it.
         """
-        source = _kept(source, self.limits)
+        source = _rereadable(source, self.limits)
         small = self._small(source, self.parent_size, first_frame)
         frame = images.frame_of(small) if framed else None
         plain = framed and images.has_plain_ground(small)
@@ -366,7 +366,7 @@ def _preferred(document: Answer | None, picture: Answer | None) -> Answer:
     return picture if sure else document
 
 
-def _kept(source: Any, limits: Limits) -> Any:
+def _rereadable(source: Any, limits: Limits) -> Any:
     """Reads an open file into memory, since a pipe can be read only once."""
     return BytesIO(images.content_of(source, limits)) if hasattr(source, "read") else source
 

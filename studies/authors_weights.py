@@ -73,9 +73,9 @@ def line(centre: int, end: NDArray[np.int64]) -> NDArray[np.int64]:
     middle = np.empty((LENGTH, 2), dtype=np.int64)
     middle[:, along] = start[along] + drawn
     middle[:, across] = start[across] + towards[across] * climbed
-    beside = np.zeros(2, dtype=np.int64)
-    beside[across] = 1 if steep or backwards else -1
-    return np.stack((middle + beside, middle, middle - beside))
+    sideways = np.zeros(2, dtype=np.int64)
+    sideways[across] = 1 if steep or backwards else -1
+    return np.stack((middle + sideways, middle, middle - sideways))
 
 
 def pixels_of(size: int) -> NDArray[np.int64]:

@@ -94,14 +94,14 @@ def main() -> None:
     parser.add_argument("--overlap", type=Path, default=Path("results") / "overlap.json")
     parser.add_argument("--limit", type=int)
     parser.add_argument("--out", type=Path, default=Path("results") / "gap.json")
-    asked = parser.parse_args()
+    arguments = parser.parse_args()
     device = torch.device("cpu")
-    images = load("imagenet-samples", root=asked.data, limit=asked.limit)
-    left_out = alike(asked.overlap)
+    images = load("imagenet-samples", root=arguments.data, limit=arguments.limit)
+    left_out = alike(arguments.overlap)
     kept = without(images, left_out)
     fronts = {
         name: finder(Canonicalizer.from_pretrained(name, abstain="card", snap="none"), device)
-        for name in asked.models
+        for name in arguments.models
     }
     task: ClassificationTask = photos_of_imagenet(kept, load_classifier(DEFAULT, device), fronts)
     count = len(kept)
@@ -120,7 +120,7 @@ def main() -> None:
         "hardware": "cpu",
         "seeds": [0],
     }
-    write_record(asked.out, found, long=[])
+    write_record(arguments.out, found, long=[])
     print(json.dumps(found))
 
 

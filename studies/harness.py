@@ -11,7 +11,7 @@ from typing import Any
 from radialbeams.training.data import DataNotFound, ImageSet, load
 
 
-def asked(description: str | None, out: Path) -> argparse.Namespace:
+def arguments(description: str | None, out: Path) -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=description)
     parser.add_argument("--data", type=Path)
     parser.add_argument("--photos", type=Path, help="a folder or archive of upright photos")

@@ -140,10 +140,10 @@ def photos(data: Path, limit: int | None) -> list[tuple[str, int, Callable[[], I
     source = place_of("imagenet-samples", data)
     names = file_names(source)
     read = SOURCES["imagenet-samples"].read
-    entries = read(source, names) or read(source, without_top(names))
+    members = read(source, names) or read(source, without_top(names))
     return [
         (Path(entry.path).stem, int(entry.group), partial(_opened, source, entry.path))
-        for entry in sorted(entries, key=lambda entry: entry.path)[:limit]
+        for entry in sorted(members, key=lambda entry: entry.path)[:limit]
     ]
 
 
@@ -171,7 +171,7 @@ def _write(content: bytes, path: Path) -> None:
     path.write_bytes(content)
 
 
-def kept(
+def valid(
     data: Path, scenes: list[Image.Image], limit: int | None, counts: Counter[str]
 ) -> Iterator[tuple[str, int, Image.Image]]:
     classifier = load_classifier()
@@ -227,7 +227,7 @@ def make(data: Path, out: Path, limit: int | None) -> Counter[str]:
     counts: Counter[str] = Counter()
     scenes = copy_backgrounds(data, out)
     labels, cutouts = {}, []
-    for name, label, cutout in kept(data, scenes, limit, counts):
+    for name, label, cutout in valid(data, scenes, limit, counts):
         folder = f"{label:04d}"
         labels[folder] = label
         cutouts.append(cutout)

@@ -150,22 +150,20 @@ def main() -> None:
         documents=DOCUMENTS.get(arguments.name),
         **ABOUT[arguments.name],
     )
-    shipped = zoo.FOLDER / arguments.name
+    stem = zoo.FOLDER / arguments.name
     if arguments.looks:
-        card = publish_looking_again(shipped, model, card, arguments)
+        card = publish_looking_again(stem, model, card, arguments)
     else:
-        card = publish_one_look(shipped, model, card, arguments)
+        card = publish_one_look(stem, model, card, arguments)
     card = replace(card, cost=Cost(milliseconds(arguments.name)))
-    write_card(shipped.with_name(arguments.name + ".json"), card)
+    write_card(stem.with_name(arguments.name + ".json"), card)
     if arguments.photos:
         card = replace(card, end_to_end=measure_photos(arguments.photos, arguments.name))
     print(card.end_to_end, card.cost, flush=True)
-    write_card(shipped.with_name(arguments.name + ".json"), card)
+    write_card(stem.with_name(arguments.name + ".json"), card)
 
 
-def publish_one_look(
-    shipped: Path, model: Network, card: Card, arguments: argparse.Namespace
-) -> Card:
+def publish_one_look(stem: Path, model: Network, card: Card, arguments: argparse.Namespace) -> Card:
     """Writes weights, ONNX and card, calibrated and measured on the held-out images."""
     recipe = Recipe.of_card(card)
     images = read_images(recipe, "test", root=arguments.data)
@@ -175,16 +173,16 @@ def publish_one_look(
         if recipe.data == "coil100":
             uncertain = least_confident(card, model, images, card_views(card))
             card = replace(card, least_confident=uncertain)
-    card = exported(shipped, model, card)
+    card = exported(stem, model, card)
     metrics: dict[str, Measurement] = {}
     for key, jpeg in ((recipe.protocol, None), (f"{recipe.protocol}_jpeg_90", 90)):
         # Saving every parent as JPEG is slow, and only the difference matters.
         seeds = arguments.seeds if jpeg is None else min(2, arguments.seeds)
-        metrics[key] = rounded(measure_on(shipped, images, seeds=seeds, jpeg=jpeg))
+        metrics[key] = rounded(measure_on(stem, images, seeds=seeds, jpeg=jpeg))
         evaluation = metrics[key].evaluation
         print(key, evaluation.mean, evaluation.calibration_error, flush=True)
     for data in arguments.also:
-        measured = rounded(measure(shipped, data, seeds=ALSO_SEEDS, root=arguments.data))
+        measured = rounded(measure(stem, data, seeds=ALSO_SEEDS, root=arguments.data))
         metrics[f"{recipe.protocol}_{data}"] = measured
         print(data, measured.evaluation.mean, measured.evaluation.median, flush=True)
     card = replace(card, metrics=metrics)
@@ -194,7 +192,7 @@ def publish_one_look(
 
 
 def publish_looking_again(
-    shipped: Path, model: Network, card: Card, arguments: argparse.Namespace
+    stem: Path, model: Network, card: Card, arguments: argparse.Namespace
 ) -> Card:
     """The same from stored outputs: whether to look again was decided on the same images."""
     outputs = looks.LookOutputs.read(arguments.looks)
@@ -204,7 +202,7 @@ def publish_looking_again(
         )
     images = len(set(outputs.keys))
     card = replace(card, data=_tested_on(card, images, "default"))
-    card = exported(shipped, model, decided(card, outputs, arguments.below))
+    card = exported(stem, model, decided(card, outputs, arguments.below))
     protocol = card.protocol.name
     figures = figures_by_rule(outputs, card.calibration, arguments.below)
     measured = Measurement(figures, protocol, seeds=len(outputs) // images)
@@ -262,18 +260,18 @@ def figures_after_jpeg(name: str, images: ImageSet, views: Views) -> Evaluation:
     return evaluate(predict, images, views, seeds=1, jpeg=90)
 
 
-def exported(shipped: Path, model: Network, card: Card) -> Card:
+def exported(stem: Path, model: Network, card: Card) -> Card:
     """Weights in half precision, ONNX with parity, and the card that names both."""
-    save_model(shipped, model, card, half=True)
-    onnx = shipped.with_name(shipped.name + ".onnx")
-    print(f"{onnx.name}: within {export_run(shipped, onnx):.1e} of torch", flush=True)
-    return stored_once(shipped)
+    save_model(stem, model, card, half=True)
+    onnx = stem.with_name(stem.name + ".onnx")
+    print(f"{onnx.name}: within {export_run(stem, onnx):.1e} of torch", flush=True)
+    return stored_once(stem)
 
 
-def stored_once(shipped: Path) -> Card:
+def stored_once(stem: Path) -> Card:
     """Removes the safetensors file if the ONNX file contains the same numbers; returns the card."""
     card_path, weights, onnx = (
-        shipped.with_name(shipped.name + ending) for ending in (".json", ".safetensors", ".onnx")
+        stem.with_name(stem.name + ending) for ending in (".json", ".safetensors", ".onnx")
     )
     card, in_onnx = read_card(card_path), read_weights(onnx)
     in_safetensors = {

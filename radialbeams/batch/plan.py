@@ -171,7 +171,7 @@ class Plan:
     def found(self, skipped: SkippedFiles | None = None) -> Iterator[WalkedFile]:
         """Each input file, repeated if it is given twice; `skipped` records what is skipped."""
         skipped = SkippedFiles() if skipped is None else skipped
-        beside = self.writes and not (self.folder or self.file or self.in_place)
+        next_to_inputs = self.writes and not (self.folder or self.file or self.in_place)
         images = _Stems()
         wanted = FileFilter(self.recursive, self.include, self.exclude)
         for source in self.sources:
@@ -181,7 +181,7 @@ class Plan:
             ):
                 if self.only is not None and os.path.abspath(file.path) not in self.only:
                     skipped.left_out[NOT_CORRECTED] += 1
-                elif beside and file.error is None and images.has_original(file.path):
+                elif next_to_inputs and file.error is None and images.has_original(file.path):
                     skipped.left_out[OUTPUTS] += 1
                 else:
                     yield file

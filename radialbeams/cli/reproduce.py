@@ -96,10 +96,10 @@ def _summary(place: Path, there: int) -> Iterator[str]:
     """The paper's figures beside ours, and how many trainings were read from disk."""
     record = json.loads(place.read_text(encoding="utf-8"))
     if count := record["trainings"]:
-        kept = "all" if there >= count else str(there) if there else "none"
-        yield f"{count} trainings, {kept} of them read from {place.parent / 'runs' / place.stem}"
-    for name, said in record["paper"].items():
-        yield f"{name}: the paper {said}; ours {record['ours'].get(name, 'not measured')}"
+        stored = "all" if there >= count else str(there) if there else "none"
+        yield f"{count} trainings, {stored} of them read from {place.parent / 'runs' / place.stem}"
+    for name, claim in record["paper"].items():
+        yield f"{name}: the paper {claim}; ours {record['ours'].get(name, 'not measured')}"
     if record["why"]:
         yield record["why"]
 

@@ -27,7 +27,7 @@ BAR = 1000  # steps of the bar: a share in thousandths
 
 
 @dataclass(frozen=True)
-class Asked:
+class TrainOptions:
     """What every training is asked for."""
 
     data: str
@@ -40,7 +40,7 @@ class Asked:
 
 
 def train_on_folder(
-    asked: Asked,
+    options: TrainOptions,
     start: str | None,
     config: Path | None,
     realign: bool,
@@ -60,21 +60,21 @@ def train_on_folder(
     model = {**settings.get("model", {}), **changes["model"]}
     settings |= {name: value for name, value in changes.items() if name != "model"}
     settings |= {"model": model} if model else {}
-    board = open_board(asked.out) if asked.tensorboard else None
-    with _stoppable(asked.out), _following(board) as (note, show):
+    board = open_board(options.out) if options.tensorboard else None
+    with _stoppable(options.out), _progress(board) as (note, show):
         run = fit_folder(
-            asked.data,
-            asked.out,
-            minutes=asked.minutes,
-            steps=asked.steps,
+            options.data,
+            options.out,
+            minutes=options.minutes,
+            steps=options.steps,
             start=start or "auto",
             config=settings,
             realign=realign,
             canary=canary,
-            devices=asked.devices,
+            devices=options.devices,
             watch=Watch(note, show),
         )
-    if asked.json:
+    if options.json:
         print(as_json(_record(run)))
         return
     for line in closing(run):
@@ -104,23 +104,25 @@ def _record(run: TrainedRun) -> JsonDict:
     }
 
 
-def train_recipe(asked: Asked, recipe: Recipe, root: Path | None, limit: int | None) -> None:
+def train_recipe(
+    options: TrainOptions, recipe: Recipe, root: Path | None, limit: int | None
+) -> None:
     """Trains by a recipe, on a data set or with the paper's network."""
     from radialbeams.cards import measurement
     from radialbeams.training.runs import complete
 
-    with _stoppable(asked.out), terminal.progress_bar(recipe.steps, "reading images") as bar:
+    with _stoppable(options.out), terminal.progress_bar(recipe.steps, "reading images") as bar:
         card = complete(
             recipe,
-            asked.out,
+            options.out,
             root=root,
-            devices=asked.devices,
-            minutes=asked.minutes,
+            devices=options.devices,
+            minutes=options.minutes,
             limit=limit,
             on_progress=bar.show,
         )
-    print(as_json({"run": str(asked.out), **measurement(card.metrics[recipe.protocol])}))
-    talk(f"Report: {asked.out / 'report.html'}")
+    print(as_json({"run": str(options.out), **measurement(card.metrics[recipe.protocol])}))
+    talk(f"Report: {options.out / 'report.html'}")
 
 
 # --- progress ---
@@ -131,7 +133,7 @@ Show = Callable[["Status"], None]
 
 
 @contextmanager
-def _following(board: Show | None = None) -> Iterator[tuple[Note, Show]]:
+def _progress(board: Show | None = None) -> Iterator[tuple[Note, Show]]:
     """A bar in a terminal, plain lines elsewhere; each status goes to the board as well."""
 
     if not sys.stderr.isatty():

@@ -95,7 +95,7 @@ class _Clock:
     def __init__(self, run: RayRun, now: Callable[[], float]) -> None:
         self._units, self._before, self._now = run.units, run.units_before, now
         self._done = self._images = 0
-        self._begun = self._told = now()
+        self._begun = self._reported = now()
 
     def after(self, images: int) -> str | None:
         """Counts another finished unit; returns a progress line if one is due."""
@@ -106,9 +106,9 @@ class _Clock:
             return None
         self._images += images
         now = self._now()
-        if now - self._told < EVERY or now == self._begun:
+        if now - self._reported < EVERY or now == self._begun:
             return None
-        self._told = now
+        self._reported = now
         spent = now - self._begun
         left = spent / fresh * (self._units - self._done)
         return (

@@ -12,7 +12,7 @@ import typer
 
 from radialbeams.cli import terminal
 from radialbeams.cli.app import EXIT_CODES, JsonOption, app
-from radialbeams.cli.running import Asked, train_on_folder, train_recipe
+from radialbeams.cli.running import TrainOptions, train_on_folder, train_recipe
 from radialbeams.escaping import as_json
 from radialbeams.stored import JsonDict
 
@@ -140,11 +140,11 @@ def train(
             "epsilon": epsilon,
         }
     )
-    asked = Asked(data, out, minutes, steps, devices, json_, tensorboard)
+    options = TrainOptions(data, out, minutes, steps, devices, json_, tensorboard)
     if recipe is None and decoder is not Decoder.lstm and not _is_data_set(data):
         paper = {"--size": size, "--limit": limit, "--data": root, **_paper_only(changes)}
         changes["model"] = model_changes
-        train_on_folder(asked, start, config, realign, canary, changes, paper)
+        train_on_folder(options, start, config, realign, canary, changes, paper)
         return
     own = {"--start": start, "--config": config, "--realign": realign or None}
     own |= {"--canary": canary or None, "--tensorboard": tensorboard or None}
@@ -159,7 +159,7 @@ def train(
     steps_changed = {} if steps is None else {"steps": steps}
     named = "lstm" if decoder is None else decoder.value
     planned = plan(data, recipe, changes | steps_changed, model_changes, decoder=named, size=size)
-    train_recipe(asked, planned, root, limit)
+    train_recipe(options, planned, root, limit)
 
 
 def _launch(devices: str, nodes: int) -> None:

@@ -97,9 +97,9 @@ class HubCanonicalizer(ModelHubMixin, TorchCanonicalizer, library_name="radialbe
             )
             folder = Path(downloaded)
         folder = folder.resolve()  # absolute, so that it is not taken for a pretrained model's name
-        asked = options.get("abstain", ABSTAIN)
-        by_card = isinstance(asked, str)
-        plain = TorchCanonicalizer.from_pretrained(folder, abstain=asked if by_card else None)
+        abstain = options.get("abstain", ABSTAIN)
+        by_card = isinstance(abstain, str)
+        plain = TorchCanonicalizer.from_pretrained(folder, abstain=abstain if by_card else None)
         if by_card:  # ignore the thresholds that were saved as options
             replaced = {"abstain", *(set(THRESHOLDS) - given)}
             options = {key: value for key, value in options.items() if key not in replaced}

@@ -223,10 +223,10 @@ def _smallest_rectangle(x: Floats, y: Floats) -> _Rectangle:
     (p, q), (r, t) = (u.min(), u.max()), (v.min(), v.max())
     middle = ((p + q) / 2, (r + t) / 2)
     edges = (
-        _beside(u - p, v - r, t - r),
-        _beside(q - u, v - r, t - r),
-        _beside(v - r, u - p, q - p),
-        _beside(t - v, u - p, q - p),
+        _touching_share(u - p, v - r, t - r),
+        _touching_share(q - u, v - r, t - r),
+        _touching_share(v - r, u - p, q - p),
+        _touching_share(t - v, u - p, q - p),
     )
     return _Rectangle(
         (float(width[best]), float(height[best])),
@@ -236,7 +236,7 @@ def _smallest_rectangle(x: Floats, y: Floats) -> _Rectangle:
     )
 
 
-def _beside(depth: Floats, along: Floats, length: float) -> float:
+def _touching_share(depth: Floats, along: Floats, length: float) -> float:
     """The share of an edge, divided into 16 pieces, that touches picture."""
     near = along[depth <= NEAR]
     pieces = np.minimum(near * (16 / max(length, 1)), 15).astype(int)

@@ -88,16 +88,16 @@ def is_replaced(kind: int, body: bytes) -> bool:
     return any(kind == other and body.startswith(start) for other, start in _REPLACED)
 
 
-def joined(data: bytes, kept: tuple[bytes, ...], trailer: bytes) -> bytes:
+def joined(data: bytes, carried: tuple[bytes, ...], trailer: bytes) -> bytes:
     """A JPEG with more segments after its first ones, and with data after its end."""
-    if not (kept or trailer):
+    if not (carried or trailer):
         return data
     at = 2
     for kind, start, end in segments(data):
         if not APP0 <= kind <= 0xEF:
             break
         at = max(end, start)
-    return b"".join((data[:at], *kept, data[at:], trailer))
+    return b"".join((data[:at], *carried, data[at:], trailer))
 
 
 # --- Photoshop's resources, which hold IPTC among others ---

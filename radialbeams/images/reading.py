@@ -45,18 +45,18 @@ def read(source: ImageSource, *, first_frame: bool = False, limits: Limits = DEF
         raw = "" if isinstance(source, Image.Image) else _sixteen_bit_colour(image)
         budget.check_turning(image, raw, limits)
         content = b"" if isinstance(source, Image.Image | np.ndarray) else _content(image)
-        deep = _deep(image, raw) if raw else None
+        planes = _sixteen_bit_planes(image, raw) if raw else None
         image.load()
         fields = fields_of(image)
         fields |= carried_over(content, fields) if content else {}
-        if deep is None:
+        if planes is None:
             seen = _kept_mode(_upright(image))
             if not same_space(image.mode, seen.mode):
                 fields["icc_profile"] = None
         else:
-            seen = image_of(deep)
+            seen = image_of(planes)
         seen.info = {key: fields[key] for key in SHOWN if fields.get(key)}
-        return Picture(seen, **fields, sixteen_bit=deep, reduced=bool(raw) and deep is None)
+        return Picture(seen, **fields, sixteen_bit=planes, reduced=bool(raw) and planes is None)
 
 
 def read_small(
@@ -281,7 +281,7 @@ def _sixteen_bit_colour(image: Image.Image) -> str:
     return raw if ";16" in raw and image.mode in COLOUR_MODES else ""
 
 
-def _deep(image: Image.Image, raw: str) -> SixteenBit | None:
+def _sixteen_bit_planes(image: Image.Image, raw: str) -> SixteenBit | None:
     """The pixels with sixteen bits per channel, with their EXIF orientation applied."""
     images = readings(image, raw)
     if not images:

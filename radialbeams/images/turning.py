@@ -91,18 +91,18 @@ class Canvas:
 
 def _turned_fields(picture: Picture, canvas: Canvas) -> PictureFields:
     fill = canvas.fill
-    deep = picture.sixteen_bit
-    if deep is None:
+    planes = picture.sixteen_bit
+    if planes is None:
         image = _turn_image(picture.image, canvas)
     else:
-        if fill == "transparent" and deep.shape[2] == 3:
-            deep = np.concatenate((deep, np.full_like(deep[:, :, :1], 65535)), axis=2)
-        deep = _turn_array(deep, canvas)
-        image = image_of(deep)
+        if fill == "transparent" and planes.shape[2] == 3:
+            planes = np.concatenate((planes, np.full_like(planes[:, :, :1], 65535)), axis=2)
+        planes = _turn_array(planes, canvas)
+        image = image_of(planes)
     same = same_space(picture.image.mode, image.mode)
     return {
         "image": image,
-        "sixteen_bit": deep,
+        "sixteen_bit": planes,
         "icc_profile": picture.icc_profile if same else None,
         "background": fill or picture.background,
     }

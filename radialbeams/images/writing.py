@@ -46,12 +46,12 @@ def encode(picture: Picture, format: str | None = None, *, quality: int | None =
 
 def _encoded(picture: Picture, name: str, options: SaveOptions) -> tuple[bytes, str]:
     """The bytes as Pillow or numpy writes them, and the mode of the image in them."""
-    deep, mode = picture.sixteen_bit, picture.image.mode
-    if deep is not None and name == "PNG":
+    planes, mode = picture.sixteen_bit, picture.image.mode
+    if planes is not None and name == "PNG":
         shell = Image.new(mode, picture.image.size)
-        return sixteen_bit_png(deep, _saved(shell, name, options)), mode
-    if deep is not None and name == "TIFF":
-        return sixteen_bit_tiff(deep, _saved(as_gray(deep), name, options)), mode
+        return sixteen_bit_png(planes, _saved(shell, name, options)), mode
+    if planes is not None and name == "TIFF":
+        return sixteen_bit_tiff(planes, _saved(as_gray(planes), name, options)), mode
     image = _writable(picture, name)
     if not same_space(image.mode, mode):
         options.pop("icc_profile", None)
@@ -109,7 +109,7 @@ def _laid_on(colour: str, image: Image.Image) -> Image.Image:
 
 
 def _options(picture: Picture, name: str, quality: int | None) -> SaveOptions:
-    kept: SaveOptions = {
+    options: SaveOptions = {
         "icc_profile": picture.icc_profile,
         "dpi": picture.dpi,
         "exif": picture.exif,
@@ -117,16 +117,16 @@ def _options(picture: Picture, name: str, quality: int | None) -> SaveOptions:
         "comment": picture.comment,
     }
     if name in ("JPEG", "WEBP", "AVIF", "HEIF", "JXL"):
-        kept["quality"] = QUALITY if quality is None else quality
+        options["quality"] = QUALITY if quality is None else quality
     if name == "WEBP" and picture.lossless and quality is None:
-        kept |= {"lossless": True, "exact": True, "quality": None}
+        options |= {"lossless": True, "exact": True, "quality": None}
     if name == "JPEG":
-        kept["subsampling"] = picture.subsampling
-        kept |= {one: None for one, most in LONGEST.items() if len(kept[one] or b"") > most}
+        options["subsampling"] = picture.subsampling
+        options |= {one: None for one, most in LONGEST.items() if len(options[one] or b"") > most}
     if name == "PNG":
-        kept["pnginfo"] = png_info(picture)
+        options["pnginfo"] = png_info(picture)
     if name == "TIFF":
         known = picture.compression in TIFF_COMPRESSIONS
-        kept["compression"] = picture.compression if known else "tiff_lzw"
-        kept["exif"] = tiff_tags(picture.exif, picture.xmp)
-    return {option: value for option, value in kept.items() if value is not None}
+        options["compression"] = picture.compression if known else "tiff_lzw"
+        options["exif"] = tiff_tags(picture.exif, picture.xmp)
+    return {option: value for option, value in options.items() if value is not None}

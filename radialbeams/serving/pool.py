@@ -71,9 +71,9 @@ class ServicePool:
     async def work(self, task: FileTask, files: Sequence[bytes], share: Share) -> list[Result]:
         """A record and the output bytes for each file; the bytes count towards the share."""
         loop = asyncio.get_running_loop()
-        entries = [QueuedFile(task, data, loop.create_future(), share) for data in files]
-        self.backlog.add(entries)
-        return list(await asyncio.gather(*(entry.result for entry in entries)))
+        queued = [QueuedFile(task, data, loop.create_future(), share) for data in files]
+        self.backlog.add(queued)
+        return list(await asyncio.gather(*(file.result for file in queued)))
 
     async def _keep_working(self, number: int) -> None:
         while True:

@@ -305,25 +305,25 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--log-every", type=int, default=100)
     parser.add_argument("--start", type=Path, help="weights of an earlier run to go on from")
     parser.add_argument("--devices", default="auto")
-    asked = parser.parse_args(argv)
+    arguments = parser.parse_args(argv)
     recipe = QuarterRecipe(
         model=QuarterConfig(
-            size=asked.size, widths=tuple(asked.widths), blocks=tuple(asked.blocks)
+            size=arguments.size, widths=tuple(arguments.widths), blocks=tuple(arguments.blocks)
         ),
-        batch=asked.batch,
-        steps=asked.steps if asked.minutes is None else 10**9,
-        learning_rate=asked.learning_rate,
-        held_out=asked.held_out,
+        batch=arguments.batch,
+        steps=arguments.steps if arguments.minutes is None else 10**9,
+        learning_rate=arguments.learning_rate,
+        held_out=arguments.held_out,
     )
     fit = QuarterFit(
         recipe,
-        wait_for_pool(asked.pool),
-        asked.out,
-        device=pick_device(asked.devices),
-        minutes=asked.minutes,
-        log_every=asked.log_every,
-        least_pages=asked.least_pages,
-        start=asked.start,
+        wait_for_pool(arguments.pool),
+        arguments.out,
+        device=pick_device(arguments.devices),
+        minutes=arguments.minutes,
+        log_every=arguments.log_every,
+        least_pages=arguments.least_pages,
+        start=arguments.start,
         on_line=_say,
     )
     fit.run()

@@ -130,7 +130,7 @@ def test_a_board_gets_loss_and_error(tmp_path: Path, monkeypatch: pytest.MonkeyP
     module = ModuleType("torch.utils.tensorboard")
     module.SummaryWriter = Writer  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, "torch.utils.tensorboard", module)
-    with running._following(open_board(tmp_path)) as (_, show):
+    with running._progress(open_board(tmp_path)) as (_, show):
         show(Status("reading images", 0.5))
         show(Status("training", 0.5, 7, 0.25, 3.0, 9.0))
     assert written == [("loss", 0.25, 7), ("held-out error", 3.0, 7)]

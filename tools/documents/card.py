@@ -65,20 +65,21 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--pages", type=int, default=1000)
     parser.add_argument("--photo-count", type=int, default=2000)
     parser.add_argument("--workers", type=int, default=2)
-    asked = parser.parse_args(argv)
-    asked.out.mkdir(parents=True, exist_ok=True)
-    network = load_quarter_network(asked.run / "model")
-    parity = export_quarter_network(network, asked.out / "quarter.onnx")
-    card = first_card(asked.run, asked.out, parity)
-    write(card, asked.out)
+    arguments = parser.parse_args(argv)
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    network = load_quarter_network(arguments.run / "model")
+    parity = export_quarter_network(network, arguments.out / "quarter.onnx")
+    card = first_card(arguments.run, arguments.out, parity)
+    write(card, arguments.out)
     jobs = [
-        (asked.out, asked.material, k, asked.workers, asked.pages) for k in range(asked.workers)
+        (arguments.out, arguments.material, k, arguments.workers, arguments.pages)
+        for k in range(arguments.workers)
     ]
-    with multiprocessing.get_context("spawn").Pool(asked.workers) as crew:
-        rows = [row for part in crew.map(rendered_rows, jobs) for row in part]
-    photos = Random(SEED).sample(sorted(asked.photos.glob("*.jpg")), asked.photo_count)
-    card |= chosen(rows, np.array(photo_evidence(asked.out, photos)), len(photos))
-    write(card, asked.out)
+    with multiprocessing.get_context("spawn").Pool(arguments.workers) as pool:
+        rows = [row for part in pool.map(rendered_rows, jobs) for row in part]
+    photos = Random(SEED).sample(sorted(arguments.photos.glob("*.jpg")), arguments.photo_count)
+    card |= chosen(rows, np.array(photo_evidence(arguments.out, photos)), len(photos))
+    write(card, arguments.out)
     print(json.dumps({key: card[key] for key in ("reading", "abstain", "calibrated")}, indent=1))
     return 0
 

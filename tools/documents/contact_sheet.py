@@ -22,19 +22,24 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--across", type=int, default=8)
     parser.add_argument("--down", type=int, default=5)
     parser.add_argument("--side", type=int, default=300)
-    asked = parser.parse_args(argv)
-    material = Material(asked.material)
-    sheet = Image.new("L", (asked.across * asked.side, asked.down * asked.side), 128)
+    arguments = parser.parse_args(argv)
+    material = Material(arguments.material)
+    sheet = Image.new(
+        "L", (arguments.across * arguments.side, arguments.down * arguments.side), 128
+    )
     seconds: dict[str, list[float]] = defaultdict(list)
-    for k in range(asked.across * asked.down):
+    for k in range(arguments.across * arguments.down):
         begun = time.perf_counter()
-        page = render(material, asked.seed, asked.first + k)
+        page = render(material, arguments.seed, arguments.first + k)
         seconds[page.layout].append(time.perf_counter() - begun)
         image = Image.fromarray(page.pixels)
-        image.thumbnail((asked.side - 6, asked.side - 6), Image.Resampling.LANCZOS)
-        sheet.paste(image, (k % asked.across * asked.side + 3, k // asked.across * asked.side + 3))
-    asked.out.parent.mkdir(parents=True, exist_ok=True)
-    sheet.save(asked.out)
+        image.thumbnail((arguments.side - 6, arguments.side - 6), Image.Resampling.LANCZOS)
+        sheet.paste(
+            image,
+            (k % arguments.across * arguments.side + 3, k // arguments.across * arguments.side + 3),
+        )
+    arguments.out.parent.mkdir(parents=True, exist_ok=True)
+    sheet.save(arguments.out)
     everything = [s for each in seconds.values() for s in each]
     print(f"{len(everything) / sum(everything):.1f} pages a second")
     for layout, each in sorted(seconds.items(), key=lambda item: -sum(item[1]) / len(item[1])):

@@ -39,21 +39,21 @@ def main(argv: list[str]) -> int:
     parser.add_argument("out", type=Path)
     parser.add_argument("--count", type=int, default=800, help="of pages and of photos")
     parser.add_argument("--workers", type=int, default=2)
-    asked = parser.parse_args(argv)
+    arguments = parser.parse_args(argv)
     jobs = [
-        (kind, asked.run, folder, worker, asked.workers, asked.count)
-        for worker in range(asked.workers)
-        for kind, folder in (("page", asked.material), ("photo", asked.photos))
+        (kind, arguments.run, folder, worker, arguments.workers, arguments.count)
+        for worker in range(arguments.workers)
+        for kind, folder in (("page", arguments.material), ("photo", arguments.photos))
     ]
-    with multiprocessing.get_context("spawn").Pool(asked.workers) as crew:
-        parts = crew.map(features_of, jobs, chunksize=1)
+    with multiprocessing.get_context("spawn").Pool(arguments.workers) as pool:
+        parts = pool.map(features_of, jobs, chunksize=1)
     documents = np.concatenate([p for p, job in zip(parts, jobs, strict=True) if job[0] == "page"])
     photos = np.concatenate([p for p, job in zip(parts, jobs, strict=True) if job[0] == "photo"])
     weights, bias = logistic(photos, documents)
     for name, rows in (("documents", documents), ("photos", photos)):
         shares = [0.003, 0.01, 0.03, 0.5, 0.97, 0.99, 0.997]
         print(name, len(rows), np.round(np.quantile(rows @ weights + bias, shares), 2).tolist())
-    save(asked.run, asked.out, weights, bias)
+    save(arguments.run, arguments.out, weights, bias)
     return 0
 
 

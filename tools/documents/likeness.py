@@ -26,9 +26,11 @@ def main(argv: list[str]) -> int:
     parser.add_argument("photos", type=Path, help="a folder of *.jpg, none of them a test photo")
     parser.add_argument("--pages", type=int, default=1200)
     parser.add_argument("--seed", type=int, default=77)
-    asked = parser.parse_args(argv)
-    pages = np.array(page_features(Material(asked.material), asked.seed, asked.pages))
-    files = Random(asked.seed).sample(sorted(asked.photos.glob("*.jpg")), 2 * asked.pages)
+    arguments = parser.parse_args(argv)
+    pages = np.array(page_features(Material(arguments.material), arguments.seed, arguments.pages))
+    files = Random(arguments.seed).sample(
+        sorted(arguments.photos.glob("*.jpg")), 2 * arguments.pages
+    )
     photos = np.array(photo_features(files))
     weights, bias = fit(photos, pages)
     print("WEIGHTS =", tuple(round(float(w), 2) for w in weights), " BIAS =", round(bias, 2))

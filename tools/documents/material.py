@@ -130,14 +130,14 @@ def write_texts(unpacked: Path, out: Path) -> None:
         found += _translations(unpacked, languages)
         lines = sorted({line for line in found if _is_of(letters, line)})
         random.Random(0).shuffle(lines)
-        kept, size = [], 0
+        chosen_lines, size = [], 0
         for line in lines:
             size += len(line.encode()) + 1
             if size > TEXT_BYTES:
                 break
-            kept.append(line)
-        (out / f"{script}.txt").write_text("\n".join(kept) + "\n", encoding="utf-8")
-        print(script, len(kept), sum(map(len, kept)))
+            chosen_lines.append(line)
+        (out / f"{script}.txt").write_text("\n".join(chosen_lines) + "\n", encoding="utf-8")
+        print(script, len(chosen_lines), sum(map(len, chosen_lines)))
 
 
 def _is_of(letters: str, line: str) -> bool:

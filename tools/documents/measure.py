@@ -52,17 +52,17 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--sets", nargs="+", help="folders of TESTS; default: all")
     parser.add_argument("--limit", type=int, default=100, help="files a set")
     parser.add_argument("--out", type=Path, help="also write the figures as JSON")
-    asked = parser.parse_args(argv)
+    arguments = parser.parse_args(argv)
     results = []
-    for name, files in test_sets(asked.tests, asked.sets, asked.limit):
+    for name, files in test_sets(arguments.tests, arguments.sets, arguments.limit):
         row = {"set": name, "files": len(files), "estimator": "radialbeams"}
-        row |= measure(files, library(asked.model))
-        if asked.upright:
+        row |= measure(files, library(arguments.model))
+        if arguments.upright:
             row |= turned_by_command(files)
         results.append(row)
         print(json.dumps(row, ensure_ascii=False), flush=True)
-    if asked.out:
-        write(results, asked.out)
+    if arguments.out:
+        write(results, arguments.out)
     return 0
 
 

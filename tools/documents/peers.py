@@ -33,16 +33,16 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--sets", nargs="+", help="folders of TESTS; default: all")
     parser.add_argument("--limit", type=int, default=100, help="files a set")
     parser.add_argument("--out", type=Path, help="also write the figures as JSON")
-    asked = parser.parse_args(argv)
+    arguments = parser.parse_args(argv)
     results = []
-    for label, estimate in installed(asked.peers).items():
-        for name, files in test_sets(asked.tests, asked.sets, asked.limit):
+    for label, estimate in installed(arguments.peers).items():
+        for name, files in test_sets(arguments.tests, arguments.sets, arguments.limit):
             row = {"set": name, "files": len(files), "estimator": label}
             row |= measure(files, estimate)
             results.append(row)
             print(json.dumps(row, ensure_ascii=False), flush=True)
-    if asked.out:
-        write(results, asked.out)
+    if arguments.out:
+        write(results, arguments.out)
     return 0
 
 

@@ -29,11 +29,11 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--model", default=zoo.DEFAULT)
     parser.add_argument("--limit", type=int)
     parser.add_argument("--show", action="store_true", help="print the photos that change")
-    asked = parser.parse_args(argv)
-    files = sorted(asked.photos.rglob("*.jpg"))[: asked.limit]
-    reader, plain = (Canonicalizer(asked.model, threads=1, documents=d) for d in (True, False))
+    arguments = parser.parse_args(argv)
+    files = sorted(arguments.photos.rglob("*.jpg"))[: arguments.limit]
+    reader, plain = (Canonicalizer(arguments.model, threads=1, documents=d) for d in (True, False))
     for turned in (False, True):
-        print(json.dumps(measure(files, reader, plain, turned=turned, show=asked.show)))
+        print(json.dumps(measure(files, reader, plain, turned=turned, show=arguments.show)))
     return 0
 
 

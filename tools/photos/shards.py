@@ -30,7 +30,7 @@ class StoredPhoto(NamedTuple):
     height: int
 
 
-def kept(reasons: Path) -> list[StoredPhoto]:
+def accepted(reasons: Path) -> list[StoredPhoto]:
     """The photos without a reason to drop them, in the order of their hashes."""
     rows = map(json.loads, reasons.read_text(encoding="utf-8").splitlines())
     photos = [StoredPhoto(row["name"], *row["native"]) for row in rows if not row["reason"]]
@@ -74,7 +74,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("out", type=Path)
     parser.add_argument("--bytes", type=int, default=56_000_000, help="of one shard, at most")
     arguments = parser.parse_args(argv)
-    photos = kept(arguments.reasons)
+    photos = accepted(arguments.reasons)
     for number, shard in enumerate(shards(photos, arguments.photos, arguments.bytes)):
         path = arguments.out / f"{number:03d}.tar"
 

@@ -60,23 +60,25 @@ GPU_BAR = 0.15  # of the classifier's time, in batches of 64
 
 def _on_a_cpu(record: Record) -> str:
     """Where the goals are met, batch by batch."""
-    said = []
+    goals_by_batch = []
     for row in (record["cpu"], record["cpu_batch_1"]):
         above = [name for name, bar in CPU_BARS.items() if row[name]["share"] > bar]
         missed = " and ".join(f"`{name}` ({percent(row[name]['share'], 0)})" for name in above)
-        said.append(f"batch {row['batch']}: " + (f"missed by {missed}" if missed else "met"))
+        goals_by_batch.append(
+            f"batch {row['batch']}: " + (f"missed by {missed}" if missed else "met")
+        )
     goals = " and ".join(f"{percent(bar, 0)} for `{name}`" for name, bar in CPU_BARS.items())
-    return f"The goals on one CPU thread are {goals}; {'; '.join(said)}."
+    return f"The goals on one CPU thread are {goals}; {'; '.join(goals_by_batch)}."
 
 
 def _on_a_gpu(record: Record, models: Sequence[str]) -> str:
     """Whether the goal on a GPU is met; empty without such a measurement."""
     if "gpu" not in record:
         return ""
-    kept = {name: record["gpu"][name]["share"] <= GPU_BAR for name in models}
+    met = {name: record["gpu"][name]["share"] <= GPU_BAR for name in models}
     verdicts = [
         f"{'met' if held else 'missed'} by `{name}` ({percent(record['gpu'][name]['share'])})"
-        for name, held in kept.items()
+        for name, held in met.items()
     ]
     others = [key for key in ON_A_GPU if key in record and key != "gpu"]
     above = [

@@ -97,12 +97,12 @@ def paper_section(entries: Sequence[Measured]) -> Iterator[str]:
         ours = [entry for entry in entries if entry.jpeg is None and entry.data == data]
         if not ours:
             continue
-        rows = [[row["who"], row["protocol"], *_beside(row)] for row in published]
+        rows = [[row["who"], row["protocol"], *_figures_of(row)] for row in published]
         rows += [
             [
                 f"`{entry.name}`",
                 f"{entry.protocol}; {_after_comma(entry.held_out)}",
-                *_beside(entry.figures, 1),
+                *_figures_of(entry.figures, 1),
             ]
             for entry in ours
         ]
@@ -127,7 +127,7 @@ def _after_comma(text: str) -> str:
     return text.split(", ", 1)[-1]
 
 
-def _beside(figures: Record, digits: int = 0) -> list[str]:
+def _figures_of(figures: Record, digits: int = 0) -> list[str]:
     return [
         count(figures.get("n")),
         degrees(figures.get("paper_equivalent"), 1),

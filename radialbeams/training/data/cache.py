@@ -83,17 +83,17 @@ def build(
     A `device` deblocks batches, and then all files must be colour JPEGs of one square size.
     """
     names = file_names(place)
-    entries = read_folder(place, names)
-    if not entries:
+    members = read_folder(place, names)
+    if not members:
         raise ValueError(
             f"Expected png, jpg, webp, bmp or tif images in {place}; got none. Check the path."
         )
     sizes = read_sizes(place, names[SIZES]) if SIZES in names else {}
     folder.mkdir(parents=True, exist_ok=True)
-    for number, start in enumerate(range(0, len(entries), PART)):
+    for number, start in enumerate(range(0, len(members), PART)):
         name = f"{folder_name(place)}-{number:04d}"
         if not holds(folder, name):
-            part = entries[start : start + PART]
+            part = members[start : start + PART]
             if deblock and device is not None:
                 chosen = _ready_by_device(place, part, sizes, size, device)
             else:
@@ -103,37 +103,37 @@ def build(
 
 
 def _ready(
-    place: Path, entries: Sequence[Member], sizes: Mapping[str, Size], size: int, deblock: bool
+    place: Path, members: Sequence[Member], sizes: Mapping[str, Size], size: int, deblock: bool
 ) -> list[Member]:
     """Members that open themselves; an archive is read here, once."""
-    wanted = {entry.path for entry in entries}
+    wanted = {member.path for member in members}
     data = {} if place.is_dir() else dict(read_files(place, wanted))
     return [
         Member(
-            entry.path,
-            entry.key,
-            entry.group,
+            member.path,
+            member.key,
+            member.group,
             partial(
                 _opened,
-                data.get(entry.path, place / entry.path),
-                sizes.get(entry.key),
+                data.get(member.path, place / member.path),
+                sizes.get(member.key),
                 size,
                 deblock,
             ),
         )
-        for entry in entries
+        for member in members
     ]
 
 
 def _ready_by_device(
     place: Path,
-    entries: Sequence[Member],
+    members: Sequence[Member],
     sizes: Mapping[str, Size],
     size: int,
     device: torch.device,
 ) -> list[Member]:
     """As `_ready`, but already decoded and deblocked."""
-    wanted = {entry.path for entry in entries}
+    wanted = {member.path for member in members}
     files = {path: data for path, data in read_files(place, wanted) if isinstance(data, bytes)}
     unsuitable = ValueError(
         f"Expected intact JPEGs of one square size in {place}; got others. Leave --device out: "
@@ -143,18 +143,18 @@ def _ready_by_device(
         tables = {path: table for path, data in files.items() if (table := tables_of(data))}
     except OSError as error:
         raise unsuitable from error
-    if len(tables) < len(entries):
+    if len(tables) < len(members):
         raise unsuitable
-    with Image.open(io.BytesIO(files[entries[0].path])) as first:
+    with Image.open(io.BytesIO(files[members[0].path])) as first:
         side = first.width
-    stored = [replace(e, make=partial(open_image, files[e.path], side)) for e in entries]
+    stored = [replace(e, make=partial(open_image, files[e.path], side)) for e in members]
     pixels, problems = decode(place, stored, side, 3)
     if problems:
         raise unsuitable
-    pixels = deblocked_pixels(pixels, [tables[entry.path] for entry in entries], device)
+    pixels = deblocked_pixels(pixels, [tables[member.path] for member in members], device)
     return [
-        replace(entry, make=partial(_from_pixels, pixels[row], sizes.get(entry.key), size))
-        for row, entry in enumerate(entries)
+        replace(member, make=partial(_from_pixels, pixels[row], sizes.get(member.key), size))
+        for row, member in enumerate(members)
     ]
 
 
@@ -198,22 +198,22 @@ def _write_part(
     folder: Path,
     name: str,
     place: Path,
-    entries: Sequence[Member],
+    members: Sequence[Member],
     size: int,
     channels: int,
     every: int,
     group: str | None,
 ) -> None:
-    pixels, problems = decode(place, entries, size, channels)
-    kept = [entry for row, entry in enumerate(entries) if row not in problems]
+    pixels, problems = decode(place, members, size, channels)
+    kept = [member for row, member in enumerate(members) if row not in problems]
     write_part(
         folder,
         name,
         pixels,
-        [entry.key for entry in kept],
-        [entry.group if group is None else group for entry in kept],
+        [member.key for member in kept],
+        [member.group if group is None else group for member in kept],
         every=every,
-        problems={entries[row].path: problem for row, problem in problems.items()},
+        problems={members[row].path: problem for row, problem in problems.items()},
     )
 
 

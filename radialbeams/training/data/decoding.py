@@ -32,35 +32,35 @@ DecodeTask = tuple[int, Callable[[], Image.Image]]  # a row, and a function that
 
 
 def decode(
-    place: Path, entries: Sequence[Member], size: int, channels: int, *, many: int = 0
+    place: Path, members: Sequence[Member], size: int, channels: int, *, many: int = 0
 ) -> tuple[NDArray[np.uint8], Problems]:
     """The rows that were read, (N, channels, size, size), and why the others were not.
 
     Processes read `many` files or more, threads fewer; 0 means MANY.
     """
-    shape = (len(entries), channels, size, size)
+    shape = (len(members), channels, size, size)
     pixels = np.frombuffer(mmap.mmap(-1, max(1, int(np.prod(shape)))), np.uint8)
     out = pixels[: int(np.prod(shape))].reshape(shape)
     # An archive is read sequentially; files, and members that open themselves, in parallel.
-    separate = place.is_dir() or all(entry.make for entry in entries)
-    if workers.forkable() and separate and len(entries) >= (many or MANY):
-        problems = _by_processes(place, entries, out)
+    separate = place.is_dir() or all(member.make for member in members)
+    if workers.forkable() and separate and len(members) >= (many or MANY):
+        problems = _by_processes(place, members, out)
     else:
-        problems = _by_threads(place, entries, out)
-    kept = [row for row in range(len(entries)) if row not in problems]
+        problems = _by_threads(place, members, out)
+    kept = [row for row in range(len(members)) if row not in problems]
     if problems:
         for new, old in enumerate(kept):  # in place: indexing would double the memory
             out[new] = out[old]
     return out[: len(kept)], problems
 
 
-def _by_threads(place: Path, entries: Sequence[Member], out: NDArray[np.uint8]) -> Problems:
+def _by_threads(place: Path, members: Sequence[Member], out: NDArray[np.uint8]) -> Problems:
     """Decodes files in stored order, so that an archive is read once, from the front."""
-    problems = dict.fromkeys(range(len(entries)), "not found when it was read")
+    problems = dict.fromkeys(range(len(members)), "not found when it was read")
 
     def tasks() -> Iterator[DecodeTask]:
-        yield from ((row, e.make) for row, e in enumerate(entries) if e.make)
-        rows = {e.path: row for row, e in enumerate(entries) if not e.make}
+        yield from ((row, e.make) for row, e in enumerate(members) if e.make)
+        rows = {e.path: row for row, e in enumerate(members) if not e.make}
         for path, data in read_files(place, rows) if rows else ():
             if isinstance(data, bytes):
                 yield rows[path], partial(open_image, data, out.shape[-1])
@@ -82,11 +82,11 @@ def _by_threads(place: Path, entries: Sequence[Member], out: NDArray[np.uint8]) 
     return problems
 
 
-def _by_processes(place: Path, entries: Sequence[Member], out: NDArray[np.uint8]) -> Problems:
+def _by_processes(place: Path, members: Sequence[Member], out: NDArray[np.uint8]) -> Problems:
     """Each process reads files by path and writes its rows into shared memory."""
     problems: Problems = {}
-    with workers.pool(_start_worker, place, entries, out) as pool:
-        for unreadable in pool.imap_unordered(_read_rows, _pieces(len(entries))):
+    with workers.pool(_start_worker, place, members, out) as pool:
+        for unreadable in pool.imap_unordered(_read_rows, _pieces(len(members))):
             problems |= unreadable
     return problems
 
@@ -95,9 +95,9 @@ def _by_processes(place: Path, entries: Sequence[Member], out: NDArray[np.uint8]
 _work: tuple[Path, Sequence[Member], NDArray[np.uint8]] | None = None
 
 
-def _start_worker(place: Path, entries: Sequence[Member], out: NDArray[np.uint8]) -> None:
+def _start_worker(place: Path, members: Sequence[Member], out: NDArray[np.uint8]) -> None:
     global _work
-    _work = (place, entries, out)
+    _work = (place, members, out)
 
 
 def _pieces(count: int) -> list[range]:
@@ -109,20 +109,20 @@ def _pieces(count: int) -> list[range]:
 def _read_rows(rows: range) -> Problems:
     if _work is None:
         raise RuntimeError("A process was started without its work.")
-    place, entries, out = _work
+    place, members, out = _work
     problems = {}
     with _strict():
         for row in rows:
-            problem = _read(row, partial(_open, place, entries[row], out.shape[-1]), out)
+            problem = _read(row, partial(_open, place, members[row], out.shape[-1]), out)
             if problem is not None:
                 problems[row] = problem
     return problems
 
 
-def _open(place: Path, entry: Member, size: int) -> Image.Image:
-    if entry.make is not None:
-        return entry.make()
-    return open_image((place / entry.path).read_bytes(), size)
+def _open(place: Path, member: Member, size: int) -> Image.Image:
+    if member.make is not None:
+        return member.make()
+    return open_image((place / member.path).read_bytes(), size)
 
 
 def _read(row: int, make: Callable[[], Image.Image], out: NDArray[np.uint8]) -> str | None:

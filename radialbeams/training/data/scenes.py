@@ -295,16 +295,16 @@ def scene_set(
 ) -> ImageSet:
     """Scenes, upright or rotated by radians (N,), grouped by the kind of their main object."""
     turns = torch.zeros(count) if angles is None else angles
-    entries = scene_entries(range(first_seed, first_seed + count), size)
+    members = scene_members(range(first_seed, first_seed + count), size)
     images = [_bytes(first_seed + i, size, turns[i : i + 1]) for i in range(count)]
-    keys, groups = tuple(e.key for e in entries), tuple(e.group for e in entries)
+    keys, groups = tuple(e.key for e in members), tuple(e.group for e in members)
     degrees = torch.rad2deg(turns.double()).remainder(360).tolist()
     return ImageSet(
         "scenes", torch.stack(images), keys, groups, None if angles is None else tuple(degrees)
     )
 
 
-def scene_entries(seeds: Iterable[int], size: int) -> list[Member]:
+def scene_members(seeds: Iterable[int], size: int) -> list[Member]:
     """Members for upright scenes, which are rendered at this size when they are decoded."""
     return [
         Member(f"scene{seed}", f"scene{seed}", make_scene(seed).kind, partial(_picture, seed, size))

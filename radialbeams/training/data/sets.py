@@ -151,14 +151,14 @@ def place_of(name: str, root: Path | None = None) -> Path:
 
 
 @dataclass(frozen=True)
-class _Found:
+class _LocatedSet:
     name: str  # of the data set, or the given path
     place: Path
-    entries: list[Member]
+    members: list[Member]
     size: int
 
 
-def _locate(data: str | Path, root: Path | None) -> _Found:
+def _locate(data: str | Path, root: Path | None) -> _LocatedSet:
     if isinstance(data, str) and data in SOURCES:
         return _find(data, root)
     place = Path(data).expanduser()
@@ -169,32 +169,32 @@ def _locate(data: str | Path, root: Path | None) -> _Found:
         )
     for name, source in SOURCES.items():
         named = any(fnmatchcase(folder_name(place), glob) for glob in source.places)
-        if named and (entries := _read(source, place, nested=True)):
-            return _Found(name, place, entries, source.size)
-    if entries := read_folder(place, file_names(place)):
-        return _Found(str(data), place, entries, FOLDER_SIZE)
+        if named and (members := _read(source, place, nested=True)):
+            return _LocatedSet(name, place, members, source.size)
+    if members := read_folder(place, file_names(place)):
+        return _LocatedSet(str(data), place, members, FOLDER_SIZE)
     raise DataNotFound(
         f"Expected png, jpg, webp, bmp or tif images; got {place}, which contains none. "
         "Give a folder that contains some."
     )
 
 
-def _scenes(size: int | None) -> _Found:
+def _scenes(size: int | None) -> _LocatedSet:
     """Analytic scenes, which need no files and are rendered at the requested size."""
     from radialbeams.training.data import scenes  # late: it imports this module
 
-    entries = scenes.scene_entries(range(scenes.COUNT), size or scenes.SIZE)
-    return _Found("scenes", Path("scenes"), entries, scenes.SIZE)
+    members = scenes.scene_members(range(scenes.COUNT), size or scenes.SIZE)
+    return _LocatedSet("scenes", Path("scenes"), members, scenes.SIZE)
 
 
-def _find(name: str, root: Path | None) -> _Found:
+def _find(name: str, root: Path | None) -> _LocatedSet:
     source = SOURCES[name]
     given = root or os.environ.get("RADIALBEAMS_DATA")
     top = Path(given).expanduser() if given else None
     for place in _places(source, top):
         # Not nested in the root itself: its subfolders may contain other data.
-        if entries := _read(source, place, nested=place != top or place.is_file()):
-            return _Found(name, place, entries, source.size)
+        if members := _read(source, place, nested=place != top or place.is_file()):
+            return _LocatedSet(name, place, members, source.size)
     searched = [f"{top / glob}" for glob in source.places] + [f"{top}"] if top else []
     where = ", ".join([*searched, *source.installed])
     result = f"found nothing like it in {where}" if where else "no folder was given"
@@ -220,7 +220,7 @@ def _read(source: DataSource, place: Path, *, nested: bool) -> list[Member]:
     return source.read(place, names) or (source.read(place, without_top(names)) if nested else [])
 
 
-def _of_split(located: _Found, split: str, split_by: str) -> list[Member]:
+def _of_split(located: _LocatedSet, split: str, split_by: str) -> list[Member]:
     known = [name for name, source in SOURCES.items() if source.objects_known]
     if split_by == "object" and located.name not in known:
         raise ValueError(
@@ -235,10 +235,10 @@ def _of_split(located: _Found, split: str, split_by: str) -> list[Member]:
             return int(entry.group.removeprefix("obj")) > 80
         return in_test(entry.key) if entry.held_out is None else entry.held_out
 
-    chosen = [e for e in located.entries if split == "all" or held_out(e) == (split == "test")]
+    chosen = [e for e in located.members if split == "all" or held_out(e) == (split == "test")]
     if not chosen:
         raise ValueError(
-            f"Expected images in the {split} split of {located.name}; got {len(located.entries)} "
+            f"Expected images in the {split} split of {located.name}; got {len(located.members)} "
             "images, none of them in it. Use split='all', or add images: about one key in five "
             "belongs to the test split."
         )

@@ -56,15 +56,15 @@ def read_turned(place: Path, names: Names) -> list[Member]:
 def read_cutouts(place: Path, names: Names) -> list[Member]:
     """Many cut-outs: one image of each at every angle and area, cycling through backgrounds."""
     scenes = [as_scene(picture) for _, picture in _backgrounds(place, names)]
-    entries = []
+    members = []
     for number, (group, name, path, cutout) in enumerate(_cutouts(place, names)):
         for turn, (area, angle) in enumerate(product(FEW_AREAS, ANGLES)):
             if scenes and share_in_view(cutout.size, area, angle) >= IN_VIEW:
                 scene = scenes[(number + turn) % len(scenes)]
                 make = partial(compose, cutout, scene, area, angle)
                 key = f"{name}-{area}-{angle}"
-                entries.append(Member(path, key, group, make, float(angle), object_key=name))
-    return entries
+                members.append(Member(path, key, group, make, float(angle), object_key=name))
+    return members
 
 
 def imagenet_classes(place: Path, names: Names) -> dict[str, int]:
@@ -83,13 +83,13 @@ def _full(place: Path, names: Names) -> list[Member]:
     if TABLE not in names:
         return []
     rows = {row["image_id"]: row for row in _table(place, names[TABLE])}
-    entries = []
+    members = []
     for m, path in matches(r"([^/]+)/([0-9]+)\.jpg", names):
         if (row := rows.get(m[2])) is not None:
             angle = float(row["rotation"]) % 360
             cutout = f"{m[1]}/{row.get('foreground_instance', '')}"
-            entries.append(Member(path, m[2], m[1], angle_degrees=angle, object_key=cutout))
-    return entries
+            members.append(Member(path, m[2], m[1], angle_degrees=angle, object_key=cutout))
+    return members
 
 
 def _table(place: Path, path: str) -> list[dict[str, str]]:
@@ -134,7 +134,7 @@ def _compose_upright(cutout: Image.Image, scene: Image.Image) -> Image.Image:
 
 def _turned_samples(place: Path, names: Names) -> list[Member]:
     scenes = {name: as_scene(picture) for name, picture in _backgrounds(place, names)}
-    entries = []
+    members = []
     for group, name, path, cutout in _cutouts(place, names):
         for scene, background in scenes.items():
             for area in AREAS:
@@ -143,10 +143,10 @@ def _turned_samples(place: Path, names: Names) -> list[Member]:
                         continue
                     make = partial(compose, cutout, background, area, angle)
                     key = f"{name}-{scene}-{area}-{angle}"
-                    entries.append(
+                    members.append(
                         Member(path, key, group, make, float(angle), object_key=f"{group}/{name}")
                     )
-    return entries
+    return members
 
 
 def as_scene(picture: Image.Image) -> Image.Image:

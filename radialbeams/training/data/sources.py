@@ -56,10 +56,10 @@ def read_folder(place: Path, names: Names) -> list[Member]:
 
 
 def _coil100(place: Path, names: Names) -> list[Member]:
-    entries: dict[str, Member] = {}
+    members: dict[str, Member] = {}
     for m, path in matches(r"((obj(?:[1-9][0-9]?|100))__[0-9]+)\.(?:png|webp)", names):
-        entries.setdefault(m[1], Member(path, m[1], m[2]))  # .png or .webp, not both
-    return list(entries.values())
+        members.setdefault(m[1], Member(path, m[1], m[2]))  # .png or .webp, not both
+    return list(members.values())
 
 
 def _lfw(place: Path, names: Names) -> list[Member]:
@@ -84,15 +84,15 @@ def _imagenet_samples(place: Path, names: Names) -> list[Member]:
 
 
 def _fashion_mnist(place: Path, names: Names) -> list[Member]:
-    entries = []
+    members = []
     for m, path in matches(r"(train|t10k)-images-idx3-ubyte(\.gz)?", names):
         images = _idx(read_file(place, path), 3, path)
         groups = [""] * len(images)
         for _, labels in matches(rf"{m[1]}-labels-idx1-ubyte(\.gz)?", names)[:1]:
             groups = _classes(_idx(read_file(place, labels), 1, labels), FASHION)
         part = "train" if m[1] == "train" else "test"
-        entries += _from_arrays(path, part, images, groups)
-    return entries
+        members += _from_arrays(path, part, images, groups)
+    return members
 
 
 def _idx(data: bytes, dimensions: int, path: str) -> NDArray[np.uint8]:
@@ -108,14 +108,14 @@ def _idx(data: bytes, dimensions: int, path: str) -> NDArray[np.uint8]:
 
 
 def _cifar10(place: Path, names: Names) -> list[Member]:
-    entries = []
+    members = []
     for m, path in matches(r"(data_batch_[1-5]|test_batch)(\.bin)?", names):
         read = _cifar_binary if m[2] else _cifar_pickle
         pixels, labels = read(read_file(place, path), path)
         images = pixels.reshape(-1, 3, 32, 32).transpose(0, 2, 3, 1)
-        entries += _from_arrays(path, m[1], images, _classes(labels, CIFAR))
+        members += _from_arrays(path, m[1], images, _classes(labels, CIFAR))
     photos = matches(rf"(train|test)/({'|'.join(CIFAR)})/([^/]+)\.{IMAGES}", names)
-    return entries or [Member(path, "-".join(m.groups()), m[2]) for m, path in photos]
+    return members or [Member(path, "-".join(m.groups()), m[2]) for m, path in photos]
 
 
 def _cifar_binary(data: bytes, path: str) -> tuple[NDArray[np.uint8], list[int]]:

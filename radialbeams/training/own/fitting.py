@@ -151,10 +151,10 @@ def _material(folder: Path, out: Path, watch: Watch) -> SplitFolder:
         watch.note(f"skipped {one.path}: {one.reason}")
     parts = split(scanned, min(max(SHARE, WANTED / len(scanned.images)), MOST_SHARE))
     groups = f" in {len(scanned.groups)} groups" if parts.by == "group" else ""
-    kept = "whole groups" if parts.by == "group" else "single images"
+    unit = "whole groups" if parts.by == "group" else "single images"
     watch.note(
         f"{len(scanned.images):,} images{groups}: {len(parts.train):,} to train on, "
-        f"{len(parts.held_out):,} held out ({kept})."
+        f"{len(parts.held_out):,} held out ({unit})."
     )
     if parts.near_copies:
         watch.note(f"{parts.near_copies:,} have near copies, which are kept on one side.")

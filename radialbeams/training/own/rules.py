@@ -74,10 +74,10 @@ def plan(
     gpu: bool,
 ) -> ChosenRecipe:
     """The recipe for a folder. `start` is None for a network that begins from scratch."""
-    network, said = _from_scratch(scan) if start is None else _from_start(scan, start)
-    views, said_of_views = _augmentation(scan, by, training_images)
+    network, sentences = _from_scratch(scan) if start is None else _from_start(scan, start)
+    views, sentences_on_views = _augmentation(scan, by, training_images)
     if "augmentation" in changes:
-        said_of_views = ()
+        sentences_on_views = ()
     values: JsonDict = {
         **network,
         "data": scan.folder.name or str(scan.folder),
@@ -90,7 +90,9 @@ def plan(
         "augmentation": views,
         **_pace(start, gpu),
     }
-    return ChosenRecipe(Recipe.from_dict(_changed(values, changes)), (*said, *said_of_views))
+    return ChosenRecipe(
+        Recipe.from_dict(_changed(values, changes)), (*sentences, *sentences_on_views)
+    )
 
 
 def read_config(path: Path) -> JsonDict:
@@ -121,12 +123,12 @@ def _from_start(scan: Scan, start: Start) -> tuple[JsonDict, tuple[str, ...]]:
     """The network that the weights belong to, and the views that it has learned from."""
     recipe = start.recipe
     size = recipe.parent_size
-    said = (
+    sentence = (
         f"Views of {recipe.model.view_size} pixels from squares of {size}, as {start.name} was "
         f"trained on; your images have {_side(scan)} pixels (median of the shorter sides)."
     )
     views = {"parent_size": size, "sigma": recipe.sigma, "reach": recipe.reach}
-    return {"model": recipe.model.to_dict(), **views}, (said,)
+    return {"model": recipe.model.to_dict(), **views}, (sentence,)
 
 
 def _from_scratch(scan: Scan) -> tuple[JsonDict, tuple[str, ...]]:
@@ -137,29 +139,33 @@ def _from_scratch(scan: Scan) -> tuple[JsonDict, tuple[str, ...]]:
     beams, length = (64, 32) if view >= 56 else (48, max(16, view // 2))
     model = dict(fields["model"]) if isinstance(fields["model"], Mapping) else {}
     fields["model"] = {**model, "num_beams": beams, "beam_length": length}
-    said = (
+    sentence = (
         f"Views of {view} pixels from squares of {size}, {beams} beams of {length} samples: your "
         f"images have {side} pixels (median of the shorter sides)."
     )
-    return {**fields, "parent_size": size}, (said,)
+    return {**fields, "parent_size": size}, (sentence,)
 
 
 def _augmentation(scan: Scan, by: By, count: int) -> tuple[Augmenting, tuple[str, ...]]:
     if by == "group":
         chosen = dict(NEW)
-        said = "Views are varied strongly (mirrored, zoomed, recoloured, blurred): the model has "
-        said += "to know new groups."
+        sentence = (
+            "Views are varied strongly (mirrored, zoomed, recoloured, blurred): the model has "
+        )
+        sentence += "to know new groups."
     elif count < FEW:
         chosen = {**KNOWN, "zoom": 0.25, "gamma": 0.2, "blur": 0.2}
-        said = f"Views are varied more than usual: there are only {count} images to train on."
+        sentence = f"Views are varied more than usual: there are only {count} images to train on."
     else:
         chosen = dict(KNOWN)
-        said = "Views are varied slightly (zoomed, brighter, noisier): new images show what the "
-        said += "others show."
+        sentence = (
+            "Views are varied slightly (zoomed, brighter, noisier): new images show what the "
+        )
+        sentence += "others show."
     if _oblong(scan):
         chosen["fill"] = 0.3
-        return chosen, (said, "Some views get filled corners: your images are not square.")
-    return chosen, (said,)
+        return chosen, (sentence, "Some views get filled corners: your images are not square.")
+    return chosen, (sentence,)
 
 
 def _pace(start: Start | None, gpu: bool) -> JsonDict:

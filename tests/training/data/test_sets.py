@@ -586,7 +586,7 @@ def test_real_coil(real: Callable[..., ImageSet]) -> None:
     assert all(map(in_test, test.keys))
     objects = real("coil100", split="test", split_by="object", limit=20)
     assert objects.groups == tuple(f"obj{n}" for n in range(81, 101))
-    every = _locate("coil100", None).entries  # all of it, undecoded
+    every = _locate("coil100", None).members  # all of it, undecoded
     assert len(every) == len({e.key for e in every}) == 7200
     assert len({e.group for e in every}) == 100
     assert sum(in_test(e.key) for e in every) == 1479

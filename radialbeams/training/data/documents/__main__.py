@@ -27,9 +27,9 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--workers", type=int, default=worker_count())
     parser.add_argument("--photos", type=Path, help="a folder of upright photos, every tenth page")
-    asked = parser.parse_args(argv)
-    material = Material(asked.material)
-    photos = sorted(str(p) for p in asked.photos.rglob("*.jpg")) if asked.photos else []
+    arguments = parser.parse_args(argv)
+    material = Material(arguments.material)
+    photos = sorted(str(p) for p in arguments.photos.rglob("*.jpg")) if arguments.photos else []
     print(
         json.dumps(
             {
@@ -37,26 +37,31 @@ def main(argv: list[str]) -> int:
                 "raqm": bool(features.check("raqm")),
                 "drawings": len(material.drawings),
                 "photos": len(photos),
-                "workers": asked.workers,
+                "workers": arguments.workers,
             }
         ),
         flush=True,
     )
-    create_pool(asked.pool, asked.pages, asked.side, asked.seed)
+    create_pool(arguments.pool, arguments.pages, arguments.side, arguments.seed)
     context = multiprocessing.get_context("fork")
-    crew = [
+    processes = [
         context.Process(
             target=fill,
-            args=(asked.pool, asked.material, photos),
-            kwargs={"seed": asked.seed, "worker": k, "workers": asked.workers, "report": say},
+            args=(arguments.pool, arguments.material, photos),
+            kwargs={
+                "seed": arguments.seed,
+                "worker": k,
+                "workers": arguments.workers,
+                "report": say,
+            },
         )
-        for k in range(asked.workers)
+        for k in range(arguments.workers)
     ]
-    for process in crew:
+    for process in processes:
         process.start()
-    for process in crew:
+    for process in processes:
         process.join()
-    return max((process.exitcode or 0) for process in crew)
+    return max((process.exitcode or 0) for process in processes)
 
 
 if __name__ == "__main__":

@@ -151,7 +151,7 @@ def spreadsheet(sheet: Sheet, script: str) -> None:
     sheet.frame((0, y, sheet.width, y + pitch), fill=sheet.tone(0.1))
     sheet.frame((0, y, head, sheet.height), fill=sheet.tone(0.1))
     columns, rows = int((sheet.width - head) / wide) + 1, int((sheet.height - y) / pitch)
-    used, deep = rng.randint(1, columns), rng.randint(2, max(3, rows))
+    used, filled = rng.randint(1, columns), rng.randint(2, max(3, rows))
     numeric = [rng.random() < 0.6 for _ in range(columns)]
     for column in range(columns):
         x = head + column * wide
@@ -161,7 +161,7 @@ def spreadsheet(sheet: Sheet, script: str) -> None:
         top = y + row * pitch
         sheet.rule(0, top, sheet.width, top, 0.25)
         sheet.line(head - 3, top + 1, str(row), face, size * 0.9, align="right")
-        if row > deep:
+        if row > filled:
             continue
         for column in range(used):
             x, right = head + column * wide, numeric[column] and row > 1

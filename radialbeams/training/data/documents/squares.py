@@ -58,21 +58,21 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--held-out", type=int, default=5, help="one page in so many")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--workers", type=int, default=worker_count())
-    asked = parser.parse_args(argv)
-    asked.cache.mkdir(parents=True, exist_ok=True)
+    arguments = parser.parse_args(argv)
+    arguments.cache.mkdir(parents=True, exist_ok=True)
     write = partial(
         write_squares,
-        Material(asked.material),
-        asked.cache,
-        size=asked.size,
-        every=asked.held_out,
-        seed=asked.seed,
+        Material(arguments.material),
+        arguments.cache,
+        size=arguments.size,
+        every=arguments.held_out,
+        seed=arguments.seed,
     )
     workers = [
         multiprocessing.get_context("fork").Process(
-            target=write, args=(f"{GROUP}-{k:04d}", range(k, asked.pages, asked.workers))
+            target=write, args=(f"{GROUP}-{k:04d}", range(k, arguments.pages, arguments.workers))
         )
-        for k in range(asked.workers)
+        for k in range(arguments.workers)
     ]
     for process in workers:
         process.start()
