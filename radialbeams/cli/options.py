@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from radialbeams import zoo
 from radialbeams.defaults import SNAP
 from radialbeams.limits import DEFAULT, GIB, MIB, Limits
 
@@ -60,7 +61,10 @@ Exclude = Annotated[
     typer.Option(metavar="PATTERN", help="In folders, skip files that match. Can be repeated."),
 ]
 Model = Annotated[
-    str | None, typer.Option(help="Name of a pretrained model, folder of a run, or ONNX file.")
+    str | None,
+    typer.Option(
+        help=f"Name of a pretrained model, folder of a run, or ONNX file. Default: {zoo.DEFAULT}."
+    ),
 ]
 Refine = Annotated[
     int, typer.Option(min=1, max=64, help="Number of views per image whose estimates are averaged.")

@@ -28,7 +28,7 @@ BAR = 1000  # steps of the bar: a share in thousandths
 
 @dataclass(frozen=True)
 class TrainOptions:
-    """What every training is asked for."""
+    """The options that every training has."""
 
     data: str
     out: Path
@@ -48,7 +48,7 @@ def train_on_folder(
     changes: JsonFields,
     paper: JsonFields,
 ) -> None:
-    """Trains a model of one's own; `paper` are options that only the paper's network has."""
+    """Trains on a user's folder; `paper` holds options that only the paper's network has."""
     from radialbeams.training.own import Watch, fit_folder
     from radialbeams.training.own.rules import read_config
     from radialbeams.training.own.tensorboard import open_board
@@ -82,8 +82,8 @@ def train_on_folder(
 
 
 def closing(run: TrainedRun) -> tuple[str, ...]:
-    """Five lines: what was learned, how sure, whether to trust it and what `upright` does with it,
-    where the report is, and the command to use it."""
+    """Five lines: error, confidence, whether to trust the model and what `upright` does with it,
+    where the report is, and the command that uses it."""
     learned, sure, *verdict = run.summary
     use = f"radialbeams upright PICTURES -o UPRIGHT --model {shlex.quote(str(run.folder))}"
     if not run.trusted:
@@ -157,7 +157,7 @@ def _both(first: Show, second: Show | None) -> Show:
 
 
 class _Plain:
-    """A line when the stage changes, when something was measured, and now and then."""
+    """A line when the stage changes, after each measurement, and at intervals."""
 
     def __init__(self) -> None:
         self.last: tuple[str, float | None] = ("", None)
@@ -195,7 +195,7 @@ def clock(seconds: float) -> str:
 
 @contextmanager
 def _stoppable(out: Path) -> Iterator[None]:
-    """Ctrl-C ends in words: what there is, and how to go on."""
+    """On Ctrl-C, says how far the run has come and how to resume it."""
     try:
         yield
     except KeyboardInterrupt:
@@ -210,13 +210,13 @@ def stopped(out: Path) -> Iterator[str]:
     folder = RunFolder(out)
     lines = folder.lines()
     if not folder.checkpoint.exists():
-        yield "radialbeams: stopped before the training began. The same command begins again."
+        yield "radialbeams: stopped before training began. The same command starts it again."
         return
     step = max((line["step"] for line in lines), default=0)
     errors = [line["held_out"]["mean"] for line in lines if line.get("held_out")]
     known = f", held-out error {errors[-1]:.1f}° when last measured" if errors else ""
     yield f"radialbeams: stopped at step {step:,}{known}. The checkpoint is in {shown(str(out))}."
     yield (
-        "The same command goes on from there. With fewer --minutes it finishes sooner, with what "
-        "has been learned so far."
+        "The same command resumes the run. With fewer --minutes it finishes sooner, with the "
+        "weights that it has by then."
     )

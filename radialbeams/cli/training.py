@@ -1,4 +1,4 @@
-"""The verbs that need torch: train, evaluate, leaks, export."""
+"""The commands that need torch: train, evaluate, leaks, export."""
 
 from __future__ import annotations
 
@@ -32,92 +32,118 @@ class Group(StrEnum):
     person = "person"
 
 
-# What `leaks` can be asked for; the names are those of radialbeams.training.leaks.
+# The choices of `leaks`; the names are those of radialbeams.training.leaks.
 Rendering = StrEnum("Rendering", ["leakfree", "paper", "bilinear"])
 Noise = StrEnum("Noise", ["white", "pink", "blurred", "jpeg75", "jpeg85", "jpeg95"])
 Canary = StrEnum("Canary", ["ring", "cnn"])
 
 DataOption = Annotated[
     Path | None,
-    typer.Option("--data", help="Folder that holds the data sets (else $RADIALBEAMS_DATA)."),
+    typer.Option("--data", help="Folder of the data sets. Default: $RADIALBEAMS_DATA."),
 ]
-DevicesOption = Annotated[str, typer.Option(help="auto, cpu or cuda.")]
+DevicesOption = Annotated[str, typer.Option(help="Device: auto, cpu or cuda.")]
+LimitOption = Annotated[
+    int | None, typer.Option(help="Use at most this many images. Default: all.")
+]
 
 
 @app.command(epilog=EXIT_CODES)
 def train(
     data: Annotated[
-        str, typer.Argument(help="A folder of upright images or tar shards, or a data set's name.")
+        str, typer.Argument(help="Folder of upright images or tar shards, or name of a data set.")
     ],
-    out: Annotated[Path, typer.Option("--out", "-o", help="The run's folder; resumed if begun.")],
+    out: Annotated[
+        Path, typer.Option("--out", "-o", help="Folder of the run. An unfinished run is resumed.")
+    ],
     minutes: Annotated[
         float | None,
-        typer.Option(help="Time for everything, the report included. Default: 10 for a folder."),
+        typer.Option(help="Time limit, including the report. Default: 10 for a folder."),
     ] = None,
     steps: Annotated[
-        int | None, typer.Option(help="Number of batches. Default: 4096 for a data set.")
+        int | None, typer.Option(help="Number of training steps. Default: 4096 for a data set.")
     ] = None,
     start: Annotated[
         str | None,
         typer.Option(
-            help="Weights to begin with: a shipped model's name, a run's folder, or scratch. "
-            "Default: the shipped model that fits the folder best."
+            help="Initial weights: name of a pretrained model, folder of a run, or scratch. "
+            "Default: the pretrained model with the lowest error on the folder."
         ),
     ] = None,
     config: Annotated[
-        Path | None, typer.Option(help="JSON file of recipe fields; the options go on top of it.")
+        Path | None, typer.Option(help="JSON file with recipe fields. Options override it.")
     ] = None,
     realign: Annotated[
-        bool, typer.Option("--realign", help="Correct images that are not upright themselves.")
+        bool, typer.Option("--realign", help="Straighten training images that are not upright.")
     ] = False,
     canary: Annotated[
         bool,
         typer.Option(
             "--canary",
-            help="Also measure whether the views of this run give the angle away; takes a minute "
-            "or two more. Default: the report quotes a canary of similar views.",
+            help="Also measure whether the views of this run leak the angle, which takes a minute "
+            "or two. Default: the report quotes a canary for similar views.",
         ),
     ] = False,
     tensorboard: Annotated[
-        bool, typer.Option("--tensorboard", help="Also log to RUN/tensorboard, for TensorBoard.")
+        bool, typer.Option("--tensorboard", help="Also write TensorBoard logs to RUN/tensorboard.")
     ] = False,
     recipe: Annotated[
-        Path | None, typer.Option(help="A whole recipe; the other options go on top of it.")
+        Path | None, typer.Option(help="JSON file with a complete recipe. Options override it.")
     ] = None,
     root: DataOption = None,
     decoder: Annotated[
         Decoder | None,
         typer.Option(
-            help="lstm: the paper's network and views; ring: leak-free views. Default: ring for a "
-            "folder, lstm for a data set."
+            help="lstm: the paper's network and views. ring: the ring on leak-free views. Default: "
+            "ring for a folder, lstm for a data set."
         ),
     ] = None,
-    size: Annotated[int | None, typer.Option(help="Image width W; else the data's own.")] = None,
-    channels: Annotated[int | None, typer.Option(help="3 for colour, 1 for gray.")] = None,
-    num_beams: Annotated[int | None, typer.Option(help="|B|, the paper's 32.")] = None,
-    beam_length: Annotated[int | None, typer.Option(help="D, the paper's W/2.")] = None,
-    epsilon: Annotated[int | None, typer.Option(help="ε: a beam is 2ε + 1 pixels wide.")] = None,
-    padding: Annotated[str | None, typer.Option(help="zeros or corner.")] = None,
-    turns: Annotated[str | None, typer.Option(help="so2 or cyclic (C_|B|).")] = None,
-    draw: Annotated[str | None, typer.Option(help="Angles per view, or once per image.")] = None,
-    prior: Annotated[str | None, typer.Option(help="off, full or dynamic.")] = None,
-    batch: Annotated[int | None, typer.Option(help="The paper's 128.")] = None,
-    learning_rate: Annotated[float | None, typer.Option(help="The paper's 1e-4.")] = None,
-    seed: Annotated[int | None, typer.Option(help="Of the weights, the order, the angles.")] = None,
+    size: Annotated[
+        int | None, typer.Option(help="Image width W. Default: that of the data.")
+    ] = None,
+    channels: Annotated[int | None, typer.Option(help="3: colour. 1: gray.")] = None,
+    num_beams: Annotated[
+        int | None, typer.Option(help="Number of beams |B|. In the paper: 32.")
+    ] = None,
+    beam_length: Annotated[
+        int | None, typer.Option(help="Samples per beam D. In the paper: W/2.")
+    ] = None,
+    epsilon: Annotated[int | None, typer.Option(help="ε; a beam is 2ε + 1 pixels wide.")] = None,
+    padding: Annotated[
+        str | None, typer.Option(help="Padding of the paper's views: zeros or corner.")
+    ] = None,
+    turns: Annotated[
+        str | None, typer.Option(help="Group of the angles: so2 or cyclic (C_|B|).")
+    ] = None,
+    draw: Annotated[
+        str | None, typer.Option(help="When to draw an angle: for each view, or once per image.")
+    ] = None,
+    prior: Annotated[str | None, typer.Option(help="Toeplitz prior: off, full or dynamic.")] = None,
+    batch: Annotated[int | None, typer.Option(help="Views per step. In the paper: 128.")] = None,
+    learning_rate: Annotated[
+        float | None, typer.Option(help="Learning rate. In the paper: 1e-4.")
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Random seed of weights, order and angles.")
+    ] = None,
     devices: Annotated[
         str,
-        typer.Option(help="auto, cpu, cuda, or a number: of GPUs, or of processes without a GPU."),
+        typer.Option(
+            help="Device: auto, cpu or cuda; or the number of GPUs, without GPUs of processes."
+        ),
     ] = "auto",
     nodes: Annotated[
-        int, typer.Option(help="Machines; each runs this command with its own NODE_RANK.", min=1)
+        int,
+        typer.Option(
+            help="Number of machines. Each runs this command with its own NODE_RANK.", min=1
+        ),
     ] = 1,
-    limit: Annotated[int | None, typer.Option(help="Use only so many of the images.")] = None,
+    limit: LimitOption = None,
     json_: JsonOption = False,
 ) -> None:
     """Trains a model on a folder of upright images, or on a data set; no labels are needed.
 
-    A folder gives a calibrated model with thresholds of its own and a report. Killed or stopped,
-    the same command goes on; with more minutes or steps it lengthens a finished run.
+    On a folder, the result is a calibrated model with its own thresholds, and a report. If a run
+    is killed or stopped, the same command resumes it. More minutes or steps extend a finished run.
     """
     _need_torch("train")
     _launch(devices, nodes)
@@ -151,8 +177,8 @@ def train(
     for name, given in own.items():
         if given is not None:
             raise typer.BadParameter(
-                f"{name} is for a folder of your own; leave it out for a data set, a recipe or the "
-                "paper's network."
+                f"{name} applies only to a folder of your own. Leave it out for a data set, a "
+                "recipe or the paper's network."
             )
     from radialbeams.training.runs import plan
 
@@ -163,7 +189,7 @@ def train(
 
 
 def _launch(devices: str, nodes: int) -> None:
-    """Runs this very command once for each of several devices, and ends with them."""
+    """Runs this command in one process per device, if there are several, and then exits."""
     from radialbeams.training.distributed import is_joined, launch, parse_devices, quieten
 
     quieten()
@@ -174,28 +200,30 @@ def _launch(devices: str, nodes: int) -> None:
 
 @app.command()
 def evaluate(
-    model: Annotated[str, typer.Argument(help="A shipped model's name, or a run's folder.")],
-    data: Annotated[str, typer.Argument(help="A data set's name, or a folder.")],
+    model: Annotated[str, typer.Argument(help="Name of a pretrained model, or folder of a run.")],
+    data: Annotated[str, typer.Argument(help="Name of a data set, or a folder.")],
     protocol: Annotated[
         Protocol | None,
-        typer.Option(help="How views are rendered. Default: as the model was trained."),
+        typer.Option(help="How views are rendered. Default: as for training."),
     ] = None,
-    split: Annotated[str, typer.Option(help="test, train or all.")] = "test",
-    group: Annotated[Group | None, typer.Option(help="The mean of each of these.")] = None,
+    split: Annotated[str, typer.Option(help="Split of the data: test, train or all.")] = "test",
+    group: Annotated[
+        Group | None, typer.Option(help="Also print the mean error of each object or person.")
+    ] = None,
     jpeg: Annotated[
         int | None,
-        typer.Option(min=1, max=100, help="Save each rotated image once as JPEG of this quality."),
+        typer.Option(min=1, max=100, help="Save each rotated image as JPEG of this quality first."),
     ] = None,
     quarters: Annotated[
-        bool, typer.Option("--quarters", help="Also at multiples of 90° and 1° beside them.")
+        bool, typer.Option("--quarters", help="Also measure at multiples of 90°, and 1° off them.")
     ] = False,
-    seeds: Annotated[int, typer.Option(help="How many angles for each image.")] = 3,
-    limit: Annotated[int | None, typer.Option(help="Use only so many of the images.")] = None,
+    seeds: Annotated[int, typer.Option(help="Number of random angles per image.")] = 3,
+    limit: LimitOption = None,
     root: DataOption = None,
     devices: DevicesOption = "auto",
     json_: JsonOption = False,
 ) -> None:
-    """Measures a model on held-out images, turned by angles uniform on the circle."""
+    """Measures a model on held-out images, rotated by uniformly random angles."""
     _need_torch("evaluate")
     from radialbeams import zoo
     from radialbeams.cards import measurement
@@ -235,20 +263,22 @@ def leaks(
     protocol: Annotated[
         Rendering | None,
         typer.Option(
-            help="How views are rendered. Default: leakfree; with --quick also a control."
+            help="How views are rendered. Default: leakfree, and with --quick also a control."
         ),
     ] = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Minutes on a CPU; small views.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Small views: takes minutes on a CPU.")
+    ] = False,
     noise: Annotated[
         list[Noise] | None,
-        typer.Option(help="Kind of noise; repeatable. Default: white, pink and blurred."),
+        typer.Option(help="Kind of noise; can be repeated. Default: white, pink and blurred."),
     ] = None,
     canary: Annotated[Canary | None, typer.Option(help="Canary network. Default: both.")] = None,
-    views: Annotated[int | None, typer.Option(min=1, help="How many to train on.")] = None,
+    views: Annotated[int | None, typer.Option(min=1, help="Number of training views.")] = None,
     devices: DevicesOption = "auto",
     json_: JsonOption = False,
 ) -> None:
-    """Asks a network for the angle of rotated noise: all that it can read is a leak."""
+    """Trains a network to estimate the angle of rotated noise. If it succeeds, views leak."""
     _need_torch("leaks")
     from radialbeams.training import leaks as canaries
     from radialbeams.training.weights import pick_device
@@ -272,16 +302,18 @@ def leaks(
 
 @app.command()
 def export(
-    run: Annotated[str, typer.Argument(help="A run's folder, or a shipped model's name.")],
-    out: Annotated[Path, typer.Argument(help="The ONNX file to write, its card beside it.")],
+    run: Annotated[str, typer.Argument(help="Folder of a run, or name of a pretrained model.")],
+    out: Annotated[
+        Path, typer.Argument(help="ONNX file to write. Its card is written next to it.")
+    ],
 ) -> None:
-    """Writes ONNX, if and only if it computes what torch computes."""
+    """Exports a model to ONNX, but only if the file computes what torch computes."""
     _need_torch("export")
     from radialbeams import zoo
     from radialbeams.training.runs import export_run
 
     if out.exists():
-        raise ValueError(f"{out} exists already. Remove it or choose another name.")
+        raise ValueError(f"{out} already exists. Remove it, or choose another name.")
     difference = export_run(zoo.find(run).stem, out)
     terminal.say(f"{out}: agrees with torch within {difference:.1e} at batches of 1, 7 and 128")
 
@@ -306,6 +338,6 @@ def _is_data_set(data: str) -> bool:
 
 
 def _paper_only(changes: JsonDict) -> JsonDict:
-    """Options that a folder's run does not know, by their names on the command line."""
+    """The given options that a run on a folder does not have, by their flags."""
     names = {"padding": "--padding", "group": "--turns", "draw": "--draw", "prior": "--prior"}
     return {option: changes[name] for name, option in names.items() if name in changes}

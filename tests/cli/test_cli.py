@@ -545,7 +545,7 @@ def test_export_overwrites_nothing(
     run: Callable[..., Said], finished_run: Path, tmp_path: Path
 ) -> None:
     (tmp_path / "mine.onnx").write_text("mine")
-    assert "exists already" in refused(run("export", finished_run, tmp_path / "mine.onnx"))
+    assert "already exists" in refused(run("export", finished_run, tmp_path / "mine.onnx"))
     assert (tmp_path / "mine.onnx").read_text() == "mine"
 
 

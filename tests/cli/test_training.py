@@ -84,8 +84,8 @@ def test_json_has_the_figures_the_report_and_the_trust(
     [
         (("--prior", "full"), "--prior needs --decoder lstm"),
         (("--size", "64"), "--size needs --decoder lstm"),
-        (("--decoder", "lstm", "--start", "ring"), "--start is for a folder of your own"),
-        (("--decoder", "lstm", "--realign"), "--realign is for a folder of your own"),
+        (("--decoder", "lstm", "--start", "ring"), "--start applies only to a folder of your own"),
+        (("--decoder", "lstm", "--realign"), "--realign applies only to a folder of your own"),
     ],
 )
 def test_options_of_the_other_kind_of_training_are_refused(
@@ -162,7 +162,7 @@ def test_stopping_says_what_there_is_and_how_to_go_on(
     assert main(["train", str(tmp_path), "--out", str(out)]) == 130
     said = capsys.readouterr().err
     assert "stopped at step 40, held-out error 7.2°" in said
-    assert "The same command goes on" in said
+    assert "The same command resumes" in said
 
 
 # --- a model that is not to be trusted ---
