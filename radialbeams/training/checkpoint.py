@@ -1,4 +1,4 @@
-"""Checkpoints: everything that a killed run needs to go on, in one safetensors file."""
+"""Checkpoints: everything that a killed run needs to resume, in one safetensors file."""
 
 from __future__ import annotations
 

@@ -40,7 +40,7 @@ AVERAGE_EVERY = 10  # steps
 
 @dataclass(frozen=True)
 class QuarterRecipe:
-    """Everything that decides a run but the pool and the clock."""
+    """Every setting of a run, except for the pool and the time limit."""
 
     model: QuarterConfig = field(default_factory=QuarterConfig)
     batch: int = 128
@@ -56,7 +56,7 @@ class QuarterRecipe:
 
 
 class QuarterFit:
-    """One run in one folder. Make it, call `run()`; make it again there and it goes on."""
+    """One run in one folder: call `run()`. A new `QuarterFit` in the same folder resumes it."""
 
     def __init__(
         self,
@@ -141,7 +141,7 @@ class QuarterFit:
         return turn.detach(), kind.detach(), right.float().mean()
 
     def _done(self) -> float:
-        """Share of the schedule that is behind: of the clock's minutes or of the steps."""
+        """The fraction of the schedule that is done, by minutes or by steps."""
         steps = self.at.step / self.recipe.steps
         return steps if self.minutes is None else max(self.at.seconds / (60 * self.minutes), steps)
 
@@ -223,7 +223,7 @@ class QuarterFit:
         if not math.isfinite(turn):
             raise FloatingPointError(
                 f"The loss is {turn} at step {self.at.step}. Lower the learning rate; the last "
-                "checkpoint is still whole."
+                "checkpoint is intact."
             )
         seconds = max(self.at.seconds - logged[1], 1e-9)
         done = self._done()
@@ -262,7 +262,7 @@ def load_weights(model: QuarterNetwork, path: Path) -> str:
 
 
 def wait_for_pool(folder: Path, seconds: float = 120) -> Path:
-    """The renderer may have been started in the same moment."""
+    """Waits for the pool: its renderer may have been started at the same time."""
     begun = time.monotonic()
     while not (folder / "pool.json").exists() and time.monotonic() - begun < seconds:
         time.sleep(1)
@@ -303,7 +303,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--held-out", type=int, default=QuarterRecipe.held_out)
     parser.add_argument("--least-pages", type=int, default=6_000, help="to begin with")
     parser.add_argument("--log-every", type=int, default=100)
-    parser.add_argument("--start", type=Path, help="weights of an earlier run to go on from")
+    parser.add_argument("--start", type=Path, help="initial weights, of an earlier run")
     parser.add_argument("--devices", default="auto")
     arguments = parser.parse_args(argv)
     recipe = QuarterRecipe(

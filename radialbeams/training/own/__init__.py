@@ -1,4 +1,4 @@
-"""A model from a folder of one's own: what is in it, how it is split, cached and trained on."""
+"""Trains a model on a user's folder: scans, splits and caches its images, trains, reports."""
 
 from radialbeams.training.own.fitting import Status, Watch, fit_folder
 from radialbeams.training.own.run import TrainedRun

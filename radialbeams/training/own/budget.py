@@ -1,4 +1,4 @@
-"""How long a run may train, so that everything after it fits into the minutes as well."""
+"""Divides the minutes of a run between training and what follows: measurement and report."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ RENDERED = 1.3  # what a view costs, for each that the network costs
 
 @dataclass(frozen=True)
 class Ending:
-    """What is measured after the training, and how long that takes."""
+    """What is measured after training, and how long that takes."""
 
     images: int  # held-out images that are measured on
     seeds: int  # angles of each
@@ -32,7 +32,7 @@ class Ending:
 
 
 def seconds_a_view(model: Network, device: torch.device) -> float:
-    """Of the network alone, in batches."""
+    """The time of the network alone for one view, in batches."""
     config = model.to(device).config
     views = torch.rand(32, config.channels, config.view_size, config.view_size, device=device)
     with torch.inference_mode():
@@ -44,7 +44,7 @@ def seconds_a_view(model: Network, device: torch.device) -> float:
 
 
 def ending(held_out: int, view_seconds: float, budget: Budget) -> Ending:
-    """As many views as are worth it, or as fit into their share of the minutes."""
+    """Measures as many views as are useful, or as fit into their share of the minutes."""
     wanted = min(max(math.ceil(ENOUGH_VIEWS / held_out), LEAST_SEEDS), MOST_SEEDS)
     most = math.inf
     if budget.minutes is not None:

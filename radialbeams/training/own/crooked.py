@@ -1,4 +1,4 @@
-"""Images of a folder that are not upright themselves, and what angle they should be corrected by.
+"""Finds training images that are not upright, and the angle by which to correct each.
 
 A network that trains on a crooked image learns that it is upright. So the images are dealt into
 folds; for each fold a network is trained on the others, and judges what it has never seen
@@ -56,7 +56,7 @@ class Crooked:
 
 @dataclass(frozen=True)
 class Judged:
-    """What networks that have not seen the images say of each: (N,) each."""
+    """Estimates for N images by networks that were not trained on them; each (N,)."""
 
     angles: Doubles  # degrees in (−180, 180]
     confidences: Doubles
@@ -110,7 +110,7 @@ def deal(count: int, folds: int, seed: int) -> NDArray[np.int64]:
 
 
 def listed(judged: Judged) -> tuple[Crooked, ...]:
-    """Those that are surely crooked, the surest first."""
+    """The images that are certainly crooked, the most confident first."""
     off = np.abs(judged.angles)
     least = max(LEAST_DEGREES, TIMES * float(np.median(off)))
     sure = AGREEMENT * float(np.median(judged.confidences))
@@ -141,7 +141,7 @@ def _loss(recipe: Recipe, images: ImageSet, device: torch.device) -> Loss:
 
 
 def trimmed_loss(network: Network, given: LossInputs) -> tuple[Tensor, Losses]:
-    """The posterior's loss without the views of each batch that fit worst.
+    """The loss of the posterior without the worst views of each batch.
 
     Crooked images are among those. Memorised, they would make their neighbours, which may
     look nearly the same, seem crooked instead.

@@ -1,4 +1,4 @@
-"""The end of a run: calibration, thresholds, ONNX, figures, whether to trust it, the report."""
+"""Ends a run: calibration, thresholds, ONNX, measurement, whether to trust it, report."""
 
 from __future__ import annotations
 
@@ -94,7 +94,7 @@ def finish(
 
 
 def _about(folder: str) -> str:
-    return f"A model of one's own, for images like those in {folder}."
+    return f"A model trained on a user's folder, for images like those in {folder}."
 
 
 def _measured(

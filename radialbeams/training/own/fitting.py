@@ -60,7 +60,7 @@ class Status:
 
 @dataclass(frozen=True)
 class Watch:
-    """How a run is followed: sentences, and where it stands."""
+    """Receives the progress of a run: sentences for the log, and its status."""
 
     note: Callable[[str], None] = lambda sentence: None
     show: Callable[[Status], None] = lambda status: None
@@ -81,9 +81,9 @@ def fit_folder(
 ) -> TrainedRun:
     """A model for the images of a folder, calibrated and measured on those that were held out.
 
-    Everything takes `minutes` (10 by default), or the training takes `steps`. `start` is a shipped
-    model's name, a run of your own, "scratch", or "auto" for the shipped model that fits best.
-    `config` holds fields of a recipe. `realign` corrects images that are not upright themselves.
+    Everything takes `minutes` (10 by default), or the training takes `steps`. `start` is the
+    name of a pretrained model, the folder of a run, "scratch", or "auto" for the best of the
+    pretrained models. `config` has fields of a recipe. `realign` straightens crooked images.
     `canary` measures whether the views of this run give the angle away, which takes a minute or two
     more; without it the report quotes a canary of similar views. `out` is the run's folder, by
     default runs/NAME; a run that was begun there goes on, and one that was finished there can be
@@ -117,7 +117,7 @@ def fit_folder(
 
 @dataclass(frozen=True)
 class SplitFolder:
-    """A folder that was looked through and split."""
+    """A folder that was scanned and split."""
 
     scan: Scan
     split: Split
@@ -127,7 +127,7 @@ class SplitFolder:
         return read(self.scan, indices, size, channels, self.cache)
 
     def realigned(self, checked: upright.Checked) -> SplitFolder:
-        """With the crooked images read upright."""
+        """The same folder, with crooked images straightened when they are read."""
         rows = range(len(self.scan.images))
         return replace(self, scan=realigned(self.scan, rows, checked.crooked))
 
@@ -137,14 +137,14 @@ class SplitFolder:
         return replace(self.scan, images=images)
 
     def some(self, indices: Sequence[int], count: int) -> list[int]:
-        """Evenly spaced ones of these."""
+        """At most `count` of these indices, evenly spaced."""
         kept = min(count, len(indices))
         return [indices[i * len(indices) // kept] for i in range(kept)]
 
 
 def _material(folder: Path, out: Path, watch: Watch) -> SplitFolder:
     def show(done: int, count: int) -> None:
-        watch.show(Status("looking through the folder", done / count))
+        watch.show(Status("scanning the folder", done / count))
 
     scanned = scan(folder, show, notes=out / "cache" / "scan.jsonl")
     for one in scanned.skipped:
@@ -164,7 +164,7 @@ def _material(folder: Path, out: Path, watch: Watch) -> SplitFolder:
 
 
 def _begin(material: SplitFolder, out: Path, start: str, watch: Watch, *, gpu: bool) -> Begun:
-    """The run that is there, or a new one with the start that was asked for or fits best."""
+    """The run in the folder, or a new one with the given start or the best one."""
     begun = read_begun(out)
     if begun is not None:
         check_same(begun, material.scan, material.split, out)
@@ -195,7 +195,7 @@ def _best_start(material: SplitFolder, watch: Watch, *, gpu: bool) -> tuple[str,
     rows = material.some(material.split.train, starts.PROBED)
     trials = []
     for number, name in enumerate(starts.CANDIDATES):
-        watch.show(Status("trying the shipped models", number / len(starts.CANDIDATES)))
+        watch.show(Status("trying the pretrained models", number / len(starts.CANDIDATES)))
         trials.append(starts.probe(name, partial(material.read, rows)))
     return starts.best_start(trials, gpu=gpu)
 
@@ -213,7 +213,7 @@ def _plan(
 
 @dataclass(frozen=True)
 class OwnTraining:
-    """All that a run consists of."""
+    """Everything that a training run needs."""
 
     material: SplitFolder
     begun: Begun
@@ -235,7 +235,7 @@ class OwnTraining:
 
 
 def _train(run: OwnTraining, watch: Watch, begin: float) -> None:
-    """Trains, and in the first process measures; `begin` is when the clock started."""
+    """Trains, and measures in the first process; the time limit counts from `begin`."""
     watch.show(Status("reading images", 0.0))
     view_seconds = budgets.seconds_a_view(build(run.plan.recipe.model).eval(), run.device)
     checked = _checked(run, view_seconds, watch)
@@ -263,15 +263,15 @@ def _hardly_trained(steps: int, minutes: float | None) -> str:
 
 
 def _checked(run: OwnTraining, view_seconds: float, watch: Watch) -> upright.Checked:
-    """The images that are not upright themselves, if there is time to look for them."""
+    """The training images that are not upright, if there is time to check."""
     scan, batch = run.material.scan, run.plan.recipe.batch
     affordable = upright.is_affordable(len(scan.images), view_seconds, run.limit, batch)
     start = starts.find_start(run.begun.start)
     # From scratch, the few steps that a check gets would teach the networks too little.
     if not (run.realign or (affordable and start is not None)):
         watch.note(
-            "Whether the images themselves are upright is not checked; --realign does, and takes "
-            "longer."
+            "The training images are not checked for being upright; --realign checks and corrects "
+            "them, but takes longer."
         )
         return upright.Checked()
     with run.world.first_alone():
@@ -341,7 +341,7 @@ def _measure(
 
 
 def _pictures(run: OwnTraining, checked: upright.Checked) -> tuple[CrookedImage, ...]:
-    """The crooked images as they came, whether or not they were corrected since."""
+    """The crooked images as they are in the folder, corrected or not."""
     before = replace(run, material=replace(run.material, scan=run.material.as_found))
     return crooked_images(checked.crooked, before.images(range(len(run.material.scan.images))))
 
@@ -352,7 +352,7 @@ def _finished(out: Path) -> TrainedRun:
 
 
 class _Following:
-    """Joins what the loop reports into one status."""
+    """Combines the reports of the training loop into one status."""
 
     def __init__(self, watch: Watch, fit: Fit) -> None:
         self.watch, self.fit = watch, fit

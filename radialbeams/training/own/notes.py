@@ -1,4 +1,4 @@
-"""What was found out about each file, kept so that a second scan only looks at what changed.
+"""A cache of scan results, so that a second scan reads only the files that changed.
 
 A line of JSON for each image: its stamp, which changes with its file, and the result. Half a line
 of a killed scan is ignored.
@@ -24,7 +24,7 @@ Result = ScannedImage | UnusedFile
 
 
 def stamp(root: Path, stored: Stored) -> str:
-    """Changes whenever the file was written to."""
+    """A text that changes whenever the file is written to."""
     try:
         state = os.stat(root / stored.file)
     except OSError:
@@ -33,7 +33,7 @@ def stamp(root: Path, stored: Stored) -> str:
 
 
 class Notes:
-    """Results by stamp, in memory and, where there is a path, in a file."""
+    """Results by stamp, in memory and, if there is a path, also in a file."""
 
     def __init__(self, path: Path | None) -> None:
         self.known: dict[str, Result] = {}

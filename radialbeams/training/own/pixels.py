@@ -1,4 +1,4 @@
-"""The pixels of a scan: decoded once, kept in one file, and mapped into memory from there.
+"""Decodes the images of a scan once into one file, which is then mapped into memory.
 
 The file has the format of `training.data.cache`: NAME.bytes, (N, C, W, W), and NAME.json with its
 sha256, written last. While it is being built it is called NAME.building. NAME.done has the sha256
@@ -47,7 +47,7 @@ WAIT = 0.2  # seconds between two looks at what another process builds
 
 
 class ChangedImages(ValueError):
-    """Images are no longer what the scan found."""
+    """Images have changed since the scan."""
 
 
 def read(
@@ -94,7 +94,7 @@ def _tensor(pixels: np.memmap) -> torch.Tensor:
 
 @dataclass(frozen=True)
 class _Build:
-    """One file of squares, and how it comes about."""
+    """Builds one file of decoded squares, or resumes building it."""
 
     root: Path
     images: Sequence[ScannedImage]

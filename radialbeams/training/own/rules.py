@@ -1,6 +1,6 @@
-"""From what lies in a folder to a recipe. Every choice comes with the sentence that the log states.
+"""Chooses a recipe for a folder. Each choice comes with a sentence for the log.
 
-A file of settings (`--config`) and flags go on top; what they set is not chosen here.
+A file of settings (`--config`) and options of the command override these choices.
 """
 
 from __future__ import annotations
@@ -18,21 +18,21 @@ from radialbeams.training.own.split import By
 from radialbeams.training.own.starts import Start
 from radialbeams.training.recipe import Recipe, RecipeFields
 
-ENDLESS = 1_000_000  # steps of a run that its minutes end
-SMALLEST, LARGEST = 64, 128  # pixels of the squares for a network that begins from scratch
+ENDLESS = 1_000_000  # steps of a run that is limited by minutes
+SMALLEST, LARGEST = 64, 128  # pixels of the squares when training from scratch
 BATCH_CPU, BATCH_GPU = 64, 512
 BATCH_ENCODER = 32  # of the general model's encoder on a CPU: larger ones leave too few steps
 FROZEN = 15  # of its 21 blocks on a CPU; training them all takes three times as long
 FEW = 200  # training images, below which views vary more
-SQUARE = 1.1  # longer side against shorter: up to here no filled corner comes into sight
+SQUARE = 1.1  # ratio of the sides up to which a filled corner stays outside the view
 
 # Learning rates, chosen on COIL-100 and LFW.
 RATE_SCRATCH, RATE_RING, RATE_ENCODER = 3e-3, 1e-3, 1e-4
 
 Augmenting = dict[str, bool | float]
-# Views of things that were trained on: only what differs from one picture to the next.
+# For new pictures of the things in the training images: only what varies between pictures.
 KNOWN: Augmenting = {"zoom": 0.15, "jitter": 0.2, "noise": 0.02}
-# New things: whatever leaves them upright.
+# For new things: everything that leaves a picture upright.
 NEW: Augmenting = {
     **{"mirror": True, "zoom": 0.2, "aspect": 0.1, "jitter": 0.3, "gamma": 0.2, "gray": 0.1},
     **{"blur": 0.2, "noise": 0.03},
@@ -41,7 +41,7 @@ NEW: Augmenting = {
 
 @dataclass(frozen=True)
 class ChosenRecipe:
-    """A recipe, and why it is as it is."""
+    """A recipe, and the reasons for its settings."""
 
     recipe: Recipe
     reasons: tuple[str, ...]
@@ -49,14 +49,16 @@ class ChosenRecipe:
 
 @dataclass(frozen=True)
 class Budget:
-    """How long a run takes: minutes for everything, or a number of steps."""
+    """The length of a run: minutes for everything, or a number of training steps."""
 
     minutes: float | None = 10.0
     steps: int | None = None
 
     def __post_init__(self) -> None:
         if (self.minutes is None) == (self.steps is None):
-            raise ValueError("A run is limited by minutes or by steps: give one of the two.")
+            raise ValueError(
+                "Expected minutes or steps as the length of a run; got both or neither. Give one."
+            )
         if self.minutes is not None and not 0 < self.minutes < float("inf"):
             raise ValueError(f"minutes must be above 0; got {self.minutes}.")
         if self.steps is not None and self.steps < 1:
@@ -73,7 +75,7 @@ def plan(
     *,
     gpu: bool,
 ) -> ChosenRecipe:
-    """The recipe for a folder. `start` is None for a network that begins from scratch."""
+    """The recipe for a folder. `start` is None for training from scratch."""
     network, sentences = _from_scratch(scan) if start is None else _from_start(scan, start)
     views, sentences_on_views = _augmentation(scan, by, training_images)
     if "augmentation" in changes:
@@ -96,14 +98,14 @@ def plan(
 
 
 def read_config(path: Path) -> JsonDict:
-    """Settings from a file: fields of a recipe, each of which may be left out."""
+    """Settings from a file: any fields of a recipe."""
     values = read_object(path, "a file of settings")
     check_settings(values)
     return values
 
 
 def check_settings(values: RecipeFields) -> None:
-    """Unknown fields are refused. What the folder, the start and the limit decide is, too."""
+    """Refuses unknown fields, and fields that follow from the folder, the start or the limit."""
     check_fields("a file of settings", values, Recipe)
     for name in ("data", "protocol", "split_by", "repeats"):
         if name in values:
@@ -120,7 +122,7 @@ def check_settings(values: RecipeFields) -> None:
 
 
 def _from_start(scan: Scan, start: Start) -> tuple[JsonDict, tuple[str, ...]]:
-    """The network that the weights belong to, and the views that it has learned from."""
+    """The network and the views of the initial weights."""
     recipe = start.recipe
     size = recipe.parent_size
     sentence = (
@@ -178,7 +180,7 @@ def _pace(start: Start | None, gpu: bool) -> JsonDict:
 
 
 def _changed(values: JsonDict, changes: RecipeFields) -> JsonDict:
-    """Fields of parts such as the model are changed one by one."""
+    """Overrides fields; in parts such as the model, single fields are overridden."""
     changed = {**values, **changes}
     for name in ("model", "augmentation", "loss"):
         if name in values and name in changes:

@@ -1,4 +1,4 @@
-"""The folder of a run of one's own: what it was begun with, and what came out."""
+"""The folder of a run: what it was started with, and its result."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from radialbeams.training.weights import write_json
 
 @dataclass(frozen=True)
 class TrainedRun:
-    """A finished run: weights, ONNX, card and report lie in its folder."""
+    """A finished run. Its folder contains weights, ONNX file, card and report."""
 
     folder: Path
     card: Card
@@ -25,7 +25,7 @@ class TrainedRun:
 
     @property
     def evaluation(self) -> Evaluation:
-        """Measured on the held-out images."""
+        """The figures on the held-out images."""
         return self.card.metrics[self.card.protocol.name].evaluation
 
     @property
@@ -60,7 +60,7 @@ class Begun:
     def covers(
         self, minutes: float | None, steps: int | None, *, realign: bool, canary: bool
     ) -> bool:
-        """Whether the finished run is as long as it is asked for now, and holds as much."""
+        """Whether the finished run is at least as long, and measured as much, as now requested."""
         if not self.finished or (realign and not self.realigned) or (canary and not self.canary):
             return False
         if steps is not None:
@@ -73,7 +73,7 @@ def state_path(out: Path) -> Path:
 
 
 def read_begun(out: Path) -> Begun | None:
-    """None if no run of a folder was begun there."""
+    """What the run in this folder was started with; None if there is no such run."""
     path = state_path(out)
     if not path.exists():
         return None
@@ -110,7 +110,7 @@ def digest(scanned: Scan) -> str:
 
 
 def check_same(begun: Begun, scanned: Scan, split: Split, out: Path) -> None:
-    """The images that a run was begun with are those that it goes on with."""
+    """Raises ValueError if the images or the split differ from those that the run started with."""
     held_out = tuple(scanned.images[i].path for i in split.held_out)
     if begun.images == digest(scanned) and begun.held_out == held_out and begun.by == split.by:
         return

@@ -1,4 +1,4 @@
-"""What is in a folder: the images to train on, their groups, and what was skipped and why."""
+"""Scans a folder: the images to train on, their groups, and which files are skipped and why."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ OnProgress = Callable[[int, int], None]  # images done, and how many there are
 
 @dataclass(frozen=True)
 class Scan:
-    """A folder as it was found."""
+    """The result of scanning a folder."""
 
     folder: Path
     images: tuple[ScannedImage, ...]
@@ -47,7 +47,7 @@ class Scan:
 
     @property
     def root(self) -> Path:
-        """What the paths of the stored images are relative to."""
+        """The folder that the paths of the stored images are relative to."""
         return root_of(self.folder)
 
     @property
@@ -81,7 +81,7 @@ def scan(folder: Path, on_progress: OnProgress | None = None, *, notes: Path | N
 
 
 def look(root: Path, stored: Stored) -> ScannedImage | UnusedFile:
-    """One image, or why it is skipped."""
+    """One scanned image, or the reason to skip it."""
     try:
         data = stored.read(root)
         image = read_small(data, LOOK_AT, first_frame=True)
@@ -157,7 +157,7 @@ def _results(
 def _without_copies(
     looks: Sequence[ScannedImage | UnusedFile],
 ) -> tuple[list[ScannedImage], list[UnusedFile]]:
-    """Of files with the same bytes the first one is kept."""
+    """Keeps only the first of several files with the same bytes."""
     images: dict[str, ScannedImage] = {}
     skipped = []
     for one in looks:

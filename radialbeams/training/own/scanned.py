@@ -1,4 +1,4 @@
-"""What a scan says of each file: an image to train on, or why it is none."""
+"""The result of a scan for one file: an image to train on, or the reason to skip it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ class ScannedImage:
     fingerprint: str  # hexadecimal: 128 bits, then a thumbnail of 256 grey levels
     stored: Stored
     tilted: bool = False  # its plain corners show that it was turned on its own canvas
-    # Degrees counter-clockwise that it was found to be turned by: it is read turned back.
+    # By how many degrees it is rotated, counter-clockwise; it is straightened when it is read.
     angle: float = 0.0
 
 

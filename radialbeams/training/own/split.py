@@ -1,4 +1,7 @@
-"""The held-out part of a folder: by group where there are groups, near copies on one side."""
+"""Splits a folder into training and held-out images, by group if there are enough groups.
+
+Near copies always stay on the same side.
+"""
 
 from __future__ import annotations
 
@@ -119,7 +122,7 @@ def _joined(labels: Labels, pairs: Iterable[tuple[Labels, Labels]]) -> Labels:
 def _chosen(
     units: Labels, images: Sequence[ScannedImage], share: float, seed: int
 ) -> NDArray[np.bool_]:
-    """Units in an order that only their names and the seed decide, until the share is full."""
+    """Units in an order that depends only on their names and the seed, until the share is full."""
     sizes = np.bincount(units, minlength=len(units))
     names = {unit: images[unit].path for unit in np.flatnonzero(sizes).tolist()}
     if len(names) < 2:

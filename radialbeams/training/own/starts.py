@@ -1,7 +1,7 @@
-"""The weights that a run begins with: shipped ones, those of an earlier run, or none.
+"""The initial weights of a run: those of a pretrained model, of an earlier run, or none.
 
-Which of the shipped ones is measured: each estimates the angles of some training images as it is,
-without any training. The one that is least off is the start.
+To choose among the pretrained models, each estimates the angles of some training images without
+any training. The one with the smallest error is the start.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from radialbeams.training.views import views_of
 from radialbeams.training.weights import load_model
 
 AUTO, SCRATCH = "auto", "scratch"
-# What was measured to transfer; the first one is taken if none is better.
+# Models that were measured to transfer well; the first one is taken if none is better.
 CANDIDATES = ("ring", "ring.coil100-objects", "general")
 PROBED = 48  # images that they are tried on
 # A step of the general model's encoder costs a CPU as much as ten of a ring, so it has to be
@@ -30,7 +30,7 @@ AHEAD = 0.5
 
 @dataclass(frozen=True)
 class Start:
-    """Weights to begin with, and the recipe that they were trained with."""
+    """Initial weights, and the recipe that they were trained with."""
 
     name: str
     stem: Path  # of the weights and the card
@@ -45,7 +45,7 @@ class Start:
 
 
 def licence(start: Start | None) -> str:
-    """What may be done with weights that began so."""
+    """The licence of weights that were trained from this start."""
     if start is None:
         return "Weights: yours, as far as your images allow."
     return f"Started from {start.name}. {start.card.licence}".strip()
@@ -53,21 +53,21 @@ def licence(start: Start | None) -> str:
 
 @dataclass(frozen=True)
 class StartTrial:
-    """How far off weights are without training, in degrees."""
+    """The mean error of a pretrained model before training, in degrees."""
 
     name: str
     mean: float
 
 
 def full_name(name: str) -> str:
-    """A run's folder by its whole path, so that it is found from wherever the run goes on."""
+    """The absolute path of a run's folder, so that the run can be resumed from any folder."""
     if name in (AUTO, SCRATCH) or name in zoo.names() or not Path(name).is_dir():
         return name
     return str(Path(name).resolve())
 
 
 def find_start(name: str) -> Start | None:
-    """A shipped model's name or the folder of a run; None for scratch."""
+    """The start with this name: a pretrained model or the folder of a run; None for scratch."""
     if name == SCRATCH:
         return None
     model = zoo.find(name)
@@ -80,7 +80,7 @@ def find_start(name: str) -> Start | None:
 
 
 def probe(name: str, images: Callable[[int], ImageSet]) -> StartTrial:
-    """The error of a shipped model on images, which are read at the size that it wants."""
+    """The error of a pretrained model on images, which are read at the size that it needs."""
     model, card = load_model(zoo.find(name).stem)
     views = views_of(card.protocol, card.network.view_size)
     figures = evaluate(partial(predict_with, model), images(card.parent_size), views, seeds=1)
@@ -88,15 +88,15 @@ def probe(name: str, images: Callable[[int], ImageSet]) -> StartTrial:
 
 
 def best_start(probes: list[StartTrial], *, gpu: bool) -> tuple[str, str]:
-    """The start that should come out best, and the sentence for the log."""
+    """The most promising start, and the sentence for the log."""
 
     def handicapped(one: StartTrial) -> float:
         slow = not gpu and zoo.find(one.name).card.network.architecture == "convolutional"
         return one.mean / AHEAD if slow else one.mean
 
     best = min(probes, key=handicapped)
-    tried = ", ".join(f"{one.name} by {one.mean:.1f}°" for one in probes)
+    tried = ", ".join(f"{one.name} {one.mean:.1f}°" for one in probes)
     return best.name, (
-        f"The start is {best.name}. Without training, the shipped models are off on your images: "
+        f"The start is {best.name}. Mean errors of the pretrained models on your images: "
         f"{tried}. {zoo.find(best.name).card.licence}"
     )

@@ -10,7 +10,7 @@ from radialbeams.training.own.fitting import Status
 
 
 def open_board(out: Path) -> Callable[[Status], None]:
-    """Writes to OUT/tensorboard what it is shown."""
+    """A function that writes each status to OUT/tensorboard."""
     try:
         from torch.utils.tensorboard import SummaryWriter
     except ImportError as error:

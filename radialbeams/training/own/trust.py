@@ -1,4 +1,4 @@
-"""Reasons not to trust a run, in words. They go onto its card, and `upright` then turns nothing."""
+"""Reasons not to trust a run. They are stored on its card, and `upright` then turns nothing."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def reasons(
     images: int = 0,  # that were checked for being upright
     memorised: bool = False,
 ) -> tuple[str, ...]:
-    """All that speak against acting on this model's answers; empty if nothing does."""
+    """All reasons against acting on this model's answers; empty if there are none."""
     symmetric = list(_symmetric(ambiguous, units))
     return (
         *_few(held_out),

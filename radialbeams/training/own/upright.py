@@ -1,4 +1,4 @@
-"""Whether the images of a folder are upright themselves: looked for once, and noted in the run."""
+"""Checks once per run whether the training images are upright, and stores the result."""
 
 from __future__ import annotations
 
@@ -35,14 +35,14 @@ UNSURE = 0.1  # of the images may look crooked without being sure to be
 
 @dataclass(frozen=True)
 class Checked:
-    """What was found among so many images; `images` is 0 where nothing was looked for."""
+    """The crooked images among those checked; `images` is 0 if nothing was checked."""
 
     crooked: tuple[Crooked, ...] = ()
     images: int = 0
 
 
 def is_affordable(images: int, view_seconds: float, budget: Budget, batch: int) -> bool:
-    """Whether the check leaves most of the time to the training."""
+    """Whether the check leaves most of the time for training."""
     judged = TURNS * images
     if budget.steps is not None:
         return judged * AGAINST_TRAINING <= JUDGING * budget.steps * batch
@@ -70,7 +70,7 @@ def check(
     thorough: bool,
     on_progress: Callable[[float], None],
 ) -> Checked:
-    """The crooked images, by networks that did not train on them; a killed check goes on."""
+    """The crooked images, judged by networks that were not trained on them; resumes if killed."""
     place = out / "crooked.json"
     if place.exists():
         return _read(place)
