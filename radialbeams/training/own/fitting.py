@@ -84,10 +84,9 @@ def fit_folder(
     Everything takes `minutes` (10 by default), or the training takes `steps`. `start` is the
     name of a pretrained model, the folder of a run, "scratch", or "auto" for the best of the
     pretrained models. `config` has fields of a recipe. `realign` straightens crooked images.
-    `canary` measures whether the views of this run give the angle away, which takes a minute or two
-    more; without it the report quotes a canary of similar views. `out` is the run's folder, by
-    default runs/NAME; a run that was begun there goes on, and one that was finished there can be
-    lengthened.
+    `canary` measures whether the views of this run leak the angle, which takes a minute or two;
+    without it the report quotes a canary for similar views. `out` is the folder of the run, by
+    default runs/NAME. An unfinished run there is resumed, and a finished one can be extended.
     """
     begin = time.monotonic()
     world = join()
@@ -102,7 +101,7 @@ def fit_folder(
         material = _material(Path(folder), place, watch)
         begun = _begin(material, place, start, watch, gpu=gpu)
     if begun.covers(limit.minutes, limit.steps, realign=realign, canary=canary):
-        watch.note(f"The run in {place} is finished. Ask for more time or steps to lengthen it.")
+        watch.note(f"The run in {place} is finished. Ask for more minutes or steps to extend it.")
         return _finished(place)
     plan = _plan(material, begun, limit, config or {}, gpu=gpu)
     for sentence in plan.reasons:

@@ -100,7 +100,7 @@ def test_the_best_start_is_the_one_that_is_least_off() -> None:
     ]
     name, sentence = best_start(probes, gpu=False)
     assert name == "ring.coil100-objects"
-    assert "ring by 8.0°" in sentence
+    assert "ring 8.0°" in sentence
 
 
 def test_the_slow_encoder_has_to_be_well_ahead_on_a_cpu() -> None:
