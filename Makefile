@@ -37,7 +37,8 @@ test:
 
 # With those that are too long for every change.
 test-all: test
-	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist worksteal -m long
+	$(VENV)/bin/python -m pytest -n $(WORKERS) --dist worksteal -m "long and not serial"
+	$(VENV)/bin/python -m pytest -m "long and serial" $(SERIAL_TESTS)
 
 # What the tests of the page need and not every machine has. Without it they skip, and say so.
 # With INSTALL_CHROMIUM, and as root on Debian, Chromium is installed if there is none.

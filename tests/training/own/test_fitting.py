@@ -265,6 +265,7 @@ def test_networks_that_know_too_little_blame_no_image() -> None:
 
 
 @pytest.mark.long
+@pytest.mark.serial
 def test_the_minutes_are_kept_with_the_report(folder: Path, tmp_path: Path) -> None:
     started = time.monotonic()
     train(folder, tmp_path / "run", minutes=1.0)
