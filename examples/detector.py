@@ -79,8 +79,8 @@ def faces(image: Tensor) -> Tensor:
         angle = torch.tensor([2 * math.pi * turn / TURNS])
         pose = Pose.from_angles(angle, (image.shape[-2], image.shape[-1]), canvas="expand")
         turned = grey(pose.apply_images(image)[0])
-        found, _, sure = detector.detectMultiScale3(turned, 1.1, 8, outputRejectLevels=True)
-        for (x, y, width, height), vote in zip(found, sure, strict=True):
+        rectangles, _, sure = detector.detectMultiScale3(turned, 1.1, 8, outputRejectLevels=True)
+        for (x, y, width, height), vote in zip(rectangles, sure, strict=True):
             box = torch.tensor([[[x, y, x + width, y + height]]], dtype=torch.float32)
             centre = pose.invert_points((box[..., :2] + box[..., 2:]) / 2 - 0.5)[0, 0]
             half = max(width, height) / 2

@@ -38,20 +38,20 @@ def alike(place: Path) -> set[str]:
     """The tested photos that may be among the training data."""
     if not place.is_file():
         return set()
-    found = json.loads(place.read_text(encoding="utf-8"))
-    if found["same_by_eye"] == 0:
+    overlap = json.loads(place.read_text(encoding="utf-8"))
+    if overlap["same_by_eye"] == 0:
         return set()
-    near = [pair["photo"] for one in found["against"].values() for pair in one["near"]]
+    near = [pair["photo"] for one in overlap["against"].values() for pair in one["near"]]
     return {name.split("_")[1] for name in near}  # NNNN_wnid_name
 
 
-def measured(found: Tally, upright: Tally, model: str) -> dict[str, Any]:
+def measured(rotated: Tally, upright: Tally, model: str) -> dict[str, Any]:
     """Accuracies with the model always acting and with its abstention, and intervals."""
-    rows = {"plain": found.predicted["plain"], "ceiling": found.predicted["ceiling"]}
-    rows["always"] = found.predicted[model]
-    applied = found.estimates[model].applied
-    rows["decides"] = torch.where(applied, found.predicted[model], found.predicted["plain"])
-    right = {name: (part == found.labels).double() for name, part in rows.items()}
+    rows = {"plain": rotated.predicted["plain"], "ceiling": rotated.predicted["ceiling"]}
+    rows["always"] = rotated.predicted[model]
+    applied = rotated.estimates[model].applied
+    rows["decides"] = torch.where(applied, rotated.predicted[model], rotated.predicted["plain"])
+    right = {name: (part == rotated.labels).double() for name, part in rows.items()}
     accuracy = {name: part.mean().item() for name, part in right.items()}
     shares = {
         name: {
@@ -66,7 +66,7 @@ def measured(found: Tally, upright: Tally, model: str) -> dict[str, Any]:
     return {
         "accuracy": {name: float(f"{value:.4f}") for name, value in accuracy.items()},
         "share_of_the_gap": shares,
-        "errors": {k: float(f"{v:.4f}") for k, v in found.errors()[model].items()},
+        "errors": {k: float(f"{v:.4f}") for k, v in rotated.errors()[model].items()},
         "upright": {
             "plain": was.double().mean().item(),
             "decides": now.double().mean().item(),
@@ -111,7 +111,7 @@ def main() -> None:
 
     turned = tally(task, torch.arange(count), draw_angles("evaluation", 0, 0, count), show=show)
     upright = tally(task, torch.arange(count), torch.zeros(count), show=show)
-    found = {
+    record = {
         "command": "python studies/gap.py",
         "classifier": DEFAULT,
         "n": count,
@@ -120,8 +120,8 @@ def main() -> None:
         "hardware": "cpu",
         "seeds": [0],
     }
-    write_record(arguments.out, found, long=[])
-    print(json.dumps(found))
+    write_record(arguments.out, record, long=[])
+    print(json.dumps(record))
 
 
 if __name__ == "__main__":

@@ -61,14 +61,18 @@ def table(
     quarters = np.arange(4, dtype=np.float32) * np.float32(bins / 4)
     single = read_posterior(logits[:, 0], offsets[:, 0], *calibration)
     four = read_posteriors(logits, offsets, quarters, *calibration)
-    found = {"views": len(degrees), "one": figures(single, degrees), "four": figures(four, degrees)}
+    result = {
+        "views": len(degrees),
+        "one": figures(single, degrees),
+        "four": figures(four, degrees),
+    }
     sure = np.array([answer.confidence for answer in single])
     rows = []
     for below in THRESHOLDS:
         rule = [b if s < below else a for a, b, s in zip(single, four, sure, strict=True)]
         cost = float(1 + 3 * (sure < below).mean())
         rows.append({"below": below, "looks": round(cost, 3), **figures(rule, degrees)})
-    return {**found, "rules": rows}
+    return {**result, "rules": rows}
 
 
 def figures(answers: list[Answer], degrees: Floats) -> dict[str, float]:

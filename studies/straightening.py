@@ -66,8 +66,8 @@ def look(model: Canonicalizer, picture: Image.Image, tilt: float) -> Evidence:
     estimate = signed(answer.angle_degrees)
     if abs(estimate) > FURTHEST:
         return Evidence(tilt, estimate, answer.confidence or 0.0, estimate, -math.inf)
-    found = measure_skew(picture, around_degrees=estimate, within_degrees=REACH)
-    return Evidence(tilt, estimate, answer.confidence or 0.0, found.skew_degrees, found.strength)
+    skew = measure_skew(picture, around_degrees=estimate, within_degrees=REACH)
+    return Evidence(tilt, estimate, answer.confidence or 0.0, skew.skew_degrees, skew.strength)
 
 
 def table(pictures: list[Evidence]) -> list[dict[str, float]]:
@@ -120,15 +120,15 @@ def main() -> None:
         print(f"\r{number} of {len(paths)} photos", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     rows = table(pictures)
-    found = {
+    result = {
         "photos": len(paths),
         "best": {f"{limit:.1%}": best(rows, limit) for limit in (0.005, 0.01, 0.02, 0.05)},
         "rules": rows,
     }
-    text = json.dumps(found, indent=1) + "\n"
+    text = json.dumps(result, indent=1) + "\n"
     if options.out:
         write_whole(options.out, lambda path: path.write_text(text, encoding="utf-8"))
-    print(json.dumps(found["best"], indent=1))
+    print(json.dumps(result["best"], indent=1))
 
 
 if __name__ == "__main__":

@@ -19,20 +19,20 @@ from .command import Command
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    asked = _parsed(argv)
-    chosen = _chosen(asked)
-    command = Command(tuple(shlex.split(asked.command))) if asked.command else Command()
-    with tempfile.TemporaryDirectory(prefix="radialbeams-probe-", dir=asked.folder) as name:
+    arguments = _parsed(argv)
+    chosen = _chosen(arguments)
+    command = Command(tuple(shlex.split(arguments.command))) if arguments.command else Command()
+    with tempfile.TemporaryDirectory(prefix="radialbeams-probe-", dir=arguments.folder) as name:
         Path(name).chmod(0o755)  # some cases run as another user
-        bench = Bench(Path(name), command, asked.seed)
-        print(f"{_head()}  (seed {asked.seed})")
+        bench = Bench(Path(name), command, arguments.seed)
+        print(f"{_head()}  (seed {arguments.seed})")
         tallies = {}
         for family in chosen:
-            tallies[family.name] = tally = run_family(bench, family, _numbers(family, asked))
+            tallies[family.name] = tally = run_family(bench, family, _numbers(family, arguments))
             print(_row(family.name, tally))
-            _print_details(family.name, tally, asked.seed)
-    if asked.json:
-        _write_json(asked.json, tallies, asked.seed)
+            _print_details(family.name, tally, arguments.seed)
+    if arguments.json:
+        _write_json(arguments.json, tallies, arguments.seed)
     return 1 if any(tally.findings for tally in tallies.values()) else 0
 
 
@@ -75,25 +75,25 @@ def _parsed(argv: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--json", type=Path, metavar="OUT", help="write the counts to this file")
     parser.add_argument("--folder", type=Path, help="where to work; default: the temporary folder")
     parser.add_argument("--command", help="another program to test, with the same verbs")
-    asked = parser.parse_args(argv)
+    arguments = parser.parse_args(argv)
     names = [family.name for family in families.ALL]
-    for name in asked.only or ():
+    for name in arguments.only or ():
         if name not in names:
             parser.error(f"expected one of {', '.join(names)}; got {name}")
-    return asked
+    return arguments
 
 
-def _chosen(asked: argparse.Namespace) -> list[Family]:
-    if asked.only:
-        return [family for family in families.ALL if family.name in asked.only]
-    return [f for f in families.ALL if not f.slow or getattr(asked, f.name) is not None]
+def _chosen(arguments: argparse.Namespace) -> list[Family]:
+    if arguments.only:
+        return [family for family in families.ALL if family.name in arguments.only]
+    return [f for f in families.ALL if not f.slow or getattr(arguments, f.name) is not None]
 
 
-def _numbers(family: Family, asked: argparse.Namespace) -> range:
-    count = getattr(asked, family.name)
+def _numbers(family: Family, arguments: argparse.Namespace) -> range:
+    count = getattr(arguments, family.name)
     count = family.cases if count is None else count
-    cases = -(-count // family.each) if asked.cases is None else asked.cases
-    return range(asked.first, asked.first + cases)
+    cases = -(-count // family.each) if arguments.cases is None else arguments.cases
+    return range(arguments.first, arguments.first + cases)
 
 
 # --- what is reported --------------------------------------------------------------------------

@@ -29,20 +29,22 @@ def photos_section(cards: Sequence[Record], indicative: Sequence[Record] = ()) -
     }
     if light := by_name.get("ring", {}).get("end_to_end"):
         names["`ring`, the light model: rotated on their own canvas"] = light
-    for found in indicative:
-        names[f"*COCO-1030, `{found['model']}`, {found['n']} of its photos, indicative*"] = found
+    for figures in indicative:
+        names[f"*COCO-1030, `{figures['model']}`, {figures['n']} of its photos, indicative*"] = (
+            figures
+        )
     rows = [
         [
             name,
-            count(found["n"]),
-            degrees(found["mean"]),
-            degrees(found["median"]),
-            percent(found["within_5"]),
-            percent(found["within_10"]),
-            percent(found["flips"]),
-            percent(found["surer_half_within_10"]),
+            count(figures["n"]),
+            degrees(figures["mean"]),
+            degrees(figures["median"]),
+            percent(figures["within_5"]),
+            percent(figures["within_10"]),
+            percent(figures["flips"]),
+            percent(figures["surer_half_within_10"]),
         ]
-        for name, found in names.items()
+        for name, figures in names.items()
     ]
     head = "photos|n|mean|median|within 5°|within 10°|flips|more confident half, within 10°"
     turned, upright = files["turned"], files["upright"]

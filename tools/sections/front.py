@@ -7,8 +7,8 @@ from collections.abc import Iterator, Sequence
 from sections.text import Record, count, degrees, percent, section, table
 
 
-def centring_section(found: Sequence[Record]) -> Iterator[str]:
-    for record in found:
+def centring_section(records: Sequence[Record]) -> Iterator[str]:
+    for record in records:
         objects = record["objects"]
         ways = ("none", "foreground", "saliency")
         rows = [
@@ -102,7 +102,7 @@ def _on_a_gpu(record: Record, models: Sequence[str]) -> str:
 DATA = {"coil100": "COIL-100", "coco-1030": "COCO-1030"}
 
 
-def half_section(found: Sequence[Record]) -> Iterator[str]:
+def half_section(records: Sequence[Record]) -> Iterator[str]:
     rows = [
         [
             f"`{model['model']}`, {DATA.get(model['data'], model['data'])}",
@@ -113,12 +113,12 @@ def half_section(found: Sequence[Record]) -> Iterator[str]:
             percent(figures["moved_over_1"]),
             f"{100 * (figures['within_10'] - model['loaded']['within_10']):+.1f} points",
         ]
-        for record in found
+        for record in records
         for model in record["models"]
         for way, figures in ((way, model[way]) for way in ("folded", "half"))
     ]
     if rows:
-        models = [model for record in found for model in record["models"]]
+        models = [model for record in records for model in record["models"]]
         lost = max(model["loaded"]["within_10"] - model["half"]["within_10"] for model in models)
         moved = max(model["half"]["moved_over_1"] for model in models)
         yield section(
@@ -151,8 +151,8 @@ def _milliseconds(value: float) -> str:
     return f"{value:.3f}" if value < 0.1 else f"{value:.2f}"
 
 
-def overhead_section(found: Sequence[Record]) -> Iterator[str]:
-    for record in found:
+def overhead_section(records: Sequence[Record]) -> Iterator[str]:
+    for record in records:
         places = {
             "cpu": "torch, one CPU thread",
             "cpu_batch_1": "torch, one CPU thread",

@@ -85,12 +85,12 @@ def leaks_mean(leaks: Sequence[Record]) -> str:
 
 def same_answers(leaks: Sequence[Record]) -> list[list[str]]:
     """Rows whose figures agree to five digits, which two working canaries do not produce."""
-    found: dict[tuple[float, float], list[str]] = {}
+    by_figures: dict[tuple[float, float], list[str]] = {}
     for leak in leaks:
         key = (round(leak["rho4"], 5), round(leak["rho1"], 5))
         name = f"{leak['rendering']} {leak['canary']} on {leak['noise']}"
-        found.setdefault(key, []).append(name)
-    return [names for names in found.values() if len(names) > 1]
+        by_figures.setdefault(key, []).append(name)
+    return [names for names in by_figures.values() if len(names) > 1]
 
 
 def with_leak_table(text: str, leaks: Sequence[Record]) -> str:

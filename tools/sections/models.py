@@ -30,7 +30,7 @@ AUTHORS = Path(__file__).parent.parent.parent / "results" / "authors.json"
 
 def published(place: Path = AUTHORS) -> dict[str, list[Record]]:
     """What the paper prints, and what its authors' models measure."""
-    found = json.loads(place.read_text(encoding="utf-8")) if place.is_file() else {}
+    authors = json.loads(place.read_text(encoding="utf-8")) if place.is_file() else {}
     weights = {"who": "its authors' weights", "protocol": "theirs, training images included"}
     return {
         data: [
@@ -39,7 +39,7 @@ def published(place: Path = AUTHORS) -> dict[str, list[Record]]:
                 "protocol": "paper, as printed",
                 "paper_equivalent": claim,
             },
-            *([{**found[data], **weights}] if data in found else []),
+            *([{**authors[data], **weights}] if data in authors else []),
         ]
         for data, claim in CLAIMS.items()
     }
@@ -267,13 +267,13 @@ def files_of_users_section(cards: Sequence[Record]) -> Iterator[str]:
         rows = [
             [
                 f"`{name}`",
-                count(found.get("n")),
-                f"q{found['jpeg']}" if found.get("jpeg") else "–",
-                *(degrees(found.get(key)) for key in ("mean", "median", "p95")),
-                *(percent(found.get(key)) for key in ("within_5", "within_10")),
-                percent(found.get("flips"), 2),
+                count(figures.get("n")),
+                f"q{figures['jpeg']}" if figures.get("jpeg") else "–",
+                *(degrees(figures.get(key)) for key in ("mean", "median", "p95")),
+                *(percent(figures.get(key)) for key in ("within_5", "within_10")),
+                percent(figures.get("flips"), 2),
             ]
-            for name, found in given
+            for name, figures in given
         ]
         yield section(
             "Rotated files, as users have them",

@@ -11,10 +11,10 @@ Answer = Callable[[Record], str]
 
 
 def questions_section(records: Sequence[Record]) -> Iterator[str]:
-    found = {record["name"]: record for record in records}
+    by_name = {record["name"]: record for record in records}
     lines = [
-        f"{number}. **{question}** {answer(found[name])} ([{name}](#{name}))"
-        for number, (question, name, answer) in enumerate(_known(found), 1)
+        f"{number}. **{question}** {answer(by_name[name])} ([{name}](#{name}))"
+        for number, (question, name, answer) in enumerate(_known(by_name), 1)
     ]
     if lines:
         yield section(
@@ -26,8 +26,8 @@ def questions_section(records: Sequence[Record]) -> Iterator[str]:
         )
 
 
-def _known(found: dict[str, Record]) -> list[tuple[str, str, Answer]]:
-    return [line for line in LINES if line[1] in found and "data" in found[line[1]]]
+def _known(by_name: dict[str, Record]) -> list[tuple[str, str, Answer]]:
+    return [line for line in LINES if line[1] in by_name and "data" in by_name[line[1]]]
 
 
 PRINTED = {"coil100": 13.0, "lfw": 12.0}  # paper-equivalent degrees

@@ -116,8 +116,8 @@ def _reproduced(experiments: Sequence[Record], data: str) -> float | None:
 
 
 def _same_views(experiments: Sequence[Record]) -> Iterator[str]:
-    found = next((record for record in experiments if record["name"] == "staircase"), None)
-    cells = (found or {}).get("data", {}).get("cells", {})
+    staircase = next((record for record in experiments if record["name"] == "staircase"), None)
+    cells = (staircase or {}).get("data", {}).get("cells", {})
     rows = [cells.get(name, {}) for name in ("leakfree-decoder", "leakfree-batch")]
     if all(row.get("seeds") for row in rows):
         (ring, bic), seeds = (row["so2"]["mean"] for row in rows), min(r["seeds"] for r in rows)

@@ -64,7 +64,7 @@ def lines(file: Path) -> list[Record]:
 
 def measured(cards: Sequence[Record]) -> list[Measured]:
     """Keys are `paper`, `leakfree`, or either followed by `_jpeg_90`; the figures may repeat it."""
-    found = []
+    rows = []
     for card in cards:
         for key, figures in card.get("metrics", {}).items():
             if not isinstance(figures, dict) or "mean" not in figures:
@@ -73,8 +73,8 @@ def measured(cards: Sequence[Record]) -> list[Measured]:
             protocol, quality = match.groups() if match else (key, None)
             jpeg = figures.get("jpeg") or quality
             protocol = str(figures.get("protocol", protocol))
-            found.append(Measured(card, protocol, int(jpeg) if jpeg else None, figures))
-    return found
+            rows.append(Measured(card, protocol, int(jpeg) if jpeg else None, figures))
+    return rows
 
 
 def degrees(value: float | None, digits: int = 2) -> str:
