@@ -83,7 +83,7 @@ def measured(front: Canonicalizer, images: ImageSet, shift: int | None) -> dict[
 
 
 def main() -> None:
-    options = harness.asked(__doc__, Path("results/centring.json"))
+    options = harness.arguments(__doc__, Path("results/centring.json"))
     objects = harness.objects(options)
     front = Canonicalizer.from_pretrained("ring.coil100", abstain=None, snap="none")
     results: dict[str, Any] = {

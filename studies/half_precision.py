@@ -68,7 +68,7 @@ def within_10(estimates: Tensor, true: Tensor) -> float:
 
 
 def main() -> None:
-    options = harness.asked(__doc__, Path("results/half.json"))
+    options = harness.arguments(__doc__, Path("results/half.json"))
     device = pick_device()
     models = []
     try:
