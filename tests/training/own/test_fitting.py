@@ -108,6 +108,8 @@ def test_a_run_that_learned_nothing_is_not_trusted(run: TrainedRun) -> None:
 def test_evaluate_takes_the_images_that_were_held_out(run: TrainedRun, folder: Path) -> None:
     measured = measure(run.folder / "model", str(folder), seeds=1, devices="cpu")
     assert measured.evaluation.n == 10
+    few = measure(run.folder / "model", str(folder), seeds=1, limit=4, devices="cpu")
+    assert few.evaluation.n == 4
     assert (
         measure(
             run.folder / "model", str(folder), split="train", seeds=1, devices="cpu"
