@@ -71,3 +71,9 @@ def bucket(key: str, buckets: int) -> int:
 def natural_order(path: str) -> tuple[str, str]:
     """A sort key that puts `obj2` before `obj10`."""
     return re.sub("[0-9]+", lambda digits: digits[0].zfill(12), path), path
+
+
+def natural_order_in_any_case(name: str) -> tuple[list[str | int], str]:
+    """A sort key that puts 2.jpg before 10.jpg and ignores case, as file managers do."""
+    parts = re.split(r"(\d+)", name.casefold())
+    return [int(part) if number % 2 else part for number, part in enumerate(parts)], name

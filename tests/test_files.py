@@ -12,7 +12,14 @@ from pathlib import Path
 
 import pytest
 
-from radialbeams.files import bucket, claimed, natural_order, sha256, write_whole
+from radialbeams.files import (
+    bucket,
+    claimed,
+    natural_order,
+    natural_order_in_any_case,
+    sha256,
+    write_whole,
+)
 
 
 def half_written(partial: Path) -> None:
@@ -78,6 +85,12 @@ def test_a_name_that_is_no_utf8_has_a_bucket() -> None:
 def test_numbers_are_sorted_as_people_count() -> None:
     names = ["obj10__5", "obj2__10", "obj2__5", "a", "obj2__05"]
     assert sorted(names, key=natural_order) == ["a", "obj2__05", "obj2__5", "obj2__10", "obj10__5"]
+
+
+def test_file_managers_ignore_case() -> None:
+    names = ["b.jpg", "10.jpg", "A.jpg", "2.jpg"]
+    shown = ["2.jpg", "10.jpg", "A.jpg", "b.jpg"]
+    assert sorted(names, key=natural_order_in_any_case) == shown
 
 
 HOLD = """

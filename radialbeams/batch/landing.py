@@ -7,7 +7,6 @@ is a file that appeared at the place of an output, unless the user asked to over
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import secrets
 import stat
@@ -22,6 +21,7 @@ from radialbeams.batch.outcome import Outcome
 from radialbeams.batch.plan import Item
 from radialbeams.batch.sources import CHANGED, stamp_of
 from radialbeams.batch.walk import reason
+from radialbeams.files import sha256
 
 PART = "radialbeams-part"
 ORIGINAL = ".orig"  # appended to the name of an original that is kept
@@ -62,7 +62,7 @@ def part_of(out: str, token: str | None) -> str:
     """The temporary path of an output. Version 0.1.0 used no token."""
     folder, name = os.path.split(out)
     content = os.fsencode(name) if token is None else f"{token}/".encode() + os.fsencode(name)
-    digest = hashlib.sha256(content).hexdigest()
+    digest = sha256(content)
     return os.path.join(folder, f".{digest[: 16 if token is None else 32]}.{PART}")
 
 
@@ -282,6 +282,5 @@ def _sha256(path: str) -> str | None:
     """The hash of a file; None if it does not exist or is a pipe or a device."""
     with suppress(OSError):
         if stat.S_ISREG(os.stat(path).st_mode):
-            with open(path, "rb") as file:
-                return hashlib.file_digest(file, "sha256").hexdigest()
+            return sha256(Path(path))
     return None

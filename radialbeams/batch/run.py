@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 from collections import Counter
 from collections.abc import Generator, Iterator
@@ -25,6 +24,7 @@ from radialbeams.batch.pool import WorkerPool
 from radialbeams.batch.processing import is_written, output_of, undo_for, unless_raw
 from radialbeams.batch.walk import SkippedFiles
 from radialbeams.canonicalizer import Canonicalizer
+from radialbeams.files import sha256
 from radialbeams.images import ImageError
 from radialbeams.limits import Limits
 
@@ -64,7 +64,7 @@ def piped(data: bytes, job: JobSettings, path: str, out: Path | None) -> tuple[O
 def _written(data: bytes, outcome: Outcome, out: str, rules: Rules) -> Outcome:
     part = part_of(out, new_token())
     stage(data, out, part)
-    made = replace(outcome, sha256=hashlib.sha256(data).hexdigest())
+    made = replace(outcome, sha256=sha256(data))
     return replace(land(made, part, rules), sha256=None)
 
 

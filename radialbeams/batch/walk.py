@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -12,6 +11,7 @@ from functools import cache
 from pathlib import Path
 
 from radialbeams import images
+from radialbeams.files import natural_order_in_any_case
 
 # The output formats, with the file extensions of each.
 FORMATS = {
@@ -28,6 +28,7 @@ FORMATS = {
 # Files in a folder count as images by these extensions; a file given by name is always read.
 SUFFIXES = {suffix for suffixes in FORMATS.values() for suffix in suffixes}
 RUN_FOLDER = ".radialbeams-run"
+natural = natural_order_in_any_case  # the order of files in a folder
 EXCLUDED = "excluded by patterns"  # a reason for leaving out a file
 
 
@@ -162,9 +163,3 @@ def _identity(folder: str | Path) -> tuple[int, int] | None:
 def reason(error: OSError) -> str:
     """The system's error message, without the path."""
     return error.strerror or type(error).__name__
-
-
-def natural(name: str) -> tuple[list[str | int], str]:
-    """A sort key that puts 2.jpg before 10.jpg and ignores case."""
-    parts = re.split(r"(\d+)", name.casefold())
-    return [int(part) if number % 2 else part for number, part in enumerate(parts)], name

@@ -83,19 +83,22 @@ def summary(counts: Counter[str], seconds: float, job: JobSettings) -> str:
 
 
 def thresholds(job: JobSettings, card: Card) -> str:
-    """The thresholds below which images were left alone, and the model."""
+    """When pictures are left alone, and by which model."""
     if card.trust and job.min_confidence > 1:
         return (
-            f"left alone: everything; {untrusted(job.model, card)} To turn pictures all the same, "
-            "add --min-confidence 0.5."
+            f"every picture is left alone: {untrusted(job.model, card)} To turn pictures all the "
+            "same, add --min-confidence 0.5."
         )
     upright = ""
     if job.snap == "none" and job.max_upright < 1:
-        upright = f" or more than {100 * job.max_upright:g} % likely to be upright already,"
-    quarter = "" if job.snap == "none" else f" quarter less than {100 * job.min_quarter:g} % sure,"
+        upright = f" it is more than {100 * job.max_upright:g} % likely to be upright already,"
+    quarter = (
+        "" if job.snap == "none" else f" its quarter is less than {100 * job.min_quarter:g} % sure,"
+    )
     return (
-        f"left alone: confidence below {job.min_confidence:g},{quarter}{upright} or turned by less "
-        f"than {job.min_angle:g}°; model {job.model}: {card.summary or 'no summary'}"
+        f"a picture is left alone if its confidence is below {job.min_confidence:g},{quarter}"
+        f"{upright} or it is turned by less than {job.min_angle:g}°; model {job.model}: "
+        f"{card.summary or 'no summary'}"
     )
 
 

@@ -30,7 +30,7 @@ from radialbeams.training.distributed import ALONE, World
 from radialbeams.training.evaluate import evaluate, predict_with
 from radialbeams.training.freezing import set_training
 from radialbeams.training.parts import Parts, check_images
-from radialbeams.training.process import cudnn_search, interrupt_noted
+from radialbeams.training.process import cudnn_search, interrupt_noted, random_numbers_kept
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.run_folder import MetricsLine, RunFolder
 from radialbeams.training.schedule import learning_rate, make_optimizer, set_rate
@@ -111,8 +111,9 @@ class Fit:
         check_images(self.images.images, recipe, self.views)
         self.rows = self._rows()
         self.angles = None if parts.angles is None else parts.angles(self.images).to(device)
-        torch.manual_seed(recipe.seed)
-        self.model = self.build()
+        with random_numbers_kept(device):
+            torch.manual_seed(recipe.seed)
+            self.model = self.build()
         self.started_from = None if start is None else begin_with(self.model, start, recipe)
         self.model.to(device)
         if device.type == "cuda":
@@ -150,7 +151,7 @@ class Fit:
         """
         if self.minutes is not None:
             self.minutes = self.world.of_first(self.minutes)
-        with interrupt_noted() as noted, cudnn_search(self.tuned):
+        with interrupt_noted() as noted, cudnn_search(self.tuned), random_numbers_kept(self.device):
             interrupted = self.world.agreed(noted)
             self._train(interrupted, on_progress, on_validation)
             stopped = interrupted()
@@ -328,7 +329,8 @@ class Fit:
 
     def averaged(self) -> Network:
         """The model to save: the running average of the weights if the recipe has one."""
-        model = self.build().to(self.device)
+        with random_numbers_kept(self.device):
+            model = self.build().to(self.device)
         model.load_state_dict(self.average if self.recipe.average else self.model.state_dict())
         return model.eval()
 

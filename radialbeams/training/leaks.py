@@ -21,6 +21,7 @@ from radialbeams.nn.posterior import answer, posterior, ring_loss
 from radialbeams.nn.ring_network import RingBIC, RingConfig
 from radialbeams.nn.rotation import disc, rotate
 from radialbeams.training.noise import JPEG_NOISES, NOISES, Noise, NoiseSource
+from radialbeams.training.process import random_numbers_kept
 from radialbeams.training.views import LeakfreeViews, PaperViews
 
 Rendering = Literal["leakfree", "paper", "bilinear"]
@@ -202,33 +203,36 @@ def measure_leak(
     nothing from 12,000 bilinear views of 64 px.
     """
     name = _name(rendering)
-    torch.manual_seed(seed)
-    generator = torch.Generator(device).manual_seed(seed + 1)
-    render, view_size = renderer(rendering, parent, device)
-    model = make_canary(canary, view_size, small=small).to(device)
-    if device.type == "cuda":  # the layout in which half-precision convolutions are fast
-        model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
-    steps = max(1, math.ceil(views / batch))
-    optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate, weight_decay=0.01)
-    schedule = torch.optim.lr_scheduler.OneCycleLR(optimizer, learning_rate, steps, pct_start=0.1)
-    draw = NoiseSource(noise, parent, generator)
-    for step in range(steps):
-        rendered, angles = _views(draw, render, batch, generator)
-        with torch.autocast("cuda", torch.bfloat16, enabled=device.type == "cuda"):
-            logits, offsets = model(rendered)
-            loss = ring_loss(angles, logits, offsets)[0].mean()
-            if fourfold:
-                loss = loss + fourfold * _fourfold_loss(angles, logits, offsets).mean()
-        optimizer.zero_grad(set_to_none=True)
-        torch.autograd.backward(loss)
-        torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
-        optimizer.step()
-        schedule.step()
-        if on_progress is not None:
-            on_progress((step + 1) * batch, f"{name} {canary} {noise}")
-    unseen = NoiseSource(noise, parent, torch.Generator(device).manual_seed(seed + 2))
-    errors = _errors(model.eval(), unseen, render, test_views, batch, generator)
-    rho4, rho1 = rho(errors, 4), rho(errors, 1)
+    with random_numbers_kept(device):
+        torch.manual_seed(seed)
+        generator = torch.Generator(device).manual_seed(seed + 1)
+        render, view_size = renderer(rendering, parent, device)
+        model = make_canary(canary, view_size, small=small).to(device)
+        if device.type == "cuda":  # the layout in which half-precision convolutions are fast
+            model = model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]
+        steps = max(1, math.ceil(views / batch))
+        optimizer = torch.optim.AdamW(model.parameters(), lr=learning_rate, weight_decay=0.01)
+        schedule = torch.optim.lr_scheduler.OneCycleLR(
+            optimizer, learning_rate, steps, pct_start=0.1
+        )
+        draw = NoiseSource(noise, parent, generator)
+        for step in range(steps):
+            rendered, angles = _views(draw, render, batch, generator)
+            with torch.autocast("cuda", torch.bfloat16, enabled=device.type == "cuda"):
+                logits, offsets = model(rendered)
+                loss = ring_loss(angles, logits, offsets)[0].mean()
+                if fourfold:
+                    loss = loss + fourfold * _fourfold_loss(angles, logits, offsets).mean()
+            optimizer.zero_grad(set_to_none=True)
+            torch.autograd.backward(loss)
+            torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+            schedule.step()
+            if on_progress is not None:
+                on_progress((step + 1) * batch, f"{name} {canary} {noise}")
+        unseen = NoiseSource(noise, parent, torch.Generator(device).manual_seed(seed + 2))
+        errors = _errors(model.eval(), unseen, render, test_views, batch, generator)
+        rho4, rho1 = rho(errors, 4), rho(errors, 1)
     return Leak(name, canary, noise, steps * batch, len(errors), *rho4, *rho1)
 
 

@@ -1,4 +1,4 @@
-"""Process-wide settings that a run changes temporarily: the handling of Ctrl-C, cuDNN's search."""
+"""Process-wide state that a run changes temporarily: Ctrl-C, random numbers, cuDNN's search."""
 
 from __future__ import annotations
 
@@ -25,6 +25,17 @@ def interrupt_noted() -> Iterator[Callable[[], bool]]:
         yield interrupted.is_set
     finally:
         signal.signal(signal.SIGINT, before)
+
+
+@contextmanager
+def random_numbers_kept(device: torch.device) -> Iterator[None]:
+    """Restores torch's global generators at the end.
+
+    Initial weights, dropout and stochastic depth draw from these and from no others, so a run has
+    to seed them; the caller's random numbers must not depend on that.
+    """
+    with torch.random.fork_rng([device] if device.type == "cuda" else []):
+        yield
 
 
 @contextmanager

@@ -30,7 +30,7 @@ from radialbeams.training.data.documents.pool import (
     PHOTO,
     open_pool,
 )
-from radialbeams.training.process import cudnn_search
+from radialbeams.training.process import cudnn_search, random_numbers_kept
 from radialbeams.training.quarter_report import QuarterCard, fit_temperature, held_out_report
 from radialbeams.training.quarter_views import page_views
 from radialbeams.training.weights import pick_device, sha256, write_json, write_tensors
@@ -77,8 +77,9 @@ class QuarterFit:
         self.minutes, self.log_every, self.save_seconds = minutes, log_every, save_seconds
         self.pool = DevicePool(open_pool(pool), device)
         self.least_pages = max(least_pages, recipe.held_out + recipe.batch)
-        torch.manual_seed(recipe.seed)
-        self.model = QuarterNetwork(recipe.model).to(device)
+        with random_numbers_kept(device):
+            torch.manual_seed(recipe.seed)
+            self.model = QuarterNetwork(recipe.model).to(device)
         self.started_from = None if start is None else load_weights(self.model, start)
         if device.type == "cuda":
             self.model.to(memory_format=torch.channels_last)  # type: ignore[call-overload]

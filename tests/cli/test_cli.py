@@ -180,7 +180,7 @@ def test_upright_turns_and_leaves_and_says_which(
     assert code == 0
     summary, thresholds = err.splitlines()
     assert summary.startswith("5 files in ")
-    assert "confidence below 0.5, quarter less than 50 % sure, or turned by less than 10°; " in err
+    assert "its quarter is less than 50 % sure, or it is turned by less than 10°; model " in err
     assert thresholds.endswith(zoo.find("ring.lfw").card.summary)
     for one in found.values():
         assert list(one) == ["path", "out", *FOUND, "action", *DECIDED]
@@ -308,10 +308,13 @@ def test_thresholds_are_the_cards_unless_given(
     shipped = zoo.find("ring.lfw")
     shutil.copy(shipped.onnx, tmp_path / "mine.onnx")
     for said, words in (
-        ({}, "confidence below 0.5, quarter less than 98 % sure, or turned by less than 1°"),
+        (
+            {},
+            "below 0.5, its quarter is less than 98 % sure, or it is turned by less than 1°",
+        ),
         (
             {"abstain": {"confidence": 0.25, "angle": 7, "quarter": 0.9}},
-            "confidence below 0.25, quarter less than 90 % sure, or turned by less than 7°",
+            "below 0.25, its quarter is less than 90 % sure, or it is turned by less than 7°",
         ),
     ):
         card = {name: value for name, value in to_json(shipped.card).items() if name != "abstain"}
@@ -319,11 +322,11 @@ def test_thresholds_are_the_cards_unless_given(
         options = ("--dry-run", "--model", tmp_path / "mine.onnx", "--workers", 1)
         assert words in run("upright", faces / "0.jpg", *options)[2]
         err = run("upright", faces / "0.jpg", *options, "--min-confidence", 0.3)[2]
-        assert "confidence below 0.3, quarter less than 30 % sure" in err
+        assert "confidence is below 0.3, its quarter is less than 30 % sure" in err
     limit = {"abstain": {"confidence": 0.25, "angle": 7, "upright": 0.02}}
     (tmp_path / "mine.json").write_text(json.dumps({**card, **limit}))
     err = run("upright", faces / "0.jpg", *options, "--snap", "none")[2]
-    assert "0.25, or more than 2 % likely to be upright already, or turned by less than 7°" in err
+    assert "0.25, it is more than 2 % likely to be upright already, or it is turned by" in err
 
 
 def test_a_report_is_overwritten_only_on_request(

@@ -154,7 +154,7 @@ def test_stopping_says_what_there_is_and_how_to_go_on(
 
     monkeypatch.setattr("radialbeams.training.own.fit_folder", stop)
     assert main(["train", str(tmp_path), "--out", str(out)]) == 130
-    assert "stopped before the training began" in capsys.readouterr().err
+    assert "stopped before training began" in capsys.readouterr().err
     (out / "checkpoint.safetensors").write_bytes(b"")
     line = {"step": 40, "held_out": {"mean": 7.25}}
     (out / "metrics.jsonl").write_text(json.dumps(line) + "\n")

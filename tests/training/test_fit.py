@@ -264,6 +264,14 @@ def test_a_dynamic_prior_is_alone_in_the_first_epoch(
         assert torch.equal(value, before[name])  # the prior does not reach the decoder
 
 
+def test_a_run_leaves_the_callers_random_numbers_alone(
+    recipe: Recipe, pictures: ImageSet, tmp_path: Path
+) -> None:
+    before = torch.get_rng_state()
+    begin(recipe, pictures, tmp_path).run()
+    assert torch.equal(torch.get_rng_state(), before)
+
+
 def test_the_average_is_what_is_kept(recipe: Recipe, pictures: ImageSet, tmp_path: Path) -> None:
     fit = begin(replace(recipe, steps=25, average=0.99), pictures, tmp_path)
     initial = {name: value.clone() for name, value in fit.average.items()}

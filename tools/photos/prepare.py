@@ -14,7 +14,6 @@ from __future__ import annotations
 import argparse
 import csv
 import gzip
-import hashlib
 import json
 import os
 import sys
@@ -31,6 +30,7 @@ import numpy as np
 from clean import fault, open_photo, square
 from PIL import Image
 
+from radialbeams.files import bucket, sha256
 from radialbeams.images.fingerprints import BITS, Bits, fingerprint, first_near, near_earlier
 
 SUFFIXES = (".jpg", ".jpeg", ".png", ".webp", ".bmp", ".tif", ".tiff")
@@ -166,7 +166,7 @@ def _files(folder: Path) -> list[Path]:
 
 def held_out(name: str) -> bool:
     """True for one photo in fifty, and for the same ones on every machine."""
-    return int(hashlib.sha256(name.encode()).hexdigest(), 16) % 50 == 0
+    return bucket(name, 50) == 0
 
 
 # The three passes.
@@ -195,7 +195,7 @@ def look_at(photo: Photo) -> PhotoCheck:
         return PhotoCheck(photo.source, photo.name, "unreadable", "", "")
     reason = fault(image, photo.native or image.size)
     bits = np.packbits(fingerprint(image)).tobytes().hex()
-    return PhotoCheck(photo.source, photo.name, reason, bits, hashlib.sha256(data).hexdigest())
+    return PhotoCheck(photo.source, photo.name, reason, bits, sha256(data))
 
 
 def compare(photos: Sequence[Photo], looks: Sequence[PhotoCheck], away: Bits) -> list[str]:

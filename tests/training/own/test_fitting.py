@@ -223,7 +223,7 @@ def test_a_run_starts_from_another(
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [
-        ({"minutes": 1.0, "steps": 5}, "minutes or by steps"),
+        ({"minutes": 1.0, "steps": 5}, "minutes or steps as the length"),
         ({"minutes": -1.0}, "minutes must be above 0"),
         ({"config": {"nonsense": 1}}, "Unknown in a file of settings: nonsense"),
         ({"config": {"data": "lfw"}}, "data follows from the folder"),
