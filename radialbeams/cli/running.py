@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from radialbeams.cli import terminal
+from radialbeams.cli.plain_progress import SECONDS, clock
 from radialbeams.cli.terminal import talk
 from radialbeams.escaping import as_json, shown
 from radialbeams.stored import JsonDict, JsonFields
@@ -22,7 +23,6 @@ if TYPE_CHECKING:
     from radialbeams.training.own import Status, TrainedRun
     from radialbeams.training.recipe import Recipe
 
-PLAIN_SECONDS = 10.0  # between two lines where there is no terminal
 BAR = 1000  # steps of the bar: a share in thousandths
 
 
@@ -165,7 +165,7 @@ class _Plain:
 
     def show(self, status: Status) -> None:
         now = time.monotonic()
-        if (status.stage, status.held_out) == self.last and now - self.at < PLAIN_SECONDS:
+        if (status.stage, status.held_out) == self.last and now - self.at < SECONDS:
             return
         self.last, self.at = (status.stage, status.held_out), now
         talk(in_words(status))
@@ -185,12 +185,6 @@ def in_words(status: Status) -> str:
     elif 0 < status.done < 1:
         parts.append(f"{status.done:.0%}")
     return ", ".join(parts)
-
-
-def clock(seconds: float) -> str:
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
 @contextmanager

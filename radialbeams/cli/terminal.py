@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from radialbeams.cli import streams
+from radialbeams.cli.plain_progress import PlainProgress
 from radialbeams.escaping import shown
 
 if TYPE_CHECKING:  # importing it takes longer than `--help` may
@@ -188,11 +189,14 @@ class Bar:
 
 @contextmanager
 def progress_bar(steps: int, text: str) -> Iterator[Bar]:
-    """A progress bar with the remaining time, on standard error."""
+    """Progress with the remaining time, on standard error: a bar, or lines if it is piped."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     console = Console(stderr=True)
+    if not console.is_terminal:
+        yield Bar(PlainProgress(steps, talk).show, talk)
+        return
     with Progress(
         TextColumn("{task.description}", markup=False),
         BarColumn(),

@@ -253,7 +253,8 @@ def evaluate(
         if name in result:
             print(f"  {name.replace('_', ' '):<17}{result[name]:>8.2f}°")
     for name in ("within_5", "within_10", "flips"):
-        print(f"  {name.replace('_', ' '):<17}{result[name]:>8.2%}")
+        degree = "°" if name.startswith("within") else ""
+        print(f"  {name.replace('_', ' ') + degree:<17}{result[name]:>8.2%}")
     for name, mean in result["groups"].items():
         terminal.say(f"    {name:<30}{mean:>8.2f}°")
 
@@ -289,10 +290,17 @@ def leaks(
         effort = {**effort, "views": views}
     if not json_:
         print(f"{'protocol':<10}{'canary':<8}{'noise':<9}{'ρ₄':<25}{'ρ₁':<25}{'views':>7}")
-    for combination in canaries.grid(protocol, canary, noise or (), quick=quick):
-        with terminal.progress_bar(effort["views"], "training") as bar:
+    combinations = canaries.grid(protocol, canary, noise or (), quick=quick)
+    for number, combination in enumerate(combinations, 1):
+        where = f"canary {number} of {len(combinations)}"
+        with terminal.progress_bar(effort["views"], where) as bar:
             leak = canaries.measure_leak(
-                *combination, **effort, device=device, on_progress=bar.show
+                *combination,
+                **effort,
+                device=device,
+                on_progress=lambda step, text, where=where, bar=bar: bar.show(
+                    step, f"{where}, {text}"
+                ),
             )
         leaks.append(leak)
         print(as_json(leak.record()) if json_ else leak.row(), flush=True)

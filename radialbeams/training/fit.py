@@ -83,6 +83,7 @@ class Fit:
         held_out: ImageSet | None = None,
         validate_every: int = 0,
         validations: int = 0,
+        validate_start: bool = False,
         log_every: int | None = None,
         log_seconds: float = math.inf,
         save_seconds: float = 15.0,
@@ -102,6 +103,7 @@ class Fit:
         self.held_out = held_out
         self.validate_every = validate_every  # steps
         self.validations = validations  # in the whole run, evenly spaced
+        self.validate_start = validate_start  # before the first step too
         self.log_every = log_every or max(1, min(50, recipe.steps // 40))
         self.log_seconds = log_seconds
         self.save_seconds = save_seconds
@@ -173,6 +175,8 @@ class Fit:
             earlier,
             self._validations_due(),
         )
+        if self.validate_start and self.at.step == 0:
+            self._log_validation(on_validation)
         for epoch, batch in self._batches():
             if self._done() >= 1 or interrupted():
                 break

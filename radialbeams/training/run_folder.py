@@ -78,7 +78,8 @@ class RunFolder:
         lines = self.metrics.read_text(encoding="utf-8").splitlines(keepends=True)
         complete = [line for line in lines if line.endswith("\n")]
         try:
-            kept = [line for line in complete if json.loads(line)["step"] <= step]
+            # A line of step 0 comes before the first checkpoint, so it is logged again too.
+            kept = [line for line in complete if json.loads(line)["step"] <= step and step > 0]
         except (KeyError, TypeError, ValueError, RecursionError) as error:
             raise ValueError(
                 f"{self.metrics} is damaged: every line must be an object with a step. Remove it "

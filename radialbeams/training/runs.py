@@ -155,7 +155,7 @@ def measure(
         channels=card.network.channels,
         limit=limit,
     )
-    images = _of_own_run(stem.parent, data, split, card) or read()
+    images = _of_own_run(stem.parent, data, split, card, limit) or read()
     trained_on = card.data
     if trained_on and images.name == trained_on.name and trained_on.split_by == "object":
         images = read(split_by=trained_on.split_by)  # objects that it was not trained on
@@ -168,12 +168,15 @@ def measure(
     return replace(measured, data=data, split=split)
 
 
-def _of_own_run(run: Path, data: str, split: str, card: Card) -> ImageSet | None:
+def _of_own_run(run: Path, data: str, split: str, card: Card, limit: int | None) -> ImageSet | None:
     """The split of a run on a user's folder; None for other data or other runs."""
     # Imported late: that module imports this one.
     from radialbeams.training.own.run import images_of
 
-    return images_of(run, Path(data), split, card.parent_size, card.network.channels)
+    images = images_of(run, Path(data), split, card.parent_size, card.network.channels)
+    if images is None or limit is None or limit >= len(images):
+        return images
+    return images.select([i * len(images) // limit for i in range(limit)])
 
 
 def measure_on(

@@ -45,8 +45,35 @@ def test_what_a_classifier_gains() -> None:
     general, ring = (models[name]["accuracy"] for name in ("general", "ring"))
     for words in (
         f"classifies {general['plain']:.1%} of {found['n']:,} ImageNet photos",
-        f"{general['always']:.1%} with `general` in front of it, {ring['always']:.1%} with `ring`",
         f"{general['ceiling']:.1%} when they are turned back by the true angle",
+        f"it classifies {general['decides']:.1%} by default",
+        f"{general['always']:.1%} with `abstain=None`",
+        f"with `ring`, {ring['decides']:.1%} and {ring['always']:.1%}",
+    ):
+        assert words in text("README.md")
+
+
+def test_what_the_command_does_with_mixed_files() -> None:
+    rows = result("mixed")["rows"]
+
+    def counted(column: str, *kinds: str) -> int:
+        return sum(row[column] for row in rows if row["kind"] in kinds)
+
+    quarters = ("photo, exact quarter, JPEG", "photo, exact quarter, PNG")
+    corners = ("photo, any angle, filled corners", "photo, any angle, enlarged canvas")
+    cropped = ("photo, any angle, cropped",)
+    upright = [row for row in rows if "upright" in row["kind"]]
+    files, turned = counted("files", *quarters), counted("turned", *quarters)
+    assert turned == counted("right of turned", *quarters)
+    assert sum(row["turned"] for row in upright) == 1
+    for words in (
+        f"Of {result('mixed')['files']} mixed files, {sum(row['files'] for row in upright)} were",
+        f"of {files} photos turned by exactly 90°, 180° or 270°, {turned} were turned back, all",
+        f"{files - turned} were left alone",
+        f"Of {counted('files', *corners)} photos turned by other angles, with corners that show "
+        f"it, {counted('upright after', *corners)} came out upright",
+        f"of {counted('files', *cropped)} without such corners, "
+        f"{counted('upright after', *cropped)} did",
     ):
         assert words in text("README.md")
 

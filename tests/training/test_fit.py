@@ -119,6 +119,16 @@ def test_a_run_killed_before_its_first_checkpoint_logs_each_step_once(
     assert [line["step"] for line in lines(tmp_path)] == list(range(1, 9))
 
 
+def test_the_start_of_a_killed_run_is_validated_once(
+    recipe: Recipe, pictures: ImageSet, tmp_path: Path
+) -> None:
+    options = {"held_out": pictures, "validate_start": True}
+    with pytest.raises(Killed):
+        begin(recipe, pictures, tmp_path, save_seconds=1000, **options).run(kill_at(3))
+    begin(recipe, pictures, tmp_path, **options).run()
+    assert [line["step"] for line in lines(tmp_path) if "held_out" in line] == [0]
+
+
 def test_half_a_line_of_a_killed_run_is_forgotten(
     recipe: Recipe, pictures: ImageSet, tmp_path: Path
 ) -> None:

@@ -42,7 +42,6 @@ MOST_SHARE = 1 / 3
 VALIDATIONS = 8  # during a run
 VALIDATED = 128  # images of each
 LOG_SECONDS = 2.0
-FEW_STEPS = 50  # after which little has been learned
 MINUTES = 10.0
 
 
@@ -246,19 +245,9 @@ def _train(run: OwnTraining, watch: Watch, begin: float) -> None:
     fit.minutes = budgets.training_minutes(run.limit, time.monotonic() - begin, end)
     follow = _Following(watch, fit)
     fit.run(follow.progress, follow.validation)
-    if fit.minutes is not None and fit.at.step < FEW_STEPS:
-        watch.note(_hardly_trained(fit.at.step, run.limit.minutes))
     if run.world.is_first:
         _measure(run, fit, held_out, end, checked, watch)
     run.world.wait()
-
-
-def _hardly_trained(steps: int, minutes: float | None) -> str:
-    many = "1 step" if steps == 1 else f"{steps} steps"
-    return (
-        f"warning: Only {many} of training fitted into {minutes:g} minutes, so the model is hardly "
-        "more than its start. The same command with more --minutes goes on."
-    )
 
 
 def _checked(run: OwnTraining, view_seconds: float, watch: Watch) -> upright.Checked:
@@ -304,6 +293,7 @@ def _fit(run: OwnTraining, images: ImageSet, held_out: ImageSet) -> Fit:
         start=None if start is None else start.stem,
         held_out=held_out.select(run.material.some(range(len(held_out)), VALIDATED)),
         validations=VALIDATIONS,
+        validate_start=start is not None,
         log_every=rules.ENDLESS,
         log_seconds=LOG_SECONDS,
         world=run.world,

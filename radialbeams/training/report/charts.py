@@ -9,7 +9,7 @@ from html import escape
 
 # In units of the drawing. A phone shows it at about four fifths, so letters are large for it.
 WIDTH, HEIGHT = 440, 280
-LEFT, RIGHT, TOP, BOTTOM = 56, 20, 14, 46
+LEFT, RIGHT, TOP, BOTTOM = 64, 20, 18, 46
 DEGREES = (0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1, 2, 5, 10, 20, 50, 100, 180)
 
 

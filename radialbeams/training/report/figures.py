@@ -73,7 +73,8 @@ def histogram(findings: Findings) -> str:
     labels = [f"{low:g}–{high:g}" for low, high in zip(edges, EDGES, strict=False)]
     ticks = tuple((k + 0.5, label) for k, label in enumerate(_ends()))
     x = Axis("error in degrees, up to", 0, len(EDGES), ticks)
-    y = linear("share of views", 0, max(100 * max(findings.histogram), 1) * 1.08, unit="%")
+    highest = max(100 * max(findings.histogram), 1)
+    y = linear("share of views", 0, min(highest * 1.08, 100), unit="%")
     chart = Chart(x, y, "Histogram of errors")
     chart.bars(
         [(k, k + 1, 100 * v, _bar_label(v)) for k, v in enumerate(findings.histogram)], "first"

@@ -14,6 +14,7 @@ from radialbeams.training.report.certainty import Acting
 from radialbeams.training.report.findings import Findings
 
 CHANCE = 90.0  # degrees: the mean error of random answers
+FEW_STEPS = 50  # after which little has been learned
 
 
 def degrees(value: float) -> str:
@@ -36,9 +37,9 @@ def command(findings: Findings) -> str:
 
 
 def summary(findings: Findings) -> tuple[str, str, str, str]:
-    """Four sentences: the error, the confidence, whether to trust it, what `upright` will do."""
+    """Four lines: the error, the confidence, whether to trust it, what `upright` will do."""
     return (
-        learned(findings.evaluation, findings.held_out),
+        " ".join((learned(findings.evaluation, findings.held_out), *warnings(findings))),
         certainty(findings.evaluation, findings.card),
         trusted(findings.trust),
         effect(findings.acting, findings.trust or ()),
@@ -53,6 +54,22 @@ def learned(figures: Evaluation, images: int) -> str:
         f"{degrees(figures.median)}. "
         f"Guessing would give {CHANCE:.0f}°."
     )
+
+
+def warnings(findings: Findings) -> tuple[str, ...]:
+    """What speaks for a longer training, though not against the model."""
+    card, curve = findings.card, findings.validation
+    found = []
+    steps = None if card.training is None else card.training.steps_done
+    if steps is not None and steps < FEW_STEPS:
+        found.append(f"Warning: it was trained for only {counted(steps, 'step')}.")
+    start = curve[0] if curve and curve[0].step == 0 else None
+    if start is not None and curve[-1].mean > start.mean:
+        found.append(
+            f"Warning: training has not improved on its start yet: {degrees(start.mean)} before "
+            f"the first step, {degrees(curve[-1].mean)} at the end, on the same held-out views."
+        )
+    return (*found, "The same command with more --minutes continues.") if found else ()
 
 
 def certainty(figures: Evaluation, card: Card) -> str:

@@ -15,6 +15,7 @@ from radialbeams.cards import Card, DataCard, TrainingCard
 from radialbeams.nn.ring_network import RingBIC
 from radialbeams.training.data import ImageSet
 from radialbeams.training.report import Findings, command, find, summary, write_report
+from radialbeams.training.report.findings import Point
 from radialbeams.training.report.page import report_page
 from radialbeams.training.report.showing import CrookedImage
 from radialbeams.training.report.words import degrees
@@ -149,6 +150,23 @@ def test_one_is_singular(findings: Findings, ring_card: Card) -> None:
         report_page(replace(findings, seeds=1, card=replace(ring_card, training=training)))
     )
     assert "1 step in 2 s" in words and "1 random turn each" in words
+
+
+def test_a_model_that_is_hardly_trained_or_worse_than_its_start_is_not_shown_as_done(
+    findings: Findings,
+) -> None:
+    trained = replace(findings.card, training=TrainingCard({}, steps_done=500, seconds=2.0))
+    long = replace(findings, trust=(), card=trained)
+    assert "Trained and checked" in report_page(long)
+    short = text_of(report_page(replace(findings, trust=())))
+    assert "Trained and checked" not in short
+    assert "Warning: it was trained for only 10 steps. The same command" in short
+    worse = replace(long, validation=(Point(0, 2.5), Point(250, 13.0), Point(500, 3.9)))
+    words = text_of(report_page(worse))
+    assert "Trained and checked" not in words
+    assert "2.50° before the first step, 3.90° at the end" in words
+    better = replace(worse, validation=(Point(0, 4.0), Point(500, 3.9)))
+    assert "Trained and checked" in report_page(better)
 
 
 def test_reasons_not_to_trust_it_come_first(findings: Findings) -> None:
