@@ -259,3 +259,21 @@ def test_a_page_that_is_levelled_keeps_its_own_ground_in_the_corners(
     assert found.kind == "document" and found.applied_degrees == pytest.approx(8, abs=1)
     corners = np.asarray(found.image.convert("RGB"))[[0, 0, -1, -1], [0, -1, 0, -1]]
     assert corners.min() > 240
+
+
+def test_the_rule_counts_as_numpy_does() -> None:
+    """Pillow's histograms give the shares of the plain definition, at odd sizes too."""
+    rng = np.random.default_rng(0)
+    for shape in ((1, 1), (1, 9), (9, 1), (3, 3), (61, 83), (256, 192)):
+        gray = (rng.integers(0, 256, shape) // rng.integers(1, 60)).astype(np.uint8)
+        signed = gray.astype(np.int16)
+        steps = np.abs(np.concatenate((np.diff(signed).ravel(), np.diff(signed, axis=0).ravel())))
+        found = likeness(Image.fromarray(gray))
+        if steps.size:
+            expected = [(steps <= 2).mean(), ((steps > 2) & (steps <= 16)).mean()]
+            assert found[3:6].tolist() == [*expected, (steps > 40).mean()]
+        height, width = (length // 4 * 4 for length in shape)
+        if height and width:
+            cells = gray[:height, :width].reshape(height // 4, 4, width // 4, 4)
+            spread = cells.max((1, 3)) - cells.min((1, 3))
+            assert found[:2].tolist() == [(spread <= 4).mean(), (spread <= 8).mean()]
