@@ -27,7 +27,9 @@ from radialbeams.posterior import Answer, quarter_masses, read_posterior, read_p
 from radialbeams.reproduce.records import write_record
 from radialbeams.training.views import draws
 
+COMMAND = "python studies/ranking.py NAME=PHOTOS …"
 QUALITY = 90
+SHIPPED = "confidence, four views below 0.8"
 BELOW = (0.8, 0.9, 0.95)  # confidences below which three more views are used; 0.8 is shipped
 TEMPERATURES = (0.8, 1.5, 2.0)  # instead of the card's
 SPREADS = (2.0, 4.0)  # degrees, instead of the card's
@@ -170,7 +172,7 @@ def main() -> None:
         }
         sets[name] = {"n": len(given.degrees), "rows": rows}
         print(json.dumps({name: sets[name]}), flush=True)
-    record = {"command": "python studies/ranking.py", "model": asked.model, "sets": sets}
+    record = {"command": COMMAND, "model": asked.model, "shipped": SHIPPED, "sets": sets}
     write_record(asked.out, record, long=[])
 
 
