@@ -22,6 +22,7 @@ from radialbeams.decisions import FILLED
 from radialbeams.demo import PICTURES
 from radialbeams.documents import DocumentReader, document_card, gray_page, looked_closely
 from radialbeams.images.likeness import likeness, may_be_document
+from radialbeams.images.page import page_view
 from radialbeams.images.reading import read_small
 from radialbeams.posterior import Answer, read_quarters
 
@@ -259,3 +260,34 @@ def test_a_page_that_is_levelled_keeps_its_own_ground_in_the_corners(
     assert found.kind == "document" and found.applied_degrees == pytest.approx(8, abs=1)
     corners = np.asarray(found.image.convert("RGB"))[[0, 0, -1, -1], [0, -1, 0, -1]]
     assert corners.min() > 240
+
+
+def test_the_rule_counts_as_numpy_does() -> None:
+    """Pillow's histograms give the shares of the plain definition, at odd sizes too."""
+    rng = np.random.default_rng(0)
+    for shape in ((1, 1), (1, 9), (9, 1), (3, 3), (61, 83), (256, 192)):
+        gray = (rng.integers(0, 256, shape) // rng.integers(1, 60)).astype(np.uint8)
+        signed = gray.astype(np.int16)
+        steps = np.abs(np.concatenate((np.diff(signed).ravel(), np.diff(signed, axis=0).ravel())))
+        found = likeness(Image.fromarray(gray))
+        if steps.size:
+            expected = [(steps <= 2).mean(), ((steps > 2) & (steps <= 16)).mean()]
+            assert found[3:6].tolist() == [*expected, (steps > 40).mean()]
+        height, width = (length // 4 * 4 for length in shape)
+        if height and width:
+            cells = gray[:height, :width].reshape(height // 4, 4, width // 4, 4)
+            spread = cells.max((1, 3)) - cells.min((1, 3))
+            assert found[:2].tolist() == [(spread <= 4).mean(), (spread <= 8).mean()]
+
+
+@pytest.mark.parametrize("size", [(1700, 2200), (700, 1900), (500, 640)])
+def test_the_view_of_a_reduced_page_shows_the_same_part(size: tuple[int, int]) -> None:
+    """Pages that are large enough are halved before they are levelled; others are not."""
+    gray = printed_page(size).convert("L").rotate(3, Image.Resampling.BICUBIC, fillcolor=255)
+    found = documents.levelled_view(gray, 3.0, 384).astype(float)
+    plain = page_view(documents.levelled(gray, 3.0), 384).astype(float)
+    if size == (500, 640):
+        assert (found == plain).all()
+    ink = [255 - shown for shown in (found, plain)]
+    alike = (ink[0] * ink[1]).sum() / np.sqrt((ink[0] ** 2).sum() * (ink[1] ** 2).sum())
+    assert alike > 0.9

@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from sections.everyday import looks_section, photos_section
+from sections.everyday import looks_section, photos_section, ranking_section
 from sections.front import centring_section, half_section, overhead_section
 from sections.leaks import leaks_section, with_leak_table
 from sections.models import (
@@ -57,6 +57,7 @@ def results_page(root: Path = ROOT) -> str:
         *settings_section(cards),
         *jpeg_section(entries),
         *risk_section(entries),
+        *ranking_section(read(results, "ranking.json")),
         *groups_section(entries),
         *least_sure_section(cards),
         *side_by_side_section(side_by_side),
@@ -73,7 +74,7 @@ def results_page(root: Path = ROOT) -> str:
         *half_section(read(results, "half*.json")),
         *centring_section(read(results, "centring.json")),
         *overlap_section(read(results, "overlap.json")),
-        *gap_section(read(results, "gap.json")),
+        *gap_section(read(results, "gap.json"), read(results, "gap-parts.json")),
         *experiments_section(root),
     ]
     parts = [

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
+from PIL import Image, ImageChops
 
 LOOK_AT = 256  # pixels of the longer side
 CELL = 4  # pixels
@@ -43,19 +43,32 @@ def likeness(picture: Image.Image) -> NDArray[np.float64]:
         scale = LOOK_AT / max(picture.size)
         size = max(1, round(picture.width * scale)), max(1, round(picture.height * scale))
         picture = picture.resize(size, Image.Resampling.BOX)
-    small = np.asarray(picture)
-    spread = _spread_in_cells(small)
-    counts = np.bincount(small.ravel(), minlength=256) / small.size
+    spread = _spread_in_cells(np.asarray(picture))
+    counts = np.array(picture.histogram()) / (picture.width * picture.height)
     peak = np.convolve(counts, np.ones(13), "same").max()
-    signed = small.astype(np.int16)
-    steps = np.abs(np.concatenate((np.diff(signed).ravel(), np.diff(signed, axis=0).ravel())))
-    if not steps.size:
+    steps = _step_counts(picture)
+    total = steps.sum()
+    if not total:
         return np.zeros(12)
-    even, middling = (steps <= 2).mean(), ((steps > 2) & (steps <= 16)).mean()
-    steep = (steps > 40).mean()
+    even, middling, steep = (part.sum() / total for part in (steps[:3], steps[3:17], steps[41:]))
     shares = ((spread <= 4).mean(), (spread <= 8).mean(), peak, even, middling, steep)
     products = (even * steep, middling * steep, peak**2, even**2, middling**2, steep**2)
     return np.array((*shares, *products))
+
+
+def _step_counts(gray: Image.Image) -> NDArray[np.int64]:
+    """(256,): how often each difference of two neighbouring pixels occurs.
+
+    Pillow counts in a third of the time that numpy needs.
+    """
+    width, height = gray.size
+    counts = np.zeros(256, np.int64)
+    for across, down in ((1, 0), (0, 1)):
+        if width > across and height > down:
+            ahead = gray.crop((across, down, width, height))
+            behind = gray.crop((0, 0, width - across, height - down))
+            counts += ImageChops.difference(ahead, behind).histogram()
+    return counts
 
 
 def _spread_in_cells(gray: NDArray[np.uint8]) -> NDArray[np.uint8]:
@@ -63,6 +76,10 @@ def _spread_in_cells(gray: NDArray[np.uint8]) -> NDArray[np.uint8]:
     height, width = (length // CELL * CELL for length in gray.shape)
     if not height or not width:
         return np.array([gray.max() - gray.min()], np.uint8)
-    cells = gray[:height, :width].reshape(height // CELL, CELL, width // CELL, CELL)
-    spread: NDArray[np.uint8] = cells.max((1, 3)) - cells.min((1, 3))
+    rows = gray[:height, :width].reshape(height // CELL, CELL, width)
+    # Columns one by one: `max` along a short last axis would take several times as long.
+    highest, lowest = rows.max(1), rows.min(1)
+    high = np.maximum.reduce([highest[:, k::CELL] for k in range(CELL)])
+    low = np.minimum.reduce([lowest[:, k::CELL] for k in range(CELL)])
+    spread: NDArray[np.uint8] = high - low
     return spread

@@ -29,18 +29,27 @@ Gray = NDArray[np.uint8]
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 
 
-def page_view(page: Image.Image, size: int, box: Box | None = None, *, trim: bool = True) -> Gray:
+def page_view(
+    page: Image.Image, size: int, box: Box | None = None, *, trim: bool = True, reduced: int = 1
+) -> Gray:
     """(size, size) gray pixels of a levelled page in any of its four quarter turns.
 
-    `box` is the content box of the page, if it is already known.
+    `box` is the content box of the page, if it is already known. `reduced` is the factor by which
+    the page was reduced from what counts as its own size.
     """
     page = page if page.mode == "L" else page.convert("L")
     box = (box or content_box(page)) if trim else _all_of(page)
-    short, long = sorted((box[2] - box[0], box[3] - box[1]))
-    side = min(long, max(LONGEST * short, SHOWN))
+    side = shown_side(box, reduced)
+    long = max(box[2] - box[0], box[3] - box[1])
     centres = _densest(page, box, side, 1) if side < long else []
     x, y = centres[0] if centres else ((box[0] + box[2]) / 2, (box[1] + box[3]) / 2)
     return _square(page, x, y, side, size)
+
+
+def shown_side(box: Box, reduced: int = 1) -> float:
+    """The side of the square that `page_view` shows, in pixels of the page."""
+    short, long = sorted((box[2] - box[0], box[3] - box[1]))
+    return min(long, max(LONGEST * short, SHOWN / reduced))
 
 
 def close_views(page: Image.Image, size: int, count: int, box: Box | None = None) -> Iterator[Gray]:

@@ -86,7 +86,7 @@ def overlap_section(found: Sequence[Record]) -> Iterator[str]:
         )
 
 
-def gap_section(found: Sequence[Record]) -> Iterator[str]:
+def gap_section(found: Sequence[Record], parts: Sequence[Record] = ()) -> Iterator[str]:
     """The accuracy that a model in front of a classifier regains."""
     for record in found:
         rows = [
@@ -106,7 +106,33 @@ def gap_section(found: Sequence[Record]) -> Iterator[str]:
             table(head, rows),
             f"What it means: rotation lowers the accuracy from {percent(first['ceiling'])} to "
             f"{percent(first['plain'])}. {_verdict(record)}",
+            *(text for one in parts for text in _where_it_goes(one)),
         )
+
+
+def _where_it_goes(record: Record) -> list[str]:
+    """Ways of taking an angle from the same posteriors, and the share that each regains."""
+    head = "angle|accuracy|share of the gap|of half the photos|of the others|within 10°|within 45°"
+    rows = [
+        [
+            name,
+            percent(row["accuracy"]),
+            *(percent(row[part], 0) for part in ("share", "first_half", "second_half")),
+            *(percent(row[part], 0) for part in ("within_10", "within_45")),
+        ]
+        for name, row in record["rows"].items()
+    ]
+    shares = {name: row["share"] for name, row in record["rows"].items()}
+    bound = shares.pop("four views, right quarter given")
+    best = max(shares.values())
+    return [
+        f"Other ways to take an angle from the posteriors of `{record['model']}`, printed by "
+        f"`{record['command']}`. They need no training; the last one knows the true quarter.",
+        table(head.split("|"), rows),
+        f"No way regains more than {percent(best, 0)}. With the right quarter turn it would be "
+        f"{percent(bound, 0)}, so wrong quarters cost {percent(bound - best, 0)} of the gap and "
+        f"smaller errors {percent(1 - bound, 0)}. What is missing is a better model.",
+    ]
 
 
 def _regained(one: Record, line: str) -> list[str]:
