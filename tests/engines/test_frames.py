@@ -57,7 +57,6 @@ def test_pandas_frames_pass_one_by_one(table: pa.Table, plain: Path) -> None:
 
 
 def test_the_thresholds_are_those_of_the_card() -> None:
-    from radialbeams import batch, zoo
+    from radialbeams import defaults, zoo
 
-    job, least = job_for("ring.lfw"), batch.thresholds_of(zoo.find("ring.lfw").card)
-    assert (job.min_confidence, job.min_angle, job.max_upright) == tuple(least)
+    assert job_for("ring.lfw").thresholds == defaults.thresholds_of(zoo.find("ring.lfw").card)
