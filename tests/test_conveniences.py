@@ -249,6 +249,25 @@ def test_corrected_angles_are_applied_to_their_files_only(
     assert Path("out/b.png").read_bytes() == Path("in/b.png").read_bytes()
 
 
+def test_the_report_on_corrections_does_not_replace_the_report_on_all_files(
+    run: Callable[..., Said], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.png", "b.png"):
+        face(tmp_path / "in" / name, 0)
+    command = ("upright", "in", "-o", "out", "--report", "r.html", *TURNING)
+    assert run(*command)[0] == 0
+    whole = Path("r.html").read_bytes()
+    assert b"their report gets a new name, and this page stays" in whole
+    fix = {"corrections": [{"path": "in/a.png", "angle_ccw": 90}]}
+    Path("fix.json").write_text(json.dumps(fix))
+    # The command that the page asks for.
+    code, _, err = run(*command, "--corrections", "fix.json", "--overwrite")
+    assert code == 0 and "r.html exists; the report is r-2.html." in err
+    assert Path("r.html").read_bytes() == whole
+    assert "1 file" in Path("r-2.html").read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize(
     ("content", "words"),
     [

@@ -197,8 +197,9 @@ def _turn_all(
     with checks.usage(), stoppable(job), begin(job, plan, workers) as run:
         counts = follow(run, job, plan, json_, page)
         if page is not None and report is not None:
-            # After a restart, an existing report may be this run's own.
-            own = job.overwrite or run.done_before > 0
+            # After a restart, an existing report may be this run's own. A report on corrections
+            # has only the corrected files, and must not replace the report on all files.
+            own = (job.overwrite or run.done_before > 0) and not job.corrections
             _write(page, report if own else free_name(report), report)
     talk(terminal.summary(counts, time.monotonic() - started, job))
     talk(terminal.thresholds(job, zoo.find(job.model).card))

@@ -119,7 +119,7 @@ Corrections = Annotated[
     Path | None,
     typer.Option(
         help="Turn only the files in this list, by the angles in it. The page of --report saves "
-        "such a list."
+        "such a list, and is never replaced by the report on the corrected files."
     ),
 ]
 Snap = Annotated[

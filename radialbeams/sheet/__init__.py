@@ -61,7 +61,8 @@ FOOT = """</ol>
 <button id="save" type="button">Save corrections.json</button>
 <button id="discard" type="button">Discard them</button>
 <span class="hint">Then repeat the command with
-<code>--corrections corrections.json{overwrite}</code>.</span></footer>
+<code>--corrections corrections.json{overwrite}</code>, with the path of the saved file. It turns
+ only the corrected files; their report gets a new name, and this page stays.</span></footer>
 <dialog id="detail" aria-labelledby="detail-name"><form method="dialog"><header>
 <h2 id="detail-name"></h2><button id="close" aria-label="Close">×</button></header></form>
 <div class="views"><figure><div class="stage"><img id="detail-before" alt="before"></div>
