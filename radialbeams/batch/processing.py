@@ -44,7 +44,9 @@ def upright_file(data: bytes, undo: Undo, job: JobSettings) -> tuple[bytes, Meth
             return tagged, "exif"
     if job.exif:
         raise images.ImageError("Only a JPEG has the tag that --exif sets. Use --snap 90 instead.")
-    picture = images.read(data, first_frame=job.first_frame, limits=job.limits)
+    picture = images.read(
+        data, first_frame=job.first_frame, limits=job.limits, as_stored=undo.moves_pixels
+    )
     if job.in_place and picture.more and not job.force:
         raise images.ImageError(
             "It holds several images, and only the first would remain. Choose an output with -o, "

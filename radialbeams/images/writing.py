@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from io import BytesIO
 from typing import Any
 
@@ -9,6 +10,7 @@ import numpy as np
 from PIL import Image
 
 from radialbeams.images.metadata import png_info, same_space, tiff_tags, with_carried_over
+from radialbeams.images.modes import kept_mode, transparency_of
 from radialbeams.images.picture import ImageError, Picture, eight_bits
 from radialbeams.images.raw_previews import FORMAT as RAW
 from radialbeams.images.raw_previews import NOT_WRITTEN
@@ -19,8 +21,9 @@ NO_ALPHA = ("JPEG", "BMP", "PPM")
 BACKGROUND = "white"  # default colour behind transparent parts in these formats
 ONLY_RGB = ("PNG", "WEBP", "GIF", "BMP", "PPM", "AVIF", "JPEG2000", "ICO", "HEIF", "JXL")  # no CMYK
 SIXTEEN_BITS = ("PNG", "TIFF", "JPEG2000", "PPM")
-# The compressions that Pillow can write; fax compressions are only for one-bit images.
+# The compressions that Pillow can write, and those that only images of one bit have.
 TIFF_COMPRESSIONS = ("raw", "tiff_lzw", "tiff_adobe_deflate", "packbits", "jpeg")
+FAX_COMPRESSIONS = ("group3", "group4", "tiff_ccitt")
 # The most bytes that fit into a segment of a JPEG.
 LONGEST = {"exif": 65533, "xmp": 65504, "comment": 65533}
 
@@ -39,6 +42,8 @@ def encode(picture: Picture, format: str | None = None, *, quality: int | None =
     if name == RAW:
         raise ImageError(NOT_WRITTEN)
     _check_depth(picture, name)
+    if name != picture.format:
+        picture = replace(picture, image=kept_mode(picture.image))
     options = _options(picture, name, quality)
     data, mode = _encoded(picture, name, options)
     return with_carried_over(data, picture, mode) if name == picture.format else data
@@ -123,10 +128,13 @@ def _options(picture: Picture, name: str, quality: int | None) -> SaveOptions:
     if name == "JPEG":
         options["subsampling"] = picture.subsampling
         options |= {one: None for one, most in LONGEST.items() if len(options[one] or b"") > most}
+    if name in ("PNG", "GIF"):
+        options |= transparency_of(picture.image)
     if name == "PNG":
         options["pnginfo"] = png_info(picture)
     if name == "TIFF":
-        known = picture.compression in TIFF_COMPRESSIONS
+        fax = FAX_COMPRESSIONS if picture.image.mode == "1" else ()
+        known = picture.compression in (*TIFF_COMPRESSIONS, *fax)
         options["compression"] = picture.compression if known else "tiff_lzw"
         options["exif"] = tiff_tags(picture.exif, picture.xmp)
     return {option: value for option, value in options.items() if value is not None}
