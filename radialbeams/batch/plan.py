@@ -106,7 +106,7 @@ class Plan:
         taken: set[int] = set()
         for file in self.found(skipped):
             path = file.path
-            place = os.path.realpath(path) if self.in_place else os.path.abspath(path)
+            place = self.place(path)
             if hash(place) in seen:
                 continue
             seen.add(hash(place))
@@ -122,6 +122,10 @@ class Plan:
             inputs.check(path, out)
             problem = problem_with(out)
             yield Item(path, None if problem else out, problem)
+
+    def place(self, path: str) -> str:
+        """What identifies an input: in place, a link and its target are one."""
+        return os.path.realpath(path) if self.in_place else os.path.abspath(path)
 
     def check_output_folder(self) -> None:
         """Refuses an output folder that lies inside an input folder and holds other images.

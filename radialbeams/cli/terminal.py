@@ -110,7 +110,7 @@ def resumption(run: BatchRun) -> Iterator[str]:
     if run.added:
         yield (
             f"radialbeams: {_files(run.added)} added since; repeat the command afterwards to "
-            "process them."
+            f"process {'it' if run.added == 1 else 'them'}."
         )
 
 
