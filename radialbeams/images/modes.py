@@ -10,6 +10,8 @@ from PIL import Image
 
 from radialbeams.images.picture import ImageError
 
+ImageInfo = dict[str, Any]  # of Pillow, by name
+
 KEPT_MODES = ("L", "LA", "RGB", "RGBA", "CMYK", "I;16")
 # Further modes that Pillow reads and writes without a change. Pixels in them can be moved, but not
 # resampled. PNG has L, RGB and I;16 here because one of their colours may be transparent.
@@ -34,7 +36,7 @@ def can_be_stored(image: Image.Image, format: str | None) -> bool:
     return image.palette.mode == "RGB" and bool(largest < colours)
 
 
-def transparency_of(image: Image.Image) -> dict[str, Any]:
+def transparency_of(image: Image.Image) -> ImageInfo:
     """The transparency of a palette, or the colour that is transparent, as Pillow stores it."""
     return {key: value for key, value in image.info.items() if key == "transparency"}
 

@@ -298,7 +298,7 @@ def test_without_ray_the_engine_names_its_extra(
 ) -> None:
     code, out, err = run("upright", faces, "-o", tmp_path / "out", "--engine", "ray")
     assert (code, out) == (1, "")
-    assert "pip install 'radialbeams[ray]'" in err
+    assert 'pip install -c constraints.txt -e ".[ray]"' in err
     assert not (tmp_path / "out").exists()
 
 
