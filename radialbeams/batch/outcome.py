@@ -31,9 +31,9 @@ class OutcomeRecord(TypedDict, total=False):
     symmetry: int | None
     quarter: int | None
     quarter_confidence: float | None
-    kind: str
+    kind: str | None  # None: the image was not looked at
     model: str
-    action: Action
+    action: Action | Literal["failed"]
     reason: str | None
     measure: str | None
     value: float | None
@@ -100,7 +100,7 @@ class Outcome:
         record: OutcomeRecord = {"path": self.path}
         if self.error is not None:
             if job.turns:
-                record["reason"] = "failed"
+                record["action"] = record["reason"] = "failed"
             record["error"] = self.error
             return record
         if self.action is not None:
@@ -112,13 +112,19 @@ class Outcome:
             "symmetry": self.symmetry,
             "quarter": self.quarter,
             "quarter_confidence": self.quarter_confidence,
-            "kind": "document" if self.document else "picture",
+            "kind": self._image_kind,
             "model": job.model,
         }
         record.update(estimate)
         if self.action is not None:
             record.update(self._done(self.action))
         return record
+
+    @property
+    def _image_kind(self) -> str | None:
+        if self.angle_ccw is None:
+            return None
+        return "document" if self.document else "picture"
 
     def _done(self, action: Action) -> OutcomeRecord:
         """What was done to the file, and what decided it."""
