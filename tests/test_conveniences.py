@@ -131,6 +131,28 @@ def test_lists_are_separated_by_lines_or_zero_bytes(tmp_path: Path) -> None:
     assert paths_in(str(tmp_path / "list")) == ["a\nb", "c"]
 
 
+def test_a_file_with_several_frames_is_skipped_and_said_to_be_missing(
+    run: Callable[..., Said], tmp_path: Path
+) -> None:
+    face(tmp_path / "in" / "a.png")
+    frames = [Image.new("RGB", (60, 40), colour) for colour in ("red", "blue")]
+    frames[0].save(tmp_path / "in" / "b.gif", save_all=True, append_images=frames[1:])
+    (tmp_path / "in" / "notes.txt").touch()
+    options = ("-o", tmp_path / "out", "--report", tmp_path / "r.html", "--json", *TURNING)
+    code, out, err = run("upright", tmp_path / "in", *options)
+    found = records(out)["b.gif"]
+    assert (code, found["action"], found["reason"]) == (0, "skipped", "several frames")
+    assert "b.gif: skipped. It has several frames or pages. Use the first with" in err
+    assert "1 skipped, several frames or pages" in err and "failed" not in err
+    assert f"2 files are not in {tmp_path / 'out'} (1 skipped, 1 not read)" in err
+    assert "several frames or pages, skipped" in (tmp_path / "r.html").read_text(encoding="utf-8")
+    again = ("--first-frame", "--overwrite", *options)
+    assert records(run("upright", tmp_path / "in", *again)[1])["b.gif"]["action"] != "skipped"
+    # If it is all there is, nothing was done.
+    assert run("upright", tmp_path / "in" / "b.gif", "-o", tmp_path / "c.gif", *TURNING)[0] == 1
+    assert run("angle", tmp_path / "in" / "b.gif", "--json", *TURNING[:4])[0] == 1
+
+
 # --- what is written ---
 
 

@@ -10,7 +10,12 @@ from radialbeams.decisions import nearest_quarter
 from radialbeams.posterior import Answer, rounded, signed
 from radialbeams.undoing import Undo
 
-Action = Literal["turned", "left", "unsure", "exists"]
+Action = Literal["turned", "left", "unsure", "exists", "skipped"]
+# Why a file was skipped, and the sentence for people.
+SKIPPED = {
+    "several frames": "It has several frames or pages. Use the first with --first-frame, or save "
+    "the one you need as a separate image."
+}
 # How an image was turned: by the EXIF tag alone, by moving its pixels, or by resampling them.
 Method = Literal["exif", "pixels", "resampled"]
 
@@ -55,7 +60,7 @@ class Outcome:
     symmetry: int | None = None
     action: Action | None = None  # None if only angles are estimated
     error: str | None = None
-    reason: str | None = None  # why the file was not turned
+    reason: str | None = None  # why the file was not turned, or why it was skipped
     # The quantity that decided whether the file is turned, its value, and its threshold.
     measure: str | None = None
     value: float | None = None
@@ -83,9 +88,15 @@ class Outcome:
             return "failed"
         if self.reason is not None:
             return self.reason
-        # Journals of older versions do not record reasons.
-        older = {"left": "upright already", "unsure": "unsure"}
+        # Journals of older versions, and the reports of engines, do not record reasons.
+        older = {"left": "upright already", "unsure": "unsure", "skipped": "several frames"}
         return older.get(self.action or "", self.action or "found")
+
+    @property
+    def problem(self) -> str | None:
+        """Why nothing is known of the file, as a sentence: it failed, or it was skipped."""
+        skipped = self.action == "skipped"
+        return self.error or (SKIPPED.get(self.kind, "It was skipped.") if skipped else None)
 
     @property
     def angle_signed(self) -> float | None:
@@ -102,6 +113,10 @@ class Outcome:
             if job.turns:
                 record["action"] = record["reason"] = "failed"
             record["error"] = self.error
+            return record
+        if self.action == "skipped" and not job.turns:
+            record.update({"action": self.action, "reason": self.reason})
+            record["error"] = str(self.problem)
             return record
         if self.action is not None:
             record["out"] = self.out

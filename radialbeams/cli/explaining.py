@@ -32,6 +32,9 @@ def explanation(outcome: Outcome, job: JobSettings) -> Iterator[str]:
     if outcome.action == "exists":
         yield "  Its output already exists, so it was not read. --overwrite replaces it."
         return
+    if outcome.problem is not None:
+        yield f"  It is skipped. {outcome.problem}"
+        return
     yield from (f"  {sentence}" for sentence in (*_seen(outcome, job), *_follows(outcome, job)))
 
 

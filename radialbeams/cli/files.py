@@ -207,6 +207,9 @@ def _turn_all(
         talk(terminal.UNSURE)
     for line in terminal.left_out(run.left_out):
         talk(line)
+    if job.writes and plan.folder is not None:
+        for line in terminal.not_in_output(counts, run.left_out, plan.folder):
+            talk(line)
     leave(counts)
 
 

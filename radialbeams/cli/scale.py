@@ -83,7 +83,7 @@ def _follow(run: RayRun, job: JobSettings, json_: bool) -> Counter[str]:
 
 
 def _tell(outcome: Outcome, job: JobSettings, json_: bool) -> None:
-    if outcome.error is not None:
+    if outcome.problem is not None:
         talk(terminal.failure(outcome))
     if json_:
         tell(as_json(outcome.record(job)))

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from radialbeams.cli import streams
@@ -26,6 +27,7 @@ KINDS = {
     "document without a clear quarter": "left, document without a clear quarter",
     "camera raw": "left, camera raw: --format jpeg writes the preview upright",
     "exists": "skipped, the output exists",
+    "several frames": "skipped, several frames or pages",
     "failed": "failed",
 }
 UNSURE = (
@@ -71,7 +73,22 @@ def _done(outcome: Outcome, job: JobSettings) -> str:
 
 
 def failure(outcome: Outcome) -> str:
-    return f"radialbeams: {outcome.path}: {outcome.error}"
+    skipped = "skipped. " if outcome.action == "skipped" else ""
+    return f"radialbeams: {outcome.path}: {skipped}{outcome.problem}"
+
+
+def not_in_output(counts: Counter[str], left_out: Counter[str], folder: Path) -> Iterator[str]:
+    """A line on the files of the input folders that have no counterpart in the output folder."""
+    from radialbeams.batch import NOT_CORRECTED
+
+    parts = {
+        "failed": counts["failed"],
+        "skipped": counts["several frames"],
+        "not read": left_out.total() - left_out[NOT_CORRECTED],
+    }
+    if missing := sum(parts.values()):
+        which = ", ".join(f"{count:,} {name}" for name, count in parts.items() if count)
+        yield f"{_files(missing)} {'is' if missing == 1 else 'are'} not in {folder} ({which})"
 
 
 def summary(counts: Counter[str], seconds: float, job: JobSettings) -> str:

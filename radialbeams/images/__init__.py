@@ -8,7 +8,7 @@ from radialbeams.images.budget import out_of_memory
 from radialbeams.images.frames import Frame, frame_of, ground_colour, has_plain_ground
 from radialbeams.images.inventory import missing
 from radialbeams.images.orientation import quarter_turned, set_orientation
-from radialbeams.images.picture import ImageError, ImageSource, Picture
+from radialbeams.images.picture import ImageError, ImageSource, Picture, SeveralFrames
 from radialbeams.images.plugins import EXTRA, missing_suffixes, suffixes
 from radialbeams.images.raw_previews import SUFFIXES as RAW_SUFFIXES
 from radialbeams.images.raw_previews import is_raw
@@ -25,6 +25,7 @@ __all__ = [
     "ImageError",
     "ImageSource",
     "Picture",
+    "SeveralFrames",
     "content_of",
     "encode",
     "frame_of",

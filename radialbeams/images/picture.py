@@ -20,6 +20,10 @@ class ImageError(ValueError):
     """What is wrong with an image and what to do about it; the message contains no path."""
 
 
+class SeveralFrames(ImageError):
+    """An animated image, or a file with several pages, of which the first was not asked for."""
+
+
 @dataclass(frozen=True)
 class Picture:
     """An image with its EXIF orientation applied."""

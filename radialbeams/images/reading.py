@@ -26,6 +26,7 @@ from radialbeams.images.picture import (
     ImageError,
     ImageSource,
     Picture,
+    SeveralFrames,
     eight_bits,
     image_of,
 )
@@ -217,7 +218,7 @@ def _allowed(image: Image.Image, first_frame: bool) -> Image.Image:
     # A camera's MPO file holds one photo, plus previews or a second view.
     several = getattr(image, "is_animated", False) and image.format != "MPO"
     if several and not first_frame:
-        raise ImageError(
+        raise SeveralFrames(
             "It has several frames or pages. Use the first with --first-frame "
             "(first_frame=True), or save the one you need as a separate image."
         )

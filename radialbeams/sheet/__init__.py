@@ -27,6 +27,7 @@ KINDS = {
     "document without a clear quarter": "document without a clear quarter",
     "camera raw": "camera raw, left alone",
     "exists": "done before, skipped",
+    "several frames": "several frames or pages, skipped",
     "failed": "failed",
 }
 HERE = Path(__file__).parent
@@ -162,8 +163,8 @@ def _card(outcome: Outcome, in_place: bool) -> str:
     if outcome.angle_signed is not None:
         sure = "" if outcome.confidence is None else f" · {outcome.confidence:.0%}"
         estimate = f"{outcome.angle_signed:.2f}°{sure}".replace("-", "−")
-    if outcome.error is not None:
-        error = f'<div class="error">{html.escape(shown(outcome.error))}</div>'
+    if outcome.problem is not None:
+        error = f'<div class="error">{html.escape(shown(outcome.problem))}</div>'
     return CARD.format(
         slug=_slug(outcome.kind),
         data=_data(outcome, in_place),
