@@ -17,7 +17,14 @@ LARGE = 4_000_000  # images of up to this many pixels are allowed however small 
 
 
 class ImageError(ValueError):
-    """What is wrong with an image and what to do about it; the message contains no path."""
+    """What is wrong with an image and what to do about it; the message contains no path.
+
+    `for_clients` is the message for clients of the service, who have no command line.
+    """
+
+    def __init__(self, message: str = "", *, for_clients: str | None = None) -> None:
+        super().__init__(message)
+        self.for_clients = message if for_clients is None else for_clients
 
 
 class SeveralFrames(ImageError):

@@ -35,7 +35,9 @@ def load(name: str) -> None:
     if not is_installed(name):
         raise ImageError(
             f"It is {words}, which needs a plug-in. Install it in your clone with {EXTRA}, or "
-            "convert the file to JPEG or PNG."
+            "convert the file to JPEG or PNG.",
+            for_clients=f"It is {words}, which this service cannot read. Convert it to JPEG or "
+            "PNG first.",
         )
     module = import_module(package)
     if name == "HEIF":

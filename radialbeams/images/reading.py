@@ -38,6 +38,7 @@ from radialbeams.limits import DEFAULT, Limits
 # PostScript.
 FORMATS = ("JPEG", "PNG", "GIF", "BMP", "PPM", "WEBP", "TIFF", "AVIF", "JPEG2000", "ICO")
 NAMES = "JPEG, PNG, WebP, TIFF, GIF, BMP, AVIF, JPEG 2000, PPM, and raw files with a preview"
+TIFF_STARTS = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")  # the last two: of BigTIFF
 SHOWN = ("icc_profile", "dpi", "exif", "xmp", "comment")  # as Pillow names them
 COLOUR_MODES = ("RGB", "RGBA", "CMYK")  # in Pillow, with eight bits per channel
 # Pillow decodes an image lazily and then seeks in its file. An image passed in by the caller may be
@@ -123,11 +124,25 @@ def _opened(source: ImageSource, first_frame: bool, limits: Limits) -> Iterator[
                     yield image
                 return
             stream.seek(0)
-            with Image.open(stream, formats=_formats(stream)) as image:
+            with _identified(stream) as image:
                 if image.format == "WEBP":
                     image.info["lossless"] = _is_lossless(stream)
                 budget.check_pixels(image.size, count, limits)
                 yield _allowed(image, first_frame)
+
+
+def _identified(stream: Any) -> Image.Image:
+    formats = _formats(stream)
+    try:
+        return Image.open(stream, formats=formats)
+    except UnidentifiedImageError:
+        stream.seek(0)
+        if stream.read(4) in TIFF_STARTS:
+            raise ImageError(
+                "This kind of TIFF is not supported, or the file is damaged. Save it with 8 or 16 "
+                "bits per channel, as a plain TIFF or as PNG."
+            ) from None
+        raise
 
 
 @contextmanager
@@ -220,7 +235,9 @@ def _allowed(image: Image.Image, first_frame: bool) -> Image.Image:
     if several and not first_frame:
         raise SeveralFrames(
             "It has several frames or pages. Use the first with --first-frame "
-            "(first_frame=True), or save the one you need as a separate image."
+            "(first_frame=True), or save the one you need as a separate image.",
+            for_clients="It has several frames or pages. Save the one you need as a separate "
+            "image, or send first_frame=true with the request to use the first.",
         )
     return image
 

@@ -268,7 +268,9 @@ def _canvas(size: tuple[int, int], degrees: float, corners: Corners) -> tuple[in
         if across * down > max(doubled, allowed):
             raise ImageError(
                 f"Turning it without cropping needs a canvas of {across} × {down} pixels, which is "
-                'too large. Use --crop or --same-size (corners="crop" or "same").'
+                'too large. Use --crop or --same-size (corners="crop" or "same").',
+                for_clients=f"Turning it without cropping needs a canvas of {across} × {down} "
+                "pixels, which is too large. Send corners=crop or corners=same with the request.",
             )
         return across, down
     return _floor(_largest_inside(width, height, cos, sin))

@@ -13,7 +13,7 @@ from radialbeams.images.metadata import png_info, same_space, tiff_tags, with_ca
 from radialbeams.images.modes import kept_mode, transparency_of
 from radialbeams.images.picture import ImageError, Picture, eight_bits
 from radialbeams.images.raw_previews import FORMAT as RAW
-from radialbeams.images.raw_previews import NOT_WRITTEN
+from radialbeams.images.raw_previews import NOT_SENT, NOT_WRITTEN
 from radialbeams.images.sixteen_bit import as_gray, sixteen_bit_png, sixteen_bit_tiff
 
 QUALITY = 95  # of JPEG, WebP and AVIF
@@ -40,7 +40,7 @@ def encode(picture: Picture, format: str | None = None, *, quality: int | None =
     name = (format or picture.format or "PNG").upper()
     name = {"JPG": "JPEG", "TIF": "TIFF"}.get(name, name)
     if name == RAW:
-        raise ImageError(NOT_WRITTEN)
+        raise ImageError(NOT_WRITTEN, for_clients=NOT_SENT)
     _check_depth(picture, name)
     if name != picture.format:
         picture = replace(picture, image=kept_mode(picture.image))
@@ -88,7 +88,10 @@ def _check_depth(picture: Picture, name: str) -> None:
     if picture.sixteen_bit is not None and name not in ("PNG", "TIFF"):
         raise ImageError(
             f"It has 16 bits per channel, of which only 8 would be written to {name} here. Write "
-            'PNG, which keeps them all (--format png, format="png"), or convert it to 8 bits first.'
+            'PNG, which keeps them all (--format png, format="png"), or convert it to 8 bits '
+            "first.",
+            for_clients=f"It has 16 bits per channel, of which only 8 would be written to {name} "
+            "here. Send format=png with the request, or convert it to 8 bits first.",
         )
 
 

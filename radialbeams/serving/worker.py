@@ -153,10 +153,10 @@ class ServiceWorker:
         )
         return {"error": {"code": "too_large", "message": message}}, b""
 
-    def _refused(self, error: Exception) -> FileRecord:
+    def _refused(self, error: ImageError | MemoryError) -> FileRecord:
         if isinstance(error, MemoryError):
             error = images.out_of_memory(self.settings.limits)
-        return {"error": {"code": "not_an_image", "message": str(error)}}
+        return {"error": {"code": "not_an_image", "message": error.for_clients}}
 
 
 def _applied(decision: Decision) -> Applied | None:
