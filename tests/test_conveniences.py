@@ -84,7 +84,9 @@ def test_an_output_folder_among_the_inputs_drops_none_of_them(
         "lies inside an input folder and holds images that would be skipped, such as b.png" in err
     )
     new = tmp_path / "photos" / "new"
-    assert run("upright", tmp_path / "photos", "-o", new, *TURNING)[0] == 0
+    code, _, err = run("upright", tmp_path / "photos", "-o", new, *TURNING)
+    assert code == 0
+    assert f"the output folder {new} lies inside an input folder. This command does not" in err
     assert sorted(p.name for p in new.rglob("*.png")) == ["a.png", "b.png"]
     # The same command again meets its own outputs, which are no inputs.
     code, _, err = run("upright", tmp_path / "photos", "-o", new, *TURNING)

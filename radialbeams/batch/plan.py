@@ -133,8 +133,8 @@ class Plan:
         These images lie below an input, but would be skipped without notice. Outputs of an
         earlier run of the same command may lie there.
         """
-        inside = self._output_inside()
-        if inside is None:
+        inside = self.output_inside()
+        if inside is None or not os.path.isdir(inside):
             return
         outputs = {_key(os.path.abspath(item.out)) for item in self.items() if item.out}
         for file in walk(inside, None, SkippedFiles()):
@@ -145,9 +145,9 @@ class Plan:
                     "Choose a new folder, or one elsewhere, with -o."
                 )
 
-    def _output_inside(self) -> str | None:
-        """The output folder if it exists and lies inside an input folder, else None."""
-        if self.folder is None or not self.folder.is_dir():
+    def output_inside(self) -> str | None:
+        """The output folder if it lies inside an input folder, else None; it is never read."""
+        if self.folder is None:
             return None
         output = os.path.realpath(self.folder)
         sources = (os.path.realpath(source) for source in self.sources if os.path.isdir(source))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from radialbeams.cli.terminal import talk
 from radialbeams.defaults import CORNERS, Corners
 
 if TYPE_CHECKING:
@@ -58,6 +59,11 @@ def check_plan(plan: Plan, job: JobSettings) -> None:
     """Checks that need the files themselves."""
     with usage():
         plan.check_output_folder()
+    if plan.output_inside() is not None:
+        talk(
+            f"radialbeams: the output folder {plan.folder} lies inside an input folder. This "
+            "command does not read it; a command with another output folder does."
+        )
     if job.fill == "transparent" and (path := plan.first_without_alpha()) is not None:
         raise typer.BadParameter(
             f"{path} would be written in a format without transparency. Add --format png, or use "

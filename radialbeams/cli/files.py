@@ -202,7 +202,8 @@ def _turn_all(
             own = (job.overwrite or run.done_before > 0) and not job.corrections
             _write(page, report if own else free_name(report), report)
     talk(terminal.summary(counts, time.monotonic() - started, job))
-    talk(terminal.thresholds(job, zoo.find(job.model).card))
+    for line in terminal.thresholds(counts, job, zoo.find(job.model).card):
+        talk(line)
     if counts["unsure"] and page is None and job.min_confidence <= 1:
         talk(terminal.UNSURE)
     for line in terminal.left_out(run.left_out):

@@ -50,7 +50,8 @@ def turn_with_ray(
     with stoppable(job), ray.run(job, sources, place, where, column=column, fresh=fresh) as run:
         counts = _follow(run, job, json_)
     talk(terminal.summary(counts, time.monotonic() - started, job))
-    talk(terminal.thresholds(job, zoo.find(job.model).card))
+    for line in terminal.thresholds(counts, job, zoo.find(job.model).card):
+        talk(line)
     talk(f"report: {place.rstrip('/')}/_report")
     leave(counts)
 

@@ -34,6 +34,14 @@ UNSURE = (
     "unsure: --report PAGE.html shows these files and lets you correct them by hand; a lower "
     "--min-confidence turns more of them, with more mistakes"
 )
+# The same in the singular; reasons that are not here have one form.
+ONE = {
+    "hidden folders": "hidden folder",
+    "pipes and devices": "pipe or device",
+    "links to folders": "link to a folder",
+    "broken links": "broken link",
+}
+LEFT_ALONE = ("upright already", "unsure", "no up", "document without a clear quarter")
 QUARTERS = "left, the nearest quarter turn is 0°"
 
 
@@ -49,6 +57,11 @@ def talk(line: str) -> None:
 
 def words(kind: str, job: JobSettings) -> str:
     return QUARTERS if kind == "upright already" and job.snap == "90" else KINDS[kind]
+
+
+def plural(text: str, count: int) -> str:
+    """What was done, for several files."""
+    return text if count == 1 else text.replace("document without", "documents without")
 
 
 def signed_angle(degrees: float) -> str:
@@ -93,13 +106,19 @@ def not_in_output(counts: Counter[str], left_out: Counter[str], folder: Path) ->
 
 def summary(counts: Counter[str], seconds: float, job: JobSettings) -> str:
     kinds = [kind for kind in KINDS if counts[kind]]
-    parts = "; ".join(f"{counts[kind]:,} {words(kind, job)}" for kind in kinds)
+    done = {kind: plural(words(kind, job), counts[kind]) for kind in kinds}
+    parts = "; ".join(f"{counts[kind]:,} {text}" for kind, text in done.items())
     note = "" if job.writes else " (dry run, none written)"
     return f"{_files(counts.total())} in {seconds:.1f} s: {parts}{note}"
 
 
-def thresholds(job: JobSettings, card: Card) -> str:
-    """The thresholds below which images were left alone, and the model."""
+def thresholds(counts: Counter[str], job: JobSettings, card: Card) -> Iterator[str]:
+    """A line on the thresholds and the model, if images were left alone by them."""
+    if any(counts[kind] for kind in LEFT_ALONE):
+        yield _thresholds(job, card)
+
+
+def _thresholds(job: JobSettings, card: Card) -> str:
     if card.trust and job.min_confidence > 1:
         return (
             f"left alone: everything; {untrusted(job.model, card)} To turn pictures all the same, "
@@ -110,8 +129,8 @@ def thresholds(job: JobSettings, card: Card) -> str:
         upright = f" or more than {100 * job.max_upright:g} % likely to be upright already,"
     quarter = "" if job.snap == "none" else f" quarter less than {100 * job.min_quarter:g} % sure,"
     return (
-        f"left alone: confidence below {job.min_confidence:g},{quarter}{upright} or turned by less "
-        f"than {job.min_angle:g}°; model {job.model}: {card.summary or 'no summary'}"
+        f"left alone: confidence below {100 * job.min_confidence:g} %,{quarter}{upright} or turned "
+        f"by less than {job.min_angle:g}°; model {job.model}: {card.summary or 'no summary'}"
     )
 
 
@@ -139,7 +158,9 @@ def left_out(counts: Counter[str]) -> Iterator[str]:
     kinds = [kind for kind, _ in counts.most_common() if kind != OUTPUTS]
     if kinds:
         files = _files(sum(counts[kind] for kind in kinds))
-        yield f"{files} not read ({', '.join(f'{counts[kind]:,} {kind}' for kind in kinds)})"
+        words = (ONE.get(kind, kind) if counts[kind] == 1 else kind for kind in kinds)
+        each = (f"{counts[kind]:,} {word}" for kind, word in zip(kinds, words, strict=True))
+        yield f"{files} not read ({', '.join(each)})"
     if needed := sorted(missing_suffixes() & set(kinds)):
         yield f"to read {', '.join(needed)} files: {EXTRA}"
     if counts[OUTPUTS]:

@@ -76,7 +76,8 @@ def read(
             seen = image_of(planes)
         # A palette's transparency, or the colour that is transparent; other images have none left.
         clear = transparency_of(seen)
-        seen.info = {**{key: fields[key] for key in SHOWN if fields.get(key)}, **clear}
+        seen.info = {key: fields[key] for key in SHOWN if fields.get(key)}
+        seen.info.update(clear.items())
         return Picture(seen, **fields, sixteen_bit=planes, reduced=bool(raw) and planes is None)
 
 

@@ -136,12 +136,17 @@ def _head(title: str, counts: Counter[str], script: str) -> str:
         digest=b64encode(digest).decode("ascii"),
         title=html.escape(shown(title)),
         style=(HERE / "page.css").read_text(encoding="utf-8"),
-        summary=f"{total:,} files: "
-        + ", ".join(f"{counts[kind]:,} {KINDS[kind]}" for kind in present),
+        summary=f"{total:,} file{'' if total == 1 else 's'}: "
+        + "; ".join(_counted(kind, counts[kind]) for kind in present),
         limit=f" Pictures are shown for the first {PICTURES:,} files." if total > PICTURES else "",
         filters="".join(pills),
         filters_style="\n".join(FILTER.format(slug=_slug(kind)) for kind in KINDS),
     )
+
+
+def _counted(kind: str, count: int) -> str:
+    words = KINDS[kind] if count == 1 else KINDS[kind].replace("document ", "documents ")
+    return f"{count:,} {words}"
 
 
 def _slug(kind: str) -> str:

@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
 from importlib.util import find_spec
@@ -16,9 +17,10 @@ import pytest
 from PIL import Image
 
 from radialbeams import __version__, zoo
+from radialbeams.batch import JobSettings
 from radialbeams.batch.journal import Journal
 from radialbeams.cards import to_json
-from radialbeams.cli import main
+from radialbeams.cli import main, terminal
 from radialbeams.demo import PICTURES
 from radialbeams.training.data import ImageSet
 
@@ -180,7 +182,7 @@ def test_upright_turns_and_leaves_and_says_which(
     assert code == 0
     summary, thresholds = err.splitlines()
     assert summary.startswith("5 files in ")
-    assert "confidence below 0.5, quarter less than 50 % sure, or turned by less than 10°; " in err
+    assert "confidence below 50 %, quarter less than 50 % sure, or turned by less than 10°; " in err
     assert thresholds.endswith(zoo.find("ring.lfw").card.summary)
     for one in found.values():
         assert list(one) == ["path", "out", *FOUND, "action", *DECIDED]
@@ -308,22 +310,42 @@ def test_thresholds_are_the_cards_unless_given(
     shipped = zoo.find("ring.lfw")
     shutil.copy(shipped.onnx, tmp_path / "mine.onnx")
     for said, words in (
-        ({}, "confidence below 0.5, quarter less than 98 % sure, or turned by less than 1°"),
+        ({}, "confidence below 50 %, quarter less than 98 % sure, or turned by less than 1°"),
         (
             {"abstain": {"confidence": 0.25, "angle": 7, "quarter": 0.9}},
-            "confidence below 0.25, quarter less than 90 % sure, or turned by less than 7°",
+            "confidence below 25 %, quarter less than 90 % sure, or turned by less than 7°",
         ),
     ):
         card = {name: value for name, value in to_json(shipped.card).items() if name != "abstain"}
         (tmp_path / "mine.json").write_text(json.dumps({**card, **said}))
         options = ("--dry-run", "--model", tmp_path / "mine.onnx", "--workers", 1)
-        assert words in run("upright", faces / "0.jpg", *options)[2]
-        err = run("upright", faces / "0.jpg", *options, "--min-confidence", 0.3)[2]
-        assert "confidence below 0.3, quarter less than 30 % sure" in err
+        assert words in run("upright", faces / "noise.png", *options)[2]
+        err = run("upright", faces / "noise.png", *options, "--min-confidence", 0.97)[2]
+        assert "confidence below 97 %, quarter less than 97 % sure" in err
     limit = {"abstain": {"confidence": 0.25, "angle": 7, "upright": 0.02}}
     (tmp_path / "mine.json").write_text(json.dumps({**card, **limit}))
-    err = run("upright", faces / "0.jpg", *options, "--snap", "none")[2]
-    assert "0.25, or more than 2 % likely to be upright already, or turned by less than 7°" in err
+    err = run("upright", faces / "noise.png", *options, "--snap", "none")[2]
+    assert "25 %, or more than 2 % likely to be upright already, or turned by less than 7°" in err
+
+
+def test_thresholds_are_named_only_if_something_was_left_alone(
+    run: Callable[..., Said], faces: Path, tmp_path: Path
+) -> None:
+    err = run("upright", faces / "40.jpg", "-o", tmp_path / "out", *TURNING)[2]
+    assert "1 turned" in err and "left alone" not in err
+    assert "left alone" not in run("upright", tmp_path / "gone.jpg", *TURNING)[2]
+    assert "left alone: " in run("upright", faces / "noise.png", "--dry-run", *TURNING)[2]
+
+
+def test_counts_are_in_the_right_number() -> None:
+    counts = Counter({"document without a clear quarter": 2, "unsure": 1})
+    said = terminal.summary(counts, 1.0, JobSettings("general", turns=True, writes=True))
+    assert said == "3 files in 1.0 s: 1 left, unsure; 2 left, documents without a clear quarter"
+    kinds = ("broken links", "pipes and devices", "links to folders", "hidden folders")
+    (line,) = terminal.left_out(Counter(kinds))
+    assert line == (
+        "4 files not read (1 broken link, 1 pipe or device, 1 link to a folder, 1 hidden folder)"
+    )
 
 
 def test_a_report_is_overwritten_only_on_request(
@@ -386,12 +408,13 @@ def test_a_quarter_turn_of_zero_is_reported_as_such(run: Callable[..., Said], fa
 def test_what_is_skipped_is_reported(run: Callable[..., Said], faces: Path) -> None:
     (faces / "a.heic").touch()
     (faces / "gone.jpg").symlink_to("nowhere.jpg")
+    shutil.copy(faces / "40.jpg", faces / ".40.jpg")
     shutil.copy(faces / "40.jpg", faces / "40-upright.jpg")
     _, out, err = run("upright", faces, "--dry-run", "--json", *TURNING)
     assert len(lines(out)) == 5
-    assert "2 files not read (1 .heic, 1 broken links)" in err
+    assert "3 files not read (1 hidden, 1 .heic, 1 broken link)" in err
     assert "1 file not read: outputs of this command" in err
-    assert "2 files not read" in run("angle", faces, "--json", *FACES)[2]
+    assert "3 files not read" in run("angle", faces, "--json", *FACES)[2]
 
 
 def test_a_terminal_that_knows_few_letters_gets_those(faces: Path) -> None:
