@@ -177,10 +177,12 @@ def _files(count: int) -> str:
 def models_table(cards: Mapping[str, Card]) -> Iterator[str]:
     """One line for each evaluation of a model, and below them notes on the model."""
     columns = ("mean", "median", "within 10°", "paper-equivalent", "views")
-    yield f"{'model':<22}{'measured':<18}" + "".join(f"{name:>{len(name) + 3}}" for name in columns)
+    width = max(len(name) for name in (*cards, "model")) + 2
+    titles = "".join(f"{name:>{len(name) + 3}}" for name in columns)
+    yield f"{'model':<{width}}{'measured':<18}{titles}"
     for name, card in cards.items():
         yield ""
-        yield from _figures(name, card, columns)
+        yield from _figures(f"{name:<{width}}", card, columns)
         yield from (f"  {line}" for line in _notes(card))
 
 
@@ -197,7 +199,8 @@ def _figures(name: str, card: Card, columns: tuple[str, ...]) -> Iterator[str]:
         cells = "".join(
             f"{value:>{len(column) + 3}}" for value, column in zip(values, columns, strict=True)
         )
-        yield f"{name if number == 0 else '':<22}{protocol.replace('_', ' '):<18}{cells}"
+        first = name if number == 0 else " " * len(name)
+        yield f"{first}{protocol.replace('_', ' '):<18}{cells}"
 
 
 def _notes(card: Card) -> Iterator[str]:

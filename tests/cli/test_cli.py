@@ -455,6 +455,15 @@ def test_models_prints_one_object_a_line(run: Callable[..., Said]) -> None:
         assert card.keys() >= {"data", "licence", "metrics"}
 
 
+def test_the_columns_of_models_are_apart(run: Callable[..., Said]) -> None:
+    out = run("models")[1]
+    titles = next(line for line in out.splitlines() if line.startswith("model "))
+    column = titles.index("measured")
+    for name in zoo.names():
+        (line,) = (line for line in out.splitlines() if line.split(" ")[0] == name)
+        assert line[column - 1] == " " != line[column]
+
+
 def test_models_prints_data_errors_and_licence(run: Callable[..., Said]) -> None:
     code, out, _ = run("models")
     assert code == 0
