@@ -93,6 +93,33 @@ def test_an_output_folder_among_the_inputs_drops_none_of_them(
     assert code == 0 and "2 skipped, the output exists" in err
 
 
+@pytest.mark.parametrize("name", ["--in-place.jpg", "-x.jpg"])
+def test_a_file_name_that_begins_with_a_dash_gets_a_hint(
+    run: Callable[..., Said], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    face(tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    code, _, err = run("angle", name)
+    assert code == 2 and "No such option" in err
+    assert "Put -- before file names that begin with a dash." in err
+    assert run("angle", *TURNING[:4], "--", name)[0] == 0
+    assert "Put --" not in run("angle", "--modle", "ring")[2]
+
+
+def test_one_output_with_an_unknown_ending_is_refused(
+    run: Callable[..., Said], tmp_path: Path
+) -> None:
+    picture = face(tmp_path / "in" / "a.png")
+    code, _, err = run("upright", picture, "-o", tmp_path / "single.xyz")
+    assert code == 2 and "no image can be written" in err and ".jpg, .jpeg" in err
+    assert "end the name with /" in err and not (tmp_path / "single.xyz").exists()
+    for folder in ("plain", "photos.2024", "named.xyz/"):
+        assert run("upright", picture, "-o", f"{tmp_path}/{folder}", *TURNING)[0] == 0
+        assert (tmp_path / folder / "a.png").is_file()
+    # A folder goes to a folder, whatever its name is.
+    assert run("upright", tmp_path / "in", "-o", tmp_path / "all.abc", *TURNING)[0] == 0
+
+
 def test_nothing_named_is_wrong_usage(run: Callable[..., Said]) -> None:
     code, _, err = run("upright")
     assert code == 2 and "Expected image files or folders" in err

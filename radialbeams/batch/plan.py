@@ -226,7 +226,7 @@ def plan_for(
     """The plan for these inputs. `only` limits it to the files with these paths.
 
     `out` is a file if it has the extension of an image format and is not an existing folder;
-    otherwise it is a folder.
+    otherwise it is a folder. For a single input file, other extensions are refused.
     """
     wanted = wanted or FileFilter()
     plan = Plan(
@@ -245,9 +245,12 @@ def plan_for(
     if in_place:
         raise PlanError("-o and --in-place exclude each other; leave out one of the two.")
     ending = format_of(out)
+    several = len(sources) > 1 or os.path.isdir(sources[0])
     if ending is None or os.path.isdir(out):
+        if not several:
+            _check_folder_name(out)
         return replace(plan, folder=Path(out))
-    if len(sources) > 1 or os.path.isdir(sources[0]):
+    if several:
         raise PlanError(
             f"{out} is the name of one file, but the input is a folder or several files. Choose a "
             "folder for the outputs."
@@ -255,6 +258,17 @@ def plan_for(
     if format not in (None, ending):
         raise PlanError(f"{out} does not have an extension of the format {format}.")
     return replace(plan, file=Path(out), format=ending)
+
+
+def _check_folder_name(out: str) -> None:
+    """Refuses a new folder for one file if its name looks like that of a file."""
+    if os.path.isdir(out) or not re.search(r"[^/]\.[A-Za-z][A-Za-z0-9]{1,4}$", out):
+        return
+    endings = ", ".join(suffix for suffixes in FORMATS.values() for suffix in suffixes)
+    raise PlanError(
+        f"{out} has the ending {os.path.splitext(out)[1]}, in which no image can be written. "
+        f"Expected one of {endings}; or end the name with / for a folder."
+    )
 
 
 def batches(items: Iterable[Item]) -> Iterator[list[Item]]:
