@@ -46,9 +46,10 @@ style-src 'unsafe-inline'; script-src 'sha256-{digest}'; base-uri 'none'; form-a
 <header>
 <h1>{title}</h1>
 <p>{summary}</p>
-<p>Left: before. Right: after. The angle is the rotation of the picture, counter-clockwise if
- positive; the percentage is the probability that the angle is correct to within 10°. Click a
- picture to enlarge it and to correct its angle.{limit}</p>
+<p>Left: before. Right: after. The estimate is the rotation that the picture has,
+ counter-clockwise if positive, with the probability that it is correct to within 10°; “turned by”
+ is the rotation that was applied to undo it, with the opposite sign. Click a picture to enlarge
+ it and to correct its angle.{limit}</p>
 <div class="tools"><fieldset><legend>Show</legend>{filters}</fieldset>
 <label class="sort">Sort by <select id="sort"><option value="order">order of the run
 <option value="least">least confident first<option value="most">most confident first
@@ -73,8 +74,8 @@ FOOT = """</ol>
 <figure><div class="stage dial" id="detail-dial"></div><figcaption>the model's estimate: the longer
  the ray, the more probable that up is in this direction</figcaption></figure></div>
 <p id="detail-note"></p>
-<div class="correct"><label>Turned by <input id="angle" type="number" min="-180" max="180"
- step="0.1" aria-label="angle in degrees">°</label>
+<div class="correct"><label>The picture is rotated by <input id="angle" type="number" min="-180"
+ max="180" step="0.1" aria-label="angle in degrees">°</label>
 <input id="slider" type="range" min="-180" max="180" step="0.5" aria-label="angle">
 <button type="button" data-turn="-90">−90°</button>
 <button type="button" data-turn="90">+90°</button>
@@ -167,7 +168,7 @@ def _card(outcome: Outcome, in_place: bool) -> str:
         pictures = SINGLE.format(before=outcome.before)
     if outcome.angle_signed is not None:
         sure = "" if outcome.confidence is None else f" · {outcome.confidence:.0%}"
-        estimate = f"{outcome.angle_signed:.2f}°{sure}".replace("-", "−")
+        estimate = f"estimate {outcome.angle_signed:.2f}°{sure}".replace("-", "−")
     if outcome.problem is not None:
         error = f'<div class="error">{html.escape(shown(outcome.problem))}</div>'
     return CARD.format(
