@@ -120,6 +120,21 @@ def test_one_output_with_an_unknown_ending_is_refused(
     assert run("upright", tmp_path / "in", "-o", tmp_path / "all.abc", *TURNING)[0] == 0
 
 
+def test_the_pixels_of_a_jpeg_are_turned_on_request(
+    run: Callable[..., Said], tmp_path: Path
+) -> None:
+    picture = face(tmp_path / "a.jpg", 90, expand=True)
+    code, _, err = run("upright", picture, "--exif", "--pixels")
+    assert code == 2 and "--exif and --pixels exclude each other" in err
+    options = ("--snap", 90, "--json", *TURNING)
+    for name, flags, method in (("tag.jpg", (), "exif"), ("moved.jpg", ("--pixels",), "encoded")):
+        code, out, _ = run("upright", picture, "-o", tmp_path / name, *flags, *options)
+        applied = records(out)["a.jpg"]["applied"]
+        assert code == 0 and applied["method"] == method  # type: ignore[index]
+    with Image.open(tmp_path / "tag.jpg") as tag, Image.open(tmp_path / "moved.jpg") as moved:
+        assert tag.size == (120, 160) and moved.size == (160, 120)
+
+
 def test_nothing_named_is_wrong_usage(run: Callable[..., Said]) -> None:
     code, _, err = run("upright")
     assert code == 2 and "Expected image files or folders" in err

@@ -16,8 +16,9 @@ SKIPPED = {
     "several frames": "It has several frames or pages. Use the first with --first-frame, or save "
     "the one you need as a separate image."
 }
-# How an image was turned: by the EXIF tag alone, by moving its pixels, or by resampling them.
-Method = Literal["exif", "pixels", "resampled"]
+# How an image was turned: by the EXIF tag alone, by moving its pixels, by moving them and encoding
+# them again with some loss, or by resampling them.
+Method = Literal["exif", "pixels", "encoded", "resampled"]
 
 
 AppliedRecord = TypedDict(

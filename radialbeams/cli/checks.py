@@ -45,6 +45,8 @@ def check_job(job: JobSettings) -> None:
             f"--exif sets the tag of a JPEG, but --format asks for {job.format.upper()}. Leave out "
             "one of the two, or use --snap 90 instead of --exif."
         )
+    if job.exif and job.pixels:
+        raise typer.BadParameter("--exif and --pixels exclude each other; leave out one of them.")
     for name, given in (("--force", job.force), ("--backup", job.backup)):
         if given and not job.in_place:
             hint = " To replace outputs, use --overwrite." if name == "--force" else ""

@@ -19,6 +19,7 @@ SOURCES = {
 METHODS = {
     "exif": "Only its EXIF tag changes; its pixels stay the same.",
     "pixels": "Its pixels are moved, not resampled.",
+    "encoded": "Its pixels are moved and encoded again, with a small loss.",
     "resampled": "Its pixels are resampled once.",
 }
 

@@ -135,6 +135,14 @@ Snap = Annotated[
 Exif = Annotated[
     bool, typer.Option("--exif", help="Like --snap 90, but only by the EXIF tag of JPEG files.")
 ]
+Pixels = Annotated[
+    bool,
+    typer.Option(
+        "--pixels",
+        help="Turn the pixels of JPEG files by multiples of 90° too, for programs that ignore the "
+        "EXIF tag. They are encoded again with the tables of the file, or with --quality.",
+    ),
+]
 Expand = Annotated[
     bool, typer.Option("--expand", help="Enlarge the canvas so that nothing is cropped.")
 ]

@@ -81,7 +81,8 @@ def row(outcome: Outcome, job: JobSettings) -> str:
 def _done(outcome: Outcome, job: JobSettings) -> str:
     if outcome.applied_signed is None:
         return words(outcome.kind, job)
-    method = {"exif": ", EXIF tag", "pixels": ", lossless"}.get(outcome.method or "", "")
+    methods = {"exif": ", EXIF tag", "pixels": ", lossless", "encoded": ", encoded again"}
+    method = methods.get(outcome.method or "", "")
     return f"turned by {signed_angle(outcome.applied_signed)}{method}"
 
 

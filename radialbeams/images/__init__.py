@@ -15,7 +15,7 @@ from radialbeams.images.raw_previews import is_raw
 from radialbeams.images.reading import content_of, read, read_small
 from radialbeams.images.turning import turn
 from radialbeams.images.views import looks, view
-from radialbeams.images.writing import encode
+from radialbeams.images.writing import encode, is_lossy
 
 __all__ = [
     "EXTRA",
@@ -31,6 +31,7 @@ __all__ = [
     "frame_of",
     "ground_colour",
     "has_plain_ground",
+    "is_lossy",
     "is_raw",
     "looks",
     "missing",

@@ -43,6 +43,8 @@ class Picture:
     xmp: bytes | None = None  # with orientation 1
     comment: bytes | None = None  # JPEG's or GIF's
     subsampling: int = 0  # JPEG's, as Pillow counts: 0 = 4:4:4, 1 = 4:2:2, 2 = 4:2:0
+    # JPEG's quantisation tables of 8 × 8 numbers, row by row; (): those of a quality are used.
+    tables: tuple[tuple[int, ...], ...] = ()
     compression: str | None = None  # TIFF's, as Pillow names it
     lossless: bool = False  # WebP's
     chunks: tuple[tuple[bytes, bytes], ...] = ()  # of a PNG, without those in other fields

@@ -13,7 +13,7 @@ import numpy as np
 from PIL import Image, UnidentifiedImageError
 
 from radialbeams.images import budget, plugins, raw_previews
-from radialbeams.images.metadata import carried_over, fields_of, same_space
+from radialbeams.images.metadata import carried_over, fields_of, same_space, tables_of
 from radialbeams.images.modes import (
     can_be_stored,
     floats,
@@ -56,7 +56,8 @@ def read(
     """The whole picture at its full bit depth, with the metadata to write back to its file.
 
     With `as_stored`, palettes and images of one bit stay what they are if their format can be
-    written so. Such a picture can be turned by multiples of 90° only.
+    written so, and a JPEG keeps its quantisation tables. Such a picture can be turned by multiples
+    of 90° only.
     """
     with _in_plain_words(limits), _opened(source, first_frame, limits) as image:
         raw = "" if isinstance(source, Image.Image) else _sixteen_bit_colour(image)
@@ -74,6 +75,8 @@ def read(
                 fields["icc_profile"] = None
         else:
             seen = image_of(planes)
+        if as_stored:
+            fields["tables"] = tables_of(image)
         # A palette's transparency, or the colour that is transparent; other images have none left.
         clear = transparency_of(seen)
         seen.info = {key: fields[key] for key in SHOWN if fields.get(key)}

@@ -17,6 +17,7 @@ from radialbeams.images.raw_previews import NOT_SENT, NOT_WRITTEN
 from radialbeams.images.sixteen_bit import as_gray, sixteen_bit_png, sixteen_bit_tiff
 
 QUALITY = 95  # of JPEG, WebP and AVIF
+LOSSY = ("JPEG", "JPG", "AVIF", "HEIF", "JXL")  # and WebP, unless the picture's own was lossless
 NO_ALPHA = ("JPEG", "BMP", "PPM")
 BACKGROUND = "white"  # default colour behind transparent parts in these formats
 ONLY_RGB = ("PNG", "WEBP", "GIF", "BMP", "PPM", "AVIF", "JPEG2000", "ICO", "HEIF", "JXL")  # no CMYK
@@ -47,6 +48,14 @@ def encode(picture: Picture, format: str | None = None, *, quality: int | None =
     options = _options(picture, name, quality)
     data, mode = _encoded(picture, name, options)
     return with_carried_over(data, picture, mode) if name == picture.format else data
+
+
+def is_lossy(picture: Picture, format: str | None = None) -> bool:
+    """Whether `encode` changes pixels a little."""
+    name = (format or picture.format or "PNG").upper()
+    if name == "WEBP":
+        return not picture.lossless
+    return name in LOSSY or (name == "TIFF" and picture.compression == "jpeg")
 
 
 def _encoded(picture: Picture, name: str, options: SaveOptions) -> tuple[bytes, str]:
@@ -130,6 +139,8 @@ def _options(picture: Picture, name: str, quality: int | None) -> SaveOptions:
         options |= {"lossless": True, "exact": True, "quality": None}
     if name == "JPEG":
         options["subsampling"] = picture.subsampling
+        if picture.tables and quality is None and name == picture.format:
+            options |= {"qtables": picture.tables, "quality": None}
         options |= {one: None for one, most in LONGEST.items() if len(options[one] or b"") > most}
     if name in ("PNG", "GIF"):
         options |= transparency_of(picture.image)

@@ -13,6 +13,7 @@ from radialbeams import images
 from radialbeams.batch import JobSettings
 from radialbeams.batch.processing import upright_file
 from radialbeams.decisions import Decision
+from radialbeams.demo import PICTURES
 from radialbeams.images.png import SIGNATURE, chunks, joined
 from radialbeams.undoing import Undo, undone
 
@@ -119,3 +120,58 @@ def test_a_background_follows_the_palette() -> None:
 def test_read_gives_colours_unless_asked() -> None:
     assert images.read(FILES["palette PNG"]).image.mode == "RGB"
     assert images.read(FILES["one-bit PNG"]).image.mode == "L"
+
+
+# --- JPEG ---
+
+
+def photo(**options: Any) -> bytes:
+    with Image.open(PICTURES / "astronaut.webp") as picture:
+        return saved(picture.convert("RGB").resize((320, 240)), "JPEG", **options)
+
+
+PIXELS = JobSettings("general", turns=True, writes=True, pixels=True)
+
+
+@pytest.mark.parametrize("subsampling", [0, 1, 2])
+def test_a_jpeg_may_be_turned_by_its_pixels(subsampling: int) -> None:
+    before = photo(quality=80, subsampling=subsampling)
+    assert upright_file(before, QUARTER, JOB)[1] == "exif"
+    data, method = upright_file(before, QUARTER, PIXELS)
+    after, expected = opened(data), opened(before).transpose(Image.Transpose.ROTATE_270)
+    assert (method, after.size, after.getexif().get(0x0112, 1)) == ("encoded", (240, 320), 1)
+    # With the turned tables of the file, whole blocks come back with hardly a change.
+    difference = np.abs(np.asarray(after, np.int16) - np.asarray(expected, np.int16))
+    assert difference.mean() < (0.4 if subsampling == 1 else 0.2)  # 4:2:2 gets new chroma blocks
+    table = np.reshape(opened(before).quantization[0], (8, 8))  # type: ignore[attr-defined]
+    assert np.reshape(after.quantization[0], (8, 8)).T.tolist() == table.tolist()  # type: ignore[attr-defined]
+    if subsampling != 1:
+        assert len(data) < 1.1 * len(before)
+
+
+def test_a_quality_that_is_given_replaces_the_tables() -> None:
+    job = JobSettings("general", turns=True, writes=True, pixels=True, quality=30)
+    assert len(upright_file(photo(quality=90), QUARTER, job)[0]) < len(photo(quality=60))
+
+
+def test_a_gray_jpeg_turns_by_its_pixels_too() -> None:
+    before = saved(opened(photo()).convert("L"), "JPEG", quality=70)
+    after = opened(upright_file(before, Undo(Decision(180.0, "quarter")), PIXELS)[0])
+    assert after.mode == "L" and after.quantization == opened(before).quantization  # type: ignore[attr-defined]
+
+
+def test_other_angles_are_encoded_as_before() -> None:
+    undo = Undo(Decision(10.0, "angle"))
+    before = photo(quality=20)
+    assert upright_file(before, undo, PIXELS) == upright_file(before, undo, JOB)
+
+
+@pytest.mark.parametrize(
+    ("format", "options", "method"),
+    [("WEBP", {}, "encoded"), ("WEBP", {"lossless": True}, "pixels"), ("PNG", {}, "pixels")],
+)
+def test_only_lossless_formats_are_called_so(
+    format: str, options: dict[str, Any], method: str
+) -> None:
+    data = saved(opened(photo()), format, **options)
+    assert upright_file(data, QUARTER, JOB)[1] == method
