@@ -33,6 +33,11 @@ class Undo:
         """The same in quarter turns, if the decision is an exact quarter turn; else None."""
         return round(self.back / 90) % 4 if self.decision.source == "quarter" else None
 
+    @property
+    def moves_pixels(self) -> bool:
+        """Whether pixels keep their values, so that palettes and one-bit images can stay."""
+        return self.back % 90 == 0 and self.fill != "transparent"
+
 
 def undone(source: Any, undo: Undo, *, first_frame: bool = False, limits: Limits = DEFAULT) -> Any:
     """The upright picture: arrays for arrays, bytes for bytes, BytesIO for files, else an image."""
@@ -59,9 +64,12 @@ def _file(data: bytes, undo: Undo, first_frame: bool, limits: Limits) -> bytes:
         lossless = images.quarter_turned(data, undo.quarters)
         if lossless is not None:
             return lossless
-    return images.encode(_picture(data, undo, first_frame, limits))
+    as_stored = undo.moves_pixels
+    return images.encode(_picture(data, undo, first_frame, limits, as_stored=as_stored))
 
 
-def _picture(source: Any, undo: Undo, first_frame: bool, limits: Limits) -> Picture:
-    picture = images.read(source, first_frame=first_frame, limits=limits)
+def _picture(
+    source: Any, undo: Undo, first_frame: bool, limits: Limits, *, as_stored: bool = False
+) -> Picture:
+    picture = images.read(source, first_frame=first_frame, limits=limits, as_stored=as_stored)
     return picture if undo.decision.turn is None else turned(picture, undo)

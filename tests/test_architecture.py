@@ -52,6 +52,7 @@ ARROWS = {
     "defaults": {"cards", "posterior"},
     "posterior": set(),
     "files": set(),
+    "extras": set(),
     "images": {"cards", "defaults", "limits"},
     "limits": set(),
     "telemetry": set(),
@@ -186,7 +187,7 @@ def parts_used(tree: ast.AST) -> set[str]:
 
 
 def wrong_arrows(here: str, tree: ast.AST) -> set[str]:
-    return parts_used(tree) - ARROWS[here] - {here, "files"}
+    return parts_used(tree) - ARROWS[here] - {here, "files", "extras"}
 
 
 def offending(paths: list[Path], problems: Callable[[Path], set[str]]) -> dict[str, set[str]]:

@@ -84,11 +84,55 @@ def test_an_output_folder_among_the_inputs_drops_none_of_them(
         "lies inside an input folder and holds images that would be skipped, such as b.png" in err
     )
     new = tmp_path / "photos" / "new"
-    assert run("upright", tmp_path / "photos", "-o", new, *TURNING)[0] == 0
+    code, _, err = run("upright", tmp_path / "photos", "-o", new, *TURNING)
+    assert code == 0
+    assert f"the output folder {new} lies inside an input folder. This command does not" in err
     assert sorted(p.name for p in new.rglob("*.png")) == ["a.png", "b.png"]
     # The same command again meets its own outputs, which are no inputs.
     code, _, err = run("upright", tmp_path / "photos", "-o", new, *TURNING)
     assert code == 0 and "2 skipped, the output exists" in err
+
+
+@pytest.mark.parametrize("name", ["--in-place.jpg", "-x.jpg"])
+def test_a_file_name_that_begins_with_a_dash_gets_a_hint(
+    run: Callable[..., Said], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    face(tmp_path / name)
+    monkeypatch.chdir(tmp_path)
+    code, _, err = run("angle", name)
+    assert code == 2 and "No such option" in err
+    assert "Put -- before file names that begin with a dash." in err
+    assert run("angle", *TURNING[:4], "--", name)[0] == 0
+    assert "Put --" not in run("angle", "--modle", "ring")[2]
+
+
+def test_one_output_with_an_unknown_ending_is_refused(
+    run: Callable[..., Said], tmp_path: Path
+) -> None:
+    picture = face(tmp_path / "in" / "a.png")
+    code, _, err = run("upright", picture, "-o", tmp_path / "single.xyz")
+    assert code == 2 and "no image can be written" in err and ".jpg, .jpeg" in err
+    assert "end the name with /" in err and not (tmp_path / "single.xyz").exists()
+    for folder in ("plain", "photos.2024", "named.xyz/"):
+        assert run("upright", picture, "-o", f"{tmp_path}/{folder}", *TURNING)[0] == 0
+        assert (tmp_path / folder / "a.png").is_file()
+    # A folder goes to a folder, whatever its name is.
+    assert run("upright", tmp_path / "in", "-o", tmp_path / "all.abc", *TURNING)[0] == 0
+
+
+def test_the_pixels_of_a_jpeg_are_turned_on_request(
+    run: Callable[..., Said], tmp_path: Path
+) -> None:
+    picture = face(tmp_path / "a.jpg", 90, expand=True)
+    code, _, err = run("upright", picture, "--exif", "--pixels")
+    assert code == 2 and "--exif and --pixels exclude each other" in err
+    options = ("--snap", 90, "--json", *TURNING)
+    for name, flags, method in (("tag.jpg", (), "exif"), ("moved.jpg", ("--pixels",), "encoded")):
+        code, out, _ = run("upright", picture, "-o", tmp_path / name, *flags, *options)
+        applied = records(out)["a.jpg"]["applied"]
+        assert code == 0 and applied["method"] == method  # type: ignore[index]
+    with Image.open(tmp_path / "tag.jpg") as tag, Image.open(tmp_path / "moved.jpg") as moved:
+        assert tag.size == (120, 160) and moved.size == (160, 120)
 
 
 def test_nothing_named_is_wrong_usage(run: Callable[..., Said]) -> None:
@@ -129,6 +173,28 @@ def test_lists_are_separated_by_lines_or_zero_bytes(tmp_path: Path) -> None:
     assert paths_in(str(tmp_path / "list")) == ["a", "b c"]
     (tmp_path / "list").write_bytes(b"a\nb\0c\0")
     assert paths_in(str(tmp_path / "list")) == ["a\nb", "c"]
+
+
+def test_a_file_with_several_frames_is_skipped_and_said_to_be_missing(
+    run: Callable[..., Said], tmp_path: Path
+) -> None:
+    face(tmp_path / "in" / "a.png")
+    frames = [Image.new("RGB", (60, 40), colour) for colour in ("red", "blue")]
+    frames[0].save(tmp_path / "in" / "b.gif", save_all=True, append_images=frames[1:])
+    (tmp_path / "in" / "notes.txt").touch()
+    options = ("-o", tmp_path / "out", "--report", tmp_path / "r.html", "--json", *TURNING)
+    code, out, err = run("upright", tmp_path / "in", *options)
+    found = records(out)["b.gif"]
+    assert (code, found["action"], found["reason"]) == (0, "skipped", "several frames")
+    assert "b.gif: skipped. It has several frames or pages. Use the first with" in err
+    assert "1 skipped, several frames or pages" in err and "failed" not in err
+    assert f"2 files are not in {tmp_path / 'out'} (1 skipped, 1 not read)" in err
+    assert "several frames or pages, skipped" in (tmp_path / "r.html").read_text(encoding="utf-8")
+    again = ("--first-frame", "--overwrite", *options)
+    assert records(run("upright", tmp_path / "in", *again)[1])["b.gif"]["action"] != "skipped"
+    # If it is all there is, nothing was done.
+    assert run("upright", tmp_path / "in" / "b.gif", "-o", tmp_path / "c.gif", *TURNING)[0] == 1
+    assert run("angle", tmp_path / "in" / "b.gif", "--json", *TURNING[:4])[0] == 1
 
 
 # --- what is written ---
@@ -247,6 +313,25 @@ def test_corrected_angles_are_applied_to_their_files_only(
     before, after = (images.read(Path(name) / "a.png").image for name in ("in", "out"))
     assert after.tobytes() == images.turn(before, -90).tobytes()
     assert Path("out/b.png").read_bytes() == Path("in/b.png").read_bytes()
+
+
+def test_the_report_on_corrections_does_not_replace_the_report_on_all_files(
+    run: Callable[..., Said], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    for name in ("a.png", "b.png"):
+        face(tmp_path / "in" / name, 0)
+    command = ("upright", "in", "-o", "out", "--report", "r.html", *TURNING)
+    assert run(*command)[0] == 0
+    whole = Path("r.html").read_bytes()
+    assert b"their report gets a new name, and this page stays" in whole
+    fix = {"corrections": [{"path": "in/a.png", "angle_ccw": 90}]}
+    Path("fix.json").write_text(json.dumps(fix))
+    # The command that the page asks for.
+    code, _, err = run(*command, "--corrections", "fix.json", "--overwrite")
+    assert code == 0 and "r.html exists; the report is r-2.html." in err
+    assert Path("r.html").read_bytes() == whole
+    assert "1 file" in Path("r-2.html").read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize(

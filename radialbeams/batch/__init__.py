@@ -7,7 +7,7 @@ from radialbeams.batch.job import JobSettings, with_thresholds
 from radialbeams.batch.landing import OutputError
 from radialbeams.batch.locks import JournalError
 from radialbeams.batch.outcome import Outcome
-from radialbeams.batch.plan import OUTPUTS, Plan, PlanError, plan_for
+from radialbeams.batch.plan import NOT_CORRECTED, OUTPUTS, Plan, PlanError, plan_for
 from radialbeams.batch.pool import PoolError
 from radialbeams.batch.run import BatchRun, journaled, piped, unjournaled
 from radialbeams.batch.sources import refusal
@@ -18,6 +18,7 @@ Job = JobSettings
 Run = BatchRun
 
 __all__ = [
+    "NOT_CORRECTED",
     "OUTPUTS",
     "BatchRun",
     "FileFilter",

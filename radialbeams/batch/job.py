@@ -46,6 +46,7 @@ class JobSettings:
     copies: bool = True  # copy files that are not turned to their outputs
     snap: Snap = SNAP
     exif: bool = False  # turn only by setting the orientation tag of a JPEG
+    pixels: bool = False  # turn the pixels of a JPEG, not only its tag
     corners: Corners = CORNERS
     fill: str | None = FILL
     min_confidence: float = _LEAST.confidence
@@ -134,7 +135,7 @@ def settings_of_older(
     the command and the model. The older defaults were `expand` for the canvas and no snapping.
     """
     if "copies" in noted:
-        return noted
+        return {"pixels": False, **noted}
     derived = {name: getattr(job, name) for name in DERIVED}
     updated = {**defaults, **derived, **noted}
     if updated["snap"] is False:

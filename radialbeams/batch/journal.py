@@ -105,10 +105,14 @@ class Journal:
     def part_of(self, out: str) -> str:
         return landing.part_of(out, self._token)
 
-    def added(self, paths: Iterable[str]) -> int:
-        """Counts the paths that are neither an input nor an output of the plan."""
+    def added(self, paths: Iterable[str], place: Callable[[str], str] = os.path.abspath) -> int:
+        """Counts the files that are neither an input nor an output of the plan.
+
+        Paths with the same place are one file. Places are looked up only if some path is unknown.
+        """
         known = {hash(path) for item in self._items() for path in (item.path, item.out)}
-        return sum(hash(path) not in known for path in paths)
+        new = {place(path) for path in paths if hash(path) not in known}
+        return len(new - {place(item.path) for item in self._items()} if new else new)
 
     def _items(self) -> Iterator[Item]:
         path = self.folder / PLAN

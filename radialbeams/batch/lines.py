@@ -12,7 +12,7 @@ from typing import IO, Any, get_args
 
 from radialbeams.batch.job import RecordedSettings
 from radialbeams.batch.locks import JournalError
-from radialbeams.batch.outcome import Action, Method, Outcome
+from radialbeams.batch.outcome import SKIPPED, Action, Method, Outcome
 from radialbeams.batch.plan import Item
 from radialbeams.decisions import AngleSource, Reason
 
@@ -138,7 +138,9 @@ CHECKS: dict[str, Callable[[Any], bool]] = {
     "symmetry": _or_none(lambda value: type(value) is int and 0 <= value < 1_000_000),
     "action": _or_none(lambda value: isinstance(value, str) and value in get_args(Action)),
     "error": _or_none(_is_text),
-    "reason": _or_none(lambda value: isinstance(value, str) and value in get_args(Reason)),
+    "reason": _or_none(
+        lambda value: isinstance(value, str) and value in (*get_args(Reason), *SKIPPED)
+    ),
     "measure": _or_none(_matches("[a-z]{1,20}")),
     "value": _or_none(_is_number(360)),
     "threshold": _or_none(_is_number(360)),

@@ -10,9 +10,15 @@ from radialbeams.decisions import nearest_quarter
 from radialbeams.posterior import Answer, rounded, signed
 from radialbeams.undoing import Undo
 
-Action = Literal["turned", "left", "unsure", "exists"]
-# How an image was turned: by the EXIF tag alone, by moving its pixels, or by resampling them.
-Method = Literal["exif", "pixels", "resampled"]
+Action = Literal["turned", "left", "unsure", "exists", "skipped"]
+# Why a file was skipped, and the sentence for people.
+SKIPPED = {
+    "several frames": "It has several frames or pages. Use the first with --first-frame, or save "
+    "the one you need as a separate image."
+}
+# How an image was turned: by the EXIF tag alone, by moving its pixels, by moving them and encoding
+# them again with some loss, or by resampling them.
+Method = Literal["exif", "pixels", "encoded", "resampled"]
 
 
 AppliedRecord = TypedDict(
@@ -31,9 +37,9 @@ class OutcomeRecord(TypedDict, total=False):
     symmetry: int | None
     quarter: int | None
     quarter_confidence: float | None
-    kind: str
+    kind: str | None  # None: the image was not looked at
     model: str
-    action: Action
+    action: Action | Literal["failed"]
     reason: str | None
     measure: str | None
     value: float | None
@@ -55,7 +61,7 @@ class Outcome:
     symmetry: int | None = None
     action: Action | None = None  # None if only angles are estimated
     error: str | None = None
-    reason: str | None = None  # why the file was not turned
+    reason: str | None = None  # why the file was not turned, or why it was skipped
     # The quantity that decided whether the file is turned, its value, and its threshold.
     measure: str | None = None
     value: float | None = None
@@ -83,9 +89,15 @@ class Outcome:
             return "failed"
         if self.reason is not None:
             return self.reason
-        # Journals of older versions do not record reasons.
-        older = {"left": "upright already", "unsure": "unsure"}
+        # Journals of older versions, and the reports of engines, do not record reasons.
+        older = {"left": "upright already", "unsure": "unsure", "skipped": "several frames"}
         return older.get(self.action or "", self.action or "found")
+
+    @property
+    def problem(self) -> str | None:
+        """Why nothing is known of the file, as a sentence: it failed, or it was skipped."""
+        skipped = self.action == "skipped"
+        return self.error or (SKIPPED.get(self.kind, "It was skipped.") if skipped else None)
 
     @property
     def angle_signed(self) -> float | None:
@@ -100,8 +112,12 @@ class Outcome:
         record: OutcomeRecord = {"path": self.path}
         if self.error is not None:
             if job.turns:
-                record["reason"] = "failed"
+                record["action"] = record["reason"] = "failed"
             record["error"] = self.error
+            return record
+        if self.action == "skipped" and not job.turns:
+            record.update({"action": self.action, "reason": self.reason})
+            record["error"] = str(self.problem)
             return record
         if self.action is not None:
             record["out"] = self.out
@@ -112,13 +128,19 @@ class Outcome:
             "symmetry": self.symmetry,
             "quarter": self.quarter,
             "quarter_confidence": self.quarter_confidence,
-            "kind": "document" if self.document else "picture",
+            "kind": self._image_kind,
             "model": job.model,
         }
         record.update(estimate)
         if self.action is not None:
             record.update(self._done(self.action))
         return record
+
+    @property
+    def _image_kind(self) -> str | None:
+        if self.angle_ccw is None:
+            return None
+        return "document" if self.document else "picture"
 
     def _done(self, action: Action) -> OutcomeRecord:
         """What was done to the file, and what decided it."""

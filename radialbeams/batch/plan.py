@@ -106,7 +106,7 @@ class Plan:
         taken: set[int] = set()
         for file in self.found(skipped):
             path = file.path
-            place = os.path.realpath(path) if self.in_place else os.path.abspath(path)
+            place = self.place(path)
             if hash(place) in seen:
                 continue
             seen.add(hash(place))
@@ -123,14 +123,18 @@ class Plan:
             problem = problem_with(out)
             yield Item(path, None if problem else out, problem)
 
+    def place(self, path: str) -> str:
+        """What identifies an input: in place, a link and its target are one."""
+        return os.path.realpath(path) if self.in_place else os.path.abspath(path)
+
     def check_output_folder(self) -> None:
         """Refuses an output folder that lies inside an input folder and holds other images.
 
         These images lie below an input, but would be skipped without notice. Outputs of an
         earlier run of the same command may lie there.
         """
-        inside = self._output_inside()
-        if inside is None:
+        inside = self.output_inside()
+        if inside is None or not os.path.isdir(inside):
             return
         outputs = {_key(os.path.abspath(item.out)) for item in self.items() if item.out}
         for file in walk(inside, None, SkippedFiles()):
@@ -141,9 +145,9 @@ class Plan:
                     "Choose a new folder, or one elsewhere, with -o."
                 )
 
-    def _output_inside(self) -> str | None:
-        """The output folder if it exists and lies inside an input folder, else None."""
-        if self.folder is None or not self.folder.is_dir():
+    def output_inside(self) -> str | None:
+        """The output folder if it lies inside an input folder, else None; it is never read."""
+        if self.folder is None:
             return None
         output = os.path.realpath(self.folder)
         sources = (os.path.realpath(source) for source in self.sources if os.path.isdir(source))
@@ -222,7 +226,7 @@ def plan_for(
     """The plan for these inputs. `only` limits it to the files with these paths.
 
     `out` is a file if it has the extension of an image format and is not an existing folder;
-    otherwise it is a folder.
+    otherwise it is a folder. For a single input file, other extensions are refused.
     """
     wanted = wanted or FileFilter()
     plan = Plan(
@@ -241,9 +245,12 @@ def plan_for(
     if in_place:
         raise PlanError("-o and --in-place exclude each other; leave out one of the two.")
     ending = format_of(out)
+    several = len(sources) > 1 or os.path.isdir(sources[0])
     if ending is None or os.path.isdir(out):
+        if not several:
+            _check_folder_name(out)
         return replace(plan, folder=Path(out))
-    if len(sources) > 1 or os.path.isdir(sources[0]):
+    if several:
         raise PlanError(
             f"{out} is the name of one file, but the input is a folder or several files. Choose a "
             "folder for the outputs."
@@ -251,6 +258,17 @@ def plan_for(
     if format not in (None, ending):
         raise PlanError(f"{out} does not have an extension of the format {format}.")
     return replace(plan, file=Path(out), format=ending)
+
+
+def _check_folder_name(out: str) -> None:
+    """Refuses a new folder for one file if its name looks like that of a file."""
+    if os.path.isdir(out) or not re.search(r"[^/]\.[A-Za-z][A-Za-z0-9]{1,4}$", out):
+        return
+    endings = ", ".join(suffix for suffixes in FORMATS.values() for suffix in suffixes)
+    raise PlanError(
+        f"{out} has the ending {os.path.splitext(out)[1]}, in which no image can be written. "
+        f"Expected one of {endings}; or end the name with / for a folder."
+    )
 
 
 def batches(items: Iterable[Item]) -> Iterator[list[Item]]:

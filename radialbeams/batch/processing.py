@@ -37,14 +37,19 @@ def unless_raw(undo: Undo, data: bytes, job: JobSettings) -> Undo:
 
 
 def upright_file(data: bytes, undo: Undo, job: JobSettings) -> tuple[bytes, Method]:
-    """The bytes of the upright file, and the method. A quarter turn of a JPEG only sets a tag."""
-    if undo.quarters is not None and job.format in (None, "jpeg"):
+    """The bytes of the upright file, and the method.
+
+    A quarter turn of a JPEG only sets a tag, unless the job asks for turned pixels.
+    """
+    if undo.quarters is not None and job.format in (None, "jpeg") and not job.pixels:
         tagged = images.quarter_turned(data, undo.quarters)
         if tagged is not None:
             return tagged, "exif"
     if job.exif:
         raise images.ImageError("Only a JPEG has the tag that --exif sets. Use --snap 90 instead.")
-    picture = images.read(data, first_frame=job.first_frame, limits=job.limits)
+    picture = images.read(
+        data, first_frame=job.first_frame, limits=job.limits, as_stored=undo.moves_pixels
+    )
     if job.in_place and picture.more and not job.force:
         raise images.ImageError(
             "It holds several images, and only the first would remain. Choose an output with -o, "
@@ -56,7 +61,9 @@ def upright_file(data: bytes, undo: Undo, job: JobSettings) -> tuple[bytes, Meth
             "motion data. Choose an output with -o, or add --force to lose them."
         )
     made = images.encode(turned(picture, undo), job.format, quality=job.quality)
-    return made, "resampled" if undo.back % 90 else "pixels"
+    if undo.back % 90:
+        return made, "resampled"
+    return made, "encoded" if images.is_lossy(picture, job.format) else "pixels"
 
 
 def lost_metadata(before: bytes, after: bytes, job: JobSettings) -> str | None:

@@ -117,7 +117,7 @@ def _begun(job: JobSettings, plan: Plan, workers: int, journal: Journal) -> Batc
     skipped = SkippedFiles()
     start = journal.recover() if journal.is_resumed else 0
     paths = (item.path for item in plan.found(skipped))
-    added = journal.added(paths) if journal.is_resumed else 0
+    added = journal.added(paths, plan.place) if journal.is_resumed else 0
     files = journal.fix_plan(plan.items(skipped))
     if job.in_place:
         below = wait_for(folder for folder in skipped.runs if not journal.is_in(folder))

@@ -29,7 +29,11 @@ FORMATS = {
 SUFFIXES = {suffix for suffixes in FORMATS.values() for suffix in suffixes}
 RUN_FOLDER = ".radialbeams-run"
 natural = natural_order_in_any_case  # the order of files in a folder
-EXCLUDED = "excluded by patterns"  # a reason for leaving out a file
+# Reasons for leaving out an entry; the others are file extensions.
+EXCLUDED = "excluded by patterns"
+HIDDEN, HIDDEN_FOLDERS = "hidden", "hidden folders"
+WITHOUT_ENDING = "without an ending"
+PIPES, FOLDER_LINKS, BROKEN_LINKS = "pipes and devices", "links to folders", "broken links"
 
 
 @dataclass(frozen=True)
@@ -109,7 +113,9 @@ def _entries(folder: str, skipped: SkippedFiles) -> Iterator[WalkedFile | str]:
             for entry in entries:
                 if entry.name == RUN_FOLDER:
                     skipped.runs.append(folder)
-                if not entry.name.startswith("."):
+                if entry.name.startswith("."):
+                    skipped.left_out.update(_hidden(entry))
+                else:
                     kinds[entry.name] = _kind(entry)
     except OSError as error:
         yield WalkedFile(
@@ -127,6 +133,12 @@ def _entries(folder: str, skipped: SkippedFiles) -> Iterator[WalkedFile | str]:
             skipped.left_out[kind] += 1
 
 
+def _hidden(entry: os.DirEntry[str]) -> Iterator[str]:
+    """The kind of a hidden entry; the journals of runs do not count."""
+    if entry.name != RUN_FOLDER:
+        yield HIDDEN_FOLDERS if entry.is_dir(follow_symlinks=False) else HIDDEN
+
+
 def _kind(entry: os.DirEntry[str]) -> str | OSError:
     """ "image", "folder", a name for any other kind of entry, or the error of the system."""
     try:
@@ -134,10 +146,10 @@ def _kind(entry: os.DirEntry[str]) -> str | OSError:
             return "folder"
         if entry.is_file():
             suffix = os.path.splitext(entry.name)[1].lower()
-            return "image" if is_image(suffix) else suffix or "without an ending"
+            return "image" if is_image(suffix) else suffix or WITHOUT_ENDING
         if not entry.is_symlink():
-            return "pipes and devices"
-        return "links to folders" if entry.is_dir() else "broken links"
+            return PIPES
+        return FOLDER_LINKS if entry.is_dir() else BROKEN_LINKS
     except OSError as error:
         return error
 

@@ -35,7 +35,7 @@ from radialbeams.batch.processing import (
 )
 from radialbeams.batch.sources import read_unchanged, refusal, stamp
 from radialbeams.canonicalizer import Canonicalizer, Look
-from radialbeams.images import ImageError
+from radialbeams.images import ImageError, SeveralFrames
 from radialbeams.posterior import Answer
 
 # CPU seconds that one file may take: three, and one more for every 8,000 bytes, up to a minute.
@@ -104,6 +104,8 @@ class Worker:
             )
             self._looks[item.path] = look._replace(view=None)
             return None, look
+        except SeveralFrames:
+            return Outcome(item.path, action="skipped", reason="several frames"), None
         except (ImageError, MemoryError) as error:
             return Outcome(item.path, error=self._sentence(error)), None
 

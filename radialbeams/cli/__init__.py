@@ -46,7 +46,7 @@ def _exit_code(argv: list[str] | None, started: int | None) -> int:
     except SystemExit as leave:
         return leave.code if isinstance(leave.code, int) else 1
     except WrongUsage as error:
-        return _usage(error)
+        return _usage(error, sys.argv[1:] if argv is None else argv)
     except (KeyboardInterrupt, typer.Abort):
         talk("radialbeams: stopped.")
         return 130  # which shells expect after Ctrl-C
@@ -59,10 +59,12 @@ def _exit_code(argv: list[str] | None, started: int | None) -> int:
         return 1
 
 
-def _usage(error: Any) -> int:
+def _usage(error: Any, argv: list[str]) -> int:
     """Prints the usage error; for a command without arguments, this is its help."""
     if type(error).__name__ != "NoArgsIsHelpError":
         error.message = shown(error.message)
+    if any(argument.startswith("-") and os.path.isfile(argument) for argument in argv):
+        error.message += " Put -- before file names that begin with a dash."
     error.show()
     code: int = error.exit_code
     return code

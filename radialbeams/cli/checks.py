@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
+from radialbeams.cli.terminal import talk
 from radialbeams.defaults import CORNERS, Corners
 
 if TYPE_CHECKING:
@@ -44,6 +45,8 @@ def check_job(job: JobSettings) -> None:
             f"--exif sets the tag of a JPEG, but --format asks for {job.format.upper()}. Leave out "
             "one of the two, or use --snap 90 instead of --exif."
         )
+    if job.exif and job.pixels:
+        raise typer.BadParameter("--exif and --pixels exclude each other; leave out one of them.")
     for name, given in (("--force", job.force), ("--backup", job.backup)):
         if given and not job.in_place:
             hint = " To replace outputs, use --overwrite." if name == "--force" else ""
@@ -58,6 +61,11 @@ def check_plan(plan: Plan, job: JobSettings) -> None:
     """Checks that need the files themselves."""
     with usage():
         plan.check_output_folder()
+    if plan.output_inside() is not None:
+        talk(
+            f"radialbeams: the output folder {plan.folder} lies inside an input folder. This "
+            "command does not read it; a command with another output folder does."
+        )
     if job.fill == "transparent" and (path := plan.first_without_alpha()) is not None:
         raise typer.BadParameter(
             f"{path} would be written in a format without transparency. Add --format png, or use "

@@ -19,6 +19,7 @@ SOURCES = {
 METHODS = {
     "exif": "Only its EXIF tag changes; its pixels stay the same.",
     "pixels": "Its pixels are moved, not resampled.",
+    "encoded": "Its pixels are moved and encoded again, with a small loss.",
     "resampled": "Its pixels are resampled once.",
 }
 
@@ -31,6 +32,9 @@ def explanation(outcome: Outcome, job: JobSettings) -> Iterator[str]:
         return
     if outcome.action == "exists":
         yield "  Its output already exists, so it was not read. --overwrite replaces it."
+        return
+    if outcome.problem is not None:
+        yield f"  It is skipped. {outcome.problem}"
         return
     yield from (f"  {sentence}" for sentence in (*_seen(outcome, job), *_follows(outcome, job)))
 

@@ -43,6 +43,7 @@ def upright(
     explain: o.Explain = False,
     snap: o.Snap = o.SNAP_TO,
     exif: o.Exif = False,
+    pixels: o.Pixels = False,
     expand: o.Expand = False,
     crop: o.Crop = False,
     same_size: o.SameSize = False,
@@ -108,6 +109,7 @@ def upright(
         copies=plan.folder is not None or plan.file is not None,
         snap="90" if exif else snap.value,
         exif=exif,
+        pixels=pixels,
         corners=checks.corners_of(expand, crop, same_size),
         fill=fill,
         quality=quality,
@@ -197,15 +199,20 @@ def _turn_all(
     with checks.usage(), stoppable(job), begin(job, plan, workers) as run:
         counts = follow(run, job, plan, json_, page)
         if page is not None and report is not None:
-            # After a restart, an existing report may be this run's own.
-            own = job.overwrite or run.done_before > 0
+            # After a restart, an existing report may be this run's own. A report on corrections
+            # has only the corrected files, and must not replace the report on all files.
+            own = (job.overwrite or run.done_before > 0) and not job.corrections
             _write(page, report if own else free_name(report), report)
     talk(terminal.summary(counts, time.monotonic() - started, job))
-    talk(terminal.thresholds(job, zoo.find(job.model).card))
+    for line in terminal.thresholds(counts, job, zoo.find(job.model).card):
+        talk(line)
     if counts["unsure"] and page is None and job.min_confidence <= 1:
         talk(terminal.UNSURE)
     for line in terminal.left_out(run.left_out):
         talk(line)
+    if job.writes and plan.folder is not None:
+        for line in terminal.not_in_output(counts, run.left_out, plan.folder):
+            talk(line)
     leave(counts)
 
 

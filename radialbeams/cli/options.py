@@ -119,7 +119,7 @@ Corrections = Annotated[
     Path | None,
     typer.Option(
         help="Turn only the files in this list, by the angles in it. The page of --report saves "
-        "such a list."
+        "such a list, and is never replaced by the report on the corrected files."
     ),
 ]
 Snap = Annotated[
@@ -134,6 +134,14 @@ Snap = Annotated[
 ]
 Exif = Annotated[
     bool, typer.Option("--exif", help="Like --snap 90, but only by the EXIF tag of JPEG files.")
+]
+Pixels = Annotated[
+    bool,
+    typer.Option(
+        "--pixels",
+        help="Turn the pixels of JPEG files by multiples of 90° too, for programs that ignore the "
+        "EXIF tag. They are encoded again with the tables of the file, or with --quality.",
+    ),
 ]
 Expand = Annotated[
     bool, typer.Option("--expand", help="Enlarge the canvas so that nothing is cropped.")

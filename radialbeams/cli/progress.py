@@ -36,7 +36,7 @@ def follow(
         tell = _teller(job, json_, bar, files if visible else None)
         for done, outcome in enumerate(run.outcomes, 1):
             counts[outcome.kind] += 1
-            if outcome.error is not None:
+            if outcome.problem is not None:
                 bar.say(terminal.failure(outcome))
             tell(outcome)
             if page is not None:
@@ -49,7 +49,7 @@ def leave(counts: Counter[str]) -> None:
     """With the exit code that the outcomes ask for."""
     if not counts:
         raise ValueError("There are no images in what was named.")
-    if counts["failed"]:
+    if counts["failed"] or counts["several frames"] == counts.total():  # nothing was done
         raise typer.Exit(1)
 
 
@@ -75,7 +75,7 @@ def _teller(
         return lambda outcome: print(as_json(outcome.record(job)), flush=True)
     if not job.turns:
         terminal.say(terminal.HEADER)
-        return lambda outcome: None if outcome.error else terminal.say(terminal.row(outcome, job))
+        return lambda outcome: None if outcome.problem else terminal.say(terminal.row(outcome, job))
     if files is None:
         return lambda outcome: None
     bar.say(terminal.HEADER)
@@ -86,4 +86,4 @@ def _teller(
 
 def _is_worth_a_row(outcome: Outcome, files: int) -> bool:
     """Errors have been told; of many files that went as they should nobody reads the rows."""
-    return outcome.error is None and (files <= terminal.ROWS or outcome.action == "unsure")
+    return outcome.problem is None and (files <= terminal.ROWS or outcome.action == "unsure")

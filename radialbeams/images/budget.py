@@ -28,10 +28,10 @@ COEFFICIENTS = 6  # kept in memory for each pixel of a progressive JPEG, even if
 
 def check_file(size: int, limits: Limits) -> None:
     if size > limits.file_size:
-        raise ImageError(
+        raise _limit_error(
             f"Expected a file of at most {limits.file_size / MIB:,.0f} MiB; got "
-            f"{size / MIB:,.0f} MiB or more. Raise the limit with --max-file-size "
-            f"(Limits(file_size=…)), or save it smaller."
+            f"{size / MIB:,.0f} MiB or more.",
+            "Raise the limit with --max-file-size (Limits(file_size=…)), or save it smaller.",
         )
 
 
@@ -72,26 +72,32 @@ def too_many_pixels(limits: Limits, pixels: int | None = None) -> ImageError:
     if pixels is None:
         return ImageError(
             f"It has more pixels than Pillow allows; the limit here is {most}. Make it smaller, "
-            "or raise PIL.Image.MAX_IMAGE_PIXELS."
+            "or raise PIL.Image.MAX_IMAGE_PIXELS.",
+            for_clients="It has too many pixels. Make the image smaller.",
         )
-    return ImageError(
-        f"Expected at most {most} pixels; its header claims {pixels / 1e6:,.0f} million pixels. "
-        "Raise the limit with --max-pixels (Limits(pixels=…)), or make it smaller."
+    return _limit_error(
+        f"Expected at most {most} pixels; its header claims {pixels / 1e6:,.0f} million pixels.",
+        "Raise the limit with --max-pixels (Limits(pixels=…)), or make it smaller.",
     )
 
 
 def out_of_memory(limits: Limits) -> ImageError:
-    return ImageError(
+    return _limit_error(
         "There is not enough memory for it; the limit for one image is "
-        f"{limits.memory / GIB:,.1f} GiB. Raise it with --max-memory (Limits(memory=…)), or make "
-        "the image smaller."
+        f"{limits.memory / GIB:,.1f} GiB.",
+        "Raise it with --max-memory (Limits(memory=…)), or make the image smaller.",
     )
 
 
 def _check_memory(needed: int, size: tuple[int, int], limits: Limits) -> None:
     if needed > limits.memory:
-        raise ImageError(
+        raise _limit_error(
             f"Expected an image that needs at most {limits.memory / GIB:,.1f} GiB of memory; its "
-            f"{size[0]} × {size[1]} pixels need about {needed / GIB:,.1f} GiB. Raise the limit "
-            f"with --max-memory (Limits(memory=…)), or make it smaller."
+            f"{size[0]} × {size[1]} pixels need about {needed / GIB:,.1f} GiB.",
+            "Raise the limit with --max-memory (Limits(memory=…)), or make it smaller.",
         )
+
+
+def _limit_error(problem: str, remedy: str) -> ImageError:
+    """An error about a limit, which clients of the service cannot raise."""
+    return ImageError(f"{problem} {remedy}", for_clients=f"{problem} Make the image smaller.")

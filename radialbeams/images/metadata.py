@@ -53,6 +53,12 @@ def fields_of(image: Image.Image) -> PictureFields:
     }
 
 
+def tables_of(image: Image.Image) -> tuple[tuple[int, ...], ...]:
+    """The quantisation tables of a JPEG in gray or colour; () for any other image."""
+    tables = getattr(image, "quantization", None) if image.mode in ("L", "RGB") else None
+    return tuple(tuple(tables[number]) for number in sorted(tables)) if tables else ()
+
+
 def same_space(mode: str, other: str) -> bool:
     """Whether a colour profile for one mode is valid for the other."""
     return _SPACES.get(mode, mode) == _SPACES.get(other, other)

@@ -17,7 +17,18 @@ LARGE = 4_000_000  # images of up to this many pixels are allowed however small 
 
 
 class ImageError(ValueError):
-    """What is wrong with an image and what to do about it; the message contains no path."""
+    """What is wrong with an image and what to do about it; the message contains no path.
+
+    `for_clients` is the message for clients of the service, who have no command line.
+    """
+
+    def __init__(self, message: str = "", *, for_clients: str | None = None) -> None:
+        super().__init__(message)
+        self.for_clients = message if for_clients is None else for_clients
+
+
+class SeveralFrames(ImageError):
+    """An animated image, or a file with several pages, of which the first was not asked for."""
 
 
 @dataclass(frozen=True)
@@ -32,6 +43,8 @@ class Picture:
     xmp: bytes | None = None  # with orientation 1
     comment: bytes | None = None  # JPEG's or GIF's
     subsampling: int = 0  # JPEG's, as Pillow counts: 0 = 4:4:4, 1 = 4:2:2, 2 = 4:2:0
+    # JPEG's quantisation tables of 8 × 8 numbers, row by row; (): those of a quality are used.
+    tables: tuple[tuple[int, ...], ...] = ()
     compression: str | None = None  # TIFF's, as Pillow names it
     lossless: bool = False  # WebP's
     chunks: tuple[tuple[bytes, bytes], ...] = ()  # of a PNG, without those in other fields

@@ -9,9 +9,10 @@ from functools import cache
 from importlib import import_module
 from importlib.util import find_spec
 
+from radialbeams.extras import install_command
 from radialbeams.images.picture import ImageError
 
-EXTRA = "pip install 'radialbeams[heif]'"
+EXTRA = install_command("heif")
 # For Pillow's name of each format: its usual name, the package, and the file extensions.
 PLUGINS = {
     "HEIF": ("HEIC or HEIF", "pillow_heif", (".heic", ".heif", ".hif")),
@@ -33,8 +34,10 @@ def load(name: str) -> None:
     words, package, _ = PLUGINS[name]
     if not is_installed(name):
         raise ImageError(
-            f"It is {words}, which needs a plug-in. Install it with {EXTRA}, or convert the file "
-            "to JPEG or PNG."
+            f"It is {words}, which needs a plug-in. Install it in your clone with {EXTRA}, or "
+            "convert the file to JPEG or PNG.",
+            for_clients=f"It is {words}, which this service cannot read. Convert it to JPEG or "
+            "PNG first.",
         )
     module = import_module(package)
     if name == "HEIF":

@@ -24,7 +24,8 @@ _TEXTS = frozenset((b"tEXt", b"zTXt", b"iTXt"))
 _PROFILES = b"Raw profile type "
 # EXIF, XMP and colour profiles stored as text; Pillow writes them in their own chunks.
 _OTHER_PROFILES = (b"exif\0", b"APP1\0", b"xmp\0", b"icc\0", b"icm\0")
-_CHANNELS = {"L": 1, "LA": 2, "RGB": 3, "RGBA": 4, "I;16": 1}
+_CHANNELS = {"1": 1, "L": 1, "LA": 2, "P": 3, "RGB": 3, "RGBA": 4, "I;16": 1}
+_BACKGROUNDS = {"1": 2, "L": 2, "LA": 2, "P": 1, "I;16": 2}  # bytes of bKGD; otherwise 6
 
 
 def chunks(data: bytes) -> Iterator[Chunk]:
@@ -61,11 +62,26 @@ def is_profile(kind: bytes, body: bytes) -> bool:
     )
 
 
-def joined(data: bytes, chunks: Sequence[Chunk], mode: str, trailer: bytes) -> bytes:
-    """A PNG with those of the chunks that fit its mode after its header, and with the trailer."""
-    head = len(SIGNATURE) + 25
-    fitting = [chunk(*part) for part in chunks if _fits(*part, mode)]
-    return b"".join((data[:head], *fitting, data[head:], trailer))
+def joined(data: bytes, kept: Sequence[Chunk], mode: str, trailer: bytes) -> bytes:
+    """A PNG with those of the chunks that fit its mode, and with the trailer.
+
+    They come after the header, except for the background, which must follow the palette.
+    """
+    head, pixels = len(SIGNATURE) + 25, _start_of(b"IDAT", data)
+    fitting = [part for part in kept if _fits(*part, mode)]
+    first = [chunk(*part) for part in fitting if part[0] != b"bKGD"]
+    second = [chunk(*part) for part in fitting if part[0] == b"bKGD"]
+    return b"".join((data[:head], *first, data[head:pixels], *second, data[pixels:], trailer))
+
+
+def _start_of(kind: bytes, data: bytes) -> int:
+    """Where the first chunk of this kind starts."""
+    at = len(SIGNATURE)
+    for name, body in chunks(data):
+        if name == kind:
+            break
+        at += 12 + len(body)
+    return at
 
 
 def chunk(kind: bytes, body: bytes) -> bytes:
@@ -86,5 +102,5 @@ def _fits(kind: bytes, body: bytes, mode: str) -> bool:
     if kind == b"sBIT":
         return len(body) == _CHANNELS.get(mode)
     if kind == b"bKGD":
-        return len(body) == (2 if mode in ("L", "LA", "I;16") else 6)
+        return len(body) == _BACKGROUNDS.get(mode, 6)
     return True

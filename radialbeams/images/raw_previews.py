@@ -24,6 +24,10 @@ NOT_WRITTEN = (
     "It is a camera's raw file, which is only read, through its preview, and never written. Write "
     'the upright preview as a JPEG (--format jpeg, format="jpeg"), or develop the file first.'
 )
+NOT_SENT = (
+    "It is a camera's raw file, which is only read, through its preview, and never written. Send "
+    "format=jpeg with the request to get the upright preview as a JPEG."
+)
 _NO_PREVIEW = "It is a camera's raw file without a JPEG preview. Develop it to JPEG or TIFF first."
 
 MOST_DIRECTORIES, MOST_ENTRIES, MOST_VALUES = 64, 512, 64

@@ -10,16 +10,23 @@ from threading import Lock
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from PIL import Image, UnidentifiedImageError
 
 from radialbeams.images import budget, plugins, raw_previews
-from radialbeams.images.metadata import carried_over, fields_of, same_space
+from radialbeams.images.metadata import carried_over, fields_of, same_space, tables_of
+from radialbeams.images.modes import (
+    can_be_stored,
+    floats,
+    kept_mode,
+    sixteen_bits,
+    transparency_of,
+)
 from radialbeams.images.orientation import ORIENTATION, TRANSPOSES, orientation_of
 from radialbeams.images.picture import (
     ImageError,
     ImageSource,
     Picture,
+    SeveralFrames,
     eight_bits,
     image_of,
 )
@@ -31,16 +38,27 @@ from radialbeams.limits import DEFAULT, Limits
 # PostScript.
 FORMATS = ("JPEG", "PNG", "GIF", "BMP", "PPM", "WEBP", "TIFF", "AVIF", "JPEG2000", "ICO")
 NAMES = "JPEG, PNG, WebP, TIFF, GIF, BMP, AVIF, JPEG 2000, PPM, and raw files with a preview"
+TIFF_STARTS = (b"II*\0", b"MM\0*", b"II+\0", b"MM\0+")  # the last two: of BigTIFF
 SHOWN = ("icc_profile", "dpi", "exif", "xmp", "comment")  # as Pillow names them
 COLOUR_MODES = ("RGB", "RGBA", "CMYK")  # in Pillow, with eight bits per channel
-KEPT_MODES = ("L", "LA", "RGB", "RGBA", "CMYK", "I;16")
 # Pillow decodes an image lazily and then seeks in its file. An image passed in by the caller may be
 # shared between threads, so it needs a lock; images that are opened here are not shared.
 _CALLERS_IMAGES = Lock()
 
 
-def read(source: ImageSource, *, first_frame: bool = False, limits: Limits = DEFAULT) -> Picture:
-    """The whole picture at its full bit depth, with the metadata to write back to its file."""
+def read(
+    source: ImageSource,
+    *,
+    first_frame: bool = False,
+    limits: Limits = DEFAULT,
+    as_stored: bool = False,
+) -> Picture:
+    """The whole picture at its full bit depth, with the metadata to write back to its file.
+
+    With `as_stored`, palettes and images of one bit stay what they are if their format can be
+    written so, and a JPEG keeps its quantisation tables. Such a picture can be turned by multiples
+    of 90° only.
+    """
     with _in_plain_words(limits), _opened(source, first_frame, limits) as image:
         raw = "" if isinstance(source, Image.Image) else _sixteen_bit_colour(image)
         budget.check_turning(image, raw, limits)
@@ -50,12 +68,19 @@ def read(source: ImageSource, *, first_frame: bool = False, limits: Limits = DEF
         fields = fields_of(image)
         fields |= carried_over(content, fields) if content else {}
         if planes is None:
-            seen = _kept_mode(_upright(image))
+            shown = _upright(image)
+            stays = as_stored and can_be_stored(shown, image.format)
+            seen = shown if stays else kept_mode(shown)
             if not same_space(image.mode, seen.mode):
                 fields["icc_profile"] = None
         else:
             seen = image_of(planes)
+        if as_stored:
+            fields["tables"] = tables_of(image)
+        # A palette's transparency, or the colour that is transparent; other images have none left.
+        clear = transparency_of(seen)
         seen.info = {key: fields[key] for key in SHOWN if fields.get(key)}
+        seen.info.update(clear.items())
         return Picture(seen, **fields, sixteen_bit=planes, reduced=bool(raw) and planes is None)
 
 
@@ -103,11 +128,25 @@ def _opened(source: ImageSource, first_frame: bool, limits: Limits) -> Iterator[
                     yield image
                 return
             stream.seek(0)
-            with Image.open(stream, formats=_formats(stream)) as image:
+            with _identified(stream) as image:
                 if image.format == "WEBP":
                     image.info["lossless"] = _is_lossless(stream)
                 budget.check_pixels(image.size, count, limits)
                 yield _allowed(image, first_frame)
+
+
+def _identified(stream: Any) -> Image.Image:
+    formats = _formats(stream)
+    try:
+        return Image.open(stream, formats=formats)
+    except UnidentifiedImageError:
+        stream.seek(0)
+        if stream.read(4) in TIFF_STARTS:
+            raise ImageError(
+                "This kind of TIFF is not supported, or the file is damaged. Save it with 8 or 16 "
+                "bits per channel, as a plain TIFF or as PNG."
+            ) from None
+        raise
 
 
 @contextmanager
@@ -198,9 +237,11 @@ def _allowed(image: Image.Image, first_frame: bool) -> Image.Image:
     # A camera's MPO file holds one photo, plus previews or a second view.
     several = getattr(image, "is_animated", False) and image.format != "MPO"
     if several and not first_frame:
-        raise ImageError(
+        raise SeveralFrames(
             "It has several frames or pages. Use the first with --first-frame "
-            "(first_frame=True), or save the one you need as a separate image."
+            "(first_frame=True), or save the one you need as a separate image.",
+            for_clients="It has several frames or pages. Save the one you need as a separate "
+            "image, or send first_frame=true with the request to use the first.",
         )
     return image
 
@@ -252,26 +293,13 @@ def _upright(image: Image.Image, *, shared: bool = True) -> Image.Image:
     return image.copy() if shared else image._new(image.im)
 
 
-def _kept_mode(image: Image.Image) -> Image.Image:
-    """The image in a mode that can be turned, which excludes palettes and one-bit images."""
-    if image.mode == "F":
-        raise _floats()
-    if image.mode in KEPT_MODES and "transparency" not in image.info:
-        return image
-    if image.mode.startswith("I"):
-        return Image.fromarray(_sixteen_bits(image))
-    if image.has_transparency_data:
-        return image.convert("LA" if image.mode == "L" else "RGBA")
-    return image.convert("L" if image.mode == "1" else "RGB")
-
-
 def _eight_bit_colour(image: Image.Image) -> Image.Image:
     if image.mode in ("RGB", "RGBA") and "transparency" not in image.info:
         return image
     if image.mode == "F":
-        raise _floats()
+        raise floats()
     if image.mode.startswith("I"):
-        image = Image.fromarray(eight_bits(_sixteen_bits(image)))
+        image = Image.fromarray(eight_bits(sixteen_bits(image)))
     return image.convert("RGBA" if image.has_transparency_data else "RGB")
 
 
@@ -289,17 +317,3 @@ def _sixteen_bit_planes(image: Image.Image, raw: str) -> SixteenBit | None:
     pixels = joined([_upright(one) for one in images])
     key = image.info.get("transparency")
     return with_key_clear(pixels, key) if isinstance(key, tuple) else pixels
-
-
-def _sixteen_bits(image: Image.Image) -> NDArray[np.uint16]:
-    values = np.asarray(image)
-    if values.min() < 0 or values.max() > 65535:
-        raise ImageError(
-            "Its pixels are integers of more than 16 bits, whose range is unknown. Save it with 8 "
-            "or 16 bits."
-        )
-    return values.astype(np.uint16)
-
-
-def _floats() -> ImageError:
-    return ImageError("Its pixels are floats, whose range is unknown. Save it with 8 or 16 bits.")

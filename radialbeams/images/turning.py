@@ -105,7 +105,20 @@ def _turned_fields(picture: Picture, canvas: Canvas) -> PictureFields:
         "sixteen_bit": planes,
         "icc_profile": picture.icc_profile if same else None,
         "background": fill or picture.background,
+        **_turned_encoding(picture, canvas),
     }
+
+
+def _turned_encoding(picture: Picture, canvas: Canvas) -> PictureFields:
+    """The tables and subsampling that encode moved pixels with the least change."""
+    if not canvas.is_quarter:
+        return {"tables": ()}
+    if canvas.degrees in (0, 180):
+        return {}
+    order = [8 * (n % 8) + n // 8 for n in range(64)]  # rows become columns
+    across = tuple(tuple(table[n] for n in order) for table in picture.tables)
+    # The chroma of 4:2:2 has half the columns; Pillow cannot write half the rows.
+    return {"tables": across, "subsampling": 0 if picture.subsampling == 1 else picture.subsampling}
 
 
 def _turn_image(image: Image.Image, canvas: Canvas) -> Image.Image:
@@ -268,7 +281,9 @@ def _canvas(size: tuple[int, int], degrees: float, corners: Corners) -> tuple[in
         if across * down > max(doubled, allowed):
             raise ImageError(
                 f"Turning it without cropping needs a canvas of {across} × {down} pixels, which is "
-                'too large. Use --crop or --same-size (corners="crop" or "same").'
+                'too large. Use --crop or --same-size (corners="crop" or "same").',
+                for_clients=f"Turning it without cropping needs a canvas of {across} × {down} "
+                "pixels, which is too large. Send corners=crop or corners=same with the request.",
             )
         return across, down
     return _floor(_largest_inside(width, height, cos, sin))

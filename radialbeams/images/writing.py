@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from io import BytesIO
 from typing import Any
 
@@ -9,18 +10,21 @@ import numpy as np
 from PIL import Image
 
 from radialbeams.images.metadata import png_info, same_space, tiff_tags, with_carried_over
+from radialbeams.images.modes import kept_mode, transparency_of
 from radialbeams.images.picture import ImageError, Picture, eight_bits
 from radialbeams.images.raw_previews import FORMAT as RAW
-from radialbeams.images.raw_previews import NOT_WRITTEN
+from radialbeams.images.raw_previews import NOT_SENT, NOT_WRITTEN
 from radialbeams.images.sixteen_bit import as_gray, sixteen_bit_png, sixteen_bit_tiff
 
 QUALITY = 95  # of JPEG, WebP and AVIF
+LOSSY = ("JPEG", "JPG", "AVIF", "HEIF", "JXL")  # and WebP, unless the picture's own was lossless
 NO_ALPHA = ("JPEG", "BMP", "PPM")
 BACKGROUND = "white"  # default colour behind transparent parts in these formats
 ONLY_RGB = ("PNG", "WEBP", "GIF", "BMP", "PPM", "AVIF", "JPEG2000", "ICO", "HEIF", "JXL")  # no CMYK
 SIXTEEN_BITS = ("PNG", "TIFF", "JPEG2000", "PPM")
-# The compressions that Pillow can write; fax compressions are only for one-bit images.
+# The compressions that Pillow can write, and those that only images of one bit have.
 TIFF_COMPRESSIONS = ("raw", "tiff_lzw", "tiff_adobe_deflate", "packbits", "jpeg")
+FAX_COMPRESSIONS = ("group3", "group4", "tiff_ccitt")
 # The most bytes that fit into a segment of a JPEG.
 LONGEST = {"exif": 65533, "xmp": 65504, "comment": 65533}
 
@@ -37,11 +41,21 @@ def encode(picture: Picture, format: str | None = None, *, quality: int | None =
     name = (format or picture.format or "PNG").upper()
     name = {"JPG": "JPEG", "TIF": "TIFF"}.get(name, name)
     if name == RAW:
-        raise ImageError(NOT_WRITTEN)
+        raise ImageError(NOT_WRITTEN, for_clients=NOT_SENT)
     _check_depth(picture, name)
+    if name != picture.format:
+        picture = replace(picture, image=kept_mode(picture.image))
     options = _options(picture, name, quality)
     data, mode = _encoded(picture, name, options)
     return with_carried_over(data, picture, mode) if name == picture.format else data
+
+
+def is_lossy(picture: Picture, format: str | None = None) -> bool:
+    """Whether `encode` changes pixels a little."""
+    name = (format or picture.format or "PNG").upper()
+    if name == "WEBP":
+        return not picture.lossless
+    return name in LOSSY or (name == "TIFF" and picture.compression == "jpeg")
 
 
 def _encoded(picture: Picture, name: str, options: SaveOptions) -> tuple[bytes, str]:
@@ -83,7 +97,10 @@ def _check_depth(picture: Picture, name: str) -> None:
     if picture.sixteen_bit is not None and name not in ("PNG", "TIFF"):
         raise ImageError(
             f"It has 16 bits per channel, of which only 8 would be written to {name} here. Write "
-            'PNG, which keeps them all (--format png, format="png"), or convert it to 8 bits first.'
+            'PNG, which keeps them all (--format png, format="png"), or convert it to 8 bits '
+            "first.",
+            for_clients=f"It has 16 bits per channel, of which only 8 would be written to {name} "
+            "here. Send format=png with the request, or convert it to 8 bits first.",
         )
 
 
@@ -122,11 +139,16 @@ def _options(picture: Picture, name: str, quality: int | None) -> SaveOptions:
         options |= {"lossless": True, "exact": True, "quality": None}
     if name == "JPEG":
         options["subsampling"] = picture.subsampling
+        if picture.tables and quality is None and name == picture.format:
+            options |= {"qtables": picture.tables, "quality": None}
         options |= {one: None for one, most in LONGEST.items() if len(options[one] or b"") > most}
+    if name in ("PNG", "GIF"):
+        options |= transparency_of(picture.image)
     if name == "PNG":
         options["pnginfo"] = png_info(picture)
     if name == "TIFF":
-        known = picture.compression in TIFF_COMPRESSIONS
+        fax = FAX_COMPRESSIONS if picture.image.mode == "1" else ()
+        known = picture.compression in (*TIFF_COMPRESSIONS, *fax)
         options["compression"] = picture.compression if known else "tiff_lzw"
         options["exif"] = tiff_tags(picture.exif, picture.xmp)
     return {option: value for option, value in options.items() if value is not None}

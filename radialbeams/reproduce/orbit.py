@@ -24,6 +24,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from radialbeams.extras import install_command
 from radialbeams.nn.angles import TURN
 from radialbeams.nn.architectures import Network, build
 from radialbeams.nn.bic import BIC
@@ -200,7 +201,7 @@ def run(settings: Settings, records: Records) -> Finding:
     if find_spec("sklearn") is None:  # fail now, not after the orbits
         raise ValueError(
             "The layouts need scikit-learn (t-SNE), which is not installed. Install it in "
-            'your clone with: pip install -c constraints.txt -e ".[experiments]"'
+            f"your clone with: {install_command('experiments')}"
         )
     planned = trainings(settings)
     count = settings.pick(quick=2, full=12)

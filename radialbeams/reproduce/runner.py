@@ -9,6 +9,7 @@ from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
+from radialbeams.extras import install_command
 from radialbeams.reproduce import registry
 from radialbeams.reproduce.experiment import Experiment, Finding, Record, Records
 from radialbeams.reproduce.records import write_record
@@ -135,6 +136,6 @@ def _need_matplotlib() -> None:
     if find_spec("matplotlib") is None:
         raise ValueError(
             "`radialbeams reproduce` draws with matplotlib, which is not installed. Install it in "
-            'your clone with: pip install -c constraints.txt -e ".[experiments]"; or leave the '
+            f"your clone with: {install_command('experiments')}; or leave the "
             "drawing for later with --trainings-only."
         )

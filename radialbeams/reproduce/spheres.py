@@ -17,6 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from radialbeams.extras import install_command
 from radialbeams.files import write_whole
 from radialbeams.reproduce.settings import Settings
 
@@ -92,7 +93,7 @@ def render(position: Position, size: int, samples: int) -> Linear:
     if find_spec("mitsuba") is None:
         raise ValueError(
             "The spheres are rendered by Mitsuba, which is not installed. Install it in your "
-            'clone with: pip install -c constraints.txt -e ".[render]"'
+            f"clone with: {install_command('render')}"
         )
     mitsuba: Any = import_module("mitsuba")
     mitsuba.set_variant("scalar_rgb")

@@ -13,8 +13,11 @@ OpenApi = JsonDict  # the document, or an object in it
 # The response to the package's image of a rocket; a test compares it with the real one.
 EXAMPLE = {
     "angle_ccw": 357.13,
+    "angle_signed": -2.87,
     "confidence": 0.9513,
     "symmetry": 1,
+    "quarter": 0,
+    "quarter_confidence": 0.9906,
     "upright": 0.8613,
     "kind": "picture",
     "model": "general",
@@ -40,6 +43,12 @@ RECORD = {
             "exclusiveMaximum": 360,
             "description": "The rotation of the image in degrees, counter-clockwise.",
         },
+        "angle_signed": {
+            "type": "number",
+            "exclusiveMinimum": -180,
+            "maximum": 180,
+            "description": "The same rotation as a number from −180 to 180.",
+        },
         "confidence": {
             **PROBABILITY,
             "description": "Probability that the angle is correct to within 10°.",
@@ -48,6 +57,15 @@ RECORD = {
             "type": ["integer", "null"],
             "description": "1: one clear upright direction; k: looks the same every 360°/k; "
             "0: no upright direction.",
+        },
+        "quarter": {
+            "type": ["integer", "null"],
+            "enum": [0, 90, 180, 270, None],
+            "description": "The most probable multiple of 90°.",
+        },
+        "quarter_confidence": {
+            **PROBABILITY,
+            "description": "Probability of that multiple of 90°.",
         },
         "upright": {
             **PROBABILITY,

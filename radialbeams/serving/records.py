@@ -16,8 +16,11 @@ class FileRecord(TypedDict, total=False):
     """The estimate for a file and what `upright` does with it, or `error` alone."""
 
     angle_ccw: float
+    angle_signed: float
     confidence: float | None
     symmetry: int | None
+    quarter: int | None
+    quarter_confidence: float | None
     upright: float | None
     kind: str
     model: str | None

@@ -9,6 +9,7 @@ import socket
 from collections.abc import Callable
 
 from radialbeams import zoo
+from radialbeams.extras import install_command
 from radialbeams.serving.logs import Library
 from radialbeams.serving.settings import ServiceSettings
 
@@ -35,7 +36,8 @@ def serve(settings: ServiceSettings, listening: Callable[[int], object] | None =
         from radialbeams.serving.connections import Connection
     except ImportError as error:
         raise MissingExtra(
-            f"The service needs {error.name}. Install it with: pip install 'radialbeams[serve]'"
+            f"The service needs {error.name}, not in the light install. Install it in your clone "
+            f"with: {install_command('serve')}"
         ) from error
     _allow_many_connections()
     service = Service(settings)

@@ -19,10 +19,10 @@ from radialbeams import images
 from radialbeams.batch import system
 from radialbeams.batch.processing import output_of, undo_for
 from radialbeams.canonicalizer import Canonicalizer, Look
-from radialbeams.decisions import Decision, by_hand
+from radialbeams.decisions import Decision, by_hand, nearest_quarter
 from radialbeams.images import ImageError
 from radialbeams.limits import MIB
-from radialbeams.posterior import Answer, rounded
+from radialbeams.posterior import Answer, rounded, signed
 from radialbeams.serving import frames
 from radialbeams.serving.heat import heat
 from radialbeams.serving.options import FileTask
@@ -99,10 +99,14 @@ class ServiceWorker:
 
     def _record(self, task: FileTask, look: Look, answer: Answer) -> FileRecord:
         decision = task.job(self.settings).decision(answer, look.around)
+        quarter, probability = nearest_quarter(answer)
         record: FileRecord = {
             "angle_ccw": rounded(answer),
+            "angle_signed": round(signed(rounded(answer)), 2),
             "confidence": _rounded(answer.confidence),
             "symmetry": answer.symmetry,
+            "quarter": 90 * quarter,
+            "quarter_confidence": _rounded(probability),
             "upright": _rounded(answer.upright),
             "kind": answer.kind,
             "model": task.model,
@@ -123,8 +127,11 @@ class ServiceWorker:
         decision = by_hand(angle)
         record: FileRecord = {
             "angle_ccw": angle,
+            "angle_signed": round(signed(angle), 2),
             "confidence": None,
             "symmetry": None,
+            "quarter": None,
+            "quarter_confidence": None,
             "upright": None,
             "model": None,
             "action": decision.action,
@@ -146,10 +153,10 @@ class ServiceWorker:
         )
         return {"error": {"code": "too_large", "message": message}}, b""
 
-    def _refused(self, error: Exception) -> FileRecord:
+    def _refused(self, error: ImageError | MemoryError) -> FileRecord:
         if isinstance(error, MemoryError):
             error = images.out_of_memory(self.settings.limits)
-        return {"error": {"code": "not_an_image", "message": str(error)}}
+        return {"error": {"code": "not_an_image", "message": error.for_clients}}
 
 
 def _applied(decision: Decision) -> Applied | None:

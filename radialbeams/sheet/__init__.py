@@ -27,6 +27,7 @@ KINDS = {
     "document without a clear quarter": "document without a clear quarter",
     "camera raw": "camera raw, left alone",
     "exists": "done before, skipped",
+    "several frames": "several frames or pages, skipped",
     "failed": "failed",
 }
 HERE = Path(__file__).parent
@@ -45,9 +46,10 @@ style-src 'unsafe-inline'; script-src 'sha256-{digest}'; base-uri 'none'; form-a
 <header>
 <h1>{title}</h1>
 <p>{summary}</p>
-<p>Left: before. Right: after. The angle is the rotation of the picture, counter-clockwise if
- positive; the percentage is the probability that the angle is correct to within 10°. Click a
- picture to enlarge it and to correct its angle.{limit}</p>
+<p>Left: before. Right: after. The estimate is the rotation that the picture has,
+ counter-clockwise if positive, with the probability that it is correct to within 10°; “turned by”
+ is the rotation that was applied to undo it, with the opposite sign. Click a picture to enlarge
+ it and to correct its angle.{limit}</p>
 <div class="tools"><fieldset><legend>Show</legend>{filters}</fieldset>
 <label class="sort">Sort by <select id="sort"><option value="order">order of the run
 <option value="least">least confident first<option value="most">most confident first
@@ -61,7 +63,8 @@ FOOT = """</ol>
 <button id="save" type="button">Save corrections.json</button>
 <button id="discard" type="button">Discard them</button>
 <span class="hint">Then repeat the command with
-<code>--corrections corrections.json{overwrite}</code>.</span></footer>
+<code>--corrections corrections.json{overwrite}</code>, with the path of the saved file. It turns
+ only the corrected files; their report gets a new name, and this page stays.</span></footer>
 <dialog id="detail" aria-labelledby="detail-name"><form method="dialog"><header>
 <h2 id="detail-name"></h2><button id="close" aria-label="Close">×</button></header></form>
 <div class="views"><figure><div class="stage"><img id="detail-before" alt="before"></div>
@@ -71,8 +74,8 @@ FOOT = """</ol>
 <figure><div class="stage dial" id="detail-dial"></div><figcaption>the model's estimate: the longer
  the ray, the more probable that up is in this direction</figcaption></figure></div>
 <p id="detail-note"></p>
-<div class="correct"><label>Turned by <input id="angle" type="number" min="-180" max="180"
- step="0.1" aria-label="angle in degrees">°</label>
+<div class="correct"><label>The picture is rotated by <input id="angle" type="number" min="-180"
+ max="180" step="0.1" aria-label="angle in degrees">°</label>
 <input id="slider" type="range" min="-180" max="180" step="0.5" aria-label="angle">
 <button type="button" data-turn="-90">−90°</button>
 <button type="button" data-turn="90">+90°</button>
@@ -134,12 +137,17 @@ def _head(title: str, counts: Counter[str], script: str) -> str:
         digest=b64encode(digest).decode("ascii"),
         title=html.escape(shown(title)),
         style=(HERE / "page.css").read_text(encoding="utf-8"),
-        summary=f"{total:,} files: "
-        + ", ".join(f"{counts[kind]:,} {KINDS[kind]}" for kind in present),
+        summary=f"{total:,} file{'' if total == 1 else 's'}: "
+        + "; ".join(_counted(kind, counts[kind]) for kind in present),
         limit=f" Pictures are shown for the first {PICTURES:,} files." if total > PICTURES else "",
         filters="".join(pills),
         filters_style="\n".join(FILTER.format(slug=_slug(kind)) for kind in KINDS),
     )
+
+
+def _counted(kind: str, count: int) -> str:
+    words = KINDS[kind] if count == 1 else KINDS[kind].replace("document ", "documents ")
+    return f"{count:,} {words}"
 
 
 def _slug(kind: str) -> str:
@@ -160,9 +168,9 @@ def _card(outcome: Outcome, in_place: bool) -> str:
         pictures = SINGLE.format(before=outcome.before)
     if outcome.angle_signed is not None:
         sure = "" if outcome.confidence is None else f" · {outcome.confidence:.0%}"
-        estimate = f"{outcome.angle_signed:.2f}°{sure}".replace("-", "−")
-    if outcome.error is not None:
-        error = f'<div class="error">{html.escape(shown(outcome.error))}</div>'
+        estimate = f"estimate {outcome.angle_signed:.2f}°{sure}".replace("-", "−")
+    if outcome.problem is not None:
+        error = f'<div class="error">{html.escape(shown(outcome.problem))}</div>'
     return CARD.format(
         slug=_slug(outcome.kind),
         data=_data(outcome, in_place),

@@ -81,12 +81,14 @@ function current() {
 }
 
 function enlarge(card) {
-  const [before, after] = card.querySelectorAll("img");
+  const before = card.querySelector("img");
+  const after = originals.get(card)?.[1] ?? [...card.querySelectorAll("img")][1]?.src;
+  const isPair = card.querySelectorAll("img").length > 1;
   open = card;
   byId("detail-name").textContent = card.querySelector(".name").textContent;
   byId("detail-before").src = before.src;
-  byId("detail-after-box").hidden = !after;
-  if (after) byId("detail-after").src = after.src;
+  byId("detail-after-box").hidden = !isPair;
+  if (isPair) byId("detail-after").src = after;
   byId("detail-dial").replaceChildren(dial(card));
   const note = [...card.querySelectorAll(".note span")].map((part) => part.textContent);
   if (card.dataset.why) note.push(card.dataset.why);
@@ -112,11 +114,46 @@ dialog.addEventListener("click", (event) => {
 // --- corrections ---
 
 function correct(degrees) {
-  if (degrees === undefined) corrections.delete(open);
-  else corrections.set(open, degrees);
-  open.classList.toggle("corrected", corrections.has(open));
-  showCorrections();
+  const card = open;
+  if (degrees === undefined) corrections.delete(card);
+  else corrections.set(card, degrees);
   dialog.close();
+  showCard(card);
+  showCorrections();
+}
+
+const originals = new Map(); // card → its text and the picture on its right as the run left them
+
+// Shows on a card what the correction will do, or, without a correction, what the run did.
+function showCard(card) {
+  const what = card.querySelector(".what");
+  const image = [...card.querySelectorAll("img")].pop();
+  if (!originals.has(card)) originals.set(card, [what.textContent, image?.src]);
+  const [text, source] = originals.get(card);
+  const corrected = corrections.has(card);
+  const degrees = corrections.get(card) ?? 0; // null: to be left alone
+  card.classList.toggle("corrected", corrected);
+  what.textContent = corrected ? inWords(corrections.get(card)) : text;
+  if (!image) return;
+  image.src = corrected ? card.querySelector("img").src : source;
+  image.style.transform = "";
+  if (corrected && degrees) image.decode().then(() => fit(image, degrees), () => {});
+}
+
+function inWords(degrees) {
+  if (degrees === null) return "corrected: left as it was";
+  return `corrected to ${String(Math.round(degrees * 100) / 100).replace("-", "−")}°`;
+}
+
+// Turns a picture back by its rotation, and shrinks it to the room that it has on its card.
+function fit(image, degrees) {
+  const [cos, sin] = [Math.cos, Math.sin].map((f) => Math.abs(f((degrees * Math.PI) / 180)));
+  const [width, height] = [image.clientWidth, image.clientHeight];
+  const room = image.parentElement.clientHeight;
+  const across = image.parentElement.clientWidth / image.parentElement.querySelectorAll("img").length;
+  const scale = Math.min(
+    1, across / (width * cos + height * sin), room / (width * sin + height * cos));
+  image.style.transform = `rotate(${degrees}deg) scale(${scale})`;
 }
 
 function showCorrections() {
@@ -137,8 +174,9 @@ byId("apply").addEventListener("click", () => correct(current()));
 byId("leave").addEventListener("click", () => correct(null));
 byId("forget").addEventListener("click", () => correct(undefined));
 byId("discard").addEventListener("click", () => {
-  for (const card of corrections.keys()) card.classList.remove("corrected");
+  const cards = [...corrections.keys()];
   corrections.clear();
+  cards.forEach(showCard);
   showCorrections();
 });
 byId("save").addEventListener("click", () => {

@@ -12,10 +12,11 @@ from pathlib import Path
 
 import pytest
 
-from radialbeams.batch import JournalError, Outcome, OutputError, landing, locks
+from radialbeams.batch import BatchRun, JournalError, Outcome, OutputError, Plan, landing, locks
 from radialbeams.batch.journal import Journal
 from radialbeams.batch.plan import BATCH, Item
 from radialbeams.batch.walk import RUN_FOLDER
+from radialbeams.cli import terminal
 
 SETTINGS = {"version": "1", "fill": None}
 
@@ -265,3 +266,20 @@ def test_files_that_were_added_are_counted(
 ) -> None:
     kept, outcomes = two_done
     assert kept.added(["0.jpg", "new.jpg", str(outcomes[0].out)]) == 1
+
+
+def test_a_link_to_a_planned_file_is_not_added(tmp_path: Path) -> None:
+    (tmp_path / "a.jpg").touch()
+    (tmp_path / "link.jpg").symlink_to("a.jpg")
+    plan = Plan((str(tmp_path),), in_place=True)
+    kept = Journal(tmp_path, SETTINGS)
+    assert kept.fix_plan(plan.items()) == 1
+    (tmp_path / "new.jpg").touch()
+    assert kept.added((file.path for file in plan.found()), plan.place) == 1  # new.jpg
+    kept.close()
+
+
+@pytest.mark.parametrize(("count", "words"), [(1, "1 file added"), (2, "2 files added")])
+def test_added_files_are_counted_in_words(count: int, words: str) -> None:
+    (line,) = terminal.resumption(BatchRun(iter(()), added=count))  # type: ignore[arg-type]
+    assert words in line and line.endswith("process it." if count == 1 else "process them.")

@@ -113,6 +113,7 @@ def test_what_is_no_image_is_counted(tmp_path: Path) -> None:
         "broken links": 1,
         "links to folders": 1,
         "pipes and devices": 1,
+        "hidden": 1,
     }
 
 

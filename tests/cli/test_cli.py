@@ -7,6 +7,7 @@ import os
 import shutil
 import subprocess
 import sys
+from collections import Counter
 from collections.abc import Callable
 from contextlib import closing
 from importlib.util import find_spec
@@ -16,9 +17,10 @@ import pytest
 from PIL import Image
 
 from radialbeams import __version__, zoo
+from radialbeams.batch import JobSettings
 from radialbeams.batch.journal import Journal
 from radialbeams.cards import to_json
-from radialbeams.cli import main
+from radialbeams.cli import main, terminal
 from radialbeams.demo import PICTURES
 from radialbeams.training.data import ImageSet
 
@@ -298,7 +300,7 @@ def test_without_ray_the_engine_names_its_extra(
 ) -> None:
     code, out, err = run("upright", faces, "-o", tmp_path / "out", "--engine", "ray")
     assert (code, out) == (1, "")
-    assert "pip install 'radialbeams[ray]'" in err
+    assert 'pip install -c constraints.txt -e ".[ray]"' in err
     assert not (tmp_path / "out").exists()
 
 
@@ -310,23 +312,43 @@ def test_thresholds_are_the_cards_unless_given(
     for said, words in (
         (
             {},
-            "below 0.5, its quarter is less than 98 % sure, or it is turned by less than 1°",
+            "below 50 %, its quarter is less than 98 % sure, or it is turned by less than 1°",
         ),
         (
             {"abstain": {"confidence": 0.25, "angle": 7, "quarter": 0.9}},
-            "below 0.25, its quarter is less than 90 % sure, or it is turned by less than 7°",
+            "below 25 %, its quarter is less than 90 % sure, or it is turned by less than 7°",
         ),
     ):
         card = {name: value for name, value in to_json(shipped.card).items() if name != "abstain"}
         (tmp_path / "mine.json").write_text(json.dumps({**card, **said}))
         options = ("--dry-run", "--model", tmp_path / "mine.onnx", "--workers", 1)
-        assert words in run("upright", faces / "0.jpg", *options)[2]
-        err = run("upright", faces / "0.jpg", *options, "--min-confidence", 0.3)[2]
-        assert "confidence is below 0.3, its quarter is less than 30 % sure" in err
+        assert words in run("upright", faces / "noise.png", *options)[2]
+        err = run("upright", faces / "noise.png", *options, "--min-confidence", 0.97)[2]
+        assert "confidence is below 97 %, its quarter is less than 97 % sure" in err
     limit = {"abstain": {"confidence": 0.25, "angle": 7, "upright": 0.02}}
     (tmp_path / "mine.json").write_text(json.dumps({**card, **limit}))
-    err = run("upright", faces / "0.jpg", *options, "--snap", "none")[2]
-    assert "0.25, it is more than 2 % likely to be upright already, or it is turned by" in err
+    err = run("upright", faces / "noise.png", *options, "--snap", "none")[2]
+    assert "25 %, it is more than 2 % likely to be upright already, or it is turned by" in err
+
+
+def test_thresholds_are_named_only_if_something_was_left_alone(
+    run: Callable[..., Said], faces: Path, tmp_path: Path
+) -> None:
+    err = run("upright", faces / "40.jpg", "-o", tmp_path / "out", *TURNING)[2]
+    assert "1 turned" in err and "left alone" not in err
+    assert "left alone" not in run("upright", tmp_path / "gone.jpg", *TURNING)[2]
+    assert "left alone if" in run("upright", faces / "noise.png", "--dry-run", *TURNING)[2]
+
+
+def test_counts_are_in_the_right_number() -> None:
+    counts = Counter({"document without a clear quarter": 2, "unsure": 1})
+    said = terminal.summary(counts, 1.0, JobSettings("general", turns=True, writes=True))
+    assert said == "3 files in 1.0 s: 1 left, unsure; 2 left, documents without a clear quarter"
+    kinds = ("broken links", "pipes and devices", "links to folders", "hidden folders")
+    (line,) = terminal.left_out(Counter(kinds))
+    assert line == (
+        "4 files not read (1 broken link, 1 pipe or device, 1 link to a folder, 1 hidden folder)"
+    )
 
 
 def test_a_report_is_overwritten_only_on_request(
@@ -389,12 +411,13 @@ def test_a_quarter_turn_of_zero_is_reported_as_such(run: Callable[..., Said], fa
 def test_what_is_skipped_is_reported(run: Callable[..., Said], faces: Path) -> None:
     (faces / "a.heic").touch()
     (faces / "gone.jpg").symlink_to("nowhere.jpg")
+    shutil.copy(faces / "40.jpg", faces / ".40.jpg")
     shutil.copy(faces / "40.jpg", faces / "40-upright.jpg")
     _, out, err = run("upright", faces, "--dry-run", "--json", *TURNING)
     assert len(lines(out)) == 5
-    assert "2 files not read (1 .heic, 1 broken links)" in err
+    assert "3 files not read (1 hidden, 1 .heic, 1 broken link)" in err
     assert "1 file not read: outputs of this command" in err
-    assert "2 files not read" in run("angle", faces, "--json", *FACES)[2]
+    assert "3 files not read" in run("angle", faces, "--json", *FACES)[2]
 
 
 def test_a_terminal_that_knows_few_letters_gets_those(faces: Path) -> None:
@@ -433,6 +456,15 @@ def test_models_prints_one_object_a_line(run: Callable[..., Said]) -> None:
     assert [card["name"] for card in cards] == zoo.names()
     for card in cards:
         assert card.keys() >= {"data", "licence", "metrics"}
+
+
+def test_the_columns_of_models_are_apart(run: Callable[..., Said]) -> None:
+    out = run("models")[1]
+    titles = next(line for line in out.splitlines() if line.startswith("model "))
+    column = titles.index("measured")
+    for name in zoo.names():
+        (line,) = (line for line in out.splitlines() if line.split(" ")[0] == name)
+        assert line[column - 1] == " " != line[column]
 
 
 def test_models_prints_data_errors_and_licence(run: Callable[..., Said]) -> None:

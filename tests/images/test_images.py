@@ -206,6 +206,15 @@ def test_several_frames_are_refused_with_the_option_that_takes_one(format: str) 
     assert read(data, first_frame=True).image.size == (4, 4)
 
 
+def test_a_kind_of_tiff_that_is_not_supported_is_called_so() -> None:
+    data = bytearray(saved(Image.new("RGB", (4, 4), "red"), "TIFF"))
+    at = data.index(struct.pack("<HHI", 258, 3, 3))  # the bits of each channel
+    place = struct.unpack_from("<I", data, at + 8)[0]
+    data[place : place + 6] = struct.pack("<3H", 12, 12, 12)
+    with pytest.raises(ImageError, match="This kind of TIFF is not supported"):
+        read(bytes(data))
+
+
 def bomb() -> bytes:
     header = struct.pack(">IIBBBBB", 50_000, 50_000, 8, 2, 0, 0, 0)
     return damage.repaired(

@@ -98,7 +98,7 @@ def test_without_the_extra_the_command_says_what_to_install(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setitem(sys.modules, "uvicorn", None)
-    with pytest.raises(MissingExtra, match=r"pip install 'radialbeams\[serve\]'"):
+    with pytest.raises(MissingExtra, match=r'in your clone with: pip install .* -e "\.\[serve\]"'):
         serve(ServiceSettings(models=("ring.coil100",), default_model="ring.coil100"))
 
 

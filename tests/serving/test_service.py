@@ -159,6 +159,17 @@ def test_a_body_without_a_length_is_measured_while_it_comes(service: Running) ->
     assert service.ask("POST", "/v1/angle", pieces).json["error"]["code"] == "too_large"
 
 
+def test_errors_name_what_a_client_can_do(service: Running) -> None:
+    frames = [Image.new("RGB", (40, 30), colour) for colour in ("red", "blue")]
+    several, wide = io.BytesIO(), io.BytesIO()
+    frames[0].save(several, "GIF", save_all=True, append_images=frames[1:])
+    Image.new("1", (9000, 9000)).save(wide, "PNG")  # more pixels than the limit
+    for data, words in ((several, "send first_frame=true"), (wide, "Make the image smaller.")):
+        message = service.ask("POST", "/v1/angle", data.getvalue()).json["error"]["message"]
+        assert words in message and "--" not in message and "(" not in message
+    assert "error" not in service.ask("POST", "/v1/angle?first_frame=true", several.getvalue()).json
+
+
 # --- around it ---
 
 
