@@ -126,8 +126,9 @@ def _by_frame(answer: Answer, least: Thresholds, frame: float, cut: bool) -> Dec
     """The rectangle gives the angle up to quarter turns, and the model the quarter turn."""
     quarter, probability = _quarter(answer, frame)
     angle = (frame + 90 * quarter) % 360
-    if cut and abs(signed(angle)) <= 45 + WITHIN:  # at about 45°, two directions are as near
-        needed, rotated = _rotated_needed(least), _rotated(answer, signed(angle))
+    near = WITHIN < abs(signed(angle)) <= 45 + WITHIN  # at about 45°, two directions are as near
+    if near or (cut and quarter == 0):
+        needed, rotated = _rotated_needed(least, cut), _rotated(answer, signed(angle))
         if rotated < needed:
             return _perhaps_restored(answer, least, rotated, needed)
     if _is_sure(answer, least) and abs(signed(rounded(answer) - angle)) > WITHIN:
@@ -140,10 +141,11 @@ def _by_frame(answer: Answer, least: Thresholds, frame: float, cut: bool) -> Dec
 
 
 def _perhaps_restored(answer: Answer, least: Thresholds, rotated: float, needed: float) -> Decision:
-    """A picture whose corners were cut off, and which may have been turned upright since.
+    """A picture that may be upright although its rectangle is rotated.
 
     A picture that was rotated by −a on its own canvas, and one that was rotated by a and then
-    turned back, have the same filled corners. Only the content tells them apart.
+    turned back, have the same filled corners. Only the content tells them apart. On an enlarged
+    canvas, the picture may have been tilted inside its rectangle and then levelled.
     """
     tilted = _is_sure(answer, least) and abs(signed(rounded(answer))) > WITHIN
     if tilted or least.tilts:
@@ -170,9 +172,11 @@ def _filling(answer: Answer, least: Thresholds) -> Decision:
     at_quarter = quarter != 0 and abs(signed(angle - 90 * quarter)) <= NEAR
     if least.tilts and sure and not at_quarter and abs(signed(angle)) >= least.angle:
         return _turned(angle, "angle", answer, least)
-    if not _reaches(probability, least.quarter):
+    exact = _reaches(answer.exact, least.exact)
+    # If the angle is sure and no quarter turn, that is the reason, whatever its nearest quarter.
+    if not _reaches(probability, least.quarter) and (exact or not sure):
         return _left(answer, "quarter", probability, least.quarter)
-    if not _reaches(answer.exact, least.exact):
+    if not exact:
         return _left(answer, "exact", answer.exact, least.exact)
     return _turned_by_quarter(quarter, probability, least.quarter)
 
@@ -210,9 +214,9 @@ def _rotated(answer: Answer, angle: float) -> float:
     return mass_towards(answer.posterior, angle)
 
 
-def _rotated_needed(least: Thresholds) -> float:
+def _rotated_needed(least: Thresholds, cut: bool) -> float:
     """The threshold for it: a caller who accepts less confidence also accepts less here."""
-    return max(0.5, min(ROTATED, least.confidence))
+    return max(0.5, min(ROTATED, least.confidence)) if cut else 0.5
 
 
 def _is_sure(answer: Answer, least: Thresholds) -> bool:

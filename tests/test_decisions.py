@@ -129,6 +129,20 @@ def test_a_cut_rectangle_must_be_clearly_more_probable_than_an_upright_picture()
     )
 
 
+def test_a_levelled_picture_is_not_tilted_by_its_rectangle_again() -> None:
+    """On an enlarged canvas too: the content was tilted in its rectangle, and was turned back."""
+    found = decide(answer(0.0, 0.8), LEAST, around=Surroundings(-19.6))
+    assert outcome(found) == (None, "upright already")
+    assert outcome(decide(answer(340.0), LEAST, around=Surroundings(-19.6))) == (340.4, "frame")
+
+
+def test_a_sure_tilt_of_a_picture_that_fills_its_canvas_is_the_reason() -> None:
+    for angle in (39.8, 30.0):  # whatever the probability of its nearest quarter
+        found = decide(answer(angle, 0.987, exact=0.001), LEAST)
+        assert (found.action, found.measure, found.value) == ("unsure", "exact", 0.001)
+    assert decide(answer(39.8, 0.3, exact=0.01), LEAST).measure == "quarter"
+
+
 def test_beyond_the_first_quarter_a_cut_rectangle_counts_as_any_other() -> None:
     cut = Surroundings(8.0, cut=True)
     assert outcome(decide(answer(97.0), LEAST, around=cut)) == (98.0, "frame")
@@ -142,11 +156,12 @@ def test_a_model_without_a_posterior_takes_the_nearer_of_upright_and_cut_rectang
 
 @pytest.mark.parametrize("angle", [0.07, 0.29, 359.2])
 def test_no_rectangle_makes_a_turn_below_the_least_angle(angle: float) -> None:
-    found = decide(answer(angle), LEAST, around=Surroundings(-30.0))
-    assert outcome(found) == (None, "upright already")
-    assert (found.measure, found.threshold) == ("angle", LEAST.angle)
-    tilted = decide(answer(3.0), LEAST, around=Surroundings(-30.0))
-    assert (tilted.turn, tilted.measure) == (None, "upright")
+    for cut in (False, True):
+        around = Surroundings(-30.0, cut)
+        assert outcome(decide(answer(angle), LEAST, around=around)) == (None, "upright already")
+        found = decide(answer(angle), replace(LEAST, tilts=True), around=around)
+        assert outcome(found) == (None, "upright already")
+        assert (found.measure, found.threshold) == ("angle", LEAST.angle)
 
 
 @pytest.mark.parametrize("snap", ["auto", "90", "none"])
