@@ -70,9 +70,10 @@ class Look(NamedTuple):
 
     @property
     def around(self) -> Surroundings:
-        return Surroundings(
-            None if self.frame is None else self.frame.angle, self.plain, self.colour
-        )
+        frame = self.frame
+        if frame is None:
+            return Surroundings(plain=self.plain, colour=self.colour)
+        return Surroundings(frame.angle, frame.cut, self.plain, self.colour)
 
 
 class Canonicalizer:

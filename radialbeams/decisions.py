@@ -10,7 +10,15 @@ from dataclasses import dataclass
 from typing import Literal
 
 from radialbeams.defaults import SNAP, Snap
-from radialbeams.posterior import WITHIN, Answer, Thresholds, quarter_masses, rounded, signed
+from radialbeams.posterior import (
+    WITHIN,
+    Answer,
+    Thresholds,
+    mass_towards,
+    quarter_masses,
+    rounded,
+    signed,
+)
 
 Action = Literal["turned", "left", "unsure"]
 # Why a picture is left alone.
@@ -20,9 +28,13 @@ Reason = Literal[
 # Where the angle to undo comes from: the model, the nearest quarter turn, the rectangle of a
 # picture with filled corners, or a correction by a person.
 AngleSource = Literal["angle", "quarter", "frame", "hand"]
-Measure = Literal["confidence", "angle", "upright", "quarter", "exact", "hand"]
+Measure = Literal["confidence", "angle", "upright", "quarter", "exact", "frame", "hand"]
 
 NEAR = 5.0  # degrees; an angle this close to a quarter turn counts as one
+# The probability that a cut rectangle must have against an upright picture. Of 240 photos that were
+# rotated on their own canvas by random angles, 204 are turned, and a second run turns one of them
+# again. At 0.6 it would be 209 and 5.
+ROTATED = 0.7
 
 
 @dataclass(frozen=True)
@@ -52,6 +64,7 @@ class Surroundings:
     """What surrounds a picture on its canvas."""
 
     frame: float | None = None  # the angle of its rectangle, up to quarter turns, if visible
+    cut: bool = False  # the canvas cuts off the corners of that rectangle
     plain: bool = False  # the corners have one colour
     colour: str | None = None  # that colour, which also fills new corners
 
@@ -69,7 +82,7 @@ def decide(
     if snap == "none":
         return _as_estimated(answer, least)
     if around.frame is not None:
-        return _by_frame(answer, least, around.frame)
+        return _by_frame(answer, least, around.frame, around.cut)
     if around.plain or answer.posterior is None:
         return _on_plain_ground(answer, least)
     return _filling(answer, least)
@@ -109,18 +122,37 @@ def _as_estimated(answer: Answer, least: Thresholds) -> Decision:
     return _turned(rounded(answer), "angle", answer, least)
 
 
-def _by_frame(answer: Answer, least: Thresholds, frame: float) -> Decision:
+def _by_frame(answer: Answer, least: Thresholds, frame: float, cut: bool) -> Decision:
     """The rectangle gives the angle up to quarter turns, and the model the quarter turn."""
     quarter, probability = _quarter(answer, frame)
     angle = (frame + 90 * quarter) % 360
-    sure = _reaches(answer.confidence, least.confidence)
-    if abs(signed(rounded(answer) - angle)) > WITHIN and sure and answer.confidence is not None:
-        return _turned(rounded(answer), "angle", answer, least)  # the content is tilted inside it
+    near = WITHIN < abs(signed(angle)) <= 45 + WITHIN  # at about 45°, two directions are as near
+    if near or (cut and quarter == 0):
+        needed, rotated = _rotated_needed(least, cut), _rotated(answer, signed(angle))
+        if rotated < needed:
+            return _perhaps_restored(answer, least, rotated, needed)
+    if _is_sure(answer, least) and abs(signed(rounded(answer) - angle)) > WITHIN:
+        return _as_estimated(answer, least)  # the content is tilted inside it
     if not _reaches(probability, least.confidence):
         return _left(answer, "quarter", probability, least.confidence)
     if abs(signed(angle)) < least.angle:
         return Decision(None, None, "upright already", "angle", abs(signed(angle)), least.angle)
     return Decision(round(angle, 2), "frame", None, "quarter", probability, least.confidence)
+
+
+def _perhaps_restored(answer: Answer, least: Thresholds, rotated: float, needed: float) -> Decision:
+    """A picture that may be upright although its rectangle is rotated.
+
+    A picture that was rotated by −a on its own canvas, and one that was rotated by a and then
+    turned back, have the same filled corners. Only the content tells them apart. On an enlarged
+    canvas, the picture may have been tilted inside its rectangle and then levelled.
+    """
+    tilted = _is_sure(answer, least) and abs(signed(rounded(answer))) > WITHIN
+    if tilted or least.tilts:
+        return _as_estimated(answer, least)
+    if rotated < 0.5:
+        return Decision(None, None, "upright already", "frame", rotated, needed)
+    return _left(answer, "frame", rotated, needed)
 
 
 def _on_plain_ground(answer: Answer, least: Thresholds) -> Decision:
@@ -140,9 +172,11 @@ def _filling(answer: Answer, least: Thresholds) -> Decision:
     at_quarter = quarter != 0 and abs(signed(angle - 90 * quarter)) <= NEAR
     if least.tilts and sure and not at_quarter and abs(signed(angle)) >= least.angle:
         return _turned(angle, "angle", answer, least)
-    if not _reaches(probability, least.quarter):
+    exact = _reaches(answer.exact, least.exact)
+    # If the angle is sure and no quarter turn, that is the reason, whatever its nearest quarter.
+    if not _reaches(probability, least.quarter) and (exact or not sure):
         return _left(answer, "quarter", probability, least.quarter)
-    if not _reaches(answer.exact, least.exact):
+    if not exact:
         return _left(answer, "exact", answer.exact, least.exact)
     return _turned_by_quarter(quarter, probability, least.quarter)
 
@@ -171,6 +205,23 @@ def _quarter(answer: Answer, start: float) -> tuple[int, float | None]:
     masses = quarter_masses(answer.posterior, start)
     best = int(masses.argmax())
     return best, float(masses[best])
+
+
+def _rotated(answer: Answer, angle: float) -> float:
+    """The probability that a picture is rotated by `angle`, in (−90, 90), and not upright."""
+    if answer.posterior is None:
+        return float(abs(signed(rounded(answer) - angle)) < abs(signed(rounded(answer))))
+    return mass_towards(answer.posterior, angle)
+
+
+def _rotated_needed(least: Thresholds, cut: bool) -> float:
+    """The threshold for it: a caller who accepts less confidence also accepts less here."""
+    return max(0.5, min(ROTATED, least.confidence)) if cut else 0.5
+
+
+def _is_sure(answer: Answer, least: Thresholds) -> bool:
+    """Whether the confidence is known, and reaches its threshold."""
+    return answer.confidence is not None and answer.confidence >= least.confidence
 
 
 def _needed(answer: Answer, least: Thresholds) -> float:

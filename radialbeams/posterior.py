@@ -87,6 +87,17 @@ def quarter_masses(posterior: Floats, start: float = 0.0) -> NDArray[Any]:
     return total
 
 
+def mass_towards(posterior: Floats, angle: float) -> float:
+    """The share of the mass near 0° and near `angle`, in (−90, 90), that is nearer to `angle`."""
+    width = 360 / len(posterior)
+    places = (np.arange(len(posterior)) * width + 180) % 360 - 180
+    along = places * (1 if angle >= 0 else -1)  # 0° is at 0, `angle` at its absolute value
+    # As above, a bin on the border is shared.
+    nearer = ((along - abs(angle) / 2) / width + 0.5).clip(0, 1)
+    mass = posterior.astype(np.float64) * (np.abs(along - abs(angle) / 2) <= 45 + abs(angle) / 2)
+    return float((mass * nearer).sum() / max(mass.sum(), 1e-12))
+
+
 def read_unit(unit: Floats, turns: Floats | None = None) -> list[Answer]:
     """Estimates from (N, 2) as (re, im), or the average of k views (N, k, 2) rotated by `turns`."""
     angles = np.arctan2(unit[..., 1], unit[..., 0], dtype=np.float64)

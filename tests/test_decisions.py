@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from radialbeams.decisions import Decision, Surroundings, by_hand, decide, nearest_quarter
+from radialbeams.decisions import ROTATED, Decision, Surroundings, by_hand, decide, nearest_quarter
 from radialbeams.defaults import ALWAYS, Snap
 from radialbeams.posterior import Answer, Thresholds, quarter_masses, signed
 
@@ -96,6 +96,72 @@ def test_a_picture_that_is_tilted_inside_its_rectangle_is_turned_by_its_own_angl
         38.0,
         "frame",
     )
+
+
+@pytest.mark.parametrize("frame", [-32.0, -13.3, 8.3, 45.0])
+@pytest.mark.parametrize("angle", [0.0, 0.3, 1.5, 356.0])
+@pytest.mark.parametrize("sharp", [1.0, 0.8])
+def test_a_picture_that_was_turned_back_is_not_turned_by_its_cut_corners(
+    frame: float, angle: float, sharp: float
+) -> None:
+    """Turned back by a, its corners are those of a picture that was rotated by −a."""
+    found = decide(answer(angle, sharp), LEAST, around=Surroundings(frame, cut=True))
+    assert outcome(found) == (None, "upright already")
+    assert found.measure == "frame" and found.value is not None and found.value < 0.5
+
+
+def test_a_cut_rectangle_must_be_clearly_more_probable_than_an_upright_picture() -> None:
+    def between(towards: float) -> Answer:
+        """The rest of the mass lies at 0°."""
+        posterior = np.zeros(72, dtype=np.float32)
+        posterior[[0, 2]] = (1 - towards, towards)
+        return Answer(10.0, 0.95, 1, posterior, 1 - towards, 1 - towards)
+
+    cut = Surroundings(10.0, cut=True)
+    assert outcome(decide(between(0.9), LEAST, around=cut)) == (10.0, "frame")
+    found = decide(between(0.6), LEAST, around=cut)
+    assert (found.action, found.measure, found.threshold) == ("unsure", "frame", ROTATED)
+    assert found.value == pytest.approx(0.6)
+    assert outcome(decide(between(0.6), ALWAYS, around=cut)) == (10.0, "frame")
+    assert outcome(decide(answer(1.0, 0.5), ALWAYS, around=cut)) == (1.0, "angle")
+    assert outcome(decide(answer(25.0), LEAST, around=Surroundings(-2.0, cut=True))) == (
+        *(25.0, "angle"),  # tilted inside its rectangle, and certainly not upright
+    )
+
+
+def test_a_levelled_picture_is_not_tilted_by_its_rectangle_again() -> None:
+    """On an enlarged canvas too: the content was tilted in its rectangle, and was turned back."""
+    found = decide(answer(0.0, 0.8), LEAST, around=Surroundings(-19.6))
+    assert outcome(found) == (None, "upright already")
+    assert outcome(decide(answer(340.0), LEAST, around=Surroundings(-19.6))) == (340.4, "frame")
+
+
+def test_a_sure_tilt_of_a_picture_that_fills_its_canvas_is_the_reason() -> None:
+    for angle in (39.8, 30.0):  # whatever the probability of its nearest quarter
+        found = decide(answer(angle, 0.987, exact=0.001), LEAST)
+        assert (found.action, found.measure, found.value) == ("unsure", "exact", 0.001)
+    assert decide(answer(39.8, 0.3, exact=0.01), LEAST).measure == "quarter"
+
+
+def test_beyond_the_first_quarter_a_cut_rectangle_counts_as_any_other() -> None:
+    cut = Surroundings(8.0, cut=True)
+    assert outcome(decide(answer(97.0), LEAST, around=cut)) == (98.0, "frame")
+
+
+def test_a_model_without_a_posterior_takes_the_nearer_of_upright_and_cut_rectangle() -> None:
+    cut = Surroundings(10.0, cut=True)
+    assert outcome(decide(Answer(7.0, 0.95), LEAST, around=cut)) == (10.0, "frame")
+    assert outcome(decide(Answer(3.0, 0.95), LEAST, around=cut)) == (None, "upright already")
+
+
+@pytest.mark.parametrize("angle", [0.07, 0.29, 359.2])
+def test_no_rectangle_makes_a_turn_below_the_least_angle(angle: float) -> None:
+    for cut in (False, True):
+        around = Surroundings(-30.0, cut)
+        assert outcome(decide(answer(angle), LEAST, around=around)) == (None, "upright already")
+        found = decide(answer(angle), replace(LEAST, tilts=True), around=around)
+        assert outcome(found) == (None, "upright already")
+        assert (found.measure, found.threshold) == ("angle", LEAST.angle)
 
 
 @pytest.mark.parametrize("snap", ["auto", "90", "none"])

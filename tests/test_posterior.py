@@ -7,7 +7,7 @@ import pytest
 import torch
 
 from radialbeams.nn.posterior import UPRIGHT, mass_near, posterior
-from radialbeams.posterior import read_posterior, read_posteriors, read_unit
+from radialbeams.posterior import mass_towards, read_posterior, read_posteriors, read_unit
 
 BEAMS = 8  # 45° apart
 
@@ -84,3 +84,12 @@ def test_the_chance_of_being_upright_is_the_mass_around_zero(spread: float) -> N
     twin = posterior(torch.from_numpy(logits), torch.from_numpy(offsets))
     found = mass_near(twin, torch.zeros(1), UPRIGHT, np.radians(spread))
     assert answer.upright == pytest.approx(found.item(), abs=1e-6)
+
+
+def test_the_mass_towards_an_angle() -> None:
+    posterior = np.zeros(72, dtype=np.float32)
+    posterior[[0, 1, 2, 36]] = (0.2, 0.1, 0.3, 0.4)  # 0°, 5°, 10°; and 180°, which is near neither
+    assert mass_towards(posterior, 10.0) == pytest.approx((0.05 + 0.3) / 0.6)  # 5° is half way
+    assert mass_towards(posterior, -10.0) == pytest.approx(0.0)
+    assert mass_towards(np.roll(posterior, -2), -10.0) == pytest.approx((0.05 + 0.2) / 0.6)
+    assert mass_towards(np.eye(72, dtype=np.float32)[36], 10.0) == 0.0

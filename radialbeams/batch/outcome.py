@@ -188,7 +188,8 @@ def decided_outcome(outcome: Outcome, undo: Undo, method: Method | None) -> Outc
         action=decision.action,
         reason=decision.reason,
         measure=decision.measure,
-        value=_rounded(decision.value),
+        # To more digits: it must stay on its side of the threshold.
+        value=None if decision.value is None else round(decision.value, 6),
         threshold=decision.threshold,
         applied_ccw=None if decision.turn is None else round(undo.back, 2) % 360,
         applied_by=decision.source,

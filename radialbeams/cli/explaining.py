@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from radialbeams.decisions import NEAR
 from radialbeams.posterior import signed
 
 if TYPE_CHECKING:
@@ -16,6 +17,7 @@ SOURCES = {
     "frame": "by the angle of its rectangle",
     "hand": "by the angle in --corrections",
 }
+REASONS = {"no up": "no clear up was found"}  # the others are shown as they are
 METHODS = {
     "exif": "Only its EXIF tag changes; its pixels stay the same.",
     "pixels": "Its pixels are moved, not resampled.",
@@ -48,7 +50,9 @@ def _seen(outcome: Outcome, job: JobSettings) -> Iterator[str]:
             f"{_percent(outcome.confidence)}"
         )
     yield f"{by} turned by {_angle(outcome.angle_ccw or 0.0)}{sure}."
-    if outcome.quarter is not None and outcome.quarter_confidence is not None:
+    # With a frame, the quarter turns start at its angle, and `_why` names the probability.
+    counted = outcome.quarter is not None and outcome.frame_ccw is None
+    if counted and outcome.quarter_confidence is not None:
         quarter = f"about {outcome.quarter}°" if outcome.quarter else "0° (upright)"
         probability = _percent(outcome.quarter_confidence)
         yield f"The most probable quarter turn is {quarter}, with probability {probability}."
@@ -72,14 +76,35 @@ def _follows(outcome: Outcome, job: JobSettings) -> Iterator[str]:
                 "--format jpeg writes the preview upright."
             )
             return
-        yield f"It is left as it is: {outcome.reason or 'unsure'}{why}."
+        yield f"It is left as it is: {_reason(outcome)}{why}."
         return
     turn = signed(outcome.applied_ccw)
     way = "counter-clockwise" if turn > 0 else "clockwise"
     how = SOURCES.get(outcome.applied_by or "", "")
     yield f"It is turned by {abs(turn):g}° {way}, {how}{why}."
+    if outcome.applied_by == "quarter":
+        yield from _remaining(outcome)
     if outcome.method is not None:
         yield METHODS[outcome.method]
+
+
+def _reason(outcome: Outcome) -> str:
+    """Why it is left; a picture that is upright to the nearest quarter may still be tilted."""
+    reason = outcome.reason or "unsure"
+    tilt = abs(signed(outcome.angle_ccw or 0.0))
+    if reason == "upright already" and outcome.measure == "quarter" and tilt >= 1:
+        return f"by the estimate it is tilted by about {tilt:.0f}°, and small tilts are left alone"
+    return REASONS.get(reason, reason)
+
+
+def _remaining(outcome: Outcome) -> Iterator[str]:
+    """What an exact quarter turn does not undo."""
+    rest = signed((outcome.angle_ccw or 0.0) + (outcome.applied_ccw or 0.0))
+    if abs(rest) > NEAR:
+        yield (
+            f"By the estimate, it then is still turned by {_angle(rest)}; --snap none would turn "
+            "it by the estimated angle."
+        )
 
 
 def _why(outcome: Outcome) -> str:
@@ -93,19 +118,33 @@ def _why(outcome: Outcome) -> str:
         )
     if outcome.measure == "angle":
         return f", since {value:g}° is less than the minimum of {limit:g}°"
+    number, bound = _distinct(value, limit)
     if outcome.measure == "upright":
         return (
-            f", since the probability that it is upright is {_percent(value)}, above the maximum "
-            f"of {_percent(limit)}"
+            f", since the probability that it is upright is {number}, above the maximum of {bound}"
         )
     if outcome.measure == "exact":
         return (
-            f", since it fills its canvas, but the probability of an exact quarter turn is only "
-            f"{_percent(value)} (minimum: {_percent(limit)}); --snap none turns it anyway"
+            ", since it fills its canvas, where by default only quarter turns are applied, and the "
+            f"probability of an exact quarter turn is {number} (minimum: {bound}); --snap none "
+            "turns it by the estimated angle"
         )
-    name = "the quarter turn" if outcome.measure == "quarter" else "the angle"
+    if outcome.measure == "frame":
+        return (
+            ", since a picture that was turned upright before looks the same, and the probability "
+            f"that this one has the angle of its rectangle is {number} (minimum: {bound})"
+        )
     enough = "reaches" if value >= limit else "is below"
-    return f", since the probability of {name}, {_percent(value)}, {enough} {_percent(limit)}"
+    return f", since the probability of {_name(outcome)}, {number}, {enough} {bound}"
+
+
+def _name(outcome: Outcome) -> str:
+    """What the probability that decided belongs to."""
+    if outcome.measure != "quarter":
+        return "the angle"
+    if outcome.frame_ccw is not None and outcome.applied_by != "quarter":
+        return "this one of the rectangle's four directions"
+    return "the quarter turn"
 
 
 def _symmetry(symmetry: int) -> str:
@@ -119,5 +158,12 @@ def _angle(degrees: float) -> str:
     return f"{abs(turn):.2f}° {'counter-clockwise' if turn >= 0 else 'clockwise'}"
 
 
-def _percent(probability: float) -> str:
-    return f"{100 * probability:.3g} %"
+def _percent(probability: float, digits: int = 3) -> str:
+    return f"{100 * probability:.{digits}g} %"
+
+
+def _distinct(value: float, limit: float) -> tuple[str, str]:
+    """Both as percentages, with as many digits as tell them apart."""
+    bound = _percent(limit)
+    digits = next((n for n in range(3, 7) if value == limit or _percent(value, n) != bound), 7)
+    return _percent(value, digits), bound

@@ -24,7 +24,7 @@ KINDS = {
     "turned": "turned",
     "upright already": "left, upright already",
     "unsure": "left, unsure",
-    "no up": "left, no up",
+    "no up": "left, no clear up found",
     "document without a clear quarter": "left, document without a clear quarter",
     "camera raw": "left, camera raw: --format jpeg writes the preview upright",
     "exists": "skipped, the output exists",

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import radialbeams
+from radialbeams.decisions import Measure
 from radialbeams.serving.errors import CODES
 from radialbeams.serving.options import Option
 from radialbeams.serving.settings import ServiceSettings
@@ -23,6 +26,9 @@ EXAMPLE = {
     "model": "general",
     "action": "left",
     "reason": "upright already",
+    "measure": "quarter",
+    "value": 0.9906,
+    "threshold": 0.98,
     "applied": None,
 }
 EXAMPLE_ERROR = {
@@ -56,7 +62,7 @@ RECORD = {
         "symmetry": {
             "type": ["integer", "null"],
             "description": "1: one clear upright direction; k: looks the same every 360°/k; "
-            "0: no upright direction.",
+            "0: no clear up found.",
         },
         "quarter": {
             "type": ["integer", "null"],
@@ -83,6 +89,13 @@ RECORD = {
             "type": ["string", "null"],
             "description": "Why the image was not turned.",
         },
+        "measure": {
+            "type": "string",
+            "enum": list(get_args(Measure)),
+            "description": "The quantity that decided: a probability, or an angle in degrees.",
+        },
+        "value": {"type": ["number", "null"], "description": "Its value."},
+        "threshold": {"type": "number", "description": "The limit that it was compared with."},
         "applied": {
             "type": ["object", "null"],
             "required": ["angle_ccw", "from"],

@@ -26,6 +26,9 @@ class FileRecord(TypedDict, total=False):
     model: str | None
     action: str
     reason: str | None
+    measure: str
+    value: float | None
+    threshold: float
     applied: Applied | None
     posterior: list[float] | None
     beams: list[float]

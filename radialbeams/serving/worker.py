@@ -112,6 +112,9 @@ class ServiceWorker:
             "model": task.model,
             "action": decision.action,
             "reason": decision.reason,
+            "measure": decision.measure,
+            "value": _rounded(decision.value),
+            "threshold": decision.threshold,
             "applied": _applied(decision),
         }
         if task.posterior:

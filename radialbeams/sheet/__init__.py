@@ -23,7 +23,7 @@ KINDS = {
     "turned": "turned upright",
     "upright already": "upright already",
     "unsure": "unsure, left alone",
-    "no up": "no up, left alone",
+    "no up": "no clear up found, left alone",
     "document without a clear quarter": "document without a clear quarter",
     "camera raw": "camera raw, left alone",
     "exists": "done before, skipped",

@@ -311,7 +311,7 @@ class Page {
     $("other-answer").hidden = this.other === null;
     if (this.other) this.showAnswer($("other-answer"), this.other, true);
     const answer = this.item.answers[this.model.name];
-    $("brief").value = answer ? `${degrees(answer.angle)} · ${inWords(answer, this.model.thresholds)}` : "…";
+    $("brief").value = answer ? `${degrees(answer.angle)} · ${inWords(answer)}` : "…";
     $("beams-shown").value = $("beams").value;
     $("length-shown").value = $("length").value;
   }

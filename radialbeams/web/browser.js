@@ -22,7 +22,9 @@ export class Browser {
     const view = viewOf(pixels, model.view);
     const answer = await this.answer(view, model);
     const least = model.thresholds;
-    const decision = look.turned ? asEstimated(answer, least) : decide(answer, least, plainGround(pixels));
+    const decision = look.turned
+      ? asEstimated(answer, { ...least, upright: 1 }) // on the dial, it is known to be turned
+      : decide(answer, least, plainGround(pixels));
     const heat = beams ? await this.heat(view, answer, model) : null;
     return { ...answer, ...decision, angle: Math.round(answer.angle * 100) / 100 % 360, beams: heat };
   }

@@ -1,7 +1,7 @@
 // The list of files: before and after, corrections of angles, and a zip of the results.
 
 import { zipOf } from "./zip.js";
-import { percent } from "./words.js";
+import { decisive, inWords, percent } from "./words.js";
 
 const ENDINGS = {
   "image/jpeg": "jpg", "image/png": "png", "image/webp": "webp", "image/gif": "gif",
@@ -143,11 +143,12 @@ export class Files {
     if (item.hand !== null) return `By hand: turned back by ${undo.toFixed(1)}°.`;
     const [answer] = Object.values(item.answers);
     if (!answer) return "…";
-    const sure = answer.confidence === null ? "" : ` (${percent(answer.confidence)})`;
+    const chance = decisive(answer);
+    const sure = chance === null ? "" : ` (${percent(chance)})`;
     if (answer.action === "turned") return `Turned back by ${undo.toFixed(1)}°${sure}.`;
     if (undo !== 0) return `Unsure, turned back by ${undo.toFixed(1)}° anyway${sure}.`;
-    if (answer.action === "left") return `Upright already${sure}.`;
-    return `Unsure, left alone${sure}.`;
+    if (answer.confidence === null) return "Upright already.";
+    return inWords({ ...answer, symmetry: Math.min(answer.symmetry, 1) }); // whatever its symmetry
   }
 
   async zip() {

@@ -8,7 +8,7 @@ import { inWords, percent } from "./words.js";
 export function showAnswer(section, model, answer, truth) {
   if (!section.querySelector("svg")) section.append(...skeleton());
   section.querySelector("h2").textContent = model.name;
-  section.querySelector(".verdict").textContent = answer ? inWords(answer, model.thresholds) : "…";
+  section.querySelector(".verdict").textContent = answer ? inWords(answer) : "…";
   section.querySelector("dl").replaceChildren(...lines(answer, truth).flatMap(entry));
   drawPosterior(section.querySelector("svg"), answer, truth);
 }

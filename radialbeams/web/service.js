@@ -14,7 +14,12 @@ export class Service {
   async estimate(look, model, { beams = false } = {}) {
     const query = new URLSearchParams({ model: model.name, posterior: true });
     if (beams) query.set("beams", true);
-    if (look.turned) query.set("snap", "none"); // on the dial, any angle is meant
+    if (look.turned) {
+      // On the dial, any angle is meant, and the picture is known to be turned.
+      query.set("snap", "none");
+      const least = model.thresholds.confidence;
+      if (least <= 1) query.set("min_confidence", least); // above 1: the model is not to be trusted
+    }
     const [record] = await this.post(`v1/angle?${query}`, await look.blob());
     return {
       angle: record.angle_ccw,
@@ -23,6 +28,8 @@ export class Service {
       upright: record.upright,
       posterior: record.posterior,
       action: record.action,
+      measure: record.measure,
+      value: record.value,
       undo: record.applied && inCircle(-record.applied.angle_ccw),
       beams: record.beams ?? null,
     };

@@ -1,19 +1,41 @@
 // The model's confidence, and what happens to the picture, in words.
 
-export function inWords(answer, { confidence: least }) {
+import { shortest } from "./model/posterior.js";
+
+export function inWords(answer) {
   if (answer.confidence === null) return "This model gives no confidence.";
   if (answer.symmetry >= 2) {
     return `Looks the same every ${Math.round(360 / answer.symmetry)}°.`;
   }
-  if (answer.symmetry === 0 && answer.action === "unsure") return "No clear up: left alone.";
-  if (answer.action === "unsure" && answer.confidence >= least) {
-    return "Probably upright already: left alone.";
-  }
-  if (answer.action === "unsure") return "Unsure, left alone.";
-  if (answer.action === "left") return "Upright already.";
-  return answer.confidence >= 0.97 ? "Sure." : "Fairly sure.";
+  if (answer.action === "unsure") return leftAlone(answer);
+  if (answer.action === "left") return upright(answer);
+  return decisive(answer) >= 0.97 ? "Sure." : "Fairly sure.";
+}
+
+// The probability by which it was decided to turn the picture.
+export function decisive({ measure, value, confidence }) {
+  return ["quarter", "confidence"].includes(measure) ? value : confidence;
 }
 
 export function percent(probability) {
-  return probability === null ? "–" : `${Math.floor(probability * 100)} %`;
+  if (probability === null) return "–";
+  if (probability > 0 && probability < 0.01) return "below 1 %";
+  return `${Math.floor(probability * 100)} %`;
+}
+
+function leftAlone({ symmetry, measure, value }) {
+  if (symmetry === 0) return "No clear up found: left alone.";
+  if (measure === "exact") {
+    return "Fills its canvas, and only quarter turns are applied to such pictures: left alone.";
+  }
+  if (measure === "upright") {
+    return `Left alone: the probability that it is upright already is ${percent(value)}, and above the limit.`;
+  }
+  return "Unsure, left alone.";
+}
+
+function upright({ angle, measure }) {
+  const tilt = Math.round(Math.abs(shortest(angle)));
+  if (measure !== "quarter" || tilt < 2) return "Upright already.";
+  return `Tilted by about ${tilt}°. Small tilts are left alone.`;
 }

@@ -144,6 +144,38 @@ def test_the_answer_follows_the_dial(page: Any) -> None:
     assert len(measured) >= len(ANGLES)
 
 
+@pytest.mark.parametrize("angle", [40, 10, 20])
+def test_it_opens_with_a_sample_that_is_turned_upright(page: Any, angle: int) -> None:
+    page.reload()
+    page.wait_for_selector('#answer dd.is-truth:text-is("40.0°")')
+    error = error_of(page) if angle == 40 else turn_to(page, angle)
+    assert error < 5
+    assert page.inner_text("#answer .verdict") in ("Sure.", "Fairly sure.")
+    assert float(page.input_value("#result input[type=number]")) == pytest.approx(angle, abs=5)
+
+
+WORDS = """async (answers) => {
+  const { inWords } = await import("./words.js");
+  return answers.map(inWords);
+}"""
+
+
+def test_the_verdict_says_what_decided(opened: Any, service: Running) -> None:
+    usual = {"angle": 40, "confidence": 0.97, "symmetry": 1, "action": "unsure", "value": 0.0014}
+    cases = [
+        ({"measure": "exact"}, "Fills its canvas, and only quarter turns are applied"),
+        ({"measure": "upright"}, "the probability that it is upright already is below 1 %"),
+        ({"measure": "confidence"}, "Unsure, left alone."),
+        ({"measure": "confidence", "symmetry": 0}, "No clear up found: left alone."),
+        ({"measure": "quarter", "action": "left", "angle": 355.2}, "Tilted by about 5°."),
+        ({"measure": "quarter", "action": "left", "angle": 359.2}, "Upright already."),
+        ({"measure": "quarter", "action": "turned", "confidence": 0.7, "value": 0.98}, "Sure."),
+    ]
+    texts = opened(service.url).evaluate(WORDS, [{**usual, **fields} for fields, _ in cases])
+    for text, (_, expected) in zip(texts, cases, strict=True):
+        assert expected in text and "Probably" not in text
+
+
 def test_dragging_around_the_dial_turns_the_picture(opened: Any, service: Running) -> None:
     page = opened(service.url)
     page.click("#samples button:nth-child(2)")
@@ -459,6 +491,7 @@ def check_decisions(page: Any) -> None:
         decide(answer, least, around=Surroundings(plain=plain)) for answer, least, plain in cases
     ]
     assert [one["action"] for one in found] == [one.action for one in expected]
+    assert [one["measure"] for one in found] == [one.measure for one in expected]
     assert [one["undo"] for one in found] == pytest.approx([one.turn for one in expected])
     assert {one.action for one in expected} == {"turned", "left", "unsure"}
 

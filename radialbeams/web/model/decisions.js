@@ -7,7 +7,8 @@ import { inCircle, shortest } from "./posterior.js";
 
 const NEAR = 5; // degrees; an angle this near to a quarter turn is taken for one
 
-// `plain`: the corners have one colour. Returns the action, and as `undo` the angle to undo.
+// `plain`: the corners have one colour. Returns the action, as `undo` the angle to undo, and as
+// `measure` and `value` the quantity that decided and its value.
 export function decide(answer, least, plain) {
   return plain || answer.posterior === null ? onPlainGround(answer, least) : filling(answer, least);
 }
@@ -25,15 +26,16 @@ function onPlainGround(answer, least) {
 function byQuarter(answer, least) {
   const { quarter, chance } = likeliestQuarter(answer);
   const needed = answer.posterior === null ? least.confidence : least.quarter;
-  return reaches(chance, needed) ? turnedByQuarter(quarter) : unsure();
+  return reaches(chance, needed) ? turnedByQuarter(quarter, chance) : unsure("quarter", chance);
 }
 
 // Always by the estimated angle: `snap` is "none".
 export function asEstimated(answer, least) {
-  if (!reaches(answer.confidence, least.confidence)) return unsure();
-  if (Math.abs(shortest(rounded(answer))) < least.angle) return left();
-  if (answer.upright !== null && answer.upright > least.upright) return unsure();
-  return turned(rounded(answer));
+  if (!reaches(answer.confidence, least.confidence)) return unsure("confidence", answer.confidence);
+  const away = Math.abs(shortest(rounded(answer)));
+  if (away < least.angle) return left("angle", away);
+  if (answer.upright !== null && answer.upright > least.upright) return unsure("upright", answer.upright);
+  return turned(rounded(answer), "confidence", answer.confidence);
 }
 
 // A picture that fills its canvas is nearly always upright or rotated by a quarter turn.
@@ -43,10 +45,12 @@ function filling(answer, least) {
   const atQuarter = quarter !== 0 && Math.abs(shortest(angle - 90 * quarter)) <= NEAR;
   const sure = reaches(answer.confidence, least.confidence);
   if (least.tilts && sure && !atQuarter && Math.abs(shortest(angle)) >= least.angle) {
-    return turned(angle);
+    return turned(angle, "confidence", answer.confidence);
   }
-  if (!reaches(chance, least.quarter) || !reaches(answer.exact, least.exact)) return unsure();
-  return turnedByQuarter(quarter);
+  const exact = reaches(answer.exact, least.exact);
+  if (!reaches(chance, least.quarter) && (exact || !sure)) return unsure("quarter", chance);
+  if (!exact) return unsure("exact", answer.exact);
+  return turnedByQuarter(quarter, chance);
 }
 
 // The most probable of zero to three quarter turns, and its probability.
@@ -89,18 +93,18 @@ function rounded({ angle }) {
   return inCircle(Math.round(angle * 100) / 100);
 }
 
-function turned(angle) {
-  return angle === 0 ? left() : { action: "turned", undo: angle };
+function turned(angle, measure, value) {
+  return angle === 0 ? left(measure, value) : { action: "turned", undo: angle, measure, value };
 }
 
-function turnedByQuarter(quarter) {
-  return turned(90 * quarter);
+function turnedByQuarter(quarter, chance) {
+  return turned(90 * quarter, "quarter", chance);
 }
 
-function left() {
-  return { action: "left", undo: null };
+function left(measure, value) {
+  return { action: "left", undo: null, measure, value };
 }
 
-function unsure() {
-  return { action: "unsure", undo: null };
+function unsure(measure, value) {
+  return { action: "unsure", undo: null, measure, value };
 }
