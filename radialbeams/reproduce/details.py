@@ -91,13 +91,18 @@ def network(row: Row, size: int, settings: Settings) -> Config:
         return paper.network(row.protocol, size, settings, latent=32)
     latent = settings.pick(quick=32, full=128)
     if row.protocol == "paper":
-        return BICConfig.for_images(size, latent=latent)
+        return BICConfig.for_images(size, latent=latent, hub=paper.HUB)
     view = largest_view(size)
     # Beams of the largest leak-free view are too short for the encoder at one sample a pixel.
     if row.ring:
         return small_ring(view, CIFAR_LENGTH)
     return BICConfig(
-        view_size=view, beam_length=CIFAR_LENGTH, sampler="polar", epsilon=0, latent=latent
+        view_size=view,
+        beam_length=CIFAR_LENGTH,
+        sampler="polar",
+        epsilon=0,
+        latent=latent,
+        hub=paper.HUB,
     )
 
 

@@ -27,6 +27,7 @@ from radialbeams.front.module import Canonicalizer
 from radialbeams.nn.beams import margin
 from radialbeams.nn.bic import BICConfig
 from radialbeams.nn.rotation import disc, rotate
+from radialbeams.reproduce import paper
 from radialbeams.reproduce.settings import Settings
 from radialbeams.reproduce.trainings import Trained, Training, load, summary
 from radialbeams.training.data import DataNotFound, ImageSet, place_of, siscore
@@ -77,7 +78,7 @@ def training_of(objects: Objects, settings: Settings) -> Training:
     quick = settings.quick
     recipe = Recipe(
         objects.data,
-        BICConfig(view_size=SIZE, beam_length=BEAM_LENGTH),
+        BICConfig(view_size=SIZE, beam_length=BEAM_LENGTH, hub=paper.HUB),
         parent_size=SIZE,
         split_by=objects.split_by,
         batch=8 if quick else 128,

@@ -103,6 +103,7 @@ def recipe(kind: Kind, seed: int, settings: Settings) -> Recipe:
             beam_length=length,
             sampler="polar",
             latent=settings.pick(quick=32, full=128),
+            hub=paper.HUB,
         ),
         size,
         protocol="leakfree",

@@ -6,10 +6,15 @@ from dataclasses import replace
 from typing import Any, TypedDict
 
 from radialbeams.nn.bic import BICConfig
+from radialbeams.nn.context import Hub
 from radialbeams.nn.rotation import largest_view
 from radialbeams.reproduce.settings import Settings
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.views import Protocol
+
+# How the hub works in all experiments that do not compare hubs. It was the default when they were
+# run; `staircase` compares it with the text's, which is the default today.
+HUB: Hub = "mean"
 
 
 class Effort(TypedDict):
@@ -40,7 +45,7 @@ def network(
 
     `latent` applies to quick settings; full settings use the paper's.
     """
-    changes = {"latent": settings.pick(quick=latent, full=128), **changes}
+    changes = {"latent": settings.pick(quick=latent, full=128), "hub": HUB, **changes}
     if protocol == "paper":
         return BICConfig.for_images(size, **changes)
     view = largest_view(size)

@@ -16,6 +16,7 @@ from radialbeams.nn.bic import BIC, BICConfig
 from radialbeams.nn.posterior import answer, posterior, ring_loss
 from radialbeams.nn.ring_network import RingBIC, RingConfig
 from radialbeams.nn.rotation import largest_view
+from radialbeams.reproduce import paper
 from radialbeams.reproduce.group_equivariant import GroupClassifier, group_widths
 from radialbeams.reproduce.joint import (
     SmallClassifier,
@@ -69,6 +70,7 @@ def localiser_config(kind: Localiser, size: int) -> Config:
             epsilon=0,
             sampler="polar",
             latent=32,
+            hub=paper.HUB,
         )
     return RingConfig(
         view_size=view,

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from radialbeams import zoo
 from radialbeams.nn.bic import BICConfig
+from radialbeams.reproduce import paper
 from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
 from radialbeams.reproduce.seed_statistics import mean_curve, spread
 from radialbeams.reproduce.settings import QUICK, Settings
@@ -36,7 +37,7 @@ def shipped_recipe(data: str) -> Recipe:
 def recipe(data: str, seed: int, settings: Settings) -> Recipe:
     found = replace(shipped_recipe(data), batch=128, steps=4096, seed=seed)
     if settings.quick:
-        model = BICConfig.for_images(64, latent=64)
+        model = BICConfig.for_images(64, latent=64, hub=paper.HUB)
         found = replace(found, model=model, parent_size=64, batch=32, steps=150, average=0.0)
         found = replace(found, learning_rate=2e-3)
     return found

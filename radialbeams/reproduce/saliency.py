@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from radialbeams.nn.bic import BICConfig
 from radialbeams.nn.rotation import PADDINGS
+from radialbeams.reproduce import paper
 from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
 from radialbeams.reproduce.pretrained import COIL100, shipped
 from radialbeams.reproduce.saliency_maps import (
@@ -66,7 +67,7 @@ def trainings(settings: Settings) -> list[Training]:
             padding,
             Recipe(
                 "coil100",
-                BICConfig.for_images(SIZE, latent=LATENT),
+                BICConfig.for_images(SIZE, latent=LATENT, hub=paper.HUB),
                 SIZE,
                 padding=padding,
                 batch=BATCH,

@@ -82,9 +82,10 @@ CONTEXT_WORDS = {
     "held-mean": "the text's, hub by mean",
     "held-sum": "the text's, hub by sum",
     "authors": "the authors' wheel",
-    "mean": "ours: hub by mean, in every layer",
+    "mean": "hub by mean, in every layer, as in the pretrained bic",
 }
-# The series of context encoders: protocol, and the stair that they vary. Ours is that stair.
+# The series of context encoders: protocol, and the stair that they vary. That stair has the hub of
+# the pretrained `bic`.
 CONTEXT_SERIES: dict[str, tuple[Protocol, str]] = {
     "one-cycle": ("leakfree", "clipping"),
     "constant": ("paper", REPRODUCTION),

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from conftest import ROOT
 
 from radialbeams.nn.bic import BIC, BICConfig
 from radialbeams.nn.context import Hub
@@ -173,8 +174,41 @@ def test_words_follow_from_the_errors() -> None:
     assert "rate 1e-3 (÷ 3.97)" in finding.why
     name = "context, leak-free views, one-cycle, "
     assert finding.ours[name + "the text's, hub by sum"] == "diverged"
-    assert finding.ours[name + "no context encoder"].endswith("worse than ours")
+    assert finding.ours[name + "no context encoder"].endswith("worse than the hub of bic")
     assert "25% of the gradient" in finding.ours[name + "the authors' wheel"]
+
+
+def hubs(one_cycle: float, constant: float) -> dict[str, Record]:
+    """Cells in which the text's hub has these errors, and that of `bic` has 8°."""
+    errors = {
+        "context-one-cycle-held-sum": one_cycle,
+        "context-constant-held-sum": constant,
+    }
+    found = staircase.run(Settings(), records(Settings(), lambda row: errors.get(row, 8.0)))
+    cells: dict[str, Record] = found.data["cells"]
+    return cells
+
+
+@pytest.mark.parametrize(
+    ("one_cycle", "constant", "preferred", "words"),
+    [
+        (5.0, 8.0, "held-sum", "so it is the default of new networks"),
+        (5.0, 9.0, "mean", "so the hub of bic is the default"),
+        (8.0, 8.0, "mean", "so the hub of bic is the default"),
+    ],
+)
+def test_the_texts_hub_is_preferred_if_it_is_better_somewhere_and_worse_nowhere(
+    one_cycle: float, constant: float, preferred: str, words: str
+) -> None:
+    cells = hubs(one_cycle, constant)
+    assert staircase.preferred_hub(cells) == preferred
+    assert words in staircase.sentence(cells, [])
+    assert f"({one_cycle + 0.02:.2f}° against 8.02°)" in staircase.sentence(cells, [])
+
+
+def test_the_default_hub_follows_the_measurement() -> None:
+    record = json.loads((ROOT / "results" / "staircase.json").read_text())
+    assert BICConfig().hub == staircase.preferred_hub(record["data"]["cells"])
 
 
 def test_unfinished_trainings_are_left_out_of_the_words() -> None:

@@ -74,11 +74,11 @@ def _leaked(record: Record) -> str:
 
 def _context(record: Record) -> str:
     rows = ("context-one-cycle-none", "leakfree-clipping", "context-one-cycle-held-sum")
-    none, ours, text = (_stair(record, row) for row in rows)
+    none, bic, text = (_stair(record, row) for row in rows)
     settled = "One seed each does not settle it: " if _few(record, *rows) else "A little: "
     return (
-        f"{settled}{none:.1f}° without it, {ours:.1f}° with ours, {text:.1f}° with the one that "
-        "the text describes, on leak-free views."
+        f"{settled}{none:.1f}° without it, {bic:.1f}° with that of the pretrained `bic`, "
+        f"{text:.1f}° with the one that the text describes, on leak-free views."
     )
 
 
