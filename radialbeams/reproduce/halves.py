@@ -212,8 +212,7 @@ def sentence(data: Record) -> str:
     if min(counts) < max(counts):
         parts.append(f"Rows have {min(counts)} to {max(counts)} seeds.")
     parts.append(
-        "All encoders are equal, with as many samples on each part, and the views are leak-free. "
-        "The networks are small and the trainings short, so only the differences count."
+        "All encoders are equal, with as many samples on each part, and the views are leak-free."
     )
     return " ".join(part for part in [*parts, *data["notes"]] if part)
 

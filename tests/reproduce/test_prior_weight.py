@@ -121,10 +121,13 @@ def cells(errors: dict[float, float]) -> dict[str, dict[str, Any]]:
 @pytest.mark.parametrize(
     ("errors", "words"),
     [
-        ({0.0: 2.0, 0.01: 2.0, 0.1: 2.0, 1.0: 4.0}, "too heavy: it hurts at 1 and"),
-        ({0.0: 2.0, 0.01: 3.0, 0.1: 3.0, 1.0: 4.0}, "a second task: it hurts at 0.01"),
-        ({0.0: 2.0, 0.01: 2.0, 0.1: 2.0, 1.0: 2.0}, "neither"),
-        ({0.0: 2.0, 0.01: 2.0, 0.1: 1.0, 1.0: 4.0}, "it helps at 0.1"),
+        (
+            {0.0: 2.0, 0.01: 2.0, 0.1: 2.0, 1.0: 4.0},
+            "hurts at weight 1 and not at 0.01 and 0.1",
+        ),
+        ({0.0: 2.0, 0.01: 3.0, 0.1: 3.0, 1.0: 4.0}, "a second task: it hurts at weight 0.01"),
+        ({0.0: 2.0, 0.01: 2.0, 0.1: 2.0, 1.0: 2.0}, "neither: it does no clear harm"),
+        ({0.0: 2.0, 0.01: 2.0, 0.1: 1.0, 1.0: 4.0}, "it helps at weight 0.1"),
     ],
 )
 def test_the_answer_follows_the_figures(errors: dict[float, float], words: str) -> None:
@@ -136,7 +139,26 @@ def test_one_seed_answers_nothing() -> None:
         name: {**cell, "seeds": 1}
         for name, cell in cells(dict.fromkeys((0, 0.01, 0.1, 1), 2.0)).items()
     }
-    assert prior_weight.answer(one).startswith("open, with one seed of each: paper's views 2.0°")
+    assert prior_weight.answer(one) == (
+        "open, with one seed of each; at weight 1 it changes the mean error by +0.00° to +0.00°"
+    )
+
+
+def test_a_weight_with_one_seed_is_no_evidence_that_a_light_prior_does_no_harm() -> None:
+    found = cells({0.0: 2.0, 0.01: 2.0, 0.1: 2.0, 1.0: 4.0})
+    for one in found.values():
+        if one["weight"] in (0.01, 0.1):
+            one["seeds"] = 1
+    assert prior_weight.answer(found) == (
+        "it hurts at weight 1; lighter ones have too few seeds to judge"
+    )
+    for one in found.values():
+        if one["weight"] == 1.0:
+            one["cyclic"] = spread([1.5, 2.0, 2.5])
+    assert prior_weight.answer(found) == (
+        "neither: it does no clear harm at weight 1; at weight 1 it changes the mean error by "
+        "+0.00° to +0.00°"
+    )
 
 
 def test_short_trainings_are_called_short() -> None:
