@@ -38,8 +38,9 @@ from radialbeams.reproduce.prior_weight_measures import (
     shifts_found,
 )
 from radialbeams.reproduce.seed_statistics import compare, over_seeds, spread, unclear
-from radialbeams.reproduce.settings import QUICK, Settings
-from radialbeams.reproduce.trainings import Training
+from radialbeams.reproduce.settings import QUICK, ReproduceSettings
+from radialbeams.reproduce.training_record import TrainingRecord, data_notes, tagged
+from radialbeams.reproduce.trainings import PlannedTraining
 from radialbeams.training.data import ImageSet
 from radialbeams.training.parts import Parts
 from radialbeams.training.recipe import Recipe
@@ -57,7 +58,7 @@ JUDGED = 8  # times that the gradients are compared during training
 
 
 @dataclass(frozen=True)
-class Kind:
+class WeightKind:
     """One kind of training; its runs differ only in the seed. Without a prior the weight is 0."""
 
     protocol: Protocol
@@ -71,18 +72,18 @@ class Kind:
         return f"{self.protocol}-{self.place}-{self.weight:g}"
 
 
-def kinds(quick: bool = False) -> list[Kind]:
+def kinds(quick: bool = False) -> list[WeightKind]:
     """The extremes first; quick settings have only these."""
-    found = [Kind(protocol) for protocol in PROTOCOLS]
+    found = [WeightKind(protocol) for protocol in PROTOCOLS]
     return found + [
-        Kind(protocol, place, weight)
+        WeightKind(protocol, place, weight)
         for weight in ([max(WEIGHTS)] if quick else sorted(WEIGHTS, reverse=True))
         for place in PLACES
         for protocol in PROTOCOLS
     ]
 
 
-def recipe(kind: Kind, seed: int, settings: Settings) -> Recipe:
+def recipe(kind: WeightKind, seed: int, settings: ReproduceSettings) -> Recipe:
     effort = settings.pick(quick=QUICK_EFFORT, full=FULL)
     found = Recipe(
         "coil100",
@@ -98,11 +99,11 @@ def recipe(kind: Kind, seed: int, settings: Settings) -> Recipe:
     return paper.fitting(found, settings)
 
 
-def trainings(settings: Settings) -> list[Training]:
+def trainings(settings: ReproduceSettings) -> list[PlannedTraining]:
     """All kinds of the first seed, then all of the second: what is cut off leaves whole seeds."""
     effort = settings.pick(quick=QUICK_EFFORT, full=FULL)
     return [
-        Training(
+        PlannedTraining(
             f"{kind.name}-seed{seed}",
             recipe(kind, seed, settings),
             {"kind": kind.name},
@@ -117,7 +118,7 @@ def trainings(settings: Settings) -> list[Training]:
     ]
 
 
-def parts(kind: Kind) -> Parts:
+def parts(kind: WeightKind) -> Parts:
     def loss(recipe: Recipe, images: ImageSet, device: torch.device) -> Loss:
         return weighted(kind.place, kind.weight)
 
@@ -144,12 +145,12 @@ def weighted(place: Place, weight: float) -> Loss:
 # --- what was found ---
 
 
-def run(settings: Settings, records: Records) -> Finding:
+def run(settings: ReproduceSettings, records: Records) -> Finding:
     cells = {}
     for kind in kinds():
-        runs = [record for record in records.values() if record["tags"]["kind"] == kind.name]
+        runs = tagged(records, kind=kind.name)
         cells[kind.name] = {**vars(kind), **cell(runs)}
-    notes = sorted({record["data_note"] for record in records.values() if record.get("data_note")})
+    notes = data_notes(records.values())
     data = {
         "cells": cells,
         "notes": notes,
@@ -160,7 +161,7 @@ def run(settings: Settings, records: Records) -> Finding:
     return Finding(ours, settings.pick(quick=QUICK, full="") + why, data)
 
 
-def pretrained(settings: Settings) -> Record:
+def pretrained(settings: ReproduceSettings) -> Record:
     """The same of the pretrained network, which has converged without a prior."""
     there = open_pretrained(MODEL, settings, limit=settings.pick(quick=8, full=FULL.held_out))
     known = next(iter(zoo.find(MODEL).card.metrics.values()))
@@ -171,9 +172,9 @@ def pretrained(settings: Settings) -> Record:
     }
 
 
-def cell(runs: Sequence[Record]) -> Record:
+def cell(runs: Sequence[TrainingRecord]) -> Record:
     """Over the seeds that have finished: errors, shifts found, and the two gradients."""
-    measured = [run["measured"] for run in runs if "measured" in run]
+    measured = [run.measured for run in runs if run.finished]
     found: Record = {"seeds": len(measured), "diverged": len(runs) - len(measured)}
     for group in ("cyclic", "so2"):
         found[group] = spread([one[group]["mean"] for one in measured])
@@ -223,7 +224,7 @@ def _row(cells: Mapping[str, Record], one: Record) -> str:
 
 
 def _against(cells: Mapping[str, Record], one: Record) -> str:
-    off = cells[Kind(one["protocol"]).name]["cyclic"]
+    off = cells[WeightKind(one["protocol"]).name]["cyclic"]
     sign = compare(one["cyclic"], off)
     said = {-1: "better than without", 1: "worse than without"}
     return said[sign] if sign else unclear(one["cyclic"], off)
@@ -233,7 +234,7 @@ def signs(cells: Mapping[str, Record]) -> dict[float, list[int]]:
     """For every weight with enough seeds, which of its kinds are better (−1) or worse (1)."""
     found: dict[float, list[int]] = {}
     for one in judged(cells):
-        off = cells[Kind(one["protocol"]).name]["cyclic"]
+        off = cells[WeightKind(one["protocol"]).name]["cyclic"]
         found.setdefault(one["weight"], []).append(compare(one["cyclic"], off))
     return dict(sorted(found.items()))
 
@@ -265,16 +266,16 @@ def judged(cells: Mapping[str, Record]) -> list[Record]:
     return [
         one
         for one in cells.values()
-        if one["weight"] and min(one["seeds"], cells[Kind(one["protocol"]).name]["seeds"]) > 1
+        if one["weight"] and min(one["seeds"], cells[WeightKind(one["protocol"]).name]["seeds"]) > 1
     ]
 
 
 def changes(cells: Mapping[str, Record]) -> dict[str, float]:
     """By kind, how many degrees of mean error the prior adds; below 0 is a gain."""
     return {
-        name: one["cyclic"]["mean"] - cells[Kind(one["protocol"]).name]["cyclic"]["mean"]
+        name: one["cyclic"]["mean"] - cells[WeightKind(one["protocol"]).name]["cyclic"]["mean"]
         for name, one in cells.items()
-        if one["weight"] and one["seeds"] and cells[Kind(one["protocol"]).name]["seeds"]
+        if one["weight"] and one["seeds"] and cells[WeightKind(one["protocol"]).name]["seeds"]
     }
 
 

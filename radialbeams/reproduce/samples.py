@@ -31,8 +31,9 @@ from radialbeams.reproduce.pipelines import (
     transformer,
 )
 from radialbeams.reproduce.seed_statistics import compare, spread
-from radialbeams.reproduce.settings import QUICK, Settings
-from radialbeams.reproduce.trainings import Trained, Training
+from radialbeams.reproduce.settings import QUICK, ReproduceSettings
+from radialbeams.reproduce.training_record import TrainingRecord, data_notes
+from radialbeams.reproduce.trainings import PlannedTraining, Trained
 from radialbeams.training.data import ImageSet
 from radialbeams.training.parts import Parts
 from radialbeams.training.recipe import Recipe
@@ -91,7 +92,7 @@ def pipeline_loss(
     return total, Losses(circle + 0 * total.detach(), zero)
 
 
-def recipe(pipeline: ComparedPipeline, seed: int, settings: Settings) -> Recipe:
+def recipe(pipeline: ComparedPipeline, seed: int, settings: ReproduceSettings) -> Recipe:
     return Recipe(
         "fashion-mnist",
         localiser_config(pipeline.localiser, PARENT),
@@ -107,10 +108,10 @@ def recipe(pipeline: ComparedPipeline, seed: int, settings: Settings) -> Recipe:
     )
 
 
-def trainings(settings: Settings) -> list[Training]:
+def trainings(settings: ReproduceSettings) -> list[PlannedTraining]:
     """All pipelines of the first seed, then all of the second; few images first."""
     return [
-        Training(
+        PlannedTraining(
             f"{name}-{share}-seed{seed}",
             recipe(pipeline, seed, settings),
             {"pipeline": name, "share": share},
@@ -156,23 +157,23 @@ def measure(trained: Trained, batch: int = 500) -> dict[str, Any]:
 # --- what was found ---
 
 
-def run(settings: Settings, records: Records) -> Finding:
+def run(settings: ReproduceSettings, records: Records) -> Finding:
     cells: Record = {}
     for name in PIPELINES:
         for share in settings.pick(quick=(16, 1), full=SHARES):
             mine = {"pipeline": name, "share": share}
-            runs = [r for r in records.values() if r["tags"] == mine and "measured" in r]
+            runs = [r for r in records.values() if r.tags == mine and r.finished]
             if runs:
                 cells[f"{name}, {share}"] = cell(runs)
-    notes = sorted({record["data_note"] for record in records.values() if record.get("data_note")})
+    notes = data_notes(records.values())
     data = {"cells": cells, "notes": notes}
     ours, why = conclude(data)
     return Finding(ours, settings.pick(quick=QUICK, full="") + why, data)
 
 
-def cell(runs: Sequence[Record]) -> Record:
-    measured = [run["measured"] for run in runs]
-    found: Record = {"images": measured[0]["trained_on"], "parameters": runs[0]["parameters"]}
+def cell(runs: Sequence[TrainingRecord]) -> Record:
+    measured = [run.measured for run in runs]
+    found: Record = {"images": measured[0]["trained_on"], "parameters": runs[0].parameters}
     for name in ("turned", "upright", "mean"):
         values = [one[name] for one in measured if name in one]
         if values:

@@ -22,7 +22,7 @@ from radialbeams.reproduce.effort import FULL
 from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
 from radialbeams.reproduce.prior import border_network
 from radialbeams.reproduce.seed_statistics import STUCK, compare, over_seeds, spread, unclear
-from radialbeams.reproduce.settings import QUICK, Settings
+from radialbeams.reproduce.settings import QUICK, ReproduceSettings
 from radialbeams.reproduce.staircase_designs import (
     CONSTANT,
     CONTEXT_SERIES,
@@ -31,10 +31,11 @@ from radialbeams.reproduce.staircase_designs import (
     SIDE_BY_SIDE,
     STAIRS,
     WORDS,
-    Design,
+    StairDesign,
 )
 from radialbeams.reproduce.staircase_measures import measure
-from radialbeams.reproduce.trainings import Training
+from radialbeams.reproduce.training_record import TrainingRecord, data_notes, tagged
+from radialbeams.reproduce.trainings import PlannedTraining
 from radialbeams.training.augment import Augmentation
 from radialbeams.training.parts import Parts
 from radialbeams.training.recipe import Recipe
@@ -50,23 +51,23 @@ RING: dict[str, Any] = {"learning_rate": 3e-3, "weight_decay": 0.05, "average": 
 
 
 @dataclass(frozen=True)
-class Row:
+class StaircaseRow:
     """A design under a protocol; its trainings differ only in the seed."""
 
     name: str
     protocol: Protocol
-    design: Design
+    design: StairDesign
 
 
-def rows() -> list[Row]:
+def rows() -> list[StaircaseRow]:
     """The longest trainings first, so that none of them is left over at the end."""
     stairs = [
-        Row(f"{protocol}-{name}", protocol, design)
+        StaircaseRow(f"{protocol}-{name}", protocol, design)
         for name, design in reversed(STAIRS.items())
         for protocol in SERIES
     ]
     return stairs + [
-        Row(f"context-{series}-{name}", protocol, replace(STAIRS[stair], **CONTEXTS[name]))
+        StaircaseRow(f"context-{series}-{name}", protocol, replace(STAIRS[stair], **CONTEXTS[name]))
         for series, (protocol, stair) in CONTEXT_SERIES.items()
         for name in (CONTEXTS if series == "one-cycle" else CONSTANT)
         if name != "mean"
@@ -79,7 +80,7 @@ def row_of(series: str, name: str) -> str:
     return f"{protocol}-{stair}" if name == "mean" else f"context-{series}-{name}"
 
 
-def recipe(row: Row, seed: int, settings: Settings) -> Recipe:
+def recipe(row: StaircaseRow, seed: int, settings: ReproduceSettings) -> Recipe:
     size, design = settings.pick(quick=64, full=128), row.design
     found = Recipe(
         "coil100",
@@ -101,14 +102,14 @@ def recipe(row: Row, seed: int, settings: Settings) -> Recipe:
     return replace(found, **RING) if design.ring else found
 
 
-def augmentation(row: Row) -> Augmentation:
+def augmentation(row: StaircaseRow) -> Augmentation:
     """The ring's. The paper's views cannot zoom: their border is in view."""
     if not row.design.augmented:
         return Augmentation()
     return Augmentation(zoom=0.15 if row.protocol == "leakfree" else 0.0, jitter=0.2, noise=0.02)
 
 
-def network(row: Row, size: int, settings: Settings) -> Config:
+def network(row: StaircaseRow, size: int, settings: ReproduceSettings) -> Config:
     design = row.design
     changes: dict[str, Any] = {"hub": design.hub, "context_layers": design.layers}
     found = paper.network(row.protocol, size, settings, **changes)
@@ -119,12 +120,12 @@ def network(row: Row, size: int, settings: Settings) -> Config:
     )
 
 
-def trainings(settings: Settings) -> list[Training]:
+def trainings(settings: ReproduceSettings) -> list[PlannedTraining]:
     """All rows of the first seed, then all of the second: what is cut off leaves whole seeds."""
     seeds = settings.seeds_of(quick=1, full=SEEDS)
     planned = sorted(((seed, row) for seed in seeds for row in rows()), key=_turn)
     return [
-        Training(
+        PlannedTraining(
             f"{row.name}-seed{seed}",
             recipe(row, seed, settings),
             {"row": row.name},
@@ -137,7 +138,7 @@ def trainings(settings: Settings) -> list[Training]:
     ]
 
 
-def _turn(planned: tuple[int, Row]) -> float:
+def _turn(planned: tuple[int, StaircaseRow]) -> float:
     """When a training is due: with its seed, but the two networks side by side have three early."""
     seed, row = planned
     return min(seed, 0.5) if row.name in SIDE_BY_SIDE and seed < 3 else seed
@@ -146,28 +147,28 @@ def _turn(planned: tuple[int, Row]) -> float:
 # --- what was found ---
 
 
-def run(settings: Settings, records: Records) -> Finding:
+def run(settings: ReproduceSettings, records: Records) -> Finding:
     cells = {}
     for row in rows():
-        runs = [record for record in records.values() if record["tags"]["row"] == row.name]
+        runs = tagged(records, row=row.name)
         cells[row.name] = cell(runs)
-    notes = sorted({record["data_note"] for record in records.values() if record.get("data_note")})
+    notes = data_notes(records.values())
     data = {"cells": cells, "notes": notes}
     ours, why = conclude(data)
     return Finding(ours, settings.pick(quick=QUICK, full="") + why, data)
 
 
-def cell(runs: Sequence[Record]) -> dict[str, Any]:
+def cell(runs: Sequence[TrainingRecord]) -> dict[str, Any]:
     """Errors over the seeds that have finished; a run with a loss that is not finite diverged."""
-    tested = [run["measured"] for run in runs if "measured" in run]
+    tested = [run.measured for run in runs if run.finished]
     if not tested:
         return {"seeds": 0, "diverged": len(runs)}
     found: dict[str, Any] = {
         "seeds": len(tested),
         "diverged": len(runs) - len(tested),
-        "training_images": runs[0]["training_images"],
-        "steps": runs[0]["recipe"]["steps"],
-        "batch": runs[0]["recipe"]["batch"],
+        "training_images": runs[0].training_images,
+        "steps": runs[0].recipe["steps"],
+        "batch": runs[0].recipe["batch"],
     }
     for shown in ("so2", "files"):
         found[shown] = {

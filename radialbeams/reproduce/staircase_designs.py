@@ -12,7 +12,7 @@ from radialbeams.training.views import Protocol
 
 
 @dataclass(frozen=True)
-class Design:
+class StairDesign:
     """All that the stairs change; the defaults are the authors' code."""
 
     draw: Draw = "image"
@@ -60,8 +60,8 @@ SIDE_BY_SIDE = ("leakfree-decoder", "leakfree-batch")
 REPRODUCTION = "hub"  # the stair that has the paper's optimiser and none of its authors' slips
 
 
-def _stairs() -> dict[str, Design]:
-    designs, design = {}, Design()
+def _stairs() -> dict[str, StairDesign]:
+    designs, design = {}, StairDesign()
     for name, change in CHANGES.items():
         design = replace(design, **change)
         designs[name] = design

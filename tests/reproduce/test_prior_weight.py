@@ -13,9 +13,9 @@ from radialbeams.nn.bic import BIC, BICConfig, bic_loss
 from radialbeams.nn.losses import LossInputs, RingLoss
 from radialbeams.nn.prior import ToeplitzPrior
 from radialbeams.reproduce import prior_weight, trainings
-from radialbeams.reproduce.prior_weight import Kind
+from radialbeams.reproduce.prior_weight import WeightKind
 from radialbeams.reproduce.seed_statistics import spread
-from radialbeams.reproduce.settings import Settings
+from radialbeams.reproduce.settings import ReproduceSettings
 from radialbeams.training.data import ImageSet
 
 
@@ -65,7 +65,7 @@ def test_before_the_hub_the_prior_trains_no_context_encoder() -> None:
 
 
 def test_whole_seeds_come_one_after_the_other() -> None:
-    planned = prior_weight.trainings(Settings())
+    planned = prior_weight.trainings(ReproduceSettings())
     seeds = [training.recipe.seed for training in planned]
     assert seeds == sorted(seeds)
     assert len(planned) == prior_weight.SEEDS * (2 + 2 * 2 * len(prior_weight.WEIGHTS))
@@ -74,7 +74,7 @@ def test_whole_seeds_come_one_after_the_other() -> None:
 def test_a_training_measures_gradients_shifts_and_orbits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plan = prior_weight.trainings(Settings(quick=True))
+    plan = prior_weight.trainings(ReproduceSettings(quick=True))
     one = next(t for t in plan if t.name == "leakfree-off-seed0")
     tiny = replace(
         one,
@@ -90,8 +90,10 @@ def test_a_training_measures_gradients_shifts_and_orbits(
         tuple("abcdefgh"),
     )
     monkeypatch.setattr(trainings, "_images", lambda *_: images)
-    found, _ = trainings.complete("prior-weight", [tiny], Settings(out=tmp_path, devices="cpu"))
-    measured = found[tiny.name]["measured"]
+    found, _ = trainings.complete(
+        "prior-weight", [tiny], ReproduceSettings(out=tmp_path, devices="cpu")
+    )
+    measured = found[tiny.name].measured
     assert len(measured["along"]) == 2
     assert -1 <= measured["gradients"]["before"]["cosine"] <= 1
     assert set(measured["shifts"]) == {"before", "after"}
@@ -177,4 +179,4 @@ def test_short_trainings_are_called_short() -> None:
 
 
 def test_a_kind_without_a_prior_has_one_name() -> None:
-    assert Kind("paper", "before").name == Kind("paper", "after").name == "paper-off"
+    assert WeightKind("paper", "before").name == WeightKind("paper", "after").name == "paper-off"

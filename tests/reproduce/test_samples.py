@@ -13,12 +13,12 @@ from radialbeams.reproduce.experiment import Record
 from radialbeams.reproduce.joint import parameters
 from radialbeams.reproduce.pipelines import PIPELINES, transformer
 from radialbeams.reproduce.seed_statistics import spread
-from radialbeams.reproduce.settings import Settings
+from radialbeams.reproduce.settings import ReproduceSettings
 from radialbeams.training.recipe import Recipe
 
 
 def recipe(name: str) -> Recipe:
-    return samples.recipe(PIPELINES[name], 0, Settings())
+    return samples.recipe(PIPELINES[name], 0, ReproduceSettings())
 
 
 def test_all_pipelines_have_as_many_parameters() -> None:
