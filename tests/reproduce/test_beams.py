@@ -110,7 +110,7 @@ def test_the_plainest_case_is_given_in_degrees() -> None:
 
 def test_the_training_loss_is_that_of_the_end() -> None:
     curve = {"circle_loss": [2.0] * 18 + [0.5, 0.3]}
-    assert beams.final_loss({"curve": curve}) == pytest.approx(0.4)
+    assert beams.final_loss(TrainingRecord(curve=curve)) == pytest.approx(0.4)
 
 
 def test_the_figures_need_nothing_but_json(tmp_path: Path) -> None:
