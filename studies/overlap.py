@@ -1,16 +1,21 @@
 """Photos of a test set that a model may have been trained on, found by their fingerprints.
 
-    python studies/overlap.py --tested PHOTOS.zip --against FOLDER_OR_LOOKS…
+    python studies/overlap.py --tested PHOTOS.zip --against NAME=FOLDER_OR_LOOKS…
 
-A fingerprint is that of `tools/photos`: 128 bits of the whole picture, whatever its shape. Two
-pictures that differ in at most 20 bits are taken for copies, up to 26 for near ones. `--against`
-names folders or archives of photos, or a `looks.jsonl` that `tools/photos/prepare.py` wrote.
+A fingerprint is that of `tools/photos`: 128 bits of a picture, whatever its shape. Photos are
+compared whole and by their centred squares, since copies are often cut. Two pictures that differ in
+at most 20 bits are taken for copies, up to 26 for near ones. `--against` names folders of training
+photos, which have to be brought (`tools/photos/README.md` lists their sources), or a `looks.jsonl`
+that `tools/photos/prepare.py` wrote; that holds the fingerprints of whole photos only. Results of
+other names stay in the file, so the sources can be compared one after the other. `--sheet` draws
+the near pairs side by side, for whoever decides which of them show the same picture.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import zipfile
 from pathlib import Path
 from typing import Any
 
@@ -19,24 +24,42 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from radialbeams.images.fingerprints import fingerprint
-from radialbeams.training.data import load
 
 COPY, NEAR, BITS = 20, 26, 128
-SIZE = 128  # pixels to which photos of a folder are brought before their fingerprints
+DECODED = 64  # pixels that a photo is decoded to at least; a fingerprint needs 32
+ENDINGS = (".jpg", ".jpeg", ".png", ".webp")
 
 Bits = NDArray[np.bool_]
+Named = tuple[list[str], list[Bits]]  # names, and one or more fingerprints of each
 
 
-def of_folder(place: Path) -> tuple[list[str], Bits]:
-    """The centred squares of the photos in a folder or archive."""
-    images = load(place, size=SIZE)
-    pixels = images.images.permute(0, 2, 3, 1).numpy()
-    return list(images.keys), np.stack(
-        [fingerprint(Image.fromarray(picture)) for picture in pixels]
-    )
+def fingerprints(photo: Image.Image) -> tuple[Bits, Bits]:
+    """Of the whole photo, and of its centred square."""
+    photo.draft("L", (DECODED, DECODED))
+    wide, high = photo.size
+    side = min(wide, high)
+    left, top = (wide - side) // 2, (high - side) // 2
+    return fingerprint(photo), fingerprint(photo.crop((left, top, left + side, top + side)))
 
 
-def of_looks(place: Path) -> tuple[list[str], Bits]:
+def of_folder(place: Path) -> Named:
+    """The photos in a folder; files that cannot be read are passed over."""
+    names, pairs = [], []
+    for path in sorted(place.rglob("*")):
+        if path.suffix.lower() not in ENDINGS:
+            continue
+        try:
+            with Image.open(path) as photo:
+                pairs.append(fingerprints(photo))
+        except (OSError, ValueError):
+            continue
+        names.append(str(path.relative_to(place)))
+    if not names:
+        raise SystemExit(f"Expected a folder of photos; got {place}, which has none.")
+    return names, [np.stack(side) for side in zip(*pairs, strict=True)]
+
+
+def of_looks(place: Path) -> Named:
     """Whole photos, fingerprinted by `prepare.py`; those that it dropped count too."""
     names, rows = [], []
     for line in place.read_text(encoding="utf-8").splitlines():
@@ -44,21 +67,19 @@ def of_looks(place: Path) -> tuple[list[str], Bits]:
         if look.get("bits"):
             names.append(f"{look['source']}/{look['name']}")
             rows.append(np.frombuffer(bytes.fromhex(look["bits"]), np.uint8))
-    return names, np.unpackbits(np.stack(rows), axis=1).astype(bool)
+    return names, [np.unpackbits(np.stack(rows), axis=1).astype(bool)]
 
 
-def whole(folder: Path) -> tuple[list[str], Bits]:
-    """The photos as they are, not cut to a square: squashed copies have the same fingerprint."""
-    import zipfile
-
-    names, rows = [], []
-    with zipfile.ZipFile(folder) as archive:
+def of_archive(place: Path) -> Named:
+    """The photos in a zip file."""
+    names, pairs = [], []
+    with zipfile.ZipFile(place) as archive:
         for name in sorted(archive.namelist()):
-            if name.endswith(".jpg"):
+            if name.endswith(ENDINGS):
                 with archive.open(name) as file, Image.open(file) as photo:
                     names.append(Path(name).stem)
-                    rows.append(fingerprint(photo))
-    return names, np.stack(rows)
+                    pairs.append(fingerprints(photo))
+    return names, [np.stack(side) for side in zip(*pairs, strict=True)]
 
 
 def nearest(bits: Bits, known: Bits, tile: int = 8192) -> tuple[NDArray[np.int64], Any]:
@@ -75,8 +96,12 @@ def nearest(bits: Bits, known: Bits, tile: int = 8192) -> tuple[NDArray[np.int64
     return where, best
 
 
-def compared(tested: tuple[list[str], Bits], known: tuple[list[str], Bits]) -> dict[str, Any]:
-    where, apart = nearest(tested[1], known[1])
+def compared(tested: Named, known: Named) -> dict[str, Any]:
+    """Whole photos with whole ones, and squares with squares: what is nearer counts."""
+    found = [nearest(ours, theirs) for ours, theirs in zip(tested[1], known[1], strict=False)]
+    where, apart = found[0]
+    for other, bits in found[1:]:
+        where, apart = np.where(bits < apart, other, where), np.minimum(bits, apart)
     near = [
         {"photo": tested[0][row], "like": known[0][where[row]], "bits": int(apart[row])}
         for row in np.argsort(apart, kind="stable")
@@ -87,24 +112,47 @@ def compared(tested: tuple[list[str], Bits], known: tuple[list[str], Bits]) -> d
         "copies": sum(pair["bits"] <= COPY for pair in near),
         "near": near,
         "nearest_bits": int(apart.min()),
+        "same_by_eye": None if near else 0,  # to be filled in by whoever has looked at the pairs
     }
+
+
+def draw_sheet(found: dict[str, Any], tested: Path, folder: Path, out: Path) -> None:
+    """Every near pair side by side, the photo of the test set on the left."""
+    side, rows = 128, max(1, len(found["near"]))
+    sheet = Image.new("RGB", (2 * side, side * rows))
+    with zipfile.ZipFile(tested) as archive:
+        files = {Path(name).stem: name for name in archive.namelist()}
+        for row, pair in enumerate(found["near"]):
+            with archive.open(files[pair["photo"]]) as file, Image.open(file) as ours:
+                sheet.paste(ours.convert("RGB").resize((side, side)), (0, side * row))
+            with Image.open(folder / pair["like"]) as theirs:
+                sheet.paste(theirs.convert("RGB").resize((side, side)), (side, side * row))
+    sheet.save(out)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tested", type=Path, required=True, help="a zip of photos")
-    parser.add_argument("--against", type=Path, nargs="+", required=True)
+    parser.add_argument("--against", nargs="+", required=True, help="NAME=FOLDER or NAME=FILE")
     parser.add_argument("--out", type=Path, default=Path("results") / "overlap.json")
+    parser.add_argument("--sheet", type=Path, help="a folder for pictures of the near pairs")
     arguments = parser.parse_args()
-    tested = whole(arguments.tested)
+    tested = of_archive(arguments.tested)
     results: dict[str, Any] = {"tested": arguments.tested.stem, "n": len(tested[0]), "against": {}}
-    results["same_by_eye"] = None  # to be filled in by whoever has looked at the near pairs
-    for source in arguments.against:
-        known = of_looks(source) if source.suffix == ".jsonl" else of_folder(source)
-        name = sorted({key.split("/")[0] for key in known[0]}) if source.suffix == ".jsonl" else []
-        results["against"][", ".join(name) or source.stem] = compared(tested, known)
+    if arguments.out.is_file():
+        before = json.loads(arguments.out.read_text(encoding="utf-8"))
+        if before["tested"] == results["tested"]:
+            results["against"] = before["against"]
+    for named in arguments.against:
+        name, _, place = named.partition("=")
+        known = of_looks(Path(place)) if place.endswith(".jsonl") else of_folder(Path(place))
+        found = compared(tested, known)
+        results["against"][name] = found
+        if arguments.sheet and Path(place).is_dir():
+            draw_sheet(found, arguments.tested, Path(place), arguments.sheet / f"{name}.png")
+        print(f"{name}: {found['photos']:,} photos, {len(found['near'])} near, nearest "
+              f"{found['nearest_bits']} bits", flush=True)  # fmt: skip
     arguments.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    print(json.dumps(results)[:2000])
 
 
 if __name__ == "__main__":

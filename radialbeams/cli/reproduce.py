@@ -63,7 +63,7 @@ def reproduce(
     _need(["torch", "safetensors", *([] if trainings_only else ["matplotlib"])])
     from radialbeams.reproduce.runner import reproduce as run
     from radialbeams.reproduce.runner import reproduce_each
-    from radialbeams.reproduce.settings import Settings
+    from radialbeams.reproduce.settings import ReproduceSettings
 
     def one(experiment: str) -> None:
         with terminal.progress_bar(100, experiment) as bar:
@@ -71,7 +71,7 @@ def reproduce(
             def show(done: float, total: float, text: str) -> None:
                 bar.show(int(100 * done / max(total, 1e-9)), f"{experiment}: {text}")
 
-            settings = Settings(quick, root, out, seeds, jobs, devices, classifier, show)
+            settings = ReproduceSettings(quick, root, out, seeds, jobs, devices, classifier, show)
             there = len([*settings.runs(experiment).glob("*.json")])
             files = run(experiment, settings, redraw=redraw, trainings_only=trainings_only)
             bar.show(100, experiment)

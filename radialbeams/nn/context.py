@@ -18,8 +18,8 @@ Hub = Literal["mean", "sum", "dead", "held-mean", "held-sum", "authors"]
 # How beams and hub exchange messages. In the first three, the hub sends messages to the rim in
 # every layer; they differ in what the hub receives: the mean of the beams; their sum, which is |B|
 # times as large and makes activations explode; nothing, so that it stays 0. In the text of the
-# paper, the hub only receives messages and is added at the end ("held-…"). "authors" is the graph
-# of the authors' code.
+# paper, the hub only receives messages and is added at the end ("held-…"); it sums them
+# ("held-sum"). "authors" is the graph of the authors' code.
 HUBS: tuple[Hub, ...] = ("mean", "sum", "dead", "held-mean", "held-sum", "authors")
 
 
@@ -27,7 +27,7 @@ def wheel(num_beams: int, hub: Hub) -> Tensor:
     """The adjacency A, (|B| + 1, |B| + 1): row v has the weights of the messages to node v."""
     if hub not in HUBS:
         raise ValueError(f"hub must be one of {', '.join(HUBS)}; got {hub!r}.")
-    # Differs from the paper: it prints |B| × |B| for |B| + 1 nodes, and sums at the hub.
+    # Differs from the paper: it prints |B| × |B| for |B| + 1 nodes.
     adjacency = torch.zeros(num_beams + 1, num_beams + 1)
     beams = torch.arange(num_beams)
     if hub == "authors":

@@ -15,7 +15,7 @@ from pathlib import Path
 
 from radialbeams.reproduce import registry
 from radialbeams.reproduce.runner import reproduce, reproduce_each
-from radialbeams.reproduce.settings import Settings
+from radialbeams.reproduce.settings import ReproduceSettings
 
 SHOW_SECONDS = 5.0
 
@@ -61,7 +61,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--devices", default="auto")
     parser.add_argument("--classifier", help="for downstream: an .onnx or .pt2 file")
     arguments = parser.parse_args(argv)
-    settings = Settings(
+    settings = ReproduceSettings(
         quick=arguments.quick,
         data=arguments.data,
         out=arguments.out,

@@ -14,8 +14,9 @@ from typing import TYPE_CHECKING, Any
 from radialbeams.reproduce import paper
 from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
 from radialbeams.reproduce.seed_statistics import compare, spread, unclear
-from radialbeams.reproduce.settings import QUICK, Settings
-from radialbeams.reproduce.trainings import Training
+from radialbeams.reproduce.settings import QUICK, ReproduceSettings
+from radialbeams.reproduce.training_record import TrainingRecord
+from radialbeams.reproduce.trainings import PlannedTraining
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.views import Protocol
 
@@ -60,7 +61,7 @@ def kind(variant: str, protocol: Protocol) -> str:
     return f"{protocol}-{variant}"
 
 
-def recipe(variant: str, protocol: Protocol, seed: int, settings: Settings) -> Recipe:
+def recipe(variant: str, protocol: Protocol, seed: int, settings: ReproduceSettings) -> Recipe:
     size = settings.pick(quick=64, full=128)
     model = paper.network(protocol, size, settings, **VARIANTS[variant])
     common = Recipe(
@@ -77,9 +78,9 @@ def recipe(variant: str, protocol: Protocol, seed: int, settings: Settings) -> R
     return replace(paper.fitting(common, settings), steps=steps)
 
 
-def trainings(settings: Settings) -> list[Training]:
+def trainings(settings: ReproduceSettings) -> list[PlannedTraining]:
     return [
-        Training(
+        PlannedTraining(
             f"{kind(variant, protocol)}-seed{seed}",
             recipe(variant, protocol, seed, settings),
             {"kind": kind(variant, protocol)},
@@ -95,14 +96,14 @@ def trainings(settings: Settings) -> list[Training]:
 # --- what was found ---
 
 
-def run(settings: Settings, records: Records) -> Finding:
+def run(settings: ReproduceSettings, records: Records) -> Finding:
     cells = []
     for protocol in SHOWN:
         for variant in VARIANTS:
             runs = [
                 record
                 for record in records.values()
-                if record["tags"]["kind"] == kind(variant, protocol)
+                if record.tags["kind"] == kind(variant, protocol)
             ]
             cells.append({"protocol": protocol, "variant": variant, **cell(runs)})
     for one in cells:
@@ -115,12 +116,12 @@ def conclude(data: Record) -> Conclusion:
     return numbers(data["cells"]), sentence(data["cells"])
 
 
-def cell(runs: Sequence[Record]) -> dict[str, Any]:
+def cell(runs: Sequence[TrainingRecord]) -> dict[str, Any]:
     """The errors over seeds; a run whose loss was not finite counts as diverged."""
-    tested = [run["measured"]["so2"] for run in runs if "measured" in run]
+    tested = [run.errors() for run in runs if run.finished]
     return {
         "diverged": len(runs) - len(tested),
-        "parameters": next((run["parameters"] for run in runs if "measured" in run), None),
+        "parameters": next((run.parameters for run in runs if run.finished), None),
         **{
             name: spread([one[key] for one in tested]) if tested else None
             for name, key in (("mean", "mean"), ("degrees", "paper_equivalent"))

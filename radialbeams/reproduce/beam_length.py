@@ -28,9 +28,10 @@ from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Re
 from radialbeams.reproduce.geometry import padding_read
 from radialbeams.reproduce.pretrained import open_pretrained
 from radialbeams.reproduce.seed_statistics import compare, detectable, mean_curve, spread
-from radialbeams.reproduce.settings import QUICK, Settings
+from radialbeams.reproduce.settings import QUICK, ReproduceSettings
 from radialbeams.reproduce.thumbnails import encode
-from radialbeams.reproduce.trainings import SEEDS, Trained, Training, errors, summary
+from radialbeams.reproduce.training_record import TrainingRecord
+from radialbeams.reproduce.trainings import SEEDS, PlannedTraining, Trained, errors, summary
 from radialbeams.training.data import load
 from radialbeams.training.evaluate import evaluate, predict_with
 from radialbeams.training.leaks import ALERT
@@ -50,7 +51,7 @@ DRAWN, DRAWN_SIZE, DRAWN_TURN = 73, 64, 20.0  # a duck on a ground that is not q
 
 
 @dataclass(frozen=True)
-class Kind:
+class LengthKind:
     """One kind of training; its runs differ only in the seed."""
 
     data: str
@@ -62,10 +63,10 @@ class Kind:
         return f"{self.data}-{self.length}-{self.padding}"
 
 
-def kinds() -> list[Kind]:
+def kinds() -> list[LengthKind]:
     """All combinations, the longest first; A reads no padding, so its padding does not matter."""
     return [
-        Kind(data, length, padding)
+        LengthKind(data, length, padding)
         for data in reversed(DATA)
         for length in reversed(LENGTHS)
         for padding in PADDINGS
@@ -73,7 +74,7 @@ def kinds() -> list[Kind]:
     ]
 
 
-def recipe(kind: Kind, seed: int, settings: Settings) -> Recipe:
+def recipe(kind: LengthKind, seed: int, settings: ReproduceSettings) -> Recipe:
     """The paper's recipe; only data, length and padding differ."""
     size = settings.pick(quick=64, full=WIDTH[kind.data])
     return Recipe(
@@ -86,13 +87,13 @@ def recipe(kind: Kind, seed: int, settings: Settings) -> Recipe:
     )
 
 
-def trainings(settings: Settings) -> list[Training]:
+def trainings(settings: ReproduceSettings) -> list[PlannedTraining]:
     found = []
     for kind in kinds():
         # LFW's images are four times as large.
         for seed in settings.seeds_of(quick=1, full=2 if kind.data == "lfw" else 3):
             found.append(
-                Training(
+                PlannedTraining(
                     f"{kind.name}-seed{seed}",
                     recipe(kind, seed, settings),
                     {"kind": kind.name},
@@ -121,20 +122,18 @@ def measure(trained: Trained) -> dict[str, Any]:
 # --- what was found ---
 
 
-def run(settings: Settings, records: Records) -> Finding:
+def run(settings: ReproduceSettings, records: Records) -> Finding:
     cells, curves = [], {}
     for kind in kinds():
         runs = _of(kind.name, records)
         cells.append({**vars(kind), **cell(runs)})
         curves[kind.name] = {
-            "step": [point["step"] for point in runs[0]["validations"]],
-            "test": mean_curve(
-                [[p["so2"]["circle_loss"] for p in run["validations"]] for run in runs]
-            ),
+            "step": runs[0].validated_at,
+            "test": mean_curve([run.validated("so2") for run in runs]),
         }
     canaries = {}
     for protocol, length in CANARIES:
-        found = _of(f"canary-{protocol}-{length}", records)[0]["measured"]
+        found = _of(f"canary-{protocol}-{length}", records)[0].measured
         canaries[f"{protocol}-{length}"] = found
     shipped = {name: swapped_shipped(name, settings) for name in DATA}
     edges = {name: border(name, settings) for name in DATA}
@@ -166,17 +165,15 @@ def conclude(data: Record) -> Conclusion:
     return ours, sentence(cells, canaries, shipped, data["border"])
 
 
-def _of(kind: str, records: Records) -> list[Record]:
+def _of(kind: str, records: Records) -> list[TrainingRecord]:
     return [
-        record
-        for record in records.values()
-        if record["tags"]["kind"] == kind and "measured" in record
+        record for record in records.values() if record.tags["kind"] == kind and record.finished
     ]
 
 
-def cell(runs: Sequence[Record]) -> dict[str, Any]:
-    tested = [run["measured"]["so2"] for run in runs]
-    swapped = [run["measured"]["other_padding"] for run in runs]
+def cell(runs: Sequence[TrainingRecord]) -> dict[str, Any]:
+    tested = [run.errors() for run in runs]
+    swapped = [run.measured["other_padding"] for run in runs]
     return {
         "test": spread([one["circle_loss"] for one in tested]),
         "degrees": spread([one["paper_equivalent"] for one in tested]),
@@ -195,7 +192,7 @@ def edge_step(images: Tensor, padding: Padding) -> float:
     return float(f"{torch.stack([edge.mean() for edge in edges]).mean().item():.3g}")
 
 
-def border(data: str, settings: Settings) -> dict[str, float]:
+def border(data: str, settings: ReproduceSettings) -> dict[str, float]:
     """The step at the border with each padding, which the adaptive one is meant to remove."""
     limit = settings.pick(quick=100, full=500)
     found = load(data, root=settings.data, split="test", size=WIDTH[data], limit=limit)
@@ -306,7 +303,7 @@ def _judged(one: Record, other: Record) -> str:
     return f"does not clearly differ (a difference below {least:.0f}° would go unnoticed) from"
 
 
-def swapped_shipped(data: str, settings: Settings) -> dict[str, Any]:
+def swapped_shipped(data: str, settings: ReproduceSettings) -> dict[str, Any]:
     """The errors on both paddings of a pretrained model, which was trained on black padding."""
     limit = settings.pick(quick=24, full=300)
     there = open_pretrained(f"bic.{data}", settings, limit=limit)
@@ -322,7 +319,7 @@ def swapped_shipped(data: str, settings: Settings) -> dict[str, Any]:
 # --- figures ---
 
 
-def drawing(settings: Settings) -> dict[str, Any]:
+def drawing(settings: ReproduceSettings) -> dict[str, Any]:
     """A small picture of COIL-100, rotated, on black and on the colour of its corner."""
     found = load("coil100", root=settings.data, size=DRAWN_SIZE, limit=100)  # one of each object
     return pictures_of(found.images[DRAWN : DRAWN + 1])

@@ -19,8 +19,9 @@ from radialbeams.nn.beams import named_length
 from radialbeams.reproduce import paper
 from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
 from radialbeams.reproduce.seed_statistics import compare, finished, mean_curve, ranged, spread
-from radialbeams.reproduce.settings import QUICK, Settings
-from radialbeams.reproduce.trainings import Training
+from radialbeams.reproduce.settings import QUICK, ReproduceSettings
+from radialbeams.reproduce.training_record import TrainingRecord, tagged
+from radialbeams.reproduce.trainings import PlannedTraining
 from radialbeams.training.recipe import Draw, Recipe
 from radialbeams.training.views import GROUPS, Group, Protocol
 
@@ -46,7 +47,7 @@ CURVES: dict[str, tuple[Group, Group]] = {
 
 
 @dataclass(frozen=True)
-class Kind:
+class BeamsKind:
     """One kind of training; its runs differ only in the seed."""
 
     protocol: Protocol
@@ -62,16 +63,16 @@ class Kind:
         return f"{self.protocol}-{self.beams}-{self.group}-{drawn}{fits}"
 
 
-def kinds(settings: Settings) -> list[Kind]:
+def kinds(settings: ReproduceSettings) -> list[BeamsKind]:
     """All numbers of beams as the paper trains; 32 also to convergence and on leak-free views."""
     over = settings.pick(quick=(4, 8, 16, 32), full=(4, 8, 16, 32, 64))
-    found = [Kind("paper", *parts) for parts in product(over, GROUPS, DRAWS)]
-    found += [Kind("paper", MAIN, *parts, fits=True) for parts in product(GROUPS, DRAWS)]
-    found += [Kind("leakfree", MAIN, *parts) for parts in product(GROUPS, DRAWS)]
+    found = [BeamsKind("paper", *parts) for parts in product(over, GROUPS, DRAWS)]
+    found += [BeamsKind("paper", MAIN, *parts, fits=True) for parts in product(GROUPS, DRAWS)]
+    found += [BeamsKind("leakfree", MAIN, *parts) for parts in product(GROUPS, DRAWS)]
     return sorted(found, key=lambda kind: -kind.beams)  # the longest first
 
 
-def recipe(kind: Kind, seed: int, settings: Settings) -> Recipe:
+def recipe(kind: BeamsKind, seed: int, settings: ReproduceSettings) -> Recipe:
     size = settings.pick(quick=64, full=128)
     # A: with it, as the paper has it, no beam ever reads padding. Other views have none.
     length = {"beam_length": named_length("A", size)} if kind.protocol == "paper" else {}
@@ -88,14 +89,14 @@ def recipe(kind: Kind, seed: int, settings: Settings) -> Recipe:
     return paper.fitting(found, settings) if kind.fits else found
 
 
-def seeds_of(kind: Kind, settings: Settings) -> range:
+def seeds_of(kind: BeamsKind, settings: ReproduceSettings) -> range:
     main = kind.beams == MAIN and kind.protocol == "paper" and not kind.fits
     return settings.seeds_of(quick=2 if main else 1, full=5 if main else 3)
 
 
-def trainings(settings: Settings) -> list[Training]:
+def trainings(settings: ReproduceSettings) -> list[PlannedTraining]:
     return [
-        Training(
+        PlannedTraining(
             f"{kind.name}-seed{seed}",
             recipe(kind, seed, settings),
             {"kind": kind.name},
@@ -111,10 +112,10 @@ def trainings(settings: Settings) -> list[Training]:
 # --- what was found ---
 
 
-def run(settings: Settings, records: Records) -> Finding:
+def run(settings: ReproduceSettings, records: Records) -> Finding:
     cells, curves = [], {}
     for kind in kinds(settings):
-        runs = [record for record in records.values() if record["tags"]["kind"] == kind.name]
+        runs = tagged(records, kind=kind.name)
         cells.append({**vars(kind), **cell(runs)})
         if kind.beams == MAIN and kind.protocol == "paper":
             curves[kind.name] = along(runs)
@@ -138,36 +139,36 @@ def conclude(data: Record) -> Conclusion:
     return ours, answer["sentence"]
 
 
-def cell(runs: Sequence[Record]) -> dict[str, Any]:
+def cell(runs: Sequence[TrainingRecord]) -> dict[str, Any]:
     """Training loss and test losses of one kind of training, over its seeds."""
-    trained = [run for run in runs if "measured" in run]
+    trained = [run for run in runs if run.finished]
     found: dict[str, Any] = {"diverged": len(runs) - len(trained)}
     found["train"] = spread([final_loss(run) for run in trained])
     for group in GROUPS:
-        tested = [run["measured"][group] for run in trained]
+        tested = [run.errors(group) for run in trained]
         found[f"test_{group}"] = spread([one["circle_loss"] for one in tested])
         found[f"degrees_{group}"] = spread([one["paper_equivalent"] for one in tested])
         found[f"mean_{group}"] = spread([one["mean"] for one in tested])
     return found
 
 
-def final_loss(run: Record) -> float:
-    losses = run["curve"]["circle_loss"]
+def final_loss(run: TrainingRecord) -> float:
+    losses = run.losses
     last = losses[-max(1, round(LAST * len(losses))) :]
     return float(sum(last) / len(last))
 
 
-def along(runs: Sequence[Record]) -> dict[str, Any]:
+def along(runs: Sequence[TrainingRecord]) -> dict[str, Any]:
     """Training and test losses over the steps, with their spread over seeds."""
     runs = finished(runs)
     found: dict[str, Any] = {
-        "train_step": runs[0]["curve"]["step"],
-        "train": mean_curve([run["curve"]["circle_loss"] for run in runs]),
-        "test_step": [point["step"] for point in runs[0]["validations"]],
+        "train_step": runs[0].steps,
+        "train": mean_curve([run.losses for run in runs]),
+        "test_step": runs[0].validated_at,
     }
     for group in GROUPS:
-        if group in runs[0]["validations"][0]:
-            points = [[p[group]["circle_loss"] for p in run["validations"]] for run in runs]
+        if group in runs[0].validations[0]:
+            points = [run.validated(group) for run in runs]
             found[f"test_{group}"] = mean_curve(points)
     return found
 

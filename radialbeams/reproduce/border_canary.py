@@ -16,8 +16,8 @@ from radialbeams.nn.architectures import Network
 from radialbeams.nn.beams import Length, named_length
 from radialbeams.nn.losses import Losses, LossInputs
 from radialbeams.reproduce import paper
-from radialbeams.reproduce.settings import Settings
-from radialbeams.reproduce.trainings import Trained, Training
+from radialbeams.reproduce.settings import ReproduceSettings
+from radialbeams.reproduce.trainings import PlannedTraining, Trained
 from radialbeams.training.data import ImageSet
 from radialbeams.training.leaks import rho
 from radialbeams.training.noise import NoiseSource
@@ -78,7 +78,7 @@ CANARIES: tuple[tuple[Protocol, Length], ...] = (
 )
 
 
-def canary(kind: tuple[Protocol, Length], settings: Settings) -> Training:
+def canary(kind: tuple[Protocol, Length], settings: ReproduceSettings) -> PlannedTraining:
     protocol, length = kind
     size = settings.pick(quick=64, full=128)
     named = {"beam_length": named_length(length, size)} if protocol == "paper" else {}
@@ -89,7 +89,7 @@ def canary(kind: tuple[Protocol, Length], settings: Settings) -> Training:
         protocol=protocol,
         **paper.effort(settings, quick_steps=150),
     )
-    return Training(
+    return PlannedTraining(
         f"canary-{protocol}-{length}",
         paper.fitting(recipe, settings),  # so that it learns whatever can be read
         {"kind": f"canary-{protocol}-{length}"},

@@ -22,8 +22,9 @@ from radialbeams.reproduce.seed_statistics import (
     spread,
     unclear,
 )
-from radialbeams.reproduce.settings import QUICK, Settings
-from radialbeams.reproduce.trainings import Training, errors
+from radialbeams.reproduce.settings import QUICK, ReproduceSettings
+from radialbeams.reproduce.training_record import data_notes, tagged
+from radialbeams.reproduce.trainings import PlannedTraining, errors
 from radialbeams.training.data import DataNotFound, ImageSet, place_of
 from radialbeams.training.parts import Parts
 from radialbeams.training.recipe import Recipe
@@ -39,7 +40,7 @@ CIFAR_IMAGES, CIFAR_HELD_OUT = 10_000, 1_000
 
 
 @dataclass(frozen=True)
-class Row:
+class DetailsRow:
     """One kind of training; its runs differ only in the seed."""
 
     name: str
@@ -51,13 +52,15 @@ class Row:
 
 
 ROWS = (
-    Row("leaky-paper", "LeakyReLU, paper's views", "coil100", "paper"),
-    Row("relu-paper", "ReLU, paper's views", "coil100", "paper", relu=True),
-    Row("leaky-leakfree", "LeakyReLU, leak-free views", "coil100", "leakfree"),
-    Row("relu-leakfree", "ReLU, leak-free views", "coil100", "leakfree", relu=True),
-    Row("cifar-bic-paper", "the paper's network, paper's views", "cifar10", "paper"),
-    Row("cifar-bic-leakfree", "the paper's network, leak-free views", "cifar10", "leakfree"),
-    Row("cifar-ring-leakfree", "the ring, leak-free views", "cifar10", "leakfree", ring=True),
+    DetailsRow("leaky-paper", "LeakyReLU, paper's views", "coil100", "paper"),
+    DetailsRow("relu-paper", "ReLU, paper's views", "coil100", "paper", relu=True),
+    DetailsRow("leaky-leakfree", "LeakyReLU, leak-free views", "coil100", "leakfree"),
+    DetailsRow("relu-leakfree", "ReLU, leak-free views", "coil100", "leakfree", relu=True),
+    DetailsRow("cifar-bic-paper", "the paper's network, paper's views", "cifar10", "paper"),
+    DetailsRow("cifar-bic-leakfree", "the paper's network, leak-free views", "cifar10", "leakfree"),
+    DetailsRow(
+        "cifar-ring-leakfree", "the ring, leak-free views", "cifar10", "leakfree", ring=True
+    ),
 )
 
 
@@ -86,22 +89,27 @@ def relu_network(recipe: Recipe, images: ImageSet) -> Network:
     return model
 
 
-def network(row: Row, size: int, settings: Settings) -> Config:
+def network(row: DetailsRow, size: int, settings: ReproduceSettings) -> Config:
     if row.data == "coil100":
         return paper.network(row.protocol, size, settings, latent=32)
     latent = settings.pick(quick=32, full=128)
     if row.protocol == "paper":
-        return BICConfig.for_images(size, latent=latent)
+        return BICConfig.for_images(size, latent=latent, hub=paper.HUB)
     view = largest_view(size)
     # Beams of the largest leak-free view are too short for the encoder at one sample a pixel.
     if row.ring:
         return small_ring(view, CIFAR_LENGTH)
     return BICConfig(
-        view_size=view, beam_length=CIFAR_LENGTH, sampler="polar", epsilon=0, latent=latent
+        view_size=view,
+        beam_length=CIFAR_LENGTH,
+        sampler="polar",
+        epsilon=0,
+        latent=latent,
+        hub=paper.HUB,
     )
 
 
-def recipe(row: Row, seed: int, settings: Settings) -> Recipe:
+def recipe(row: DetailsRow, seed: int, settings: ReproduceSettings) -> Recipe:
     small = row.data == "cifar10"
     size = CIFAR_SIZE if small else settings.pick(quick=64, full=FULL.size)
     found = Recipe(
@@ -117,12 +125,12 @@ def recipe(row: Row, seed: int, settings: Settings) -> Recipe:
     return replace(found, learning_rate=3e-3, weight_decay=0.05) if row.ring else found
 
 
-def trainings(settings: Settings) -> list[Training]:
+def trainings(settings: ReproduceSettings) -> list[PlannedTraining]:
     """All rows of the first seed, then all of the second; CIFAR-10 only where it is."""
     cifar = _has_cifar(settings)
     there = [row for row in ROWS if row.data == "coil100" or cifar]
     return [
-        Training(
+        PlannedTraining(
             f"{row.name}-seed{seed}",
             recipe(row, seed, settings),
             {"row": row.name},
@@ -140,7 +148,7 @@ def trainings(settings: Settings) -> list[Training]:
     ]
 
 
-def _has_cifar(settings: Settings) -> bool:
+def _has_cifar(settings: ReproduceSettings) -> bool:
     """Whether it can be trained on, or was."""
     if any(settings.runs(NAME).glob("cifar-*.json")):
         return True
@@ -154,16 +162,16 @@ def _has_cifar(settings: Settings) -> bool:
 # --- what was found ---
 
 
-def run(settings: Settings, records: Records) -> Finding:
+def run(settings: ReproduceSettings, records: Records) -> Finding:
     cells: Record = {}
     for row in ROWS:
-        runs = [record for record in records.values() if record["tags"]["row"] == row.name]
-        tested = [run["measured"]["so2"] for run in runs if "measured" in run]
+        runs = tagged(records, row=row.name)
+        tested = [run.errors() for run in runs if run.finished]
         cells[row.name] = {
             name: spread([one[name] for one in tested]) for name in ("mean", "median", "within_10")
         }
-    notes = sorted({record["data_note"] for record in records.values() if record.get("data_note")})
-    images = {record["tags"]["row"]: record["training_images"] for record in records.values()}
+    notes = data_notes(records.values())
+    images = {record.tags["row"]: record.training_images for record in records.values()}
     data = {"cells": cells, "notes": notes, "images": images}
     ours, why = conclude(data)
     return Finding(ours, settings.pick(quick=QUICK, full="") + why, data)
@@ -179,7 +187,7 @@ def conclude(data: Record) -> Conclusion:
     return ours, sentence(data)
 
 
-def _title(row: Row) -> str:
+def _title(row: DetailsRow) -> str:
     return row.title if row.data == "coil100" else f"CIFAR-10, {row.title}"
 
 

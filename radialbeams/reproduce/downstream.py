@@ -41,7 +41,7 @@ from radialbeams.reproduce.downstream_sets import (
     trainings,
 )
 from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
-from radialbeams.reproduce.settings import Settings
+from radialbeams.reproduce.settings import ReproduceSettings
 from radialbeams.training.data import DataNotFound
 from radialbeams.training.data.siscore import ANGLES
 from radialbeams.training.views import draw_angles
@@ -80,7 +80,9 @@ TITLES = {
 # --- what is measured ---
 
 
-def measure_grid(task: ClassificationTask, settings: Settings, part: str) -> dict[str, Any]:
+def measure_grid(
+    task: ClassificationTask, settings: ReproduceSettings, part: str
+) -> dict[str, Any]:
     """Some images at each of the 18 angles, and all images at random angles and upright."""
     count = len(task.labels)
     some = torch.arange(count)[:: max(1, count // settings.pick(quick=8, full=300))]
@@ -138,7 +140,7 @@ def right_of_dogs(uniform: Tally, task: ClassificationTask) -> dict[str, Any]:
 
 
 def measure_objects(
-    task: ClassificationTask, angles: Tensor, settings: Settings, part: str
+    task: ClassificationTask, angles: Tensor, settings: ReproduceSettings, part: str
 ) -> dict[str, Any]:
     """Every held-out image at its own angle."""
     count = len(task.labels)
@@ -168,7 +170,7 @@ def measure_objects(
     }
 
 
-def run(settings: Settings, records: Records) -> Finding:
+def run(settings: ReproduceSettings, records: Records) -> Finding:
     device = pick_device(settings.devices)
     classifier = load_classifier(settings.classifier or DEFAULT, device)
     sets: dict[str, Any] = {}
@@ -191,7 +193,7 @@ def run(settings: Settings, records: Records) -> Finding:
             sets[name] = {"missing": str(error)}
     if all("missing" in found for found in sets.values()):
         raise DataNotFound(" ".join(found["missing"] for found in sets.values()))
-    losses = {name: record["measured"] for name, record in records.items()}
+    losses = {name: record.measured for name, record in records.items()}
     data = {"classifier": classifier.name, "turns": TURNS, "sets": sets, "losses": losses}
     return Finding(*conclude(data), data, seeds=(0,), seconds=before)
 
@@ -200,10 +202,10 @@ def conclude(data: Record) -> Conclusion:
     return _ours(data["sets"], data["losses"]), _why(data["sets"], data["losses"])
 
 
-Measure = Callable[[Settings, Classifier, torch.device], dict[str, Any]]
+Measure = Callable[[ReproduceSettings, Classifier, torch.device], dict[str, Any]]
 
 
-def _weights(settings: Settings) -> dict[str, str]:
+def _weights(settings: ReproduceSettings) -> dict[str, str]:
     """The hashes of the weights: of the pretrained models and of the trainings."""
     shipped = {
         name: zoo.find(name).card.sha256.weights for name in ("ring", "ring.coil100", "bic.coil100")
@@ -215,21 +217,21 @@ def _weights(settings: Settings) -> dict[str, str]:
 
 
 def _measure_objects(
-    name: str, settings: Settings, classifier: Classifier, device: torch.device
+    name: str, settings: ReproduceSettings, classifier: Classifier, device: torch.device
 ) -> dict[str, Any]:
     task, angles = objects_task(settings, classifier, device, OBJECTS[name])
     return measure_objects(task, angles, settings, NAMES[name])
 
 
 def _measure_imagenet(
-    settings: Settings, classifier: Classifier, device: torch.device
+    settings: ReproduceSettings, classifier: Classifier, device: torch.device
 ) -> dict[str, Any]:
     task = imagenet_task(settings, classifier, device)
     return measure_grid(task, settings, NAMES["imagenet"])
 
 
 def _measure_coil(
-    settings: Settings, classifier: Classifier, device: torch.device
+    settings: ReproduceSettings, classifier: Classifier, device: torch.device
 ) -> dict[str, Any]:
     def show(done: int, total: int) -> None:
         settings.show(done, total, "COIL-100, upright, for the classifier")
@@ -306,7 +308,17 @@ def _seen(photos: dict[str, Any]) -> str:
     return (
         " ring was trained on Stanford Dogs, which are photos of ImageNet and may be among these. "
         f"On the {dogs['n']} photos of dogs it reaches {seen:.1%} (true angle: {best:.1%}), on the "
-        f"{others} others {unseen:.1%} (true angle: {most:.1%})."
+        f"{others} others {unseen:.1%} (true angle: {most:.1%}).{_counted_later(photos)}"
+    )
+
+
+def _counted_later(photos: dict[str, Any]) -> str:
+    """Counts without `bic` are those of a run that had no weights of it."""
+    if "bic" in photos["dogs"] or "bic" not in photos["uniform"]:
+        return ""
+    return (
+        " The photos of dogs were counted in a second run, of the same ring and without bic; all "
+        "other figures of these data sets are from one run."
     )
 
 

@@ -27,8 +27,9 @@ from radialbeams.front.module import Canonicalizer
 from radialbeams.nn.beams import margin
 from radialbeams.nn.bic import BICConfig
 from radialbeams.nn.rotation import disc, rotate
-from radialbeams.reproduce.settings import Settings
-from radialbeams.reproduce.trainings import Trained, Training, load, summary
+from radialbeams.reproduce import paper
+from radialbeams.reproduce.settings import ReproduceSettings
+from radialbeams.reproduce.trainings import PlannedTraining, Trained, load, summary
 from radialbeams.training.data import DataNotFound, ImageSet, place_of, siscore
 from radialbeams.training.data import load as load_images
 from radialbeams.training.data.archives import file_names, without_top
@@ -67,24 +68,24 @@ STEPS = 8192
 # --- the paper's network on SI-SCORE ---
 
 
-def trainings(settings: Settings) -> list[Training]:
+def trainings(settings: ReproduceSettings) -> list[PlannedTraining]:
     """`bic` on 80% of the images, and on images of other cut-outs; empty without the data."""
     there = [objects for objects in OBJECTS.values() if _is_there(objects.data, settings)]
     return [training_of(objects, settings) for objects in there]
 
 
-def training_of(objects: Objects, settings: Settings) -> Training:
+def training_of(objects: Objects, settings: ReproduceSettings) -> PlannedTraining:
     quick = settings.quick
     recipe = Recipe(
         objects.data,
-        BICConfig(view_size=SIZE, beam_length=BEAM_LENGTH),
+        BICConfig(view_size=SIZE, beam_length=BEAM_LENGTH, hub=paper.HUB),
         parent_size=SIZE,
         split_by=objects.split_by,
         batch=8 if quick else 128,
         steps=4 if quick else STEPS,
         learning_rate=1e-4,
     )
-    return Training(
+    return PlannedTraining(
         objects.training,
         recipe,
         {"data": objects.data, "split_by": objects.split_by},
@@ -105,7 +106,7 @@ def _losses(trained: Trained) -> dict[str, Any]:
     return found
 
 
-def _is_there(data: str, settings: Settings) -> bool:
+def _is_there(data: str, settings: ReproduceSettings) -> bool:
     try:
         place_of(data, settings.data)
     except DataNotFound:
@@ -117,7 +118,7 @@ def _is_there(data: str, settings: Settings) -> bool:
 
 
 def objects_task(
-    settings: Settings, classifier: Classifier, device: torch.device, objects: Objects
+    settings: ReproduceSettings, classifier: Classifier, device: torch.device, objects: Objects
 ) -> tuple[ClassificationTask, Tensor]:
     """The held-out images and their angles, which are fixed because the images come rotated."""
     training = training_of(objects, settings)
@@ -142,7 +143,7 @@ def objects_task(
     return task, turns_of(images)
 
 
-def labels_of(images: ImageSet, data: str, settings: Settings) -> Tensor:
+def labels_of(images: ImageSet, data: str, settings: ReproduceSettings) -> Tensor:
     place = place_of(data, settings.data)
     names = file_names(place)
     classes = siscore.imagenet_classes(place, {**names, **without_top(names)})
@@ -155,7 +156,7 @@ def labels_of(images: ImageSet, data: str, settings: Settings) -> Tensor:
 
 
 def imagenet_task(
-    settings: Settings, classifier: Classifier, device: torch.device
+    settings: ReproduceSettings, classifier: Classifier, device: torch.device
 ) -> ClassificationTask:
     images = load_images(
         "imagenet-samples", root=settings.data, limit=settings.pick(quick=24, full=None)
@@ -184,7 +185,7 @@ def photos_of_imagenet(
 
 
 def coil_task(
-    settings: Settings,
+    settings: ReproduceSettings,
     classifier: Classifier,
     device: torch.device,
     show: Callable[[int, int], object],

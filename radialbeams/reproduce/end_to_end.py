@@ -19,18 +19,19 @@ from torch import Tensor
 from radialbeams.front.view_geometry import ViewGeometry
 from radialbeams.nn.ring_network import RingConfig
 from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
-from radialbeams.reproduce.joint import Joint, Way
+from radialbeams.reproduce.joint import Joint, JointWay
 from radialbeams.reproduce.joint_fit import (
     AVERAGED,
-    Design,
+    JointDesign,
     TurnedImages,
     along,
     joint_parts,
     judge_fully,
     probe_of,
 )
-from radialbeams.reproduce.settings import Settings
-from radialbeams.reproduce.trainings import Trained, Training
+from radialbeams.reproduce.settings import ReproduceSettings
+from radialbeams.reproduce.training_record import TrainingRecord
+from radialbeams.reproduce.trainings import PlannedTraining, Trained
 from radialbeams.training.leaks import FULL, Canary, CanaryEffort, Render, Rendering, measure_leak
 from radialbeams.training.recipe import Recipe
 
@@ -39,18 +40,22 @@ if TYPE_CHECKING:
 
 NAME = "end-to-end"
 WAYS = {
-    "plain": Way("no canonicaliser", localises=False, shown="upright"),
-    "augmented": Way("rotation augmentation", localises=False, shown="turned"),
-    "apart": Way("trained apart", angle=1.0, shown="upright"),
-    "angle": Way("end to end, angle loss", angle=1.0),
-    "downstream": Way("end to end, downstream loss", downstream=1.0, answers="mean"),
-    "both": Way("end to end, both losses", angle=1.0, downstream=1.0),
+    "plain": JointWay("no canonicaliser", localises=False, shown="upright"),
+    "augmented": JointWay("rotation augmentation", localises=False, shown="turned"),
+    "apart": JointWay("trained apart", angle=1.0, shown="upright"),
+    "angle": JointWay("end to end, angle loss", angle=1.0),
+    "downstream": JointWay("end to end, downstream loss", downstream=1.0, answers="mean"),
+    "both": JointWay("end to end, both losses", angle=1.0, downstream=1.0),
 }
 # Other gradients of the estimate, on the first data set only.
 VARIANTS = {
-    "both-through": Way("both, straight-through", angle=1.0, downstream=1.0, answers="through"),
-    "downstream-through": Way("downstream, straight-through", downstream=1.0, answers="through"),
-    "downstream-beam": Way("downstream, likeliest beam", downstream=1.0, answers="beam"),
+    "both-through": JointWay(
+        "both, straight-through", angle=1.0, downstream=1.0, answers="through"
+    ),
+    "downstream-through": JointWay(
+        "downstream, straight-through", downstream=1.0, answers="through"
+    ),
+    "downstream-beam": JointWay("downstream, likeliest beam", downstream=1.0, answers="beam"),
 }
 AVERAGES = {"plain": "no canonicaliser, averaged", "augmented": "augmentation, averaged"}
 VALIDATIONS = 16
@@ -68,7 +73,7 @@ class JointTask:
     steps: int
     images: int | None
     held_out: int | None
-    design: Design
+    design: JointDesign
     batch: int
 
     def model(self) -> RingConfig:
@@ -103,8 +108,8 @@ class JointTask:
         )
 
 
-def tasks(settings: Settings) -> list[JointTask]:
-    full, quick = Design(56, (32, 64, 128)), Design(40, (16, 32, 64))
+def tasks(settings: ReproduceSettings) -> list[JointTask]:
+    full, quick = JointDesign(56, (32, 64, 128)), JointDesign(40, (16, 32, 64))
     design = settings.pick(quick=quick, full=full)
     batch = settings.pick(quick=64, full=256)
     images, coil = settings.pick(quick=(6000, 1500), full=(None, None))
@@ -116,7 +121,7 @@ def tasks(settings: Settings) -> list[JointTask]:
     ]
 
 
-def trainings(settings: Settings) -> list[Training]:
+def trainings(settings: ReproduceSettings) -> list[PlannedTraining]:
     first, second = tasks(settings)
     seeds = settings.seeds_of(quick=1, full=3)
     runs = [(task, name, way) for task in (first, second) for name, way in WAYS.items()]
@@ -124,7 +129,7 @@ def trainings(settings: Settings) -> list[Training]:
     # Once is enough: all trainings have the same views.
     checked = None if settings.quick else (first, "apart", 0)
     return [
-        Training(
+        PlannedTraining(
             f"{task.data}-{name}-{seed}",
             task.recipe(seed),
             {"data": task.data, "way": name},
@@ -141,7 +146,7 @@ def trainings(settings: Settings) -> list[Training]:
     ]
 
 
-def measure(design: Design, trained: Trained) -> dict[str, Any]:
+def measure(design: JointDesign, trained: Trained) -> dict[str, Any]:
     fit, model = trained.fit, trained.model
     if not isinstance(model, Joint):
         raise TypeError(f"Expected a joint training; got {type(model).__name__}.")
@@ -149,7 +154,7 @@ def measure(design: Design, trained: Trained) -> dict[str, Any]:
 
 
 def measure_with_canaries(
-    design: Design, trained: Trained, effort: CanaryEffort = FULL
+    design: JointDesign, trained: Trained, effort: CanaryEffort = FULL
 ) -> dict[str, Any]:
     """Also trains canaries on the views of noise, and one on bilinear views as a control."""
     recipe, turned = trained.recipe, TurnedImages(design.side)
@@ -174,7 +179,7 @@ def measure_with_canaries(
 # --- what was found ---
 
 
-def run(settings: Settings, records: Records) -> Finding:
+def run(settings: ReproduceSettings, records: Records) -> Finding:
     data = {task.data: _of_task(task, records) for task in tasks(settings)}
     canaries = [line for record in records.values() for line in _measured(record, "canaries", [])]
     found = {"tasks": data, "averaged_turns": AVERAGED, "canaries": canaries}
@@ -197,16 +202,16 @@ def accuracies(data: dict[str, Record]) -> dict[str, str]:
     }
 
 
-def _measured(record: Record, name: str, otherwise: Any) -> Any:
-    return record["measured"].get(name, otherwise)
+def _measured(record: TrainingRecord, name: str, otherwise: Any) -> Any:
+    return record.measured.get(name, otherwise)
 
 
 def _of_task(task: JointTask, records: Records) -> Record:
     ways = {}
     for name, way in {**WAYS, **VARIANTS}.items():
         mine = {"data": task.data, "way": name}
-        runs = [record for record in records.values() if record["tags"] == mine]
-        if lost := [run["name"] for run in runs if "diverged" in run]:
+        runs = [record for record in records.values() if record.tags == mine]
+        if lost := [run.name for run in runs if run.diverged]:
             raise ValueError(f"{', '.join(lost)} diverged; lower the learning rate.")
         if runs:
             ways[name] = {"title": way.title, **_summary(runs)}
@@ -216,15 +221,15 @@ def _of_task(task: JointTask, records: Records) -> Record:
 FIGURES = ("turned", "upright", "averaged", "mean", "median", "flips", "between_turns")
 
 
-def _summary(runs: Sequence[Record]) -> Record:
+def _summary(runs: Sequence[TrainingRecord]) -> Record:
     """Mean and values of each figure over the seeds, and all curves."""
-    found: Record = {"parameters": runs[0]["parameters"], "n": runs[0]["measured"]["n"]}
+    found: Record = {"parameters": runs[0].parameters, "n": runs[0].measured["n"]}
     for name in (*FIGURES, "within_class"):
-        values = [run["measured"][name] for run in runs if name in run["measured"]]
+        values = [run.measured[name] for run in runs if name in run.measured]
         if values:
             found[name] = {"mean": mean(values), "values": values}
-    found["seconds"] = [run["seconds"] for run in runs]
-    found["along"] = [run["measured"]["along"] for run in runs]
+    found["seconds"] = [run.seconds for run in runs]
+    found["along"] = [run.measured["along"] for run in runs]
     found["classes"] = _measured(runs[0], "classes", [])
     return found
 

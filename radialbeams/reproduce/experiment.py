@@ -6,15 +6,14 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from radialbeams.reproduce.settings import Settings
-from radialbeams.reproduce.trainings import Training
+from radialbeams.reproduce.records import Record as Record
+from radialbeams.reproduce.settings import ReproduceSettings
+from radialbeams.reproduce.training_record import Records as Records
+from radialbeams.reproduce.trainings import PlannedTraining
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-Record = dict[str, Any]
-# The results of trainings, by the training's name.
-Records = Mapping[str, Record]
 # Our numbers by name, and what they mean in a few sentences.
 Conclusion = tuple[Mapping[str, Any], str]
 
@@ -30,7 +29,7 @@ class Finding:
     seconds: float = 0.0  # spent by an earlier call that was interrupted
 
 
-def no_trainings(settings: Settings) -> list[Training]:
+def no_trainings(settings: ReproduceSettings) -> list[PlannedTraining]:
     return []
 
 
@@ -39,7 +38,7 @@ class Experiment:
     name: str
     claim: str  # of the paper, in our words
     paper: Mapping[str, Any]  # its numbers
-    run: Callable[[Settings, Records], Finding]
+    run: Callable[[ReproduceSettings, Records], Finding]
     draw: Callable[[Record], dict[str, Figure]]  # suffix of the file → figure, from JSON alone
     conclude: Callable[[Record], Conclusion]  # from the finding's data alone
-    trainings: Callable[[Settings], list[Training]] = field(default=no_trainings)
+    trainings: Callable[[ReproduceSettings], list[PlannedTraining]] = field(default=no_trainings)

@@ -28,7 +28,7 @@ from radialbeams.nn.beams import (
 )
 from radialbeams.nn.rotation import rotate
 from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
-from radialbeams.reproduce.settings import Settings
+from radialbeams.reproduce.settings import ReproduceSettings
 from radialbeams.reproduce.thumbnails import encode
 
 if TYPE_CHECKING:
@@ -139,7 +139,7 @@ def _reach(length: int, canvas: int) -> float:
 # --- the experiment ---
 
 
-def run(settings: Settings, records: Records) -> Finding:
+def run(settings: ReproduceSettings, records: Records) -> Finding:
     steps = settings.pick(
         quick=(8, 16, 32, 64, 128), full=(*range(8, 128, 4), *range(128, 516, 16))
     )

@@ -23,8 +23,9 @@ from radialbeams.reproduce import paper
 from radialbeams.reproduce.effort import FULL, small_ring
 from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
 from radialbeams.reproduce.seed_statistics import compare, over_seeds, spread, unclear
-from radialbeams.reproduce.settings import QUICK, Settings
-from radialbeams.reproduce.trainings import Trained, Training, errors
+from radialbeams.reproduce.settings import QUICK, ReproduceSettings
+from radialbeams.reproduce.training_record import data_notes
+from radialbeams.reproduce.trainings import PlannedTraining, Trained, errors
 from radialbeams.training.data import ImageSet
 from radialbeams.training.parts import Parts
 from radialbeams.training.recipe import Recipe
@@ -44,8 +45,8 @@ PARTS: dict[str, tuple[float, float]] = {
     "inner, equal area": (0.0, EQUAL_AREA),
     "outer, equal area": (EQUAL_AREA, 1.0),
 }
-Kind = Literal["bic", "ring"]
-KINDS: tuple[Kind, ...] = ("bic", "ring")
+HalvesNetwork = Literal["bic", "ring"]
+KINDS: tuple[HalvesNetwork, ...] = ("bic", "ring")
 TITLES = {"bic": "the paper's network", "ring": "the ring"}
 
 
@@ -92,7 +93,7 @@ def part_network(part: str) -> Any:
     return network
 
 
-def recipe(kind: Kind, seed: int, settings: Settings) -> Recipe:
+def recipe(kind: HalvesNetwork, seed: int, settings: ReproduceSettings) -> Recipe:
     size = settings.pick(quick=64, full=FULL.size)
     view = largest_view(size)
     length = view // 2 - 1
@@ -103,6 +104,7 @@ def recipe(kind: Kind, seed: int, settings: Settings) -> Recipe:
             beam_length=length,
             sampler="polar",
             latent=settings.pick(quick=32, full=128),
+            hub=paper.HUB,
         ),
         size,
         protocol="leakfree",
@@ -117,10 +119,10 @@ def recipe(kind: Kind, seed: int, settings: Settings) -> Recipe:
     return replace(found, model=ring, learning_rate=3e-3, weight_decay=0.05)
 
 
-def trainings(settings: Settings) -> list[Training]:
+def trainings(settings: ReproduceSettings) -> list[PlannedTraining]:
     """All parts of the first seed, then all of the second: what is cut off leaves whole seeds."""
     return [
-        Training(
+        PlannedTraining(
             f"{kind}-{part.replace(', ', '-').replace(' ', '-')}-seed{seed}",
             recipe(kind, seed, settings),
             {"kind": kind, "part": part},
@@ -142,16 +144,16 @@ def measure(trained: Trained) -> dict[str, Any]:
 # --- what was found ---
 
 
-def run(settings: Settings, records: Records) -> Finding:
+def run(settings: ReproduceSettings, records: Records) -> Finding:
     cells: Record = {}
     for kind in KINDS:
         for part in PARTS:
-            runs = [r for r in records.values() if r["tags"] == {"kind": kind, "part": part}]
-            tested = [run["measured"]["so2"] for run in runs if "measured" in run]
+            runs = [r for r in records.values() if r.tags == {"kind": kind, "part": part}]
+            tested = [run.errors() for run in runs if run.finished]
             cells[f"{kind}, {part}"] = {
                 name: spread([one[name] for one in tested]) for name in ("mean", "median")
             }
-    notes = sorted({record["data_note"] for record in records.values() if record.get("data_note")})
+    notes = data_notes(records.values())
     data = {"cells": cells, "notes": notes, "steps": STEPS}
     ours, why = conclude(data)
     return Finding(ours, settings.pick(quick=QUICK, full="") + why, data)
@@ -211,8 +213,7 @@ def sentence(data: Record) -> str:
     if min(counts) < max(counts):
         parts.append(f"Rows have {min(counts)} to {max(counts)} seeds.")
     parts.append(
-        "All encoders are equal, with as many samples on each part, and the views are leak-free. "
-        "The networks are small and the trainings short, so only the differences count."
+        "All encoders are equal, with as many samples on each part, and the views are leak-free."
     )
     return " ".join(part for part in [*parts, *data["notes"]] if part)
 

@@ -35,7 +35,7 @@ Shown = Literal["upright", "turned", "localised"]
 
 
 @dataclass(frozen=True)
-class Way:
+class JointWay:
     """Which loss reaches which network."""
 
     title: str
@@ -95,7 +95,7 @@ class Localisation(TorchCanonicalizer):
 
 
 @dataclass(frozen=True)
-class Seen:
+class JointOutput:
     """The outputs of one pass; without a localisation network there are only logits."""
 
     logits: Tensor  # (N, K) of the classes
@@ -113,10 +113,10 @@ class Joint(nn.Module):
         self.localisation = localisation
         self.classifier = classifier
 
-    def forward(self, images: Tensor, *, downstream: float = 1.0) -> Seen:
+    def forward(self, images: Tensor, *, downstream: float = 1.0) -> JointOutput:
         """With a `downstream` of 0, a loss on the logits reaches only the classifier."""
         if self.localisation is None:
-            return Seen(self.classifier(images))
+            return JointOutput(self.classifier(images))
         outputs = self.localisation.network(
             self.localisation.view_geometry(images)
         )  # (N, |B|) twice
@@ -126,11 +126,11 @@ class Joint(nn.Module):
             passed = passed + downstream * (angles - passed)
         pose = Pose.from_angles(passed, (images.shape[-2], images.shape[-1]))
         upright = pose.apply_images(images)  # (N, C, S, S)
-        return Seen(self.classifier(upright), angles, outputs)
+        return JointOutput(self.classifier(upright), angles, outputs)
 
 
 def losses(
-    model: Joint, way: Way, upright: Tensor, turned: Tensor, angles: Tensor, labels: Tensor
+    model: Joint, way: JointWay, upright: Tensor, turned: Tensor, angles: Tensor, labels: Tensor
 ) -> tuple[Tensor, Tensor]:
     """The total loss of a way, and the circle loss of the angles.
 

@@ -20,9 +20,9 @@ from radialbeams.nn.ring_network import RingBIC, RingConfig
 from radialbeams.nn.rotation import REACH, blur, blur_sigma, gaussian_matrix, largest_view, render
 from radialbeams.reproduce.joint import (
     Joint,
+    JointWay,
     Localisation,
     SmallClassifier,
-    Way,
     classifier_parameters,
     losses,
     parameters,
@@ -79,14 +79,14 @@ def _kernel(size: int, sigma: float, device: torch.device) -> Tensor:
 
 
 @dataclass(frozen=True)
-class Design:
+class JointDesign:
     """The parts of the joint network that are not in the recipe of the localisation network."""
 
     side: int  # S of the images
     widths: tuple[int, ...]  # of the classifier's stages
 
 
-def joint_network(recipe: Recipe, way: Way, design: Design, classes: int) -> Joint:
+def joint_network(recipe: Recipe, way: JointWay, design: JointDesign, classes: int) -> Joint:
     """The network of a way; all ways have equal numbers of parameters to within 1%."""
     sizes = (recipe.model.channels, classes)
     # The network sees leak-free images directly, and others through a leak-free view.
@@ -115,7 +115,7 @@ def labels_of(images: ImageSet, classes: Sequence[str], device: torch.device) ->
     return torch.tensor([numbers[group] for group in images.groups], device=device)
 
 
-def joint_parts(way: Way, design: Design) -> Parts:
+def joint_parts(way: JointWay, design: JointDesign) -> Parts:
     """What `Fit` trains the joint network with, in one of the ways."""
 
     def network(recipe: Recipe, images: ImageSet) -> Network:
@@ -137,7 +137,7 @@ def joint_parts(way: Way, design: Design) -> Parts:
 
 
 def joint_loss(
-    way: Way, labels: Tensor, network: Joint, given: LossInputs
+    way: JointWay, labels: Tensor, network: Joint, given: LossInputs
 ) -> tuple[Tensor, Losses]:
     upright = given.upright() if way.shown == "upright" else given.views
     total, circle = losses(network, way, upright, given.views, given.angles, labels[given.rows])
@@ -149,7 +149,7 @@ def joint_loss(
 # --- along the way ---
 
 
-def judged(design: Design, fit: Fit) -> dict[str, Any]:
+def judged(design: JointDesign, fit: Fit) -> dict[str, Any]:
     """A line for the log: both splits, on evenly spaced images."""
     if fit.held_out is None:
         raise ValueError("validate_every needs held_out images; give some or leave it 0.")
@@ -160,13 +160,15 @@ def judged(design: Design, fit: Fit) -> dict[str, Any]:
     return {"joint": found}
 
 
-def probe_of(fit: Fit, design: Design, images: ImageSet, most: int | None = None) -> Probe:
+def probe_of(
+    fit: Fit, design: JointDesign, images: ImageSet, most: int | None = None
+) -> AccuracyProbe:
     """Evenly spaced images, ready to be turned."""
     number = len(images) if most is None else min(most, len(images))
     chosen = images.select([k * len(images) // number for k in range(number)])
     turned, classes = TurnedImages(design.side), classes_of(fit.images)
     prepared = turned.prepare(chosen.images.to(fit.device))
-    return Probe(turned, prepared, labels_of(chosen, classes, fit.device), classes)
+    return AccuracyProbe(turned, prepared, labels_of(chosen, classes, fit.device), classes)
 
 
 def along(fit: Fit) -> list[dict[str, Any]]:
@@ -179,7 +181,7 @@ def along(fit: Fit) -> list[dict[str, Any]]:
 
 
 @dataclass(frozen=True)
-class Probe:
+class AccuracyProbe:
     """Images for the evaluation of a network."""
 
     turned: TurnedImages
@@ -193,7 +195,7 @@ class Probe:
 
 @torch.no_grad()
 def answers_of(
-    model: Joint, probe: Probe, angles: Tensor, *, averaged: int = 1, batch: int = 500
+    model: Joint, probe: AccuracyProbe, angles: Tensor, *, averaged: int = 1, batch: int = 500
 ) -> tuple[Tensor, Tensor | None]:
     """Class probabilities (N, K) and residual angles (N,) of the images rotated by `angles`.
 
@@ -216,7 +218,7 @@ def answers_of(
     return torch.cat(chances), torch.cat(residuals) if residuals else None
 
 
-def judge(model: Joint, probe: Probe) -> dict[str, float]:
+def judge(model: Joint, probe: AccuracyProbe) -> dict[str, float]:
     """Accuracy on images at any angle and on upright ones, and the error of the angle."""
     angles = probe.angles(0)
     chances, residuals = answers_of(model, probe, angles)
@@ -229,7 +231,7 @@ def judge(model: Joint, probe: Probe) -> dict[str, float]:
     return {name: float(f"{value:.5g}") for name, value in found.items()}
 
 
-def judge_fully(model: Joint, probe: Probe) -> dict[str, Any]:
+def judge_fully(model: Joint, probe: AccuracyProbe) -> dict[str, Any]:
     """The same for several angles of each image, and statistics of the residual angles.
 
     `between_turns`: the angle between the results of two rotations of one image, in degrees; 0
@@ -262,7 +264,7 @@ def judge_fully(model: Joint, probe: Probe) -> dict[str, Any]:
     return found
 
 
-def _by_class(residuals: Tensor, right: Tensor, probe: Probe) -> dict[str, Any]:
+def _by_class(residuals: Tensor, right: Tensor, probe: AccuracyProbe) -> dict[str, Any]:
     """The mean pose of each class, its concentration, and the accuracy on it."""
     rest = torch.empty_like(residuals)
     rows = []

@@ -20,7 +20,7 @@ from torch import Tensor
 from radialbeams.nn.angles import paper_equivalent, wrap
 from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
 from radialbeams.reproduce.pretrained import COIL100, Pretrained, shipped
-from radialbeams.reproduce.settings import QUICK, Settings
+from radialbeams.reproduce.settings import QUICK, ReproduceSettings
 from radialbeams.reproduce.spheres import POSITIONS, Linear, photographed, spheres, unit
 from radialbeams.reproduce.thumbnails import decode, encode
 from radialbeams.training.data import ImageSet, load
@@ -143,7 +143,7 @@ def measure(
 # --- the experiment ---
 
 
-def run(settings: Settings, records: Records) -> Finding:
+def run(settings: ReproduceSettings, records: Records) -> Finding:
     linear = spheres(settings, SIZE, settings.pick(quick=16, full=256))
     limit = settings.pick(quick=500, full=None)
     coil = lighting(load("coil100", root=settings.data, split="train", size=SIZE, limit=limit))

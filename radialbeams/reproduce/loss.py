@@ -10,7 +10,7 @@ from torch import Tensor
 
 from radialbeams.nn.angles import circle_loss, paper_equivalent, to_unit
 from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
-from radialbeams.reproduce.settings import Settings
+from radialbeams.reproduce.settings import ReproduceSettings
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -119,7 +119,7 @@ def _round(values: Tensor) -> list[float]:
     return [round(value, 5) for value in values.tolist()]
 
 
-def run(settings: Settings, records: Records) -> Finding:
+def run(settings: ReproduceSettings, records: Records) -> Finding:
     count = settings.pick(quick=361, full=1441)
     draws = settings.pick(quick=100_000, full=10_000_000)
     angles = torch.linspace(0, 2 * math.pi, POINTS, dtype=torch.float64)

@@ -32,9 +32,10 @@ from radialbeams.reproduce import paper
 from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
 from radialbeams.reproduce.homology import one_circle, pairwise
 from radialbeams.reproduce.seed_statistics import compare, spread
-from radialbeams.reproduce.settings import QUICK, Settings
+from radialbeams.reproduce.settings import QUICK, ReproduceSettings
 from radialbeams.reproduce.thumbnails import encode
-from radialbeams.reproduce.trainings import Training
+from radialbeams.reproduce.training_record import TrainingRecord
+from radialbeams.reproduce.trainings import PlannedTraining
 from radialbeams.reproduce.trainings import load as load_trained
 from radialbeams.training.data import load
 from radialbeams.training.recipe import Recipe
@@ -170,7 +171,7 @@ def layout(found: Orbit) -> list[list[int]]:
 # --- the experiment ---
 
 
-def recipe(data: str, seed: int, settings: Settings) -> Recipe:
+def recipe(data: str, seed: int, settings: ReproduceSettings) -> Recipe:
     size = settings.pick(quick=64, full=DATA[data])
     return Recipe(
         data,
@@ -182,9 +183,9 @@ def recipe(data: str, seed: int, settings: Settings) -> Recipe:
     )
 
 
-def trainings(settings: Settings) -> list[Training]:
+def trainings(settings: ReproduceSettings) -> list[PlannedTraining]:
     return [
-        Training(
+        PlannedTraining(
             f"{data}-seed{seed}",
             recipe(data, seed, settings),
             {"data": data},
@@ -197,7 +198,7 @@ def trainings(settings: Settings) -> list[Training]:
     ]
 
 
-def run(settings: Settings, records: Records) -> Finding:
+def run(settings: ReproduceSettings, records: Records) -> Finding:
     if find_spec("sklearn") is None:  # fail now, not after the orbits
         raise ValueError(
             "The layouts need scikit-learn (t-SNE), which is not installed. Install it in "
@@ -220,7 +221,7 @@ def run(settings: Settings, records: Records) -> Finding:
         if training.recipe.seed == 0:
             layouts += shown(training, network, images, settings)
     error = {
-        data: spread([r["measured"]["cyclic"]["mean"] for r in records.values() if _of(r, data)])
+        data: spread([r.errors("cyclic")["mean"] for r in records.values() if _of(r, data)])
         for data in DATA
     }
     data: dict[str, Any] = {
@@ -238,18 +239,18 @@ def conclude(data: Record) -> Conclusion:
     return numbers(data), sentence(data["table"])
 
 
-def _of(record: Record, data: str) -> bool:
-    return bool(record["tags"]["data"] == data)
+def _of(record: TrainingRecord, data: str) -> bool:
+    return bool(record.tags["data"] == data)
 
 
-def _untrained(training: Training, device: torch.device) -> Network:
+def _untrained(training: PlannedTraining, device: torch.device) -> Network:
     """The network before its first step."""
     torch.manual_seed(training.recipe.seed)
     return build(training.recipe.model).to(device).eval()
 
 
 def measure(
-    training: Training, network: Network, images: Tensor, settings: Settings
+    training: PlannedTraining, network: Network, images: Tensor, settings: ReproduceSettings
 ) -> list[dict[str, Any]]:
     """A row for each image and kind; the pixels are the same for every seed."""
     every = settings.pick(quick=3, full=1)
@@ -292,7 +293,7 @@ def table(rows: Sequence[Record]) -> list[dict[str, Any]]:
 
 
 def shown(
-    training: Training, network: Network, images: Tensor, settings: Settings
+    training: PlannedTraining, network: Network, images: Tensor, settings: ReproduceSettings
 ) -> list[dict[str, Any]]:
     """Layouts of a few images, and of the first before training; pictures of objects only."""
     every = settings.pick(quick=3, full=1)

@@ -6,10 +6,15 @@ from dataclasses import replace
 from typing import Any, TypedDict
 
 from radialbeams.nn.bic import BICConfig
+from radialbeams.nn.context import Hub
 from radialbeams.nn.rotation import largest_view
-from radialbeams.reproduce.settings import Settings
+from radialbeams.reproduce.settings import ReproduceSettings
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.views import Protocol
+
+# How the hub works in all experiments that do not compare hubs. It was the default when they were
+# run; `staircase` compares it with the text's, which is the default today.
+HUB: Hub = "mean"
 
 
 class Effort(TypedDict):
@@ -18,7 +23,7 @@ class Effort(TypedDict):
     learning_rate: float
 
 
-def effort(settings: Settings, *, quick_steps: int, quick_rate: float = 2e-3) -> Effort:
+def effort(settings: ReproduceSettings, *, quick_steps: int, quick_rate: float = 2e-3) -> Effort:
     """The effort of a `Recipe`: Adam at a constant rate."""
     return {
         "batch": settings.pick(quick=32, full=128),
@@ -27,20 +32,20 @@ def effort(settings: Settings, *, quick_steps: int, quick_rate: float = 2e-3) ->
     }
 
 
-def fitting(recipe: Recipe, settings: Settings) -> Recipe:
+def fitting(recipe: Recipe, settings: ReproduceSettings) -> Recipe:
     """The same with the rate and schedule of the pretrained models, which converge."""
     rate = settings.pick(quick=2e-3, full=1e-3)
     return replace(recipe, learning_rate=rate, schedule="one-cycle", clip=1.0)
 
 
 def network(
-    protocol: Protocol, size: int, settings: Settings, latent: int = 64, **changes: Any
+    protocol: Protocol, size: int, settings: ReproduceSettings, latent: int = 64, **changes: Any
 ) -> BICConfig:
     """The network for W × W images under either protocol, with beams from centre to border.
 
     `latent` applies to quick settings; full settings use the paper's.
     """
-    changes = {"latent": settings.pick(quick=latent, full=128), **changes}
+    changes = {"latent": settings.pick(quick=latent, full=128), "hub": HUB, **changes}
     if protocol == "paper":
         return BICConfig.for_images(size, **changes)
     view = largest_view(size)

@@ -16,6 +16,7 @@ from radialbeams.nn.bic import BIC, BICConfig
 from radialbeams.nn.posterior import answer, posterior, ring_loss
 from radialbeams.nn.ring_network import RingBIC, RingConfig
 from radialbeams.nn.rotation import largest_view
+from radialbeams.reproduce import paper
 from radialbeams.reproduce.group_equivariant import GroupClassifier, group_widths
 from radialbeams.reproduce.joint import (
     SmallClassifier,
@@ -32,10 +33,11 @@ Localiser = Literal["none", "cnn", "bic", "ring"]
 
 
 @dataclass(frozen=True)
-class Pipeline:
+class ComparedPipeline:
     """What turns the image upright, what trains it, and what the classifier is trained on."""
 
     title: str
+    words: str  # in a sentence
     localiser: Localiser = "none"
     angle: bool = True  # the localisation network learns from the angle loss
     downstream: bool = True  # … and from the class loss
@@ -44,14 +46,30 @@ class Pipeline:
 
 
 PIPELINES = {
-    "augmented": Pipeline("rotation augmentation"),
-    "c8": Pipeline("C8-equivariant CNN, augmentation", group=True),
-    "apart": Pipeline("ring trained apart", "ring", downstream=False, upright=True),
-    "stn": Pipeline("spatial transformer, CNN", "cnn", angle=False),
-    "cnn": Pipeline("spatial transformer, CNN, angle loss too", "cnn"),
-    "bic": Pipeline("spatial transformer, paper's network", "bic"),
-    "ring": Pipeline("spatial transformer, ring", "ring"),
+    "augmented": ComparedPipeline("rotation augmentation", "a CNN with augmentation"),
+    "c8": ComparedPipeline("C8-equivariant CNN, augmentation", "a C8-equivariant CNN", group=True),
+    "apart": ComparedPipeline(
+        "ring trained apart", "a ring that is trained apart", "ring", downstream=False, upright=True
+    ),
+    "stn": ComparedPipeline(
+        "spatial transformer, CNN", "a spatial transformer with a CNN", "cnn", angle=False
+    ),
+    "cnn": ComparedPipeline(
+        "spatial transformer, CNN, angle loss too",
+        "a spatial transformer with a CNN and the angle loss",
+        "cnn",
+    ),
+    "bic": ComparedPipeline(
+        "spatial transformer, paper's network",
+        "a spatial transformer with the paper's network",
+        "bic",
+    ),
+    "ring": ComparedPipeline(
+        "spatial transformer, ring", "a spatial transformer with the ring", "ring"
+    ),
 }
+# Those that estimate an angle and turn the image back.
+CANONICALISERS = tuple(name for name, one in PIPELINES.items() if one.localiser != "none")
 
 
 # --- the networks ---
@@ -69,6 +87,7 @@ def localiser_config(kind: Localiser, size: int) -> Config:
             epsilon=0,
             sampler="polar",
             latent=32,
+            hub=paper.HUB,
         )
     return RingConfig(
         view_size=view,
@@ -123,7 +142,7 @@ class Transformer(nn.Module):
         return Pose.from_angles(angles, (images.shape[-2], images.shape[-1])).apply_images(images)
 
 
-def transformer(pipeline: Pipeline, recipe: Recipe, classes: int) -> Transformer:
+def transformer(pipeline: ComparedPipeline, recipe: Recipe, classes: int) -> Transformer:
     """All pipelines have equal numbers of parameters, those of the ring's, to within 3%."""
     channels, view = recipe.model.channels, recipe.model.view_size
     ring = RingBIC(cast(RingConfig, localiser_config("ring", recipe.parent_size)))

@@ -10,7 +10,7 @@ from radialbeams import zoo
 from radialbeams.nn.architectures import Network
 from radialbeams.nn.pretrained import load_model
 from radialbeams.posterior import Calibration
-from radialbeams.reproduce.settings import Settings
+from radialbeams.reproduce.settings import ReproduceSettings
 from radialbeams.training.data import ImageSet, load
 from radialbeams.training.views import Views, views_of
 from radialbeams.training.weights import pick_device
@@ -47,7 +47,7 @@ class HeldOut:
 
 
 def open_pretrained(
-    name: str, settings: Settings, *, limit: int | None = None, data: str | None = None
+    name: str, settings: ReproduceSettings, *, limit: int | None = None, data: str | None = None
 ) -> HeldOut:
     """`data` replaces the data set on the model's card; `limit` takes evenly spaced images."""
     found, card = shipped(name, settings.devices), zoo.find(name).card

@@ -25,8 +25,9 @@ from radialbeams.nn.prior import PRIOR_MODES, PriorMode, ToeplitzPrior
 from radialbeams.reproduce import paper
 from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
 from radialbeams.reproduce.seed_statistics import compare, finished, mean_curve, spread, unclear
-from radialbeams.reproduce.settings import QUICK, Settings
-from radialbeams.reproduce.trainings import Trained, Training, errors
+from radialbeams.reproduce.settings import QUICK, ReproduceSettings
+from radialbeams.reproduce.training_record import TrainingRecord, tagged
+from radialbeams.reproduce.trainings import PlannedTraining, Trained, errors
 from radialbeams.training.data import ImageSet
 from radialbeams.training.parts import Parts
 from radialbeams.training.recipe import Recipe
@@ -70,23 +71,25 @@ def border_network(recipe: Recipe, images: ImageSet) -> Network:
     return model
 
 
-class Variant(NamedTuple):
+class PriorVariant(NamedTuple):
     parts: Parts
     hub: Hub
     words: str
 
 
 VARIANTS = {
-    "exact": Variant(Parts(), "mean", "exact"),
-    "authors": Variant(Parts(network=border_network, prior=SquaredPrior), "dead", "authors' code"),
-    "border": Variant(Parts(network=border_network), "mean", "border steps"),
-    "squared": Variant(Parts(prior=SquaredPrior), "mean", "squared distance"),
-    "printed": Variant(Parts(prior=PrintedPrior), "mean", "sign as printed"),
+    "exact": PriorVariant(Parts(), "mean", "exact"),
+    "authors": PriorVariant(
+        Parts(network=border_network, prior=SquaredPrior), "dead", "authors' code"
+    ),
+    "border": PriorVariant(Parts(network=border_network), "mean", "border steps"),
+    "squared": PriorVariant(Parts(prior=SquaredPrior), "mean", "squared distance"),
+    "printed": PriorVariant(Parts(prior=PrintedPrior), "mean", "sign as printed"),
 }
 
 
 @dataclass(frozen=True)
-class Kind:
+class PriorKind:
     """One kind of training; its runs differ only in the seed."""
 
     variant: str
@@ -98,18 +101,20 @@ class Kind:
         return f"{self.variant}-{self.protocol}-{self.mode}"
 
 
-def kinds() -> list[Kind]:
+def kinds() -> list[PriorKind]:
     """`exact` and `authors` in every mode, `exact` on leak-free views too; others with `full`."""
     found = [
-        Kind(variant, "paper", mode) for variant in ("exact", "authors") for mode in PRIOR_MODES
+        PriorKind(variant, "paper", mode)
+        for variant in ("exact", "authors")
+        for mode in PRIOR_MODES
     ]
-    found += [Kind("exact", "leakfree", mode) for mode in PRIOR_MODES]
+    found += [PriorKind("exact", "leakfree", mode) for mode in PRIOR_MODES]
     # Without the prior a squared distance or a sign changes nothing.
-    found += [Kind("border", "paper", "off")]
-    return found + [Kind(name, "paper", "full") for name in ("border", "squared", "printed")]
+    found += [PriorKind("border", "paper", "off")]
+    return found + [PriorKind(name, "paper", "full") for name in ("border", "squared", "printed")]
 
 
-def recipe(kind: Kind, seed: int, settings: Settings) -> Recipe:
+def recipe(kind: PriorKind, seed: int, settings: ReproduceSettings) -> Recipe:
     size = settings.pick(quick=48, full=128)
     changes: dict[str, Any] = {"num_beams": BEAMS, "hub": VARIANTS[kind.variant].hub}
     return Recipe(
@@ -124,13 +129,13 @@ def recipe(kind: Kind, seed: int, settings: Settings) -> Recipe:
     )
 
 
-def trainings(settings: Settings) -> list[Training]:
+def trainings(settings: ReproduceSettings) -> list[PlannedTraining]:
     found = []
     for kind in kinds():
         compared = kind.protocol == "paper" and kind.variant in ("exact", "authors")
         for seed in settings.seeds_of(quick=2 if compared else 1, full=5 if compared else 3):
             found.append(
-                Training(
+                PlannedTraining(
                     f"{kind.name}-seed{seed}",
                     recipe(kind, seed, settings),
                     {"kind": kind.name},
@@ -178,10 +183,10 @@ def shift_found(trained: Trained, batch: int = 128) -> float:
 # --- what was found ---
 
 
-def run(settings: Settings, records: Records) -> Finding:
+def run(settings: ReproduceSettings, records: Records) -> Finding:
     cells, curves = [], {}
     for kind in kinds():
-        runs = [record for record in records.values() if record["tags"]["kind"] == kind.name]
+        runs = tagged(records, kind=kind.name)
         cells.append({**vars(kind), **cell(runs)})
         if kind.protocol == "paper" and kind.variant in ("exact", "authors"):
             curves[kind.name] = along(runs)
@@ -196,8 +201,8 @@ def conclude(data: Record) -> Conclusion:
     return {**beside, **numbers(data["cells"]), **answer["harm"]}, answer["sentence"]
 
 
-def cell(runs: Sequence[Record]) -> dict[str, Any]:
-    measured = [run["measured"] for run in runs if "measured" in run]
+def cell(runs: Sequence[TrainingRecord]) -> dict[str, Any]:
+    measured = [run.measured for run in runs if run.finished]
     found: dict[str, Any] = {"diverged": len(runs) - len(measured)}
     for group in GROUPS:
         found[f"test_{group}"] = spread([one[group]["circle_loss"] for one in measured])
@@ -205,15 +210,13 @@ def cell(runs: Sequence[Record]) -> dict[str, Any]:
     return {**found, "shift_found": spread([one["shift_found"] for one in measured])}
 
 
-def along(runs: Sequence[Record]) -> dict[str, Any]:
+def along(runs: Sequence[TrainingRecord]) -> dict[str, Any]:
     runs = finished(runs)
     return {
-        "train_step": runs[0]["curve"]["step"],
-        "train": mean_curve([run["curve"]["circle_loss"] for run in runs]),
-        "test_step": [point["step"] for point in runs[0]["validations"]],
-        "test": mean_curve(
-            [[p["cyclic"]["circle_loss"] for p in run["validations"]] for run in runs]
-        ),
+        "train_step": runs[0].steps,
+        "train": mean_curve([run.losses for run in runs]),
+        "test_step": runs[0].validated_at,
+        "test": mean_curve([run.validated("cyclic") for run in runs]),
     }
 
 

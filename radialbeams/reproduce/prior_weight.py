@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from statistics import fmean
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -39,8 +38,9 @@ from radialbeams.reproduce.prior_weight_measures import (
     shifts_found,
 )
 from radialbeams.reproduce.seed_statistics import compare, over_seeds, spread, unclear
-from radialbeams.reproduce.settings import QUICK, Settings
-from radialbeams.reproduce.trainings import Training
+from radialbeams.reproduce.settings import QUICK, ReproduceSettings
+from radialbeams.reproduce.training_record import TrainingRecord, data_notes, tagged
+from radialbeams.reproduce.trainings import PlannedTraining
 from radialbeams.training.data import ImageSet
 from radialbeams.training.parts import Parts
 from radialbeams.training.recipe import Recipe
@@ -58,7 +58,7 @@ JUDGED = 8  # times that the gradients are compared during training
 
 
 @dataclass(frozen=True)
-class Kind:
+class WeightKind:
     """One kind of training; its runs differ only in the seed. Without a prior the weight is 0."""
 
     protocol: Protocol
@@ -72,18 +72,18 @@ class Kind:
         return f"{self.protocol}-{self.place}-{self.weight:g}"
 
 
-def kinds(quick: bool = False) -> list[Kind]:
+def kinds(quick: bool = False) -> list[WeightKind]:
     """The extremes first; quick settings have only these."""
-    found = [Kind(protocol) for protocol in PROTOCOLS]
+    found = [WeightKind(protocol) for protocol in PROTOCOLS]
     return found + [
-        Kind(protocol, place, weight)
+        WeightKind(protocol, place, weight)
         for weight in ([max(WEIGHTS)] if quick else sorted(WEIGHTS, reverse=True))
         for place in PLACES
         for protocol in PROTOCOLS
     ]
 
 
-def recipe(kind: Kind, seed: int, settings: Settings) -> Recipe:
+def recipe(kind: WeightKind, seed: int, settings: ReproduceSettings) -> Recipe:
     effort = settings.pick(quick=QUICK_EFFORT, full=FULL)
     found = Recipe(
         "coil100",
@@ -99,11 +99,11 @@ def recipe(kind: Kind, seed: int, settings: Settings) -> Recipe:
     return paper.fitting(found, settings)
 
 
-def trainings(settings: Settings) -> list[Training]:
+def trainings(settings: ReproduceSettings) -> list[PlannedTraining]:
     """All kinds of the first seed, then all of the second: what is cut off leaves whole seeds."""
     effort = settings.pick(quick=QUICK_EFFORT, full=FULL)
     return [
-        Training(
+        PlannedTraining(
             f"{kind.name}-seed{seed}",
             recipe(kind, seed, settings),
             {"kind": kind.name},
@@ -118,7 +118,7 @@ def trainings(settings: Settings) -> list[Training]:
     ]
 
 
-def parts(kind: Kind) -> Parts:
+def parts(kind: WeightKind) -> Parts:
     def loss(recipe: Recipe, images: ImageSet, device: torch.device) -> Loss:
         return weighted(kind.place, kind.weight)
 
@@ -145,12 +145,12 @@ def weighted(place: Place, weight: float) -> Loss:
 # --- what was found ---
 
 
-def run(settings: Settings, records: Records) -> Finding:
+def run(settings: ReproduceSettings, records: Records) -> Finding:
     cells = {}
     for kind in kinds():
-        runs = [record for record in records.values() if record["tags"]["kind"] == kind.name]
+        runs = tagged(records, kind=kind.name)
         cells[kind.name] = {**vars(kind), **cell(runs)}
-    notes = sorted({record["data_note"] for record in records.values() if record.get("data_note")})
+    notes = data_notes(records.values())
     data = {
         "cells": cells,
         "notes": notes,
@@ -161,7 +161,7 @@ def run(settings: Settings, records: Records) -> Finding:
     return Finding(ours, settings.pick(quick=QUICK, full="") + why, data)
 
 
-def pretrained(settings: Settings) -> Record:
+def pretrained(settings: ReproduceSettings) -> Record:
     """The same of the pretrained network, which has converged without a prior."""
     there = open_pretrained(MODEL, settings, limit=settings.pick(quick=8, full=FULL.held_out))
     known = next(iter(zoo.find(MODEL).card.metrics.values()))
@@ -172,9 +172,9 @@ def pretrained(settings: Settings) -> Record:
     }
 
 
-def cell(runs: Sequence[Record]) -> Record:
+def cell(runs: Sequence[TrainingRecord]) -> Record:
     """Over the seeds that have finished: errors, shifts found, and the two gradients."""
-    measured = [run["measured"] for run in runs if "measured" in run]
+    measured = [run.measured for run in runs if run.finished]
     found: Record = {"seeds": len(measured), "diverged": len(runs) - len(measured)}
     for group in ("cyclic", "so2"):
         found[group] = spread([one[group]["mean"] for one in measured])
@@ -216,7 +216,7 @@ def _row(cells: Mapping[str, Record], one: Record) -> str:
     error, place = one["cyclic"], one["place"] if one["weight"] else "before"
     text = (
         f"{over_seeds(error['values'])}, {one[f'shifts_{place}']['mean']:.0%} of shifts found, "
-        f"cosine {one[f'cosine_{place}']['mean']:+.2f}"
+        f"cosine {_signed(one[f'cosine_{place}']['mean'])}"
     )
     if not one["weight"]:
         return text
@@ -224,53 +224,74 @@ def _row(cells: Mapping[str, Record], one: Record) -> str:
 
 
 def _against(cells: Mapping[str, Record], one: Record) -> str:
-    off = cells[Kind(one["protocol"]).name]["cyclic"]
+    off = cells[WeightKind(one["protocol"]).name]["cyclic"]
     sign = compare(one["cyclic"], off)
     said = {-1: "better than without", 1: "worse than without"}
     return said[sign] if sign else unclear(one["cyclic"], off)
 
 
 def signs(cells: Mapping[str, Record]) -> dict[float, list[int]]:
-    """For every weight, whether each of its kinds is better (−1) or worse (1) than none."""
-    found: dict[float, list[int]] = {weight: [] for weight in WEIGHTS}
-    for one in cells.values():
-        if one["weight"] and one["seeds"]:
-            off = cells[Kind(one["protocol"]).name]["cyclic"]
-            found[one["weight"]].append(compare(one["cyclic"], off))
-    return found
+    """For every weight with enough seeds, which of its kinds are better (−1) or worse (1)."""
+    found: dict[float, list[int]] = {}
+    for one in judged(cells):
+        off = cells[WeightKind(one["protocol"]).name]["cyclic"]
+        found.setdefault(one["weight"], []).append(compare(one["cyclic"], off))
+    return dict(sorted(found.items()))
 
 
 def answer(cells: Mapping[str, Record]) -> str:
-    found = signs(cells)
-    if not any(found.values()):
+    """Whether the prior is a second task or too heavy, from the weights at which it hurts."""
+    if not changes(cells):
         return "not trained"
-    if min(one["seeds"] for one in cells.values() if one["seeds"]) < 2:
-        return f"open, with one seed of each: {_one_seed(cells)}"
+    found = signs(cells)
+    if not found:
+        return f"open, with one seed of each; {largest_change(cells)}"
     hurt = [weight for weight, those in found.items() if 1 in those]
     helped = [weight for weight, those in found.items() if -1 in those]
-    if hurt and min(hurt) > min(WEIGHTS):
-        text = f"too heavy: it hurts at {_listed(hurt)} and not at lower weights"
-    elif hurt:
-        text = f"a second task: it hurts at {_listed(hurt)}"
+    if not hurt:
+        text = f"neither: it does no clear harm at weight {_listed(list(found))}; "
+        text += largest_change(cells)
+    elif len(found) == 1:
+        text = f"it hurts at weight {_listed(hurt)}; lighter ones have too few seeds to judge"
+    elif min(hurt) > min(found):
+        lighter = [weight for weight in found if weight < min(hurt)]
+        text = f"too heavy: it hurts at weight {_listed(hurt)} and not at {_listed(lighter)}"
     else:
-        text = "neither: it does no clear harm at any weight"
-    return f"{text}; it helps at {_listed(helped)}" if helped else text
+        text = f"a second task: it hurts at weight {_listed(hurt)}"
+    return f"{text}; it helps at weight {_listed(helped)}" if helped else text
 
 
-def _one_seed(cells: Mapping[str, Record]) -> str:
-    """Mean errors by weight, over protocols and places that have all weights."""
-    said = []
-    for protocol in PROTOCOLS:
-        mine = [one for one in cells.values() if one["protocol"] == protocol and one["seeds"]]
-        weights = sorted({one["weight"] for one in mine})
-        means = [
-            f"{fmean(one['cyclic']['mean'] for one in mine if one['weight'] == weight):.1f}° at "
-            f"{weight:g}"
-            for weight in weights
-        ]
-        if means:
-            said.append(f"{_views(protocol)} {', '.join(means)}")
-    return "; ".join(said)
+def judged(cells: Mapping[str, Record]) -> list[Record]:
+    """The kinds with a prior that have two seeds or more, as has the one without."""
+    return [
+        one
+        for one in cells.values()
+        if one["weight"] and min(one["seeds"], cells[WeightKind(one["protocol"]).name]["seeds"]) > 1
+    ]
+
+
+def changes(cells: Mapping[str, Record]) -> dict[str, float]:
+    """By kind, how many degrees of mean error the prior adds; below 0 is a gain."""
+    return {
+        name: one["cyclic"]["mean"] - cells[WeightKind(one["protocol"]).name]["cyclic"]["mean"]
+        for name, one in cells.items()
+        if one["weight"] and one["seeds"] and cells[WeightKind(one["protocol"]).name]["seeds"]
+    }
+
+
+def largest_change(cells: Mapping[str, Record]) -> str:
+    """The change at the largest weight that was trained, in words."""
+    found = changes(cells)
+    weight = max(cells[name]["weight"] for name in found)
+    most = [change for name, change in found.items() if cells[name]["weight"] == weight]
+    return (
+        f"at weight {weight:g} it changes the mean error by {_signed(min(most))}° to "
+        f"{_signed(max(most))}°"
+    )
+
+
+def _signed(value: float) -> str:
+    return f"{value:+.2f}".replace("-", "−")
 
 
 def _views(protocol: str) -> str:
@@ -291,33 +312,44 @@ def sentence(data: Record) -> str:
     cosines = [one[f"cosine_{place}"]["mean"] for one in off for place in PLACES]
     found = [one[f"shifts_{one['place']}"]["mean"] for one in on]
     parts = [
-        f"Small networks, {data['steps']:,} steps of a one-cycle schedule: {answer(cells)}.",
+        f"Is the prior a second task, or too heavy? After {data['steps']:,} steps of a one-cycle "
+        f"schedule: {answer(cells)}. `prior` asks the same at the paper's constant rate.",
         _how_far(off),
-        "Without the prior the gradients of both losses have cosines from "
-        f"{min(cosines):+.2f} to {max(cosines):+.2f}, averaged over the training"
-        if cosines
-        else "",
+        _gradients(cosines),
     ]
-    if cosines:
-        parts[-1] += (
-            ": they are close to orthogonal, as those of two tasks are."
-            if max(map(abs, cosines)) < NEAR_ZERO
-            else "."
-        )
     if off and found:
         share = sum(one["shifts_before"]["mean"] for one in off) / len(off)
         parts.append(
-            f"The embeddings identify {share:.0%} of the shifts without it, and "
-            f"{min(found):.0%} to {max(found):.0%} with it."
+            f"The embeddings identify {share:.0%} of the shifts without the prior, and "
+            f"{_between(found)} with it: it reaches its own goal."
         )
+    counts = [one["seeds"] for one in trained]
+    if min(counts) < max(counts):
+        parts.append(f"Rows have {min(counts)} to {max(counts)} seeds.")
     parts.append(_at_the_end(data["pretrained"]))
     return " ".join(part for part in [*parts, *data["notes"]] if part)
+
+
+def _between(shares: Sequence[float]) -> str:
+    low, high = (f"{share:.0%}" for share in (min(shares), max(shares)))
+    return low if low == high else f"{low} to {high}"
+
+
+def _gradients(cosines: Sequence[float]) -> str:
+    if not cosines:
+        return ""
+    near = max(map(abs, cosines)) < NEAR_ZERO
+    return (
+        "Without the prior the gradients of both losses have cosines from "
+        f"{_signed(min(cosines))} to {_signed(max(cosines))}, averaged over the training"
+        f"{': they are close to orthogonal, as those of two tasks are' if near else ''}."
+    )
 
 
 def _at_the_end(found: Record) -> str:
     ratios = [one["ratio"] for one in found["gradients"].values()]
     cosines = " and ".join(
-        f"{one['cosine']:+.2f} {place} the hub" for place, one in found["gradients"].items()
+        f"{_signed(one['cosine'])} {place} the hub" for place, one in found["gradients"].items()
     )
     return (
         f"The pretrained network, which has converged without the prior ({found['mean']:.2f}°), "

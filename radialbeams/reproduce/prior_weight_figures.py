@@ -9,7 +9,7 @@ import numpy as np
 
 from radialbeams.reproduce import figures
 from radialbeams.reproduce.experiment import Record
-from radialbeams.reproduce.prior_weight import PROTOCOLS, WEIGHTS, Kind
+from radialbeams.reproduce.prior_weight import PROTOCOLS, WEIGHTS, WeightKind
 from radialbeams.reproduce.prior_weight_measures import PLACES
 from radialbeams.training.views import Protocol
 
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 OFF = min(WEIGHTS) / 10  # where no prior is drawn on the logarithmic axis
+DASHES = {0.0: ":", min(WEIGHTS): "--", max(WEIGHTS): "-"}  # of the cosines, by weight
 COLOURS = {"before": figures.BLUE, "after": figures.ORANGE}
 TITLES = {"paper": "paper's views", "leakfree": "leak-free views"}
 
@@ -45,7 +46,11 @@ def draw(record: Record) -> dict[str, Figure]:
     figures.legend_above(
         figure,
         {f"prior {place} the hub": COLOURS[place] for place in PLACES},
-        {"no prior": ":", "weight 0.01": "--", "weight 1": "-"},
+        {
+            f"weight {weight:g}" if weight else "no prior": style
+            for weight, style in DASHES.items()
+            if any(one["weight"] == weight and one["seeds"] for one in cells.values())
+        },
     )
     return {"": figure}
 
@@ -53,7 +58,7 @@ def draw(record: Record) -> dict[str, Figure]:
 def _over_weights(axes: Axes, cells: Mapping[str, Record], protocol: Protocol, name: str) -> None:
     for place in PLACES:
         key = name if name == "cyclic" else f"shifts_{place}"
-        kinds = [Kind(protocol), *(Kind(protocol, place, weight) for weight in WEIGHTS)]
+        kinds = [WeightKind(protocol), *(WeightKind(protocol, place, weight) for weight in WEIGHTS)]
         places = [OFF, *WEIGHTS]
         found = [
             (x, cells[kind.name][key])
@@ -73,8 +78,8 @@ def _over_weights(axes: Axes, cells: Mapping[str, Record], protocol: Protocol, n
 def _cosines(axes: Axes, cells: Mapping[str, Record], protocol: Protocol) -> None:
     axes.axhline(0, color="0.4", lw=0.7)
     for place in PLACES:
-        for weight, look in ((0.0, ":"), (min(WEIGHTS), "--"), (max(WEIGHTS), "-")):
-            one = cells[Kind(protocol, place, weight).name]
+        for weight, look in DASHES.items():
+            one = cells[WeightKind(protocol, place, weight).name]
             if one["seeds"]:
                 mean = np.mean(one[f"cosines_{place}"], axis=0)
                 axes.plot(one["judged"], mean, look, color=COLOURS[place], lw=1.2)

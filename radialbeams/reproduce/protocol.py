@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Any
 
 from radialbeams import zoo
 from radialbeams.nn.bic import BICConfig
+from radialbeams.reproduce import paper
 from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
 from radialbeams.reproduce.seed_statistics import mean_curve, spread
-from radialbeams.reproduce.settings import QUICK, Settings
-from radialbeams.reproduce.trainings import Training
+from radialbeams.reproduce.settings import QUICK, ReproduceSettings
+from radialbeams.reproduce.training_record import TrainingRecord
+from radialbeams.reproduce.trainings import PlannedTraining
 from radialbeams.training.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -33,18 +35,18 @@ def shipped_recipe(data: str) -> Recipe:
     return Recipe.of_card(zoo.find(f"bic.{data}").card)
 
 
-def recipe(data: str, seed: int, settings: Settings) -> Recipe:
+def recipe(data: str, seed: int, settings: ReproduceSettings) -> Recipe:
     found = replace(shipped_recipe(data), batch=128, steps=4096, seed=seed)
     if settings.quick:
-        model = BICConfig.for_images(64, latent=64)
+        model = BICConfig.for_images(64, latent=64, hub=paper.HUB)
         found = replace(found, model=model, parent_size=64, batch=32, steps=150, average=0.0)
         found = replace(found, learning_rate=2e-3)
     return found
 
 
-def trainings(settings: Settings) -> list[Training]:
+def trainings(settings: ReproduceSettings) -> list[PlannedTraining]:
     return [
-        Training(
+        PlannedTraining(
             f"{data}-seed{seed}",
             recipe(data, seed, settings),
             {"data": data},
@@ -60,13 +62,11 @@ def trainings(settings: Settings) -> list[Training]:
 # --- what was found ---
 
 
-def run(settings: Settings, records: Records) -> Finding:
+def run(settings: ReproduceSettings, records: Records) -> Finding:
     sets: dict[str, Any] = {}
     for data in DATA:
         runs = [
-            record
-            for record in records.values()
-            if record["tags"]["data"] == data and "measured" in record
+            record for record in records.values() if record.tags["data"] == data and record.finished
         ]
         sets[data] = {**cell(runs), "curves": along(runs)}
     found = {"sets": sets, "reproduction": reproduction(settings), "authors": authors(settings)}
@@ -74,7 +74,7 @@ def run(settings: Settings, records: Records) -> Finding:
     return Finding(ours, settings.pick(quick=QUICK, full="") + why, found)
 
 
-def reproduction(settings: Settings) -> dict[str, Any]:
+def reproduction(settings: ReproduceSettings) -> dict[str, Any]:
     """The runs of `beam-length` with the paper's optimizer, by data set, if they are there."""
     place = settings.folder / "beam-length.json"
     if not place.is_file():
@@ -87,7 +87,7 @@ def reproduction(settings: Settings) -> dict[str, Any]:
     }
 
 
-def authors(settings: Settings) -> dict[str, float]:
+def authors(settings: ReproduceSettings) -> dict[str, float]:
     """Paper-equivalent degrees of the authors' own weights, if `studies/` measured them.
 
     The images include those that they were trained on.
@@ -114,19 +114,19 @@ def conclude(found: Record) -> Conclusion:
     return ours, sentence(sets, known, found["authors"])
 
 
-def cell(runs: Sequence[Record]) -> dict[str, Any]:
-    found: dict[str, Any] = {"training_images": runs[0]["training_images"], "seeds": len(runs)}
+def cell(runs: Sequence[TrainingRecord]) -> dict[str, Any]:
+    found: dict[str, Any] = {"training_images": runs[0].training_images, "seeds": len(runs)}
     for name in KEPT:
-        found[name] = spread([run["measured"]["so2"][name] for run in runs])
+        found[name] = spread([run.errors()[name] for run in runs])
     return found
 
 
-def along(runs: Sequence[Record]) -> dict[str, Any]:
-    points = [[p["so2"]["circle_loss"] for p in run["validations"]] for run in runs]
+def along(runs: Sequence[TrainingRecord]) -> dict[str, Any]:
+    points = [run.validated("so2") for run in runs]
     return {
-        "train_step": runs[0]["curve"]["step"],
-        "train": mean_curve([run["curve"]["circle_loss"] for run in runs]),
-        "test_step": [point["step"] for point in runs[0]["validations"]],
+        "train_step": runs[0].steps,
+        "train": mean_curve([run.losses for run in runs]),
+        "test_step": runs[0].validated_at,
         "test": mean_curve(points),
     }
 

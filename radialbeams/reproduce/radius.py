@@ -23,7 +23,7 @@ from radialbeams.nn.posterior import answer, posterior
 from radialbeams.nn.ring_network import RingBIC
 from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
 from radialbeams.reproduce.pretrained import HeldOut, open_pretrained
-from radialbeams.reproduce.settings import QUICK, Settings
+from radialbeams.reproduce.settings import QUICK, ReproduceSettings
 from radialbeams.training.evaluate import summarise
 from radialbeams.training.views import draw_angles
 
@@ -149,7 +149,7 @@ def unread(model: Network) -> int:
 # --- the experiment ---
 
 
-def run(settings: Settings, records: Records) -> Finding:
+def run(settings: ReproduceSettings, records: Records) -> Finding:
     steps = settings.pick(quick=4, full=16)
     models = {}
     for number, name in enumerate(SHIPPED):

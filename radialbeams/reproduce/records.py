@@ -10,6 +10,10 @@ from typing import Any
 
 from radialbeams.files import write_whole
 
+# A JSON object. What an experiment measures differs from one to the next and is only written,
+# drawn and worded by that experiment, so it has no class; what all share is a `TrainingRecord`.
+Record = dict[str, Any]
+
 
 def write_record(path: Path, record: Mapping[str, Any], long: Sequence[str]) -> None:
     """Writes the file atomically; parts of the values of the keys in `long` take one line each."""

@@ -13,14 +13,14 @@ from radialbeams.extras import install_command
 from radialbeams.reproduce import registry
 from radialbeams.reproduce.experiment import Experiment, Finding, Record, Records
 from radialbeams.reproduce.records import write_record
-from radialbeams.reproduce.settings import QUICK, Settings
+from radialbeams.reproduce.settings import QUICK, ReproduceSettings
 from radialbeams.reproduce.trainings import complete, finished
 from radialbeams.training.weights import pick_device
 
 
 def reproduce(
     name: str,
-    settings: Settings,
+    settings: ReproduceSettings,
     *,
     redraw: bool = False,
     trainings_only: bool = False,
@@ -75,13 +75,17 @@ def reproduce_each(
 
 
 def record(
-    experiment: Experiment, settings: Settings, records: Records, finding: Finding, seconds: float
+    experiment: Experiment,
+    settings: ReproduceSettings,
+    records: Records,
+    finding: Finding,
+    seconds: float,
 ) -> Record:
     """The content of NAME.json. Its time includes that of earlier trainings."""
-    seeds = {run["recipe"]["seed"] for run in records.values()} | set(finding.seeds)
-    trained = sum(run["seconds"] for run in records.values())
+    seeds = {run.seed for run in records.values()} | set(finding.seeds)
+    trained = sum(run.seconds for run in records.values())
     measured = finding.seconds + seconds
-    hardware = {run["hardware"] for run in records.values()}
+    hardware = {run.hardware for run in records.values()}
     if not hardware or measured > trained:  # trainings may have been run elsewhere
         hardware.add(pick_device(settings.devices).type)
     return {
@@ -109,7 +113,7 @@ def reworded(experiment: Experiment, place: Path) -> Record:
     return {**found, **words}
 
 
-def command(name: str, settings: Settings) -> str:
+def command(name: str, settings: ReproduceSettings) -> str:
     """The command that repeats the experiment, wherever the data is."""
     words = ["radialbeams reproduce", name]
     words += ["--quick"] if settings.quick else []

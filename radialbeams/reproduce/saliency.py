@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from radialbeams.nn.bic import BICConfig
 from radialbeams.nn.rotation import PADDINGS
+from radialbeams.reproduce import paper
 from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
 from radialbeams.reproduce.pretrained import COIL100, shipped
 from radialbeams.reproduce.saliency_maps import (
@@ -30,9 +31,9 @@ from radialbeams.reproduce.saliency_maps import (
     equivariance,
     object_masks,
 )
-from radialbeams.reproduce.settings import QUICK, Settings
+from radialbeams.reproduce.settings import QUICK, ReproduceSettings
 from radialbeams.reproduce.thumbnails import encode
-from radialbeams.reproduce.trainings import Training
+from radialbeams.reproduce.trainings import PlannedTraining
 from radialbeams.reproduce.trainings import load as load_trained
 from radialbeams.training.data import ImageSet, load
 from radialbeams.training.recipe import Recipe
@@ -59,14 +60,14 @@ SETTINGS = (
 PADDED = {"zeros": "zero padding", "corner": "adaptive padding"}
 
 
-def trainings(settings: Settings) -> list[Training]:
+def trainings(settings: ReproduceSettings) -> list[PlannedTraining]:
     """The paper's network on both paddings, small enough for a CPU."""
     return [
-        Training(
+        PlannedTraining(
             padding,
             Recipe(
                 "coil100",
-                BICConfig.for_images(SIZE, latent=LATENT),
+                BICConfig.for_images(SIZE, latent=LATENT, hub=paper.HUB),
                 SIZE,
                 padding=padding,
                 batch=BATCH,
@@ -84,7 +85,7 @@ def trainings(settings: Settings) -> list[Training]:
     ]
 
 
-def lookers(settings: Settings, count: int) -> list[Looker]:
+def lookers(settings: ReproduceSettings, count: int) -> list[Looker]:
     """Both pretrained networks, and two that differ only in the padding."""
 
     def pictures(size: int) -> ImageSet:
@@ -102,7 +103,7 @@ def lookers(settings: Settings, count: int) -> list[Looker]:
     return found
 
 
-def run(settings: Settings, records: Records) -> Finding:
+def run(settings: ReproduceSettings, records: Records) -> Finding:
     count = settings.pick(quick=8, full=100)
     draws = settings.pick(quick=1, full=4)
     rows, pictures = [], []

@@ -23,15 +23,17 @@ from radialbeams.nn.losses import Loss, Losses, LossInputs
 from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
 from radialbeams.reproduce.joint_fit import TurnedImages, classes_of, labels_of
 from radialbeams.reproduce.pipelines import (
+    CANONICALISERS,
     PIPELINES,
-    Pipeline,
+    ComparedPipeline,
     Transformer,
     localiser_config,
     transformer,
 )
-from radialbeams.reproduce.seed_statistics import spread
-from radialbeams.reproduce.settings import QUICK, Settings
-from radialbeams.reproduce.trainings import Trained, Training
+from radialbeams.reproduce.seed_statistics import compare, spread
+from radialbeams.reproduce.settings import QUICK, ReproduceSettings
+from radialbeams.reproduce.training_record import TrainingRecord, data_notes
+from radialbeams.reproduce.trainings import PlannedTraining, Trained
 from radialbeams.training.data import ImageSet
 from radialbeams.training.parts import Parts
 from radialbeams.training.recipe import Recipe
@@ -52,7 +54,7 @@ TURNS = 2  # angles per held-out image
 # --- training ---
 
 
-def parts(pipeline: Pipeline, share: int) -> Parts:
+def parts(pipeline: ComparedPipeline, share: int) -> Parts:
     def network(recipe: Recipe, images: ImageSet) -> Network:
         return cast(Network, transformer(pipeline, recipe, len(classes_of(images))))
 
@@ -71,7 +73,7 @@ def parts(pipeline: Pipeline, share: int) -> Parts:
 
 
 def pipeline_loss(
-    pipeline: Pipeline, labels: Tensor, network: Transformer, given: LossInputs
+    pipeline: ComparedPipeline, labels: Tensor, network: Transformer, given: LossInputs
 ) -> tuple[Tensor, Losses]:
     labels = labels[given.rows]
     zero = torch.zeros((), device=labels.device)
@@ -90,7 +92,7 @@ def pipeline_loss(
     return total, Losses(circle + 0 * total.detach(), zero)
 
 
-def recipe(pipeline: Pipeline, seed: int, settings: Settings) -> Recipe:
+def recipe(pipeline: ComparedPipeline, seed: int, settings: ReproduceSettings) -> Recipe:
     return Recipe(
         "fashion-mnist",
         localiser_config(pipeline.localiser, PARENT),
@@ -106,10 +108,10 @@ def recipe(pipeline: Pipeline, seed: int, settings: Settings) -> Recipe:
     )
 
 
-def trainings(settings: Settings) -> list[Training]:
+def trainings(settings: ReproduceSettings) -> list[PlannedTraining]:
     """All pipelines of the first seed, then all of the second; few images first."""
     return [
-        Training(
+        PlannedTraining(
             f"{name}-{share}-seed{seed}",
             recipe(pipeline, seed, settings),
             {"pipeline": name, "share": share},
@@ -155,23 +157,23 @@ def measure(trained: Trained, batch: int = 500) -> dict[str, Any]:
 # --- what was found ---
 
 
-def run(settings: Settings, records: Records) -> Finding:
+def run(settings: ReproduceSettings, records: Records) -> Finding:
     cells: Record = {}
     for name in PIPELINES:
         for share in settings.pick(quick=(16, 1), full=SHARES):
             mine = {"pipeline": name, "share": share}
-            runs = [r for r in records.values() if r["tags"] == mine and "measured" in r]
+            runs = [r for r in records.values() if r.tags == mine and r.finished]
             if runs:
                 cells[f"{name}, {share}"] = cell(runs)
-    notes = sorted({record["data_note"] for record in records.values() if record.get("data_note")})
+    notes = data_notes(records.values())
     data = {"cells": cells, "notes": notes}
     ours, why = conclude(data)
     return Finding(ours, settings.pick(quick=QUICK, full="") + why, data)
 
 
-def cell(runs: Sequence[Record]) -> Record:
-    measured = [run["measured"] for run in runs]
-    found: Record = {"images": measured[0]["trained_on"], "parameters": runs[0]["parameters"]}
+def cell(runs: Sequence[TrainingRecord]) -> Record:
+    measured = [run.measured for run in runs]
+    found: Record = {"images": measured[0]["trained_on"], "parameters": runs[0].parameters}
     for name in ("turned", "upright", "mean"):
         values = [one[name] for one in measured if name in one]
         if values:
@@ -182,6 +184,9 @@ def cell(runs: Sequence[Record]) -> Record:
 def conclude(data: Record) -> Conclusion:
     cells = data["cells"]
     ours = {}
+    if len(curves(cells)) == len(PIPELINES):
+        for rival in (BASE, GROUP):
+            ours[f"{CONFIRMED}, against {PIPELINES[rival].words}"] = verdict(cells, rival)
     for name, one in curves(cells).items():
         listed = ", ".join(f"{value:.1%} of {images:,}" for images, value in one)
         ours[f"accuracy at any angle by training images, {PIPELINES[name].title}"] = listed
@@ -193,9 +198,12 @@ def conclude(data: Record) -> Conclusion:
 BASE = "augmented"  # whose accuracy with all images the others are asked for
 
 
-def curves(cells: Mapping[str, Record]) -> dict[str, list[tuple[int, float]]]:
+Curve = Sequence[tuple[int, float]]  # numbers of images and mean accuracies
+
+
+def curves(cells: Mapping[str, Record]) -> dict[str, Curve]:
     """For every pipeline, numbers of images and mean accuracies, from the fewest."""
-    found: dict[str, list[tuple[int, float]]] = {}
+    found: dict[str, Curve] = {}
     for name in PIPELINES:
         mine = [one for key, one in cells.items() if key.split(", ")[0] == name]
         if mine:
@@ -212,7 +220,7 @@ def needed(cells: Mapping[str, Record]) -> dict[str, str]:
     return {name: _images_for(goal, one) for name, one in known.items() if name != BASE}
 
 
-def _images_for(goal: float, curve: Sequence[tuple[int, float]]) -> str:
+def _images_for(goal: float, curve: Curve) -> str:
     """Between two measured numbers of images, by their logarithms."""
     for place, (images, value) in enumerate(curve):
         if value < goal:
@@ -225,42 +233,87 @@ def _images_for(goal: float, curve: Sequence[tuple[int, float]]) -> str:
     return f"more than {curve[-1][0]:,} ({curve[-1][1]:.1%})"
 
 
+GROUP = "c8"
+CONFIRMED = "canonicalisation lowers the sample complexity"
+
+
+def against(cells: Mapping[str, Record], rival: str) -> dict[int, int]:
+    """By the number of images, whether the best canonicaliser is better (1) or worse (−1)."""
+    found = {}
+    for share in {int(key.split(", ")[1]) for key in cells}:
+        rows = [cells[f"{name}, {share}"] for name in CANONICALISERS]
+        best = max(rows, key=lambda one: float(one["turned"]["mean"]))
+        found[best["images"]] = compare(best["turned"], cells[f"{rival}, {share}"]["turned"])
+    return dict(sorted(found.items()))
+
+
+def verdict(cells: Mapping[str, Record], rival: str) -> str:
+    """Whether the paper's claim holds against augmentation, or against the C8-equivariant CNN."""
+    signs = against(cells, rival)
+    said = []
+    for sign, words in ((1, "better"), (0, "not clearly different"), (-1, "worse")):
+        images = [f"{number:,}" for number, found in signs.items() if found == sign]
+        if images:
+            said.append(f"{words} with {enumerated(images)} images")
+    # With all images, a gain is no longer one of sample complexity.
+    fewer = [sign for number, sign in signs.items() if number < max(signs)]
+    holds = 1 in fewer and -1 not in fewer
+    head = "confirmed" if holds else "in part" if 1 in fewer else "not confirmed"
+    return f"{head}: the best canonicaliser is {enumerated(said)}"
+
+
+def enumerated(words: Sequence[str]) -> str:
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)
+
+
 def sentence(data: Record) -> str:
-    known = curves(data["cells"])
+    cells, known = data["cells"], curves(data["cells"])
     if len(known) < len(PIPELINES):
         return "Not all pipelines have been trained yet."
-    few, all_ = ({name: one[place] for name, one in known.items()} for place in (0, -1))
-    best = {
-        "few": max(few, key=lambda name: few[name][1]),
-        "all": max(all_, key=lambda name: all_[name][1]),
-    }
     parts = [
-        f"With {few[best['few']][0]:,} training images, {_at(few, best['few'])} is best; "
-        f"augmentation has {few[BASE][1]:.1%} and a C8-equivariant CNN {few['c8'][1]:.1%}. With "
-        f"{all_[best['all']][0]:,}, {_at(all_, best['all'])} is best; augmentation has "
-        f"{all_[BASE][1]:.1%} and the C8-equivariant CNN {all_['c8'][1]:.1%}.",
-        f"For what augmentation reaches with all images, {_listed(needed(data['cells']))}.",
-        "As the localisation network of a spatial transformer: with all images the ring gives "
-        f"{all_['ring'][1]:.1%}, the paper's network {all_['bic'][1]:.1%}, a CNN with the angle "
-        f"loss {all_['cnn'][1]:.1%}, and without it, as spatial transformers are trained, "
-        f"{all_['stn'][1]:.1%}.",
+        "That canonicalisation lowers the sample complexity is, against a CNN with augmentation, "
+        f"{verdict(cells, BASE)}; against a C8-equivariant CNN, {verdict(cells, GROUP)}.",
+        *(_with_images(known, place) for place in (0, -1)),
+        _suffices(cells),
+        _localisers(known),
         f"All have {min(_sizes(data)):,} to {max(_sizes(data)):,} parameters and are trained for "
-        "as many steps.",
+        "as many steps; differences are judged by Welch's test over seeds.",
     ]
     return " ".join([*parts, *data["notes"]])
 
 
+def _with_images(known: Mapping[str, Curve], place: int) -> str:
+    """The accuracies with the fewest or with all images."""
+    found = {name: one[place][1] for name, one in known.items()}
+    best = max(CANONICALISERS, key=lambda name: found[name])
+    return (
+        f"With {known[BASE][place][0]:,} training images, {PIPELINES[GROUP].words} has "
+        f"{found[GROUP]:.1%}, the best canonicaliser, {PIPELINES[best].words}, {found[best]:.1%}, "
+        f"and {PIPELINES[BASE].words} {found[BASE]:.1%}."
+    )
+
+
+def _suffices(cells: Mapping[str, Record]) -> str:
+    goal, images = curves(cells)[BASE][-1][1], needed(cells)
+    listed = ", ".join(f"{number} for {PIPELINES[name].words}" for name, number in images.items())
+    return (
+        f"The {goal:.1%} that {PIPELINES[BASE].words} reaches with all images takes this many "
+        f"images: {listed}."
+    )
+
+
+def _localisers(known: Mapping[str, Curve]) -> str:
+    top = {name: one[-1][1] for name, one in known.items()}
+    return (
+        "In a spatial transformer, with all images, the ring as the localisation network gives "
+        f"{top['ring']:.1%}, the paper's network {top['bic']:.1%}, a CNN with the angle loss "
+        f"{top['cnn']:.1%}, and a CNN without it, as spatial transformers are trained, "
+        f"{top['stn']:.1%}."
+    )
+
+
 def _sizes(data: Record) -> list[int]:
     return [one["parameters"] for one in data["cells"].values()]
-
-
-def _at(found: Mapping[str, tuple[int, float]], name: str) -> str:
-    return f"{PIPELINES[name].title} ({found[name][1]:.1%})"
-
-
-def _listed(images: Mapping[str, str]) -> str:
-    said = [f"{PIPELINES[name].title} needs {number} images" for name, number in images.items()]
-    return ", ".join(said)
 
 
 def draw(record: Record) -> dict[str, Figure]:

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from radialbeams.reproduce.training_record import TrainingRecord
+
 LEVEL = 0.05  # of the test that two kinds of runs differ
 POWER = 0.8  # with which a difference that is called detectable is found
 REPETITIONS = 4000  # that are simulated
@@ -114,9 +116,9 @@ def _seeds(count: int) -> str:
     return f"{count} seed{'s' if count > 1 else ''}"
 
 
-def finished(runs: Sequence[dict[str, Any]]) -> Sequence[dict[str, Any]]:
+def finished(runs: Sequence[TrainingRecord]) -> Sequence[TrainingRecord]:
     """The runs that did not diverge, or all if all did; a diverged run has shorter curves."""
-    return [run for run in runs if "measured" in run] or runs
+    return [run for run in runs if run.finished] or runs
 
 
 def mean_curve(curves: Sequence[Sequence[float]]) -> dict[str, list[float]]:

@@ -21,7 +21,7 @@ def quietly(done: float, total: float, text: str) -> None:
 
 
 @dataclass(frozen=True)
-class Settings:
+class ReproduceSettings:
     """The same for every experiment. Full settings are meant for one GPU."""
 
     quick: bool = False  # small data, few steps: minutes on two cores; the figures are marked

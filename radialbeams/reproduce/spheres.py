@@ -19,13 +19,13 @@ from numpy.typing import NDArray
 
 from radialbeams.extras import install_command
 from radialbeams.files import write_whole
-from radialbeams.reproduce.settings import Settings
+from radialbeams.reproduce.settings import ReproduceSettings
 
 Linear = NDArray[np.float32]
 Bytes = NDArray[np.uint8]
 
 
-class Position(NamedTuple):
+class LightPosition(NamedTuple):
     """Where the light is, as the camera sees it: x to the right, y up."""
 
     name: str
@@ -39,7 +39,7 @@ class Position(NamedTuple):
 
 
 POSITIONS = tuple(
-    Position(" ".join(word for word in (row, column) if word) or "front", x, y)
+    LightPosition(" ".join(word for word in (row, column) if word) or "front", x, y)
     for y, row in ((1, "top"), (0, ""), (-1, "bottom"))
     for x, column in ((-1, "left"), (0, ""), (1, "right"))
 )
@@ -52,7 +52,7 @@ GREY, ROUGHNESS = 0.5, 0.15  # of the plastic: diffuse colour under a glossy coa
 RADIANCE = 100.0
 
 
-def scene(position: Position, size: int, samples: int, transform: Any) -> dict[str, Any]:
+def scene(position: LightPosition, size: int, samples: int, transform: Any) -> dict[str, Any]:
     """The scene for Mitsuba; `transform` is its class of 4 × 4 matrices."""
     return {
         "type": "scene",
@@ -88,7 +88,7 @@ def scene(position: Position, size: int, samples: int, transform: Any) -> dict[s
     }
 
 
-def render(position: Position, size: int, samples: int) -> Linear:
+def render(position: LightPosition, size: int, samples: int) -> Linear:
     """(S, S, 4): linear red, green and blue, and the share of the pixel that the sphere covers."""
     if find_spec("mitsuba") is None:
         raise ValueError(
@@ -101,7 +101,7 @@ def render(position: Position, size: int, samples: int) -> Linear:
     return np.asarray(mitsuba.render(mitsuba.load_dict(asked)), dtype=np.float32)
 
 
-def spheres(settings: Settings, size: int, samples: int) -> Linear:
+def spheres(settings: ReproduceSettings, size: int, samples: int) -> Linear:
     """(9, S, S, 4), one for each position, from the cache or rendered into it."""
     place = cache(settings, size, samples)
     if not place.is_file():
@@ -115,7 +115,7 @@ def spheres(settings: Settings, size: int, samples: int) -> Linear:
     return linear
 
 
-def cache(settings: Settings, size: int, samples: int) -> Path:
+def cache(settings: ReproduceSettings, size: int, samples: int) -> Path:
     return settings.folder / "cache" / f"spheres-{size}px-{samples}samples.npz"
 
 

@@ -12,7 +12,7 @@ from radialbeams.training.views import Protocol
 
 
 @dataclass(frozen=True)
-class Design:
+class StairDesign:
     """All that the stairs change; the defaults are the authors' code."""
 
     draw: Draw = "image"
@@ -60,8 +60,8 @@ SIDE_BY_SIDE = ("leakfree-decoder", "leakfree-batch")
 REPRODUCTION = "hub"  # the stair that has the paper's optimiser and none of its authors' slips
 
 
-def _stairs() -> dict[str, Design]:
-    designs, design = {}, Design()
+def _stairs() -> dict[str, StairDesign]:
+    designs, design = {}, StairDesign()
     for name, change in CHANGES.items():
         design = replace(design, **change)
         designs[name] = design
@@ -82,9 +82,10 @@ CONTEXT_WORDS = {
     "held-mean": "the text's, hub by mean",
     "held-sum": "the text's, hub by sum",
     "authors": "the authors' wheel",
-    "mean": "ours: hub by mean, in every layer",
+    "mean": "hub by mean, in every layer, as in the pretrained bic",
 }
-# The series of context encoders: protocol, and the stair that they vary. Ours is that stair.
+# The series of context encoders: protocol, and the stair that they vary. That stair has the hub of
+# the pretrained `bic`.
 CONTEXT_SERIES: dict[str, tuple[Protocol, str]] = {
     "one-cycle": ("leakfree", "clipping"),
     "constant": ("paper", REPRODUCTION),

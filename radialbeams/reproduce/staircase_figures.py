@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from textwrap import fill
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+LABEL = 26  # characters in a line of a label
 # What a line shows: the views trained on, the figure, colour, style, words.
 LINES = (
     ("paper", "so2", figures.ORANGE, "-", "paper's views"),
@@ -95,7 +97,7 @@ def draw_contexts(cells: Mapping[str, Record]) -> Figure:
     shares.set(xlabel="share of the gradient, of a", xlim=(-0.03, 1))
     shares.xaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     shares.set_title("c  through the hub")
-    errors.set_yticks(range(len(names)), [CONTEXT_WORDS[name] for name in names])
+    errors.set_yticks(range(len(names)), [fill(CONTEXT_WORDS[name], LABEL) for name in names])
     errors.set_ylim(len(names) - 0.5, -0.5)
     return figure
 

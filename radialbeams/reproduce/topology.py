@@ -23,8 +23,8 @@ from radialbeams.reproduce import fine_orbit, prior_weight
 from radialbeams.reproduce.cache import once
 from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
 from radialbeams.reproduce.pretrained import open_pretrained
-from radialbeams.reproduce.prior_weight import PROTOCOLS, WEIGHTS, Kind
-from radialbeams.reproduce.settings import QUICK, Settings
+from radialbeams.reproduce.prior_weight import PROTOCOLS, WEIGHTS, WeightKind
+from radialbeams.reproduce.settings import QUICK, ReproduceSettings
 from radialbeams.reproduce.trainings import finished
 
 if TYPE_CHECKING:
@@ -43,14 +43,14 @@ def kinds() -> dict[str, tuple[str, str, str]]:
     found = {}
     for protocol in PROTOCOLS:
         views = "paper's views" if protocol == "paper" else "leak-free views"
-        off, heavy = Kind(protocol), Kind(protocol, "before", max(WEIGHTS))
+        off, heavy = WeightKind(protocol), WeightKind(protocol, "before", max(WEIGHTS))
         found[f"{views}, trained"] = (off.name, "trained", "before")
         found[f"{views}, trained with the prior"] = (heavy.name, "trained", "before")
         found[f"{views}, before training"] = (off.name, "untrained", "before")
     return found
 
 
-def run(settings: Settings, records: Records) -> Finding:
+def run(settings: ReproduceSettings, records: Records) -> Finding:
     data: Record = {"cells": {}, "shown": {}}
     given = {"quick": settings.quick, "weights": str(zoo.find(MODEL).card.sha256.safetensors)}
     place = settings.runs(NAME) / ".measured" / f"{MODEL}.json"  # minutes on a CPU
@@ -61,7 +61,7 @@ def run(settings: Settings, records: Records) -> Finding:
     for words, wanted in kinds().items():
         if orbits := _orbits(there, wanted):
             _keep(data, words, orbits)
-    seeds = sorted({record["recipe"]["seed"] for record in there.values()})
+    seeds = sorted({record.seed for record in there.values()})
     ours, why = conclude(data)
     return Finding(
         ours, settings.pick(quick=QUICK, full="") + why, data, seeds=seeds, seconds=before
@@ -73,7 +73,7 @@ def _keep(data: Record, words: str, orbits: Sequence[Record]) -> None:
     data["shown"][words] = next((one[SHOWN] for one in orbits if SHOWN in one), None)
 
 
-def shipped_orbits(settings: Settings) -> Record:
+def shipped_orbits(settings: ReproduceSettings) -> Record:
     """Of the pretrained network: before and after the hub, before training, and of its pixels."""
     count = settings.pick(quick=1, full=IMAGES)
     there = open_pretrained(MODEL, settings, limit=count)
@@ -105,8 +105,8 @@ def _orbits(records: Records, wanted: tuple[str, str, str]) -> list[Record]:
     return [
         one
         for record in records.values()
-        if record["tags"]["kind"] == name and "measured" in record
-        for one in record["measured"]["orbits"]
+        if record.tags["kind"] == name and record.finished
+        for one in record.measured["orbits"]
         if (one["kind"], one["place"]) == (kind, place)
     ]
 

@@ -15,7 +15,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
 from typing import Any
@@ -25,8 +25,8 @@ import torch
 from radialbeams.cards import Evaluation
 from radialbeams.files import claimed, write_whole
 from radialbeams.nn.architectures import Network, build
-from radialbeams.reproduce.records import write_record
-from radialbeams.reproduce.settings import Settings
+from radialbeams.reproduce.settings import ReproduceSettings
+from radialbeams.reproduce.training_record import TrainingRecord, read_training, write_training
 from radialbeams.training.data import ImageSet
 from radialbeams.training.data import load as load_images
 from radialbeams.training.evaluate import evaluate, predict_with
@@ -89,7 +89,7 @@ def summary(found: Evaluation | Mapping[str, Any]) -> dict[str, float]:
 
 
 @dataclass(frozen=True)
-class Training:
+class PlannedTraining:
     """One run of `Fit`, and its measurements."""
 
     name: str  # of its file; unique in the experiment
@@ -107,8 +107,8 @@ class Training:
 
 
 def complete(
-    experiment: str, trainings: Sequence[Training], settings: Settings
-) -> tuple[dict[str, dict[str, Any]], float]:
+    experiment: str, trainings: Sequence[PlannedTraining], settings: ReproduceSettings
+) -> tuple[dict[str, TrainingRecord], float]:
     """Runs the trainings without a file; returns all results by name, and the seconds spent."""
     _check_names(trainings)
     folder = settings.runs(experiment)
@@ -129,25 +129,25 @@ def complete(
 
 
 def finished(
-    experiment: str, trainings: Sequence[Training], settings: Settings
-) -> dict[str, dict[str, Any]]:
+    experiment: str, trainings: Sequence[PlannedTraining], settings: ReproduceSettings
+) -> dict[str, TrainingRecord]:
     """The results that are there, by name; nothing is trained."""
     folder = settings.runs(experiment)
     found = {training.name: read(training, folder) for training in trainings}
     return {name: record for name, record in found.items() if record is not None}
 
 
-def read(training: Training, folder: Path) -> dict[str, Any] | None:
+def read(training: PlannedTraining, folder: Path) -> TrainingRecord | None:
     """The result of a training, or None; raises if the file belongs to another recipe."""
     place = folder / f"{training.name}.json"
     if not place.is_file():
         return None
-    record: dict[str, Any] = json.loads(place.read_text(encoding="utf-8"))
+    record = read_training(place)
     same = (
         # Through the recipe, so that a file from before a new field still counts.
-        Recipe.from_dict(record["recipe"]) == Recipe.from_dict(_plain(training.recipe))
-        and record["images"] == training.images
-        and record["held_out"] == training.held_out
+        Recipe.from_dict(record.recipe) == Recipe.from_dict(_plain(training.recipe))
+        and record.images == training.images
+        and record.held_out == training.held_out
     )
     if not same:
         raise ValueError(
@@ -157,7 +157,7 @@ def read(training: Training, folder: Path) -> dict[str, Any] | None:
     return record
 
 
-def load(training: Training, settings: Settings, experiment: str) -> Network:
+def load(training: PlannedTraining, settings: ReproduceSettings, experiment: str) -> Network:
     """The model of a training that keeps its weights."""
     from safetensors.torch import load_file
 
@@ -172,7 +172,7 @@ def load(training: Training, settings: Settings, experiment: str) -> Network:
     return model.to(pick_device(settings.devices)).eval()
 
 
-def _check_names(trainings: Sequence[Training]) -> None:
+def _check_names(trainings: Sequence[PlannedTraining]) -> None:
     names = [training.name for training in trainings]
     if len(set(names)) < len(names):
         twice = sorted({name for name in names if names.count(name) > 1})
@@ -182,7 +182,7 @@ def _check_names(trainings: Sequence[Training]) -> None:
 # --- in this process ---
 
 
-def _here(trainings: Sequence[Training], folder: Path, settings: Settings) -> None:
+def _here(trainings: Sequence[PlannedTraining], folder: Path, settings: ReproduceSettings) -> None:
     total = sum(training.recipe.steps for training in trainings)
     before = 0
     for number, training in enumerate(trainings, 1):
@@ -202,7 +202,10 @@ def _here(trainings: Sequence[Training], folder: Path, settings: Settings) -> No
 
 
 def _run(
-    training: Training, folder: Path, settings: Settings, show: Callable[[Progress], None]
+    training: PlannedTraining,
+    folder: Path,
+    settings: ReproduceSettings,
+    show: Callable[[Progress], None],
 ) -> None:
     """Trains, measures, and writes the result atomically."""
     device = pick_device(settings.devices)
@@ -220,36 +223,36 @@ def _run(
         validate_every=steps // training.validations if training.validations else 0,
         log_every=max(1, min(8, steps // POINTS)),
     )
-    record: dict[str, Any] = {
-        "name": training.name,
-        "tags": dict(training.tags),
-        "recipe": _plain(training.recipe),
-        "images": training.images,
-        "held_out": training.held_out,
-        "training_images": len(images),
-        "hardware": device.type,
-    }
-    if note := data_note(settings.data):
-        record["data_note"] = note
+    record = TrainingRecord(
+        name=training.name,
+        tags=dict(training.tags),
+        recipe=_plain(training.recipe),
+        images=training.images,
+        held_out=training.held_out,
+        training_images=len(images),
+        hardware=device.type,
+        data_note=data_note(settings.data),
+    )
     measuring = 0.0
     try:
         fit.run(show)
     except FloatingPointError as error:  # divergence is a result too
-        record["diverged"] = str(error)
+        record = replace(record, diverged=str(error))
     else:
         model, started = fit.averaged(), time.monotonic()
         trained = Trained(training.recipe, fit, model, held_out, device)
-        record["measured"] = training.measure(trained)
+        measured = training.measure(trained)
         measuring = time.monotonic() - started
-        record["parameters"] = sum(p.numel() for p in model.parameters())
+        count = sum(p.numel() for p in model.parameters())
+        record = replace(record, measured=measured, parameters=count)
         if training.keep:
             weights = work / "model.safetensors"
             target = folder / f"{training.name}.safetensors"
             write_whole(target, partial(shutil.copyfile, weights))
-    record["seconds"] = round(fit.at.seconds + measuring, 1)
-    record["curve"], record["validations"] = curves(work / "metrics.jsonl")
-    long = ["recipe", "measured", "curve", "validations"]
-    write_record(folder / f"{training.name}.json", record, long)
+    curve, validations = curves(work / "metrics.jsonl")
+    seconds = round(fit.at.seconds + measuring, 1)
+    record = replace(record, seconds=seconds, curve=curve, validations=validations)
+    write_training(folder / f"{training.name}.json", record)
     shutil.rmtree(work)
 
 
@@ -332,7 +335,9 @@ def _short(value: float) -> float:
 # --- in several processes ---
 
 
-def _in_processes(experiment: str, missing: Sequence[Training], settings: Settings) -> None:
+def _in_processes(
+    experiment: str, missing: Sequence[PlannedTraining], settings: ReproduceSettings
+) -> None:
     """Runs the trainings in processes that share the folder; each takes unclaimed ones."""
     count = min(settings.jobs, len(missing))
     words = [sys.executable, "-m", "radialbeams.reproduce", experiment]

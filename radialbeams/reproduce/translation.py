@@ -21,8 +21,8 @@ from radialbeams.reproduce import paper
 from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
 from radialbeams.reproduce.pretrained import open_pretrained
 from radialbeams.reproduce.seed_statistics import compare, detectable, spread
-from radialbeams.reproduce.settings import QUICK, Settings
-from radialbeams.reproduce.trainings import Trained, Training
+from radialbeams.reproduce.settings import QUICK, ReproduceSettings
+from radialbeams.reproduce.trainings import PlannedTraining, Trained
 from radialbeams.training.data import ImageSet
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.views import PaperViews, Views, draw_angles
@@ -119,7 +119,7 @@ def _short(value: float) -> float:
 # --- trainings ---
 
 
-def recipe(epsilon: int, seed: int, settings: Settings) -> Recipe:
+def recipe(epsilon: int, seed: int, settings: ReproduceSettings) -> Recipe:
     """The paper's recipe: D = W/2, Adam at a constant rate; only the thickness differs."""
     return Recipe(
         "coil100",
@@ -130,9 +130,9 @@ def recipe(epsilon: int, seed: int, settings: Settings) -> Recipe:
     )
 
 
-def trainings(settings: Settings) -> list[Training]:
+def trainings(settings: ReproduceSettings) -> list[PlannedTraining]:
     return [
-        Training(
+        PlannedTraining(
             f"epsilon{epsilon}-seed{seed}",
             recipe(epsilon, seed, settings),
             {"model": name_of(epsilon)},
@@ -156,11 +156,11 @@ def name_of(epsilon: int) -> str:
 # --- what was found ---
 
 
-def run(settings: Settings, records: Records) -> Finding:
+def run(settings: ReproduceSettings, records: Records) -> Finding:
     models = {}
     for epsilon in EPSILONS:
-        runs = [r for r in records.values() if r["tags"]["model"] == name_of(epsilon)]
-        models[name_of(epsilon)] = together([r["measured"] for r in runs if "measured" in r])
+        runs = [r for r in records.values() if r.tags["model"] == name_of(epsilon)]
+        models[name_of(epsilon)] = together([r.measured for r in runs if r.finished])
     for number, name in enumerate(SHIPPED):
         limit = settings.pick(quick=24, full=150 if name == "ring" else 493)
         there = open_pretrained(name, settings, limit=limit, data="coil100")

@@ -55,7 +55,7 @@ def test_a_shipped_card_names_a_row(name: str) -> None:
 
 
 def test_a_configuration_without_a_name_is_the_papers() -> None:
-    assert parse_config({}) == BICConfig()
+    assert parse_config({}) == BICConfig(hub="mean")
 
 
 def test_an_unknown_architecture_is_refused_with_the_known_ones() -> None:

@@ -9,10 +9,13 @@ from typing import Any
 
 import pytest
 import torch
+from conftest import ROOT
 from torch import Tensor, nn
 
+from radialbeams import zoo
 from radialbeams.nn.beams import BresenhamBeams, PolarBeams, named_length
 from radialbeams.nn.bic import BIC, BICConfig
+from radialbeams.training.recipe import Recipe
 
 SMALL: dict[str, Any] = {
     "view_size": 40,
@@ -47,7 +50,7 @@ def test_the_defaults_are_the_coil100_setting_of_the_paper() -> None:
         "sampler": "bresenham",
         "context_layers": 3,
         "edge_factor": 0.5,
-        "hub": "mean",
+        "hub": "held-sum",
         "lstm_layers": 3,
     }
     assert BICConfig() == BICConfig.for_images(128)
@@ -63,6 +66,23 @@ def test_a_configuration_is_frozen() -> None:
 def test_a_configuration_survives_a_card(changes: dict[str, Any]) -> None:
     config = BICConfig(**changes)
     assert BICConfig.from_dict(json.loads(json.dumps(config.to_dict()))) == config
+
+
+def test_a_stored_configuration_without_a_hub_has_the_mean_that_was_the_default() -> None:
+    values = BICConfig().to_dict()
+    del values["hub"]
+    assert BICConfig.from_dict(values).hub == "mean"
+    assert BICConfig.from_dict({**values, "hub": "held-sum"}) == BICConfig()
+
+
+@pytest.mark.parametrize("name", ["bic.coil100", "bic.lfw"])
+def test_pretrained_weights_and_their_recipes_keep_their_hub(name: str) -> None:
+    written = json.loads((ROOT / "recipes" / f"{name}.json").read_text())
+    recipe = Recipe.from_dict(written)
+    assert Recipe.of_card(zoo.find(name).card).model == recipe.model
+    assert recipe.model.hub == "mean"
+    del written["model"]["hub"]
+    assert Recipe.from_dict(written) == recipe
 
 
 def test_unknown_keys_are_refused_with_the_known_ones() -> None:

@@ -10,10 +10,11 @@ import pytest
 
 from radialbeams.reproduce import ablation
 from radialbeams.reproduce.experiment import Record
-from radialbeams.reproduce.settings import QUICK, Settings
+from radialbeams.reproduce.settings import QUICK, ReproduceSettings
+from radialbeams.reproduce.training_record import TrainingRecord
 
 
-def records(settings: Settings, mean: Any) -> dict[str, Record]:
+def records(settings: ReproduceSettings, mean: Any) -> dict[str, TrainingRecord]:
     """What the trainings might have left: `mean(variant)` is the error of each; None: diverged."""
     found = {}
     for training in ablation.trainings(settings):
@@ -25,7 +26,7 @@ def records(settings: Settings, mean: Any) -> dict[str, Record]:
             value += 0.001 * training.recipe.seed
             record["parameters"] = 7
             record["measured"] = {"so2": {"mean": value, "paper_equivalent": 2 * value}}
-        found[training.name] = record
+        found[training.name] = TrainingRecord(**record)
     return found
 
 
@@ -34,13 +35,13 @@ def hub_matters(variant: str) -> float | None:
 
 
 def test_each_variant_changes_one_thing_and_has_three_seeds() -> None:
-    planned = ablation.trainings(Settings())
+    planned = ablation.trainings(ReproduceSettings())
     assert len(planned) == 2 * 3 * len(ablation.VARIANTS) == 66
     assert set(ablation.VARIANTS) == set(ablation.WORDS)
     for protocol in ablation.SHOWN:
-        base = vars(ablation.recipe(ablation.BASE, protocol, 0, Settings()))
+        base = vars(ablation.recipe(ablation.BASE, protocol, 0, ReproduceSettings()))
         for variant, changes in ablation.VARIANTS.items():
-            other = vars(ablation.recipe(variant, protocol, 0, Settings()))
+            other = vars(ablation.recipe(variant, protocol, 0, ReproduceSettings()))
             apart = {name for name in base if base[name] != other[name]}
             assert apart == (set() if variant == ablation.BASE else {"model"})
             mine, theirs = vars(base["model"]), vars(other["model"])
@@ -48,7 +49,7 @@ def test_each_variant_changes_one_thing_and_has_three_seeds() -> None:
 
 
 def test_the_verdict_follows_from_the_errors() -> None:
-    finding = ablation.run(Settings(), records(Settings(), hub_matters))
+    finding = ablation.run(ReproduceSettings(), records(ReproduceSettings(), hub_matters))
     signs = {one["variant"]: one["sign"] for one in finding.data["cells"]}
     assert {name: sign for name, sign in signs.items() if sign} == {
         "hub-summed": 1,
@@ -68,7 +69,7 @@ def test_the_verdict_follows_from_the_errors() -> None:
 def test_the_figures_need_nothing_but_json(mean: Any, tmp_path: Path) -> None:
     from radialbeams.reproduce import figures
 
-    settings = Settings(quick=True)
+    settings = ReproduceSettings(quick=True)
     finding = ablation.run(settings, records(settings, mean))
     assert finding.why.startswith(QUICK)
     found = json.loads(json.dumps({"data": finding.data}, allow_nan=False))
@@ -78,7 +79,7 @@ def test_the_figures_need_nothing_but_json(mean: Any, tmp_path: Path) -> None:
 
 
 def test_what_is_far_off_is_a_number_and_leaves_the_others_room() -> None:
-    settings = Settings()
+    settings = ReproduceSettings()
     errors = {"hub-summed": 90.0, "epsilon-3": 5.0}
     finding = ablation.run(settings, records(settings, lambda variant: errors.get(variant, 4.0)))
     figure = ablation.draw(json.loads(json.dumps({"data": finding.data})))[""]

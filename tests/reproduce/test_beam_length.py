@@ -17,13 +17,14 @@ from radialbeams.nn.bic import BICConfig
 from radialbeams.reproduce import beam_length, beam_length_figures
 from radialbeams.reproduce.border_canary import CANARY, canary_loss, read_off_noise, squared
 from radialbeams.reproduce.experiment import Record
-from radialbeams.reproduce.settings import QUICK, Settings
+from radialbeams.reproduce.settings import QUICK, ReproduceSettings
+from radialbeams.reproduce.training_record import TrainingRecord
 from radialbeams.training.data import ImageSet
 from radialbeams.training.fit import Fit
 from radialbeams.training.recipe import Recipe
 
 
-def records(settings: Settings, loss: Any) -> dict[str, Record]:
+def records(settings: ReproduceSettings, loss: Any) -> dict[str, TrainingRecord]:
     """What the trainings might have left: `loss(kind name)` is the loss of each."""
     found = {}
     for training in beam_length.trainings(settings):
@@ -38,7 +39,7 @@ def records(settings: Settings, loss: Any) -> dict[str, Record]:
             record["measured"] = {"so2": figures, "other_padding": {**figures, "mean": 70.0}}
             point = {"circle_loss": value, "mean": 1.0, "median": 1.0}
             record["validations"] = [{"step": step, "so2": point} for step in (1, 2)]
-        found[training.name] = record
+        found[training.name] = TrainingRecord(**record)
     return found
 
 
@@ -66,7 +67,7 @@ def without_data(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_every_length_on_both_sets_and_both_paddings_where_there_is_padding() -> None:
-    planned = [t for t in beam_length.trainings(Settings()) if t.parts is not CANARY]
+    planned = [t for t in beam_length.trainings(ReproduceSettings()) if t.parts is not CANARY]
     seeds = Counter(t.tags["kind"] for t in planned)
     for data, count in (("coil100", 3), ("lfw", 2)):
         kinds = ("A-zeros", "B-zeros", "B-corner", "C-zeros", "C-corner")
@@ -78,7 +79,7 @@ def test_every_length_on_both_sets_and_both_paddings_where_there_is_padding() ->
         letter = training.tags["kind"].split("-")[1]
         assert model.beam_length == named_length(letter, size)
         assert size == {"coil100": 128, "lfw": 250}[training.recipe.data]
-    assert len(beam_length.trainings(Settings())) == 29
+    assert len(beam_length.trainings(ReproduceSettings())) == 29
 
 
 # --- the canary ---
@@ -130,7 +131,7 @@ def test_a_canary_reads_the_black_border_off_noise(tmp_path: Path) -> None:
 
 @pytest.mark.usefixtures("without_data")
 def test_the_answer_follows_from_the_losses() -> None:
-    read = beam_length.run(Settings(), records(Settings(), border_is_read))
+    read = beam_length.run(ReproduceSettings(), records(ReproduceSettings(), border_is_read))
     assert "C is better than A (3.0° against 15.0°)" in read.why
     assert "C on adaptive padding is worse than C on black" in read.why
     assert (
@@ -140,7 +141,9 @@ def test_the_answer_follows_from_the_losses() -> None:
     assert read.ours["ρ₄ of the network on white noise, leak-free views"] == 0
     assert "Lengths that leak: A, B, C" in read.why
     assert "the pretrained bic.lfw (length B) has 20.0° instead of 0.5°" in read.why
-    innocent = beam_length.run(Settings(), records(Settings(), border_is_not_read))
+    innocent = beam_length.run(
+        ReproduceSettings(), records(ReproduceSettings(), border_is_not_read)
+    )
     assert "C on adaptive padding does not clearly differ (a difference below " in innocent.why
 
 
@@ -148,7 +151,7 @@ def test_the_answer_follows_from_the_losses() -> None:
 def test_the_figures_need_nothing_but_json(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     from radialbeams.reproduce import figures
 
-    settings = Settings(quick=True)
+    settings = ReproduceSettings(quick=True)
     finding = beam_length.run(settings, records(settings, border_is_read))
     assert finding.why.startswith(QUICK)
     assert [leak["rendering"] for leak in finding.data["measured_leaks"]].count("bilinear") == 2

@@ -11,12 +11,12 @@ import pytest
 
 from radialbeams.nn.beams import named_length
 from radialbeams.reproduce import beams
-from radialbeams.reproduce.experiment import Record
 from radialbeams.reproduce.seed_statistics import compare, mean_curve, spread
-from radialbeams.reproduce.settings import QUICK, Settings
+from radialbeams.reproduce.settings import QUICK, ReproduceSettings
+from radialbeams.reproduce.training_record import TrainingRecord
 
 
-def records(settings: Settings, loss: Any) -> dict[str, Record]:
+def records(settings: ReproduceSettings, loss: Any) -> dict[str, TrainingRecord]:
     """What the trainings might have left: `loss(kind name, seed)` is the loss of each."""
     found = {}
     for training in beams.trainings(settings):
@@ -24,14 +24,16 @@ def records(settings: Settings, loss: Any) -> dict[str, Record]:
         figures = {"circle_loss": value, "paper_equivalent": 30 * value, "mean": 20 * value}
         point = {"circle_loss": value, "mean": 1.0, "median": 1.0}
         groups = ("so2", "cyclic") if training.recipe.group == "cyclic" else ("so2",)
-        found[training.name] = {
-            "tags": training.tags,
-            "measured": {"so2": figures, "cyclic": figures},
-            "curve": {"step": [1, 2, 3], "circle_loss": [2.0, 1.0, value]},
-            "validations": [{"step": s, **dict.fromkeys(groups, point)} for s in (1, 2)]
-            if training.validations
-            else [],
-        }
+        found[training.name] = TrainingRecord.from_dict(
+            {
+                "tags": training.tags,
+                "measured": {"so2": figures, "cyclic": figures},
+                "curve": {"step": [1, 2, 3], "circle_loss": [2.0, 1.0, value]},
+                "validations": [{"step": s, **dict.fromkeys(groups, point)} for s in (1, 2)]
+                if training.validations
+                else [],
+            }
+        )
     return found
 
 
@@ -39,7 +41,7 @@ def records(settings: Settings, loss: Any) -> dict[str, Record]:
 
 
 def test_the_full_plan_is_the_papers_five_counts_of_beams_with_their_seeds() -> None:
-    planned = beams.trainings(Settings())
+    planned = beams.trainings(ReproduceSettings())
     paper = [t for t in planned if t.recipe.protocol == "paper"]
     seeds = Counter(t.recipe.model.num_beams for t in paper)
     # Two kinds of turns, each drawn in two ways; at 32 beams also until it fits.
@@ -53,8 +55,8 @@ def test_the_full_plan_is_the_papers_five_counts_of_beams_with_their_seeds() -> 
 
 
 def test_kinds_differ_in_nothing_but_what_their_name_says() -> None:
-    fixed, fresh = (beams.Kind("paper", 32, "so2", draw) for draw in beams.DRAWS)
-    one, other = (vars(beams.recipe(kind, 0, Settings())) for kind in (fixed, fresh))
+    fixed, fresh = (beams.BeamsKind("paper", 32, "so2", draw) for draw in beams.DRAWS)
+    one, other = (vars(beams.recipe(kind, 0, ReproduceSettings())) for kind in (fixed, fresh))
     assert {name for name in one if one[name] != other[name]} == {"draw"}
 
 
@@ -89,32 +91,32 @@ def nothing_is_worse(kind: str, seed: int) -> float:
 def test_the_answer_follows_from_the_losses(
     losses: Any, words: str, counts: tuple[int, int, int]
 ) -> None:
-    finding = beams.run(Settings(), records(Settings(), losses))
+    finding = beams.run(ReproduceSettings(), records(ReproduceSettings(), losses))
     assert words in finding.why
     better = tuple(finding.ours[name]["C_B better"] for name in beams.COMPARISONS)
     assert better == counts
 
 
 def test_quick_settings_answer_nothing() -> None:
-    settings = Settings(quick=True)
+    settings = ReproduceSettings(quick=True)
     assert beams.run(settings, records(settings, so2_fixed_is_worse)).why.startswith(QUICK)
 
 
 def test_the_plainest_case_is_given_in_degrees() -> None:
-    why = beams.run(Settings(), records(Settings(), so2_fixed_is_worse)).why
+    why = beams.run(ReproduceSettings(), records(ReproduceSettings(), so2_fixed_is_worse)).why
     assert "With 32 beams, trained to convergence, the paper-equivalent error is " in why
     assert why.count("°") == 3
 
 
 def test_the_training_loss_is_that_of_the_end() -> None:
     curve = {"circle_loss": [2.0] * 18 + [0.5, 0.3]}
-    assert beams.final_loss({"curve": curve}) == pytest.approx(0.4)
+    assert beams.final_loss(TrainingRecord(curve=curve)) == pytest.approx(0.4)
 
 
 def test_the_figures_need_nothing_but_json(tmp_path: Path) -> None:
     from radialbeams.reproduce import figures
 
-    settings = Settings(quick=True)
+    settings = ReproduceSettings(quick=True)
     finding = beams.run(settings, records(settings, so2_fixed_is_worse))
     found = json.loads(json.dumps({"data": finding.data}))
     with figures.style():

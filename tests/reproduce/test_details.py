@@ -7,11 +7,11 @@ import torch
 from radialbeams.nn.architectures import build
 from radialbeams.reproduce import details
 from radialbeams.reproduce.seed_statistics import spread
-from radialbeams.reproduce.settings import Settings
+from radialbeams.reproduce.settings import ReproduceSettings
 
 
 def test_only_the_activation_differs() -> None:
-    recipe = details.recipe(details.ROWS[2], 0, Settings())
+    recipe = details.recipe(details.ROWS[2], 0, ReproduceSettings())
     torch.manual_seed(0)
     leaky = build(recipe.model)
     torch.manual_seed(0)

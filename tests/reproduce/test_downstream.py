@@ -18,7 +18,7 @@ from radialbeams.front.accuracy import LINES
 from radialbeams.front.classifiers import Classifier
 from radialbeams.reproduce import downstream, downstream_sets
 from radialbeams.reproduce.runner import command, reproduce
-from radialbeams.reproduce.settings import Settings
+from radialbeams.reproduce.settings import ReproduceSettings
 from radialbeams.training.data import DataNotFound, ImageSet
 
 rng = np.random.default_rng(0)
@@ -90,12 +90,14 @@ def quick_classifier(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 @pytest.fixture(scope="module")
-def settings(root: Path, tmp_path_factory: pytest.TempPathFactory) -> Settings:
-    return Settings(quick=True, data=root, out=tmp_path_factory.mktemp("out"), devices="cpu")
+def settings(root: Path, tmp_path_factory: pytest.TempPathFactory) -> ReproduceSettings:
+    return ReproduceSettings(
+        quick=True, data=root, out=tmp_path_factory.mktemp("out"), devices="cpu"
+    )
 
 
 @pytest.mark.long
-def test_from_data_to_figures(settings: Settings) -> None:
+def test_from_data_to_figures(settings: ReproduceSettings) -> None:
     files = reproduce("downstream", settings)
     names = {path.name for path in files}
     assert names == {
@@ -116,7 +118,9 @@ def test_from_data_to_figures(settings: Settings) -> None:
 
 
 def test_the_recipe_is_the_papers() -> None:
-    recipe = downstream_sets.training_of(downstream_sets.OBJECTS["si-score"], Settings()).recipe
+    recipe = downstream_sets.training_of(
+        downstream_sets.OBJECTS["si-score"], ReproduceSettings()
+    ).recipe
     assert (recipe.model.beam_length, recipe.model.view_size) == (91, 224)
     assert (recipe.steps, recipe.prior, recipe.group) == (8192, "off", "so2")
     assert recipe.model.architecture == "lstm"
@@ -126,17 +130,19 @@ def test_missing_sets_are_left_out_and_named(root: Path, tmp_path: Path) -> None
     (tmp_path / "data").mkdir()
     name = "imagenet-1000-samples.zip"
     (tmp_path / "data" / name).write_bytes((root / name).read_bytes())
-    settings = Settings(quick=True, data=tmp_path / "data", out=tmp_path / "out", devices="cpu")
+    settings = ReproduceSettings(
+        quick=True, data=tmp_path / "data", out=tmp_path / "out", devices="cpu"
+    )
     assert downstream.trainings(settings) == []
     found = downstream.run(settings, {})
     assert "Expected si-score-rotation as" in found.data["sets"]["si-score"]["missing"]
     assert "bic" not in found.data["sets"]["imagenet"]["uniform"]
     assert "nothing to compare with the paper's" in found.why
     with pytest.raises(DataNotFound, match="Expected coil100 as"):
-        downstream.run(Settings(quick=True, data=tmp_path, devices="cpu"), {})
+        downstream.run(ReproduceSettings(quick=True, data=tmp_path, devices="cpu"), {})
 
 
-def test_a_class_without_an_index_is_an_error(settings: Settings, root: Path) -> None:
+def test_a_class_without_an_index_is_an_error(settings: ReproduceSettings, root: Path) -> None:
     images = ImageSet("x", torch.zeros(1, 3, 2, 2, dtype=torch.uint8), ("a",), ("gnu",), (1.0,))
     with pytest.raises(ValueError, match=r"in foreground_classes\.csv; missing: gnu"):
         downstream_sets.labels_of(images, "si-score-rotation", settings)
@@ -148,7 +154,7 @@ def test_masked_images_have_no_corners() -> None:
 
 
 def test_the_command_names_the_classifier() -> None:
-    settings = Settings(quick=True, classifier="mine.onnx")
+    settings = ReproduceSettings(quick=True, classifier="mine.onnx")
     expected = "radialbeams reproduce downstream --quick --classifier mine.onnx"
     assert command("downstream", settings) == expected
 
@@ -156,10 +162,19 @@ def test_the_command_names_the_classifier() -> None:
 def test_real_coil_is_classified_upright(real: Callable[..., ImageSet], tmp_path: Path) -> None:
     """The bar in small: with `ring.coil100` within a hair of the ceiling."""
     real("coil100", limit=1)
-    settings = Settings(quick=True, devices="cpu")
+    settings = ReproduceSettings(quick=True, devices="cpu")
     classifier = downstream.load_classifier()
     task = downstream.coil_task(settings, classifier, torch.device("cpu"), lambda *_: None)
     found = downstream.tally(task, torch.arange(16), torch.linspace(0.3, 6, 16))
     assert found.errors()["ring"]["mean"] < 2
     assert found.errors()["bic"]["mean"] < 5
     assert abs(found.accuracy("ring") - found.accuracy("ceiling")) <= 2 / 16
+
+
+def test_dogs_that_were_counted_in_another_run_are_said_to_be() -> None:
+    top1 = {"plain": 0.5, "ring": 0.7, "ceiling": 0.8, "bic": 0.4}
+    dogs = {"n": 2, "plain": 1, "ring": 1, "ceiling": 2}
+    apart = downstream._seen({"n": 10, "uniform": top1, "dogs": dogs})
+    assert "were counted in a second run, of the same ring and without bic" in apart
+    together = downstream._seen({"n": 10, "uniform": top1, "dogs": {**dogs, "bic": 0}})
+    assert "second run" not in together

@@ -20,15 +20,15 @@ from radialbeams.reproduce import end_to_end, runner, trainings
 from radialbeams.reproduce.end_to_end import VARIANTS, WAYS, JointTask
 from radialbeams.reproduce.joint import (
     Joint,
+    JointWay,
     Localisation,
     SmallClassifier,
-    Way,
     classifier_parameters,
     losses,
     parameters,
 )
 from radialbeams.reproduce.joint_fit import (
-    Design,
+    JointDesign,
     TurnedImages,
     along,
     joint_network,
@@ -36,7 +36,7 @@ from radialbeams.reproduce.joint_fit import (
     judge,
     probe_of,
 )
-from radialbeams.reproduce.settings import Settings
+from radialbeams.reproduce.settings import ReproduceSettings
 from radialbeams.training.data import ImageSet
 from radialbeams.training.fit import Fit, Progress
 from radialbeams.training.leaks import CanaryEffort
@@ -44,7 +44,7 @@ from radialbeams.training.recipe import Recipe
 from radialbeams.training.views import LeakfreeViews
 
 SIDE, PARENT = 28, 28
-DESIGN = Design(SIDE, (8, 16))
+DESIGN = JointDesign(SIDE, (8, 16))
 CONFIG = RingConfig(
     view_size=12,
     channels=1,
@@ -82,7 +82,7 @@ def drawn(count: int, seed: int = 0) -> ImageSet:
     return ImageSet("drawn", torch.from_numpy(pixels), tuple(map(str, range(count))), groups)
 
 
-def network(way: Way) -> Joint:
+def network(way: JointWay) -> Joint:
     torch.manual_seed(0)
     return joint_network(RECIPE, way, DESIGN, classes=2)
 
@@ -195,7 +195,9 @@ def test_it_is_the_canonicalizer_in_front_of_the_classifier() -> None:
 
 @pytest.mark.parametrize("quick", [True, False])
 def test_all_ways_have_as_many_parameters(quick: bool) -> None:
-    for task, classes in zip(end_to_end.tasks(Settings(quick=quick)), (10, 100), strict=True):
+    for task, classes in zip(
+        end_to_end.tasks(ReproduceSettings(quick=quick)), (10, 100), strict=True
+    ):
         counts = {
             name: parameters(joint_network(task.recipe(0), way, task.design, classes))
             for name, way in {**WAYS, **VARIANTS}.items()
@@ -209,7 +211,7 @@ def test_the_parameters_of_a_classifier_are_counted_without_it() -> None:
 
 def test_all_ways_meet_the_same_batches() -> None:
     by_way: dict[tuple[str, int], list[Any]] = {}
-    for training in end_to_end.trainings(Settings(seeds=2)):
+    for training in end_to_end.trainings(ReproduceSettings(seeds=2)):
         key = (training.tags["data"], training.recipe.seed)
         by_way.setdefault(key, []).append((training.recipe, training.images, training.held_out))
     assert len(by_way) == 4
@@ -304,7 +306,7 @@ def test_canaries_look_at_the_views_of_the_network_and_at_a_control(
 # --- the whole experiment ---
 
 
-def tiny(settings: Settings) -> list[JointTask]:
+def tiny(settings: ReproduceSettings) -> list[JointTask]:
     """Both data sets are drawn, and the networks are those of the experiment."""
     return [
         JointTask("fashion-mnist", "Fashion-MNIST", PARENT, 1, 4, 40, 20, DESIGN, 16),
@@ -318,7 +320,7 @@ def test_the_experiment_runs_resumes_and_draws(
 ) -> None:
     monkeypatch.setattr(end_to_end, "tasks", tiny)
     monkeypatch.setattr(trainings, "_read_images", lambda *asked: drawn(asked[-1]))
-    asked = Settings(quick=True, out=tmp_path, devices="cpu")
+    asked = ReproduceSettings(quick=True, out=tmp_path, devices="cpu")
     runner.reproduce("end-to-end", asked, trainings_only=True)
     runs = sorted(asked.runs("end-to-end").glob("*.json"))
     assert len(runs) == 2 * len(WAYS)

@@ -22,8 +22,8 @@ from radialbeams.reproduce.__main__ import main as without_typer
 from radialbeams.reproduce.experiment import Experiment, Finding
 from radialbeams.reproduce.records import write_record
 from radialbeams.reproduce.seed_statistics import compare, detectable, spread, unclear
-from radialbeams.reproduce.settings import Settings
-from radialbeams.reproduce.trainings import Training, complete, read
+from radialbeams.reproduce.settings import ReproduceSettings
+from radialbeams.reproduce.trainings import PlannedTraining, complete, read
 from radialbeams.training.fit import Fit
 from radialbeams.training.recipe import Recipe
 
@@ -38,21 +38,21 @@ def recipe(photo_folder: Path) -> Recipe:
 
 
 @pytest.fixture
-def two(recipe: Recipe) -> list[Training]:
-    first = Training("first", replace(recipe, group="cyclic"), {"kind": "a"}, validations=2)
-    return [first, Training("second", replace(recipe, seed=1), {"kind": "b"}, keep=True)]
+def two(recipe: Recipe) -> list[PlannedTraining]:
+    first = PlannedTraining("first", replace(recipe, group="cyclic"), {"kind": "a"}, validations=2)
+    return [first, PlannedTraining("second", replace(recipe, seed=1), {"kind": "b"}, keep=True)]
 
 
-def settings(folder: Path, **changes: Any) -> Settings:
-    return Settings(quick=True, out=folder, devices="cpu", **changes)
+def settings(folder: Path, **changes: Any) -> ReproduceSettings:
+    return ReproduceSettings(quick=True, out=folder, devices="cpu", **changes)
 
 
 @pytest.fixture
-def toy(two: list[Training], monkeypatch: pytest.MonkeyPatch) -> Experiment:
+def toy(two: list[PlannedTraining], monkeypatch: pytest.MonkeyPatch) -> Experiment:
     """Stands in for a registered experiment."""
 
-    def run(settings: Settings, records: Any) -> Finding:
-        means = [record["measured"]["so2"]["mean"] for record in records.values()]
+    def run(settings: ReproduceSettings, records: Any) -> Finding:
+        means = [record.errors()["mean"] for record in records.values()]
         return Finding({"mean": means[0]}, "because", {"means": means, "curve": [1, 2, 3]})
 
     def draw(record: dict[str, Any]) -> dict[str, Figure]:
@@ -145,32 +145,32 @@ def test_only_quick_figures_are_marked(tmp_path: Path) -> None:
 
 
 def test_quick_results_do_not_replace_full_ones() -> None:
-    assert Settings(quick=True).folder != Settings().folder == Path("results")
+    assert ReproduceSettings(quick=True).folder != ReproduceSettings().folder == Path("results")
 
 
 def test_settings_refuse_nonsense() -> None:
     with pytest.raises(ValueError, match="jobs must be at least 1; got 0"):
-        Settings(jobs=0)
-    assert Settings(seeds=2).seeds_of(quick=1, full=5) == range(2)
-    assert Settings(quick=True).seeds_of(quick=1, full=5) == range(1)
+        ReproduceSettings(jobs=0)
+    assert ReproduceSettings(seeds=2).seeds_of(quick=1, full=5) == range(2)
+    assert ReproduceSettings(quick=True).seeds_of(quick=1, full=5) == range(1)
 
 
 # --- trainings ---
 
 
 def test_a_training_leaves_what_was_measured_and_little_else(
-    two: list[Training], tmp_path: Path
+    two: list[PlannedTraining], tmp_path: Path
 ) -> None:
     asked = settings(tmp_path)
     records, seconds = complete(NAME, two, asked)
     first, second = records["first"], records["second"]
     assert seconds > 0
-    assert (first["tags"], first["hardware"]) == ({"kind": "a"}, "cpu")
-    assert set(first["measured"]) == {"so2", "cyclic"}
-    assert first["curve"]["step"][-1] == 6
-    assert [along["step"] for along in first["validations"]] == [3, 6]
-    assert set(first["validations"][0]) == {"step", "so2", "cyclic"}
-    assert second["validations"] == []
+    assert (first.tags, first.hardware) == ({"kind": "a"}, "cpu")
+    assert set(first.measured) == {"so2", "cyclic"}
+    assert first.steps[-1] == 6
+    assert first.validated_at == [3, 6]
+    assert set(first.validations[0]) == {"step", "so2", "cyclic"}
+    assert second.validations == []
     left = {path.name for path in asked.runs(NAME).iterdir()}
     assert left == {"first.json", "second.json", "second.safetensors", ".work"}
     assert list((asked.runs(NAME) / ".work").iterdir()) == []
@@ -181,11 +181,13 @@ def test_the_loss_that_is_kept_is_that_of_the_errors() -> None:
     assert trainings.summary(kept)["circle_loss"] == pytest.approx(0.492, abs=1e-3)
 
 
-def test_kept_weights_are_those_that_were_measured(two: list[Training], tmp_path: Path) -> None:
+def test_kept_weights_are_those_that_were_measured(
+    two: list[PlannedTraining], tmp_path: Path
+) -> None:
     asked = settings(tmp_path)
     records, _ = complete(NAME, two, asked)
     model = trainings.load(two[1], asked, NAME)
-    assert sum(p.numel() for p in model.parameters()) == records["second"]["parameters"]
+    assert sum(p.numel() for p in model.parameters()) == records["second"].parameters
     torch.manual_seed(two[1].recipe.seed)
     fresh = Fit(
         two[1].recipe,
@@ -201,7 +203,7 @@ def test_kept_weights_are_those_that_were_measured(two: list[Training], tmp_path
 
 
 def test_what_is_there_is_not_run_again(
-    two: list[Training], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    two: list[PlannedTraining], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked = settings(tmp_path)
     records, _ = complete(NAME, two[:1], asked)
@@ -213,7 +215,7 @@ def test_what_is_there_is_not_run_again(
     assert complete(NAME, two[:1], asked) == (records, 0.0)
 
 
-def test_a_result_of_another_recipe_is_refused(two: list[Training], tmp_path: Path) -> None:
+def test_a_result_of_another_recipe_is_refused(two: list[PlannedTraining], tmp_path: Path) -> None:
     asked = settings(tmp_path)
     complete(NAME, two[:1], asked)
     other = replace(two[0], recipe=replace(two[0].recipe, steps=7))
@@ -223,7 +225,9 @@ def test_a_result_of_another_recipe_is_refused(two: list[Training], tmp_path: Pa
         read(replace(two[0], images=20), asked.runs(NAME))
 
 
-def test_a_result_from_before_a_new_field_still_counts(two: list[Training], tmp_path: Path) -> None:
+def test_a_result_from_before_a_new_field_still_counts(
+    two: list[PlannedTraining], tmp_path: Path
+) -> None:
     asked = settings(tmp_path)
     complete(NAME, two[:1], asked)
     place = asked.runs(NAME) / "first.json"
@@ -238,7 +242,7 @@ class Killed(Exception):
 
 
 def test_a_killed_training_goes_on_from_its_checkpoint(
-    two: list[Training], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    two: list[PlannedTraining], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     undisturbed, _ = complete(NAME, two[:1], settings(tmp_path / "whole"))
 
@@ -259,25 +263,26 @@ def test_a_killed_training_goes_on_from_its_checkpoint(
     monkeypatch.setattr(Fit, "_train", watched)
     records, _ = complete(NAME, two[:1], settings(tmp_path / "killed"))
     assert begun == [3]  # what was saved before the step that killed it
-    assert records["first"]["measured"] == undisturbed["first"]["measured"]
-    assert records["first"]["curve"] == undisturbed["first"]["curve"]
+    assert records["first"].measured == undisturbed["first"].measured
+    assert records["first"].curve == undisturbed["first"].curve
 
 
-def test_a_training_that_diverges_is_a_result(two: list[Training], tmp_path: Path) -> None:
+def test_a_training_that_diverges_is_a_result(two: list[PlannedTraining], tmp_path: Path) -> None:
     exploding = replace(two[0], recipe=replace(two[0].recipe, learning_rate=1e30))
     records, _ = complete(NAME, [exploding], settings(tmp_path))
-    assert records["first"]["diverged"].startswith("The loss is nan")
-    assert "measured" not in records["first"]
+    assert records["first"].diverged.startswith("The loss is nan")
+    assert not records["first"].finished
+    assert "measured" not in json.loads((tmp_path / "runs" / NAME / "first.json").read_text())
 
 
-def test_two_trainings_of_one_name_are_refused(two: list[Training], tmp_path: Path) -> None:
+def test_two_trainings_of_one_name_are_refused(two: list[PlannedTraining], tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="unique names of trainings; got twice: first"):
         complete(NAME, [two[0], two[0]], settings(tmp_path))
 
 
 @pytest.mark.long
 def test_a_process_that_fails_is_quoted_and_its_log_is_kept(
-    two: list[Training], tmp_path: Path
+    two: list[PlannedTraining], tmp_path: Path
 ) -> None:
     asked = settings(tmp_path, jobs=2)
     with pytest.raises(ValueError, match=r"failed: .*choice: 'nonsense'.*repeat the command"):
@@ -307,7 +312,7 @@ def test_every_registered_experiment_is_whole() -> None:
         assert experiment.name == name
         assert experiment.claim
         for quick in (True, False):
-            planned = experiment.trainings(Settings(quick=quick))
+            planned = experiment.trainings(ReproduceSettings(quick=quick))
             assert len({training.name for training in planned}) == len(planned)
 
 
@@ -368,7 +373,7 @@ def test_one_that_fails_does_not_stop_the_rest(
             raise RuntimeError("it broke")
         return replace(toy, name=name, trainings=lambda settings: [], run=empty)
 
-    def empty(settings: Settings, records: Any) -> Finding:
+    def empty(settings: ReproduceSettings, records: Any) -> Finding:
         return Finding({}, "", {"curve": [1, 2]})
 
     monkeypatch.setattr(registry, "names", lambda: ["broken", "whole"])

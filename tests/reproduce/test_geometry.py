@@ -10,7 +10,7 @@ import pytest
 
 from radialbeams.nn.beams import count_pixels, margin, upper_bound
 from radialbeams.reproduce import geometry, geometry_figures
-from radialbeams.reproduce.settings import Settings
+from radialbeams.reproduce.settings import ReproduceSettings
 from radialbeams.reproduce.thumbnails import decode
 
 
@@ -89,4 +89,4 @@ def test_the_lemmas_are_drawn_for_every_thickness(tmp_path: Path) -> None:
 
 
 def test_it_is_registered_without_trainings() -> None:
-    assert geometry.EXPERIMENT.trainings(Settings()) == []
+    assert geometry.EXPERIMENT.trainings(ReproduceSettings()) == []

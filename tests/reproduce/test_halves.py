@@ -9,7 +9,7 @@ from radialbeams.nn.beams import PolarBeams, polar_positions
 from radialbeams.nn.bic import BICConfig
 from radialbeams.reproduce import halves
 from radialbeams.reproduce.seed_statistics import spread
-from radialbeams.reproduce.settings import Settings
+from radialbeams.reproduce.settings import ReproduceSettings
 
 CONFIG = BICConfig(view_size=28, beam_length=13, num_beams=16, sampler="polar")
 
@@ -40,7 +40,7 @@ def test_a_quarter_turn_rolls_the_beams_of_a_part() -> None:
 
 def test_all_encoders_are_equal() -> None:
     for kind in halves.KINDS:
-        plan = [t for t in halves.trainings(Settings()) if t.tags["kind"] == kind]
+        plan = [t for t in halves.trainings(ReproduceSettings()) if t.tags["kind"] == kind]
         assert len({t.recipe.model for t in plan}) == 1
         assert {t.recipe.protocol for t in plan} == {"leakfree"}
 

@@ -15,7 +15,7 @@ import torch
 from radialbeams.reproduce import light, spheres
 from radialbeams.reproduce.pretrained import shipped
 from radialbeams.reproduce.runner import reproduce
-from radialbeams.reproduce.settings import Settings
+from radialbeams.reproduce.settings import ReproduceSettings
 from radialbeams.reproduce.spheres import POSITIONS, Linear, photographed
 from radialbeams.training.data import ImageSet
 
@@ -77,12 +77,12 @@ def test_what_was_rendered_is_not_rendered_again(
 ) -> None:
     rendered = []
 
-    def render(position: spheres.Position, size: int, samples: int) -> Linear:
+    def render(position: spheres.LightPosition, size: int, samples: int) -> Linear:
         rendered.append(position.name)
         return chalk(size)[POSITIONS.index(position)]
 
     monkeypatch.setattr(spheres, "render", render)
-    asked = Settings(quick=True, out=tmp_path)
+    asked = ReproduceSettings(quick=True, out=tmp_path)
     first = spheres.spheres(asked, 16, 4)
     assert np.array_equal(spheres.spheres(asked, 16, 4), first)
     assert rendered == [position.name for position in POSITIONS]
@@ -150,7 +150,7 @@ def test_the_whole_of_it_without_the_renderer(
 ) -> None:
     monkeypatch.setattr(light, "spheres", lambda settings, size, samples: chalk(size))
     monkeypatch.setattr(light, "load", lit_from_the_left)
-    files = reproduce("light", Settings(quick=True, out=tmp_path, devices="cpu"))
+    files = reproduce("light", ReproduceSettings(quick=True, out=tmp_path, devices="cpu"))
     assert [path.name for path in files] == [
         "light.json", "light.png", "light.svg", "light-answers.png", "light-answers.svg",
     ]  # fmt: skip

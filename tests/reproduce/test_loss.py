@@ -12,7 +12,7 @@ import torch
 from radialbeams.nn.angles import circle_loss
 from radialbeams.reproduce import loss
 from radialbeams.reproduce.runner import reproduce
-from radialbeams.reproduce.settings import Settings
+from radialbeams.reproduce.settings import ReproduceSettings
 
 
 def test_the_terms_add_up_to_the_loss() -> None:
@@ -61,7 +61,7 @@ def test_flips_weigh_more_in_the_papers_figure() -> None:
 
 @pytest.mark.slow
 def test_the_whole_of_it(tmp_path: Path) -> None:
-    files = reproduce("loss", Settings(quick=True, out=tmp_path))
+    files = reproduce("loss", ReproduceSettings(quick=True, out=tmp_path))
     record = json.loads(files[0].read_text())
     for name, printed in record["paper"].items():
         if name != "upper bound, z in [−1, 1]²":

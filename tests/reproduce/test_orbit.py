@@ -14,7 +14,7 @@ from conftest import SIZE, TINY_RING, easy_images
 from radialbeams.nn.architectures import build
 from radialbeams.nn.bic import BIC
 from radialbeams.reproduce import homology, orbit
-from radialbeams.reproduce.settings import Settings
+from radialbeams.reproduce.settings import ReproduceSettings
 
 STEPS = np.arange(32) * 2 * math.pi / 32
 CIRCLE = np.stack((np.cos(STEPS), np.sin(STEPS)), axis=1)
@@ -129,7 +129,7 @@ def test_a_layout_is_small_whole_numbers(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_without_scikit_learn_the_extra_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(orbit, "find_spec", lambda name: None)
     with pytest.raises(ValueError, match=r"scikit-learn.*\.\[experiments\]"):
-        orbit.run(Settings(quick=True), {})
+        orbit.run(ReproduceSettings(quick=True), {})
 
 
 # --- what was found ---
@@ -182,7 +182,7 @@ def test_a_row_counts_its_image_once_however_many_seeds() -> None:
 
 
 def test_trainings_are_the_paper_s() -> None:
-    for training in orbit.trainings(Settings()):
+    for training in orbit.trainings(ReproduceSettings()):
         recipe = training.recipe
         assert (recipe.group, recipe.prior, recipe.model.num_beams) == ("cyclic", "off", 64)
         assert (recipe.steps, recipe.learning_rate, recipe.batch) == (4096, 1e-4, 128)
@@ -218,6 +218,6 @@ def test_faces_are_never_kept(tiny_model: BIC, monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(orbit, "layout", lambda found: [[0], [0]])
     images = easy_images(2).images
     monkeypatch.setattr(orbit, "_untrained", lambda training, device: tiny_model)
-    for training in orbit.trainings(Settings(quick=True)):
-        kept = orbit.shown(training, tiny_model, images, Settings(quick=True))
+    for training in orbit.trainings(ReproduceSettings(quick=True)):
+        kept = orbit.shown(training, tiny_model, images, ReproduceSettings(quick=True))
         assert all(("picture" in one) == (training.recipe.data == "coil100") for one in kept)

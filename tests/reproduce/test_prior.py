@@ -16,8 +16,8 @@ from radialbeams.nn.beams import bresenham_pixels
 from radialbeams.nn.bic import BICConfig
 from radialbeams.nn.prior import ToeplitzPrior, prior_loss
 from radialbeams.reproduce import prior
-from radialbeams.reproduce.experiment import Record
-from radialbeams.reproduce.settings import QUICK, Settings
+from radialbeams.reproduce.settings import QUICK, ReproduceSettings
+from radialbeams.reproduce.training_record import TrainingRecord
 from radialbeams.reproduce.trainings import Trained
 from radialbeams.training.data import ImageSet
 from radialbeams.training.fit import Fit
@@ -33,12 +33,12 @@ def recipe() -> Recipe:
 
 
 def test_the_full_plan_has_five_runs_of_what_is_compared() -> None:
-    planned = Counter(t.tags["kind"] for t in prior.trainings(Settings()))
+    planned = Counter(t.tags["kind"] for t in prior.trainings(ReproduceSettings()))
     for variant in ("exact", "authors"):
         for mode in ("off", "dynamic", "full"):
             assert planned[f"{variant}-paper-{mode}"] == 5
     assert planned["exact-leakfree-full"] == planned["squared-paper-full"] == 3
-    for training in prior.trainings(Settings()):
+    for training in prior.trainings(ReproduceSettings()):
         assert training.recipe.group == "cyclic"
         assert training.recipe.steps == 4096
 
@@ -109,19 +109,23 @@ def test_quarter_turns_are_rolls_so_that_every_shift_is_found(
 # --- the answer ---
 
 
-def records(settings: Settings, loss: Any, shift_found: float = 0.5) -> dict[str, Record]:
+def records(
+    settings: ReproduceSettings, loss: Any, shift_found: float = 0.5
+) -> dict[str, TrainingRecord]:
     found = {}
     for training in prior.trainings(settings):
         variant, _, mode = training.tags["kind"].split("-")
         value = loss(variant, mode) + 0.001 * training.recipe.seed
         figures = {"circle_loss": value, "paper_equivalent": 30 * value}
         point = {"circle_loss": value}
-        found[training.name] = {
-            "tags": training.tags,
-            "measured": {"so2": figures, "cyclic": figures, "shift_found": shift_found},
-            "curve": {"step": [1, 2], "circle_loss": [2.0, value]},
-            "validations": [{"step": 1, "so2": point, "cyclic": point}],
-        }
+        found[training.name] = TrainingRecord.from_dict(
+            {
+                "tags": training.tags,
+                "measured": {"so2": figures, "cyclic": figures, "shift_found": shift_found},
+                "curve": {"step": [1, 2], "circle_loss": [2.0, value]},
+                "validations": [{"step": 1, "so2": point, "cyclic": point}],
+            }
+        )
     return found
 
 
@@ -138,7 +142,7 @@ def test_the_answer_follows_from_the_losses(hurts: set[str], words: str) -> None
     def loss(variant: str, mode: str) -> float:
         return 1.0 if variant in hurts and mode == "full" else 0.5
 
-    finding = prior.run(Settings(), records(Settings(), loss))
+    finding = prior.run(ReproduceSettings(), records(ReproduceSettings(), loss))
     assert words in finding.why
     harm = finding.ours["against no prior: exact, paper, prior full"]
     assert harm.startswith("worse" if "exact" in hurts else "no clear difference; one below ")
@@ -149,7 +153,7 @@ def test_the_words_say_when_the_prior_did_its_own_job() -> None:
         return 1.0 if mode == "full" else 0.5
 
     for share, said in ((0.5, False), (0.97, True)):
-        why = prior.run(Settings(), records(Settings(), loss, share)).why
+        why = prior.run(ReproduceSettings(), records(ReproduceSettings(), loss, share)).why
         assert (
             "The prior reaches its own goal: the embeddings identify 97% of the shifts" in why
         ) == said
@@ -158,7 +162,7 @@ def test_the_words_say_when_the_prior_did_its_own_job() -> None:
 def test_quick_settings_answer_nothing(tmp_path: Path) -> None:
     from radialbeams.reproduce import figures
 
-    settings = Settings(quick=True)
+    settings = ReproduceSettings(quick=True)
     finding = prior.run(settings, records(settings, lambda variant, mode: 0.5))
     assert finding.why.startswith(QUICK)
     found = json.loads(json.dumps({"data": finding.data}))

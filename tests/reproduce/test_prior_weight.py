@@ -13,9 +13,9 @@ from radialbeams.nn.bic import BIC, BICConfig, bic_loss
 from radialbeams.nn.losses import LossInputs, RingLoss
 from radialbeams.nn.prior import ToeplitzPrior
 from radialbeams.reproduce import prior_weight, trainings
-from radialbeams.reproduce.prior_weight import Kind
+from radialbeams.reproduce.prior_weight import WeightKind
 from radialbeams.reproduce.seed_statistics import spread
-from radialbeams.reproduce.settings import Settings
+from radialbeams.reproduce.settings import ReproduceSettings
 from radialbeams.training.data import ImageSet
 
 
@@ -65,7 +65,7 @@ def test_before_the_hub_the_prior_trains_no_context_encoder() -> None:
 
 
 def test_whole_seeds_come_one_after_the_other() -> None:
-    planned = prior_weight.trainings(Settings())
+    planned = prior_weight.trainings(ReproduceSettings())
     seeds = [training.recipe.seed for training in planned]
     assert seeds == sorted(seeds)
     assert len(planned) == prior_weight.SEEDS * (2 + 2 * 2 * len(prior_weight.WEIGHTS))
@@ -74,7 +74,7 @@ def test_whole_seeds_come_one_after_the_other() -> None:
 def test_a_training_measures_gradients_shifts_and_orbits(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    plan = prior_weight.trainings(Settings(quick=True))
+    plan = prior_weight.trainings(ReproduceSettings(quick=True))
     one = next(t for t in plan if t.name == "leakfree-off-seed0")
     tiny = replace(
         one,
@@ -90,8 +90,10 @@ def test_a_training_measures_gradients_shifts_and_orbits(
         tuple("abcdefgh"),
     )
     monkeypatch.setattr(trainings, "_images", lambda *_: images)
-    found, _ = trainings.complete("prior-weight", [tiny], Settings(out=tmp_path, devices="cpu"))
-    measured = found[tiny.name]["measured"]
+    found, _ = trainings.complete(
+        "prior-weight", [tiny], ReproduceSettings(out=tmp_path, devices="cpu")
+    )
+    measured = found[tiny.name].measured
     assert len(measured["along"]) == 2
     assert -1 <= measured["gradients"]["before"]["cosine"] <= 1
     assert set(measured["shifts"]) == {"before", "after"}
@@ -121,10 +123,13 @@ def cells(errors: dict[float, float]) -> dict[str, dict[str, Any]]:
 @pytest.mark.parametrize(
     ("errors", "words"),
     [
-        ({0.0: 2.0, 0.01: 2.0, 0.1: 2.0, 1.0: 4.0}, "too heavy: it hurts at 1 and"),
-        ({0.0: 2.0, 0.01: 3.0, 0.1: 3.0, 1.0: 4.0}, "a second task: it hurts at 0.01"),
-        ({0.0: 2.0, 0.01: 2.0, 0.1: 2.0, 1.0: 2.0}, "neither"),
-        ({0.0: 2.0, 0.01: 2.0, 0.1: 1.0, 1.0: 4.0}, "it helps at 0.1"),
+        (
+            {0.0: 2.0, 0.01: 2.0, 0.1: 2.0, 1.0: 4.0},
+            "hurts at weight 1 and not at 0.01 and 0.1",
+        ),
+        ({0.0: 2.0, 0.01: 3.0, 0.1: 3.0, 1.0: 4.0}, "a second task: it hurts at weight 0.01"),
+        ({0.0: 2.0, 0.01: 2.0, 0.1: 2.0, 1.0: 2.0}, "neither: it does no clear harm"),
+        ({0.0: 2.0, 0.01: 2.0, 0.1: 1.0, 1.0: 4.0}, "it helps at weight 0.1"),
     ],
 )
 def test_the_answer_follows_the_figures(errors: dict[float, float], words: str) -> None:
@@ -136,7 +141,26 @@ def test_one_seed_answers_nothing() -> None:
         name: {**cell, "seeds": 1}
         for name, cell in cells(dict.fromkeys((0, 0.01, 0.1, 1), 2.0)).items()
     }
-    assert prior_weight.answer(one).startswith("open, with one seed of each: paper's views 2.0°")
+    assert prior_weight.answer(one) == (
+        "open, with one seed of each; at weight 1 it changes the mean error by +0.00° to +0.00°"
+    )
+
+
+def test_a_weight_with_one_seed_is_no_evidence_that_a_light_prior_does_no_harm() -> None:
+    found = cells({0.0: 2.0, 0.01: 2.0, 0.1: 2.0, 1.0: 4.0})
+    for one in found.values():
+        if one["weight"] in (0.01, 0.1):
+            one["seeds"] = 1
+    assert prior_weight.answer(found) == (
+        "it hurts at weight 1; lighter ones have too few seeds to judge"
+    )
+    for one in found.values():
+        if one["weight"] == 1.0:
+            one["cyclic"] = spread([1.5, 2.0, 2.5])
+    assert prior_weight.answer(found) == (
+        "neither: it does no clear harm at weight 1; at weight 1 it changes the mean error by "
+        "+0.00° to +0.00°"
+    )
 
 
 def test_short_trainings_are_called_short() -> None:
@@ -155,4 +179,4 @@ def test_short_trainings_are_called_short() -> None:
 
 
 def test_a_kind_without_a_prior_has_one_name() -> None:
-    assert Kind("paper", "before").name == Kind("paper", "after").name == "paper-off"
+    assert WeightKind("paper", "before").name == WeightKind("paper", "after").name == "paper-off"

@@ -15,7 +15,7 @@ from radialbeams.nn.bic import BIC, BICConfig
 from radialbeams.nn.rotation import rotate
 from radialbeams.reproduce import runner, saliency, saliency_maps
 from radialbeams.reproduce.saliency_maps import Looker
-from radialbeams.reproduce.settings import Settings
+from radialbeams.reproduce.settings import ReproduceSettings
 from radialbeams.reproduce.thumbnails import decode
 from radialbeams.training.data import ImageSet
 from radialbeams.training.views import LeakfreeViews, PaperViews
@@ -140,7 +140,7 @@ def test_the_contrast_is_that_of_the_edge_to_the_padding(bic: Looker) -> None:
 
 
 def test_the_trainings_differ_in_their_padding_alone() -> None:
-    first, second = saliency.trainings(Settings(quick=True))
+    first, second = saliency.trainings(ReproduceSettings(quick=True))
     assert replace(first.recipe, padding="corner") == second.recipe
     assert first.keep and second.keep
 
@@ -150,7 +150,7 @@ def test_all_is_measured_and_drawn_from_json(
 ) -> None:
     four = [bic, ring, *(replace(bic, name=f"short bic, {p}") for p in saliency.PADDED.values())]
     monkeypatch.setattr(saliency, "lookers", lambda settings, count: four)
-    asked = Settings(quick=True, out=tmp_path, devices="cpu")
+    asked = ReproduceSettings(quick=True, out=tmp_path, devices="cpu")
     experiment = replace(saliency.EXPERIMENT, trainings=lambda settings: [])
     monkeypatch.setattr(runner.registry, "find", lambda name: experiment)
     files = runner.reproduce("saliency", asked)

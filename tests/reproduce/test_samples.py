@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 import torch
 
 from radialbeams.nn.losses import LossInputs, RingLoss
 from radialbeams.reproduce import samples
+from radialbeams.reproduce.experiment import Record
 from radialbeams.reproduce.joint import parameters
 from radialbeams.reproduce.pipelines import PIPELINES, transformer
-from radialbeams.reproduce.settings import Settings
+from radialbeams.reproduce.seed_statistics import spread
+from radialbeams.reproduce.settings import ReproduceSettings
 from radialbeams.training.recipe import Recipe
 
 
 def recipe(name: str) -> Recipe:
-    return samples.recipe(PIPELINES[name], 0, Settings())
+    return samples.recipe(PIPELINES[name], 0, ReproduceSettings())
 
 
 def test_all_pipelines_have_as_many_parameters() -> None:
@@ -57,3 +61,46 @@ def test_images_are_read_between_two_measurements() -> None:
     assert samples._images_for(0.7, curve) == "about 3,200"
     assert samples._images_for(0.5, curve) == "at most 1,000"
     assert samples._images_for(0.9, curve) == "more than 10,000 (80.0%)"
+
+
+def cells(canonicaliser: dict[int, float], group: dict[int, float]) -> dict[str, Record]:
+    """Accuracies by the number of images; augmentation has 70%, other canonicalisers 50%."""
+    found = {}
+    for name in PIPELINES:
+        for share, images in ((16, 1_000), (1, 16_000)):
+            known = {"c8": group, "ring": canonicaliser}.get(name)
+            middle = known[images] if known else 0.7 if name == "augmented" else 0.5
+            found[f"{name}, {share}"] = {
+                "images": images,
+                "parameters": 7,
+                "turned": spread([middle - 0.01, middle, middle + 0.01]),
+            }
+    return found
+
+
+@pytest.mark.parametrize(
+    ("ring", "rival", "words"),
+    [
+        ({1_000: 0.8, 16_000: 0.9}, "augmented", "confirmed: the best canonicaliser is better "
+         "with 1,000 and 16,000 images"),
+        ({1_000: 0.7, 16_000: 0.9}, "augmented", "not confirmed: the best canonicaliser is better "
+         "with 16,000 images and not clearly different with 1,000 images"),
+        ({1_000: 0.8, 16_000: 0.95}, "c8", "not confirmed: the best canonicaliser is not clearly "
+         "different with 16,000 images and worse with 1,000 images"),
+    ],
+)  # fmt: skip
+def test_the_claim_is_judged_by_seeds_where_images_are_few(
+    ring: dict[int, float], rival: str, words: str
+) -> None:
+    found = cells(ring, {1_000: 0.9, 16_000: 0.95})
+    assert samples.verdict(found, rival) == words
+    assert words in samples.sentence({"cells": found, "notes": []})
+
+
+def test_the_figure_needs_nothing_but_json(tmp_path: Path) -> None:
+    from radialbeams.reproduce import figures
+
+    found = cells({1_000: 0.8, 16_000: 0.9}, {1_000: 0.9, 16_000: 0.95})
+    with figures.style():
+        for figure in samples.draw({"data": {"cells": found}}).values():
+            figures.save(figure, tmp_path / "samples", quick=False)

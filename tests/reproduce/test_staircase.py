@@ -3,21 +3,23 @@
 from __future__ import annotations
 
 import json
-from dataclasses import fields
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 import torch
+from conftest import ROOT
 
 from radialbeams.nn.bic import BIC, BICConfig
 from radialbeams.nn.context import Hub
 from radialbeams.nn.rotation import disc
 from radialbeams.reproduce import pack, runner, staircase, staircase_designs, trainings
 from radialbeams.reproduce.experiment import Record
-from radialbeams.reproduce.settings import QUICK, Settings
+from radialbeams.reproduce.settings import QUICK, ReproduceSettings
 from radialbeams.reproduce.staircase_measures import file_views, hub_share
+from radialbeams.reproduce.training_record import TrainingRecord
 from radialbeams.training.views import LeakfreeViews, PaperViews
 
 # --- the plan ---
@@ -41,7 +43,7 @@ def test_each_stair_changes_one_thing() -> None:
 
 
 def test_whole_seeds_come_one_after_the_other() -> None:
-    planned = staircase.trainings(Settings())
+    planned = staircase.trainings(ReproduceSettings())
     early = [t for t in planned if t.tags["row"] in staircase_designs.SIDE_BY_SIDE]
     seeds = [t.recipe.seed for t in planned if t not in early]
     assert seeds == sorted(seeds)
@@ -53,7 +55,7 @@ def test_whole_seeds_come_one_after_the_other() -> None:
 
 
 def test_the_first_stair_is_the_authors_code_and_the_last_the_ring() -> None:
-    planned = {t.name: t for t in staircase.trainings(Settings())}
+    planned = {t.name: t for t in staircase.trainings(ReproduceSettings())}
     first, last = planned["paper-authors-seed0"].recipe, planned["leakfree-decoder-seed0"].recipe
     assert (first.draw, first.learning_rate, first.schedule, first.average, first.clip) == (
         *("image", 1e-4, "constant"),
@@ -65,7 +67,7 @@ def test_the_first_stair_is_the_authors_code_and_the_last_the_ring() -> None:
 
 
 def test_beams_end_on_the_border_only_before_they_are_spaced_by_angle() -> None:
-    planned = {t.tags["row"]: t for t in staircase.trainings(Settings(quick=True))}
+    planned = {t.tags["row"]: t for t in staircase.trainings(ReproduceSettings(quick=True))}
     images: Any = None
     built = {
         name: planned[f"paper-{name}"].parts.network(planned[f"paper-{name}"].recipe, images)
@@ -143,7 +145,7 @@ def test_files_have_no_edge_that_turns() -> None:
 # --- words and figures ---
 
 
-def records(settings: Settings, mean: Any) -> dict[str, Record]:
+def records(settings: ReproduceSettings, mean: Any) -> dict[str, TrainingRecord]:
     """What trainings might have left: `mean(row)` is the error of each; None: diverged."""
     found = {}
     for training in staircase.trainings(settings):
@@ -156,7 +158,7 @@ def records(settings: Settings, mean: Any) -> dict[str, Record]:
             files = {**errors, "mean": 3 * value}
             share = None if "decoder" in training.name else 0.25
             record["measured"] = {"so2": errors, "files": files, "hub_share": share}
-        found[training.name] = record
+        found[training.name] = TrainingRecord(**record)
     return found
 
 
@@ -168,22 +170,57 @@ def falling(row: str) -> float | None:
 
 
 def test_words_follow_from_the_errors() -> None:
-    finding = staircase.run(Settings(), records(Settings(), falling))
+    finding = staircase.run(ReproduceSettings(), records(ReproduceSettings(), falling))
     assert "one-cycle schedule (÷ 2.00)" in finding.why
     assert "rate 1e-3 (÷ 3.97)" in finding.why
     name = "context, leak-free views, one-cycle, "
     assert finding.ours[name + "the text's, hub by sum"] == "diverged"
-    assert finding.ours[name + "no context encoder"].endswith("worse than ours")
+    assert finding.ours[name + "no context encoder"].endswith("worse than the hub of bic")
     assert "25% of the gradient" in finding.ours[name + "the authors' wheel"]
+
+
+def hubs(one_cycle: float, constant: float) -> dict[str, Record]:
+    """Cells in which the text's hub has these errors, and that of `bic` has 8°."""
+    errors = {
+        "context-one-cycle-held-sum": one_cycle,
+        "context-constant-held-sum": constant,
+    }
+    found = staircase.run(
+        ReproduceSettings(), records(ReproduceSettings(), lambda row: errors.get(row, 8.0))
+    )
+    cells: dict[str, Record] = found.data["cells"]
+    return cells
+
+
+@pytest.mark.parametrize(
+    ("one_cycle", "constant", "preferred", "words"),
+    [
+        (5.0, 8.0, "held-sum", "so it is the default of new networks"),
+        (5.0, 9.0, "mean", "so the hub of bic is the default"),
+        (8.0, 8.0, "mean", "so the hub of bic is the default"),
+    ],
+)
+def test_the_texts_hub_is_preferred_if_it_is_better_somewhere_and_worse_nowhere(
+    one_cycle: float, constant: float, preferred: str, words: str
+) -> None:
+    cells = hubs(one_cycle, constant)
+    assert staircase.preferred_hub(cells) == preferred
+    assert words in staircase.sentence(cells, [])
+    assert f"({one_cycle + 0.02:.2f}° against 8.02°)" in staircase.sentence(cells, [])
+
+
+def test_the_default_hub_follows_the_measurement() -> None:
+    record = json.loads((ROOT / "results" / "staircase.json").read_text())
+    assert BICConfig().hub == staircase.preferred_hub(record["data"]["cells"])
 
 
 def test_unfinished_trainings_are_left_out_of_the_words() -> None:
     some = {
         name: record
-        for name, record in records(Settings(), falling).items()
+        for name, record in records(ReproduceSettings(), falling).items()
         if name.endswith("seed0") and "decoder" not in name
     }
-    finding = staircase.run(Settings(), some)
+    finding = staircase.run(ReproduceSettings(), some)
     assert "not trained" in finding.ours[staircase_designs.WORDS["decoder"]]
     assert "±" not in finding.ours[staircase_designs.WORDS["hub"]]
     name = "context, leak-free views, one-cycle, the authors' wheel"
@@ -195,7 +232,7 @@ def test_unfinished_trainings_are_left_out_of_the_words() -> None:
 def test_figures_need_nothing_but_json(mean: Any, tmp_path: Path) -> None:
     from radialbeams.reproduce import figures
 
-    settings = Settings(quick=True)
+    settings = ReproduceSettings(quick=True)
     finding = staircase.run(settings, records(settings, mean))
     assert finding.why.startswith(QUICK)
     found = json.loads(json.dumps({"data": finding.data}, allow_nan=False))
@@ -219,16 +256,15 @@ def test_results_repeat_the_note_of_packed_data(tmp_path: Path) -> None:
     assert trainings.data_note(tmp_path) == ""
     (tmp_path / trainings.NOTE).write_text("Rounded.\n")
     assert trainings.data_note(tmp_path) == "Rounded."
-    found = records(Settings(), falling)
-    for record in found.values():
-        record["data_note"] = "Rounded."
-    assert staircase.run(Settings(), found).why.endswith("Rounded.")
+    found = records(ReproduceSettings(), falling)
+    noted = {name: replace(record, data_note="Rounded.") for name, record in found.items()}
+    assert staircase.run(ReproduceSettings(), noted).why.endswith("Rounded.")
 
 
 def test_on_request_only_finished_trainings_are_used(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(trainings, "_run", lambda *_: pytest.fail("trained"))
-    settings = Settings(quick=True, out=tmp_path, devices="cpu")
+    settings = ReproduceSettings(quick=True, out=tmp_path, devices="cpu")
     files = runner.reproduce("staircase", settings, finished_only=True)
     assert "not trained" in files[0].read_text()

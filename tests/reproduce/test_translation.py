@@ -13,7 +13,7 @@ from torch import Tensor
 
 from radialbeams.nn.bic import BICConfig
 from radialbeams.reproduce import translation
-from radialbeams.reproduce.settings import Settings
+from radialbeams.reproduce.settings import ReproduceSettings
 from radialbeams.training.data import ImageSet
 from radialbeams.training.views import LeakfreeViews, PaperViews
 
@@ -159,7 +159,7 @@ def test_the_figures_need_nothing_but_json(tmp_path: Path) -> None:
 
 
 def test_trainings_differ_in_thickness_and_seed_only() -> None:
-    planned = translation.trainings(Settings())
+    planned = translation.trainings(ReproduceSettings())
     assert len(planned) == 9
     assert {t.recipe.model.epsilon for t in planned} == {1, 2, 3}
     assert planned[0].recipe.model == BICConfig()  # the paper's setting is the default

@@ -38,7 +38,7 @@ def test_a_squashed_copy_is_found_and_another_photo_is_not(
     out = tmp_path / "overlap.json"
     monkeypatch.setattr(
         "sys.argv",
-        ["overlap.py", "--tested", str(place), "--against", str(looks), "--out", str(out)],
+        ["overlap.py", "--tested", str(place), "--against", f"coco={looks}", "--out", str(out)],
     )
     overlap.main()
     found = json.loads(out.read_text())["against"]["coco"]
@@ -51,3 +51,32 @@ def test_the_nearest_is_found_across_tiles() -> None:
     where, apart = overlap.nearest(bits[:5], bits[::-1], tile=7)
     assert where.tolist() == [39, 38, 37, 36, 35]
     assert apart.tolist() == [0] * 5
+
+
+def test_cut_copies_in_a_folder_are_found_and_earlier_sources_stay(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    place, folder, out = tmp_path / "photos.zip", tmp_path / "dogs", tmp_path / "overlap.json"
+    (folder / "poodle").mkdir(parents=True)
+    whole = photo(3, (200, 120))
+    whole.crop((40, 0, 160, 120)).save(folder / "poodle" / "7.png")  # its centred square
+    (folder / "broken.jpg").write_bytes(b"no picture")
+    with zipfile.ZipFile(place, "w") as archive:
+        buffer = io.BytesIO()
+        whole.save(buffer, "PNG")
+        archive.writestr("photos/dog.png", buffer.getvalue())
+    earlier = {"tested": "photos", "n": 1, "against": {"coco": {"photos": 5}}}
+    out.write_text(json.dumps(earlier))
+    words = ["overlap.py", "--tested", str(place), "--against", f"dogs={folder}"]
+    monkeypatch.setattr("sys.argv", [*words, "--out", str(out), "--sheet", str(tmp_path)])
+    overlap.main()
+    against = json.loads(out.read_text())["against"]
+    assert against["coco"] == {"photos": 5}
+    assert [one["like"] for one in against["dogs"]["near"]] == [str(Path("poodle") / "7.png")]
+    assert against["dogs"]["same_by_eye"] is None, "somebody has to look"
+    assert Image.open(tmp_path / "dogs.png").size == (256, 128)
+
+
+def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(SystemExit, match=r"Expected a folder of photos; got .*, which has none"):
+        overlap.of_folder(tmp_path)

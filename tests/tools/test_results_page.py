@@ -232,6 +232,21 @@ def test_answers_follow_from_the_results(tmp_path: Path) -> None:
         assert f"we measure {mean}° on COIL-100" in text
 
 
+def test_training_photos_that_were_not_compared_are_named() -> None:
+    coco = {"photos": 1000, "near": [{}, {}], "nearest_bits": 20, "same_by_eye": 1}
+    pets = {"photos": 500, "near": [{}], "nearest_bits": 25, "same_by_eye": None}
+    (text,) = page.overlap_section([{"n": 9, "against": {"coco": coco, "pets": pets}}])
+    assert "of the 2 pairs within 26 bits that were looked at, 1 shows the same picture" in text
+    assert "trained on 16 sources, of which 14 have not been compared" in text
+    assert row(text, "pets") == "| pets | 500 | 1 | 25 | not looked at |"
+
+
+def test_no_two_curves_look_alike() -> None:
+    pictures = importlib.import_module("sections.pictures")
+    looks = [pictures.look(series) for series in range(30)]
+    assert len({(one["color"], one["marker"]) for one in looks}) == len(looks)
+
+
 def test_what_bic_had_stands_beside_what_the_paper_had() -> None:
     recipe = {"model": {"num_beams": 32, "beam_length": 64}, "steps": 20000, "batch": 256}
     recipe |= {"learning_rate": 1e-3, "schedule": "one-cycle", "average": 0.999, "clip": 1.0}

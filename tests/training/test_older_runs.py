@@ -63,7 +63,7 @@ def test_a_killed_run_is_resumed_to_the_end_that_the_older_version_reached(
 
 def test_settings_of_the_other_decoder_are_passed_over_and_unknown_ones_are_not() -> None:
     assert parse_config({"decoder": "ring", "latent": 64, "ring_width": 32}) == RingConfig(width=32)
-    assert parse_config({"latent": 64, "ring_width": 32}) == BICConfig(latent=64)
+    assert parse_config({"latent": 64, "ring_width": 32}) == BICConfig(latent=64, hub="mean")
     with pytest.raises(ValueError, match="Unknown in a model configuration: beams"):
         parse_config({"decoder": "ring", "beams": 3})
     with pytest.raises(ValueError, match="Unknown in a model configuration: latent"):

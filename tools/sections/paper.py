@@ -64,26 +64,52 @@ def experiments_section(root: Path) -> Iterator[str]:
         )
 
 
+# The sources of the photos that `ring` was trained on (tools/photos/README.md).
+SOURCES_OF_RING = (
+    *("coco", "flickr8k", "scenes", "pets", "animals", "dogs", "oxfordpets", "birds", "voc"),
+    *("actions", "sports", "houses", "fashion", "scenes15", "sun", "cars"),
+)
+
+
 def overlap_section(found: Sequence[Record]) -> Iterator[str]:
     """Test photos that resemble training photos."""
     for record in found:
+        against = record["against"]
         rows = [
-            [name, count(one["photos"]), str(len(one["near"])), str(one["nearest_bits"])]
-            for name, one in record["against"].items()
+            [
+                name,
+                count(one["photos"]),
+                str(len(one["near"])),
+                str(one["nearest_bits"]),
+                "not looked at" if one["same_by_eye"] is None else str(one["same_by_eye"]),
+            ]
+            for name, one in against.items()
         ]
         head = ["training photos", "number", "test photos at most 26 bits away", "fewest bits"]
+        missing = [f"`{name}`" for name in SOURCES_OF_RING if name not in against]
         yield section(
             "Test photos among the training photos",
             "Printed by `python studies/overlap.py`: the fingerprints (128 bits) of the "
             f"{count(record['n'])} ImageNet photos of [downstream](#downstream) beside those of "
-            "training photos.",
-            table(head, rows),
-            f"What it means: of the pairs within 26 bits, {record['same_by_eye']} show the same "
-            "picture; all were looked at. `general` was trained on COCO alone, so none of these "
-            "photos is among its training photos. Stanford Dogs and the other photos that `ring` "
-            "was trained on have not been compared; [downstream](#downstream) therefore shows the "
+            "training photos. Names are those of `tools/photos/README.md`.",
+            table([*head, "the same picture, by eye"], rows),
+            f"What it means: {_same(against)} `general` was trained on `coco` alone. `ring` was "
+            f"trained on {len(SOURCES_OF_RING)} sources, of which {len(missing)} have not been "
+            f"compared, because they have to be brought: {', '.join(missing)}. `dogs` is Stanford "
+            "Dogs, whose photos are ImageNet's; [downstream](#downstream) therefore shows the "
             "photos of dogs apart.",
         )
+
+
+def _same(against: Record) -> str:
+    """What looking at the near pairs has shown."""
+    looked = [one for one in against.values() if one["same_by_eye"] is not None]
+    same = sum(one["same_by_eye"] for one in looked)
+    pairs = sum(len(one["near"]) for one in looked)
+    return (
+        f"of the {pairs} pairs within 26 bits that were looked at, {same or 'none'} "
+        f"{'shows' if same == 1 else 'show'} the same picture."
+    )
 
 
 def gap_section(found: Sequence[Record], parts: Sequence[Record] = ()) -> Iterator[str]:

@@ -13,6 +13,7 @@ from sections.text import TITLES, Measured
 # Okabe and Ito's colours, which colour-blind readers can tell apart; markers differ as well.
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
 MARKERS = "osD^vPX"
+DASHES = ("-", "--", ":", "-.")
 STYLE = {
     "font.size": 10,
     "axes.spines.top": False,
@@ -20,6 +21,16 @@ STYLE = {
     "svg.hashsalt": "radialbeams",
     "svg.fonttype": "none",
 }
+
+
+def look(series: int) -> dict[str, Any]:
+    """Colour, marker and dashes of a series; no two of the first 49 share colour and marker."""
+    turn = series // len(COLOURS)  # how often all colours have been used
+    return {
+        "color": COLOURS[series % len(COLOURS)],
+        "marker": MARKERS[(series + turn) % len(MARKERS)],
+        "linestyle": DASHES[turn % len(DASHES)],
+    }
 
 
 def draw_risk_coverage(entries: Sequence[Measured], folder: Path) -> None:
@@ -36,15 +47,14 @@ def draw_risk_coverage(entries: Sequence[Measured], folder: Path) -> None:
         for i, entry in enumerate(curves):
             points = sorted(entry.figures["risk_coverage"], key=lambda point: point["coverage"])
             share = [100 * point["coverage"] for point in points]
-            look = {"color": COLOURS[i % len(COLOURS)], "marker": MARKERS[i % len(MARKERS)]}
             several = sum(other.name == entry.name for other in curves) > 1
             where = TITLES.get(entry.data, entry.data)
             label = f"{entry.name}, {where}" if several else entry.name
             means = [point["mean"] for point in points]
-            left.plot(share, means, label=label, markersize=5, linewidth=1.6, **look)
+            left.plot(share, means, label=label, markersize=5, linewidth=1.6, **look(i))
             if all("within_10" in point for point in points):
                 within = [100 * point["within_10"] for point in points]
-                right.plot(share, within, markersize=5, linewidth=1.6, **look)
+                right.plot(share, within, markersize=5, linewidth=1.6, **look(i))
         left.set(yscale="log", ylabel="mean error of these views")
         left.yaxis.set_major_locator(matplotlib.ticker.LogLocator(10, (1, 2, 5)))
         left.yaxis.set_major_formatter("{x:g}°")
