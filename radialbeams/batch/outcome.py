@@ -47,6 +47,10 @@ class Outcome:
     source: str | None = None  # in place: the stamp of the file that was read
     changed: bool = False  # it failed because the file changed after it was read
 
+    def fields(self) -> dict[str, Any]:
+        """All fields by name. `dataclasses.asdict` copies each value and takes 30 times as long."""
+        return dict(vars(self))
+
     @property
     def kind(self) -> str:
         """What was done, or why nothing was done; reports count and filter by it."""

@@ -8,6 +8,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -265,3 +266,9 @@ def test_files_that_were_added_are_counted(
 ) -> None:
     kept, outcomes = two_done
     assert kept.added(["0.jpg", "new.jpg", str(outcomes[0].out)]) == 1
+
+
+def test_an_outcome_gives_all_its_fields() -> None:
+    outcome = Outcome("0.jpg", "0.png", 0.0, 0.5, 1, action="left", quarter=0)
+    assert outcome.fields() == asdict(outcome)
+    assert Outcome(**outcome.fields()) == outcome
