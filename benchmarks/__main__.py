@@ -4,8 +4,8 @@
 
 Sections: networks, front, pipeline, sampling, training_step, start, scaling. Every time comes with
 its ratio to a reference that ran in turns with it, so results of a busy machine can be compared.
-Each run is kept as a JSON file in results/speed/history. Exits 1 if a bar is missed. Other scripts in
-this folder answer single questions and have options of their own; `gpu.sh` runs those for a GPU.
+Each run is kept as a JSON file in results/speed/history. Exits 1 if a bar is missed. Other scripts
+in this folder answer single questions and have options of their own; `gpu.sh` runs those for a GPU.
 """
 
 from __future__ import annotations
