@@ -2,10 +2,10 @@
 
     python -m benchmarks [SECTION …] [--quick] [--json] [--out FOLDER]
 
-Sections: networks, pipeline, sampling, training_step, start, scaling. Every time comes with its
-ratio to a reference that ran in turns with it, so results of a busy machine can be compared. Each
-run is kept as a JSON file in results/speed/history. Exits 1 if a bar is missed. Other scripts in
-this folder answer single questions and have options of their own; `gpu.sh` runs those for a GPU.
+Sections: networks, front, pipeline, sampling, training_step, start, scaling. Every time comes with
+its ratio to a reference that ran in turns with it, so results of a busy machine can be compared.
+Each run is kept as a JSON file in results/speed/history. Exits 1 if a bar is missed. Other scripts
+in this folder answer single questions and have options of their own; `gpu.sh` runs those for a GPU.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ from typing import Any
 
 import radialbeams
 
-SECTIONS = ("networks", "pipeline", "sampling", "training_step", "start", "scaling")
+SECTIONS = ("networks", "front", "pipeline", "sampling", "training_step", "start", "scaling")
 HISTORY = Path(__file__).parents[1] / "results" / "speed" / "history"
 
 
@@ -74,7 +74,7 @@ def table(found: dict[str, Any]) -> Iterator[str]:
 
 def missed(found: dict[str, Any]) -> list[str]:
     """Every bar that does not hold, in words."""
-    from benchmarks import networks, pipeline, sampling, scaling
+    from benchmarks import front, networks, pipeline, sampling, scaling
 
     lines = []
     for model, bar in networks.BARS.items():
@@ -82,6 +82,10 @@ def missed(found: dict[str, Any]) -> list[str]:
         if group and 1 / group["ratio"][model] < bar:
             times = 1 / group["ratio"][model]
             lines.append(f"{model} is {times:.0f} times faster than ViT-S/14; at least {bar}")
+    for place, row in found.get("front", {}).items():
+        for model, most in front.MOST.items():
+            if (share := row[f"{model}, share"]) > most:
+                lines.append(f"{place}: {model} adds {share:.0%}; at most {most:.0%}")
     large = found.get("pipeline", {}).get("JPEG of 12 megapixels")
     if large:
         # Against the faster way to decode: at the scale that the view needs.

@@ -224,11 +224,11 @@ def missed(found: dict[str, Any]) -> list[str]:
         if largest and times > inference.MOST_FLOORS:
             lines.append(f"{name}: {times:g} floors; at most {inference.MOST_FLOORS}")
         single = record.get("batch 1", {})
-        if record["model"] == "ring.coil100" and single:
+        if record.get("model") == "ring.coil100":
             forms = [
                 single[form]["until_answer_us"] for form in ("plain", "compiled") if form in single
             ]
-            if min(forms) > inference.MOST_US:
+            if forms and min(forms) > inference.MOST_US:
                 lines.append(f"{name}: {min(forms):g} µs for one view; at most {inference.MOST_US}")
     return lines
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import asdict, replace
+from dataclasses import replace
 from itertools import islice
 from pathlib import Path
 from typing import IO, Any
@@ -171,7 +171,7 @@ class Journal:
 
     def record(self, outcomes: Sequence[Outcome], *, again: bool = False) -> list[Outcome]:
         """Records a batch, moves its outputs to their places, and returns the final outcomes."""
-        self._append(_again(outcomes) if again else [asdict(outcome) for outcome in outcomes])
+        self._append(_again(outcomes) if again else [outcome.fields() for outcome in outcomes])
         self.done_batches += not again
         self._has_failures |= any(outcome.error is not None for outcome in outcomes)
         landed = [self._land(outcome) for outcome in outcomes]
@@ -307,7 +307,7 @@ class Journal:
 
 
 def _again(outcomes: Iterable[Outcome]) -> JsonDict:
-    return {"again": [asdict(outcome) for outcome in outcomes]}
+    return {"again": [outcome.fields() for outcome in outcomes]}
 
 
 def difference(home: Path | str, old: RecordedSettings, new: RecordedSettings) -> str:

@@ -8,6 +8,7 @@ from typing import Literal, TypedDict
 from radialbeams.batch.job import JobSettings
 from radialbeams.decisions import nearest_quarter
 from radialbeams.posterior import Answer, rounded, signed
+from radialbeams.stored import JsonDict
 from radialbeams.undoing import Undo
 
 Action = Literal["turned", "left", "unsure", "exists", "skipped"]
@@ -81,6 +82,10 @@ class Outcome:
     after: str | None = None
     source: str | None = None  # in place: the stamp of the file that was read
     changed: bool = False  # it failed because the file changed after it was read
+
+    def fields(self) -> JsonDict:
+        """All fields by name. `dataclasses.asdict` copies each value and takes 30 times as long."""
+        return dict(vars(self))
 
     @property
     def kind(self) -> str:

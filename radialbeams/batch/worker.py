@@ -13,7 +13,7 @@ import os
 import signal
 import sys
 from collections.abc import Callable
-from dataclasses import asdict, replace
+from dataclasses import replace
 
 from PIL import Image
 
@@ -204,7 +204,7 @@ def main() -> None:
         for line in sys.stdin:
             order = json.loads(line)
             outcomes = worker.batch([Item(*item) for item in order["items"]], order["thumbnails"])
-            report({"outcomes": [asdict(outcome) for outcome in outcomes]})
+            report({"outcomes": [outcome.fields() for outcome in outcomes]})
     except zoo.DamagedModel as error:  # another worker would get the same outputs
         report({"broken": str(error)})
     except BrokenPipeError:

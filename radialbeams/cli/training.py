@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from enum import StrEnum
+from functools import partial
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Annotated
@@ -299,14 +300,16 @@ def leaks(
                 *combination,
                 **effort,
                 device=device,
-                on_progress=lambda step, text, where=where, bar=bar: bar.show(
-                    step, f"{where}, {text}"
-                ),
+                on_progress=partial(_show_within, bar, where),
             )
         leaks.append(leak)
         print(as_json(leak.record()) if json_ else leak.row(), flush=True)
     if not json_:
         print(canaries.verdict(leaks))
+
+
+def _show_within(bar: terminal.Bar, where: str, step: int, text: str) -> None:
+    bar.show(step, f"{where}, {text}")
 
 
 @app.command()

@@ -8,6 +8,7 @@ import os
 import threading
 import time
 from collections.abc import Iterator
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -283,3 +284,9 @@ def test_a_link_to_a_planned_file_is_not_added(tmp_path: Path) -> None:
 def test_added_files_are_counted_in_words(count: int, words: str) -> None:
     (line,) = terminal.resumption(BatchRun(iter(()), added=count))  # type: ignore[arg-type]
     assert words in line and line.endswith("process it." if count == 1 else "process them.")
+
+
+def test_an_outcome_gives_all_its_fields() -> None:
+    outcome = Outcome("0.jpg", "0.png", 0.0, 0.5, 1, action="left", quarter=0)
+    assert outcome.fields() == asdict(outcome)
+    assert Outcome(**outcome.fields()) == outcome

@@ -12,7 +12,7 @@ import torch
 from conftest import TINY_RING
 from torch import Tensor, nn
 
-from radialbeams.front import pipeline
+from radialbeams.front import pipeline, sampling
 from radialbeams.front.module import Canonicalizer
 from radialbeams.front.pipeline import OUTPUTS, export_pipeline
 from radialbeams.nn.architectures import build
@@ -152,3 +152,14 @@ def test_a_classifier_returns_a_tensor(made: Made, tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="classifier that returns one tensor; got dict"):
         export_pipeline(front, Says(), tmp_path / "mine.onnx", example)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_the_grid_of_an_exported_file_is_that_of_torch() -> None:
+    angles = torch.tensor([0.3, 2.0, -1.1])
+    cos, sin, shift = angles.cos(), angles.sin(), torch.full((3,), 4.5)
+    rows = (torch.stack((cos, sin, shift), dim=-1), torch.stack((-sin, cos, -shift), dim=-1))
+    origin = torch.stack(rows, dim=-2)  # (N, 2, 3)
+    expected = sampling._sources(origin, (20, 31))
+    found = sampling._sources_as_product(origin, (20, 31))
+    assert found.shape == expected.shape == (3, 20, 31, 2)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-5)

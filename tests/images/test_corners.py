@@ -11,7 +11,7 @@ from PIL import Image, ImageDraw, ImageFilter
 from radialbeams.cards import ViewProtocol
 from radialbeams.demo import PICTURES
 from radialbeams.images import read, read_small, turn, view
-from radialbeams.images.corners import picture_share, without_corners
+from radialbeams.images.corners import _filled, picture_share, without_corners
 
 PROTOCOL = ViewProtocol("leakfree", 128)
 
@@ -148,3 +148,13 @@ def test_the_papers_views_keep_their_corners(photo: Image.Image) -> None:
     """There the padding around the picture is part of the view."""
     turned = turn(photo, 30, fill="white")
     assert view(turned, ViewProtocol("paper"), 64, 3)[:, 0, 0].min() > 0.99
+
+
+def test_a_pixel_is_filled_if_its_colour_reaches_two_sides_unbroken() -> None:
+    random = np.random.default_rng(0)
+    for share in (0.5, 0.9, 0.99, 1.0):
+        like = random.random((23, 31)) < share
+        for y, x in np.ndindex(like.shape):
+            across = like[y, : x + 1].all() or like[y, x:].all()
+            down = like[: y + 1, x].all() or like[y:, x].all()
+            assert _filled(like)[y, x] == (across and down)

@@ -1,0 +1,24 @@
+"""What a canonicaliser in front of a classifier adds, both as one ONNX file on one thread."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from benchmarks.overhead import CPU_BATCH, MODELS, as_onnx
+
+# The most that each may add, as a share of the classifier's time.
+MOST = {"ring.coil100": 0.25, "ring": 0.80}
+
+
+def measure(quick: bool) -> dict[str, Any]:
+    torch.set_num_threads(1)
+    found = as_onnx((1,) if quick else (1, CPU_BATCH))
+    return {
+        f"EfficientNet-Lite0 as ONNX, batch {row['batch']}": {
+            "classifier, ms": row["classifier_ms"],
+            **{f"{name}, share": row[name]["share"] for name in MODELS},
+        }
+        for row in found.values()
+    }
