@@ -71,6 +71,9 @@ def _follows(outcome: Outcome, job: JobSettings) -> Iterator[str]:
                 "--format jpeg writes the preview upright."
             )
             return
+        if outcome.measure == "exact":  # the model is sure, and the rule is the whole reason
+            yield f"It is left as it is: {why.removeprefix(', since ')}."
+            return
         yield f"It is left as it is: {_reason(outcome)}{why}."
         return
     turn = signed(outcome.applied_ccw)
