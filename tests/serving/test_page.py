@@ -162,7 +162,7 @@ WORDS = """async (answers) => {
 
 def test_the_verdict_says_what_decided(opened: Any, service: Running) -> None:
     usual = {"angle": 40, "confidence": 0.97, "symmetry": 1, "action": "unsure", "value": 0.0014}
-    cases = [
+    cases: list[tuple[dict[str, Any], str]] = [
         ({"measure": "exact"}, "Fills its canvas, and only quarter turns are applied"),
         ({"measure": "upright"}, "the probability that it is upright already is below 1 %"),
         ({"measure": "confidence"}, "Unsure, left alone."),
