@@ -31,9 +31,9 @@ AngleSource = Literal["angle", "quarter", "frame", "hand"]
 Measure = Literal["confidence", "angle", "upright", "quarter", "exact", "frame", "hand"]
 
 NEAR = 5.0  # degrees; an angle this close to a quarter turn counts as one
-# The probability that a cut rectangle must have against an upright picture. Of 240 photos that were
-# rotated on their own canvas by random angles, 204 are turned, and a second run turns one of them
-# again. At 0.6 it would be 209 and 5.
+# The probability that a cut rectangle must have against an upright picture. Of 120 photos that were
+# rotated on their own canvas by random angles, 92 are turned, and a second run turns one of them
+# again. Without this rule it would be 97 and 81.
 ROTATED = 0.7
 
 

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from radialbeams.decisions import NEAR
-from radialbeams.posterior import signed
+from radialbeams.posterior import UPRIGHT, signed
 
 if TYPE_CHECKING:
     from radialbeams.batch import JobSettings, Outcome
@@ -76,6 +75,9 @@ def _follows(outcome: Outcome, job: JobSettings) -> Iterator[str]:
                 "--format jpeg writes the preview upright."
             )
             return
+        if outcome.measure == "exact":  # the model is sure, and the rule is the whole reason
+            yield f"It is left as it is: {why.removeprefix(', since ')}."
+            return
         yield f"It is left as it is: {_reason(outcome)}{why}."
         return
     turn = signed(outcome.applied_ccw)
@@ -100,7 +102,7 @@ def _reason(outcome: Outcome) -> str:
 def _remaining(outcome: Outcome) -> Iterator[str]:
     """What an exact quarter turn does not undo."""
     rest = signed((outcome.angle_ccw or 0.0) + (outcome.applied_ccw or 0.0))
-    if abs(rest) > NEAR:
+    if abs(rest) > UPRIGHT:
         yield (
             f"By the estimate, it then is still turned by {_angle(rest)}; --snap none would turn "
             "it by the estimated angle."

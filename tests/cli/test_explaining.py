@@ -45,7 +45,8 @@ def test_with_a_rectangle_there_is_one_probability() -> None:
 
 def test_a_tilt_that_fills_its_canvas_names_the_rule_and_the_option() -> None:
     text = explained(angle_ccw=39.8, **decided("exact", 0.001, 0.02))
-    assert "it fills its canvas, where by default only quarter turns are applied" in text
+    assert "left as it is: it fills its canvas, where by default only quarter turns are" in text
+    assert "unsure" not in text
     assert "--snap none turns it by the estimated angle" in text
 
 
