@@ -131,5 +131,5 @@ def test_the_counts_are_separated_and_in_the_right_number(tmp_path: Path) -> Non
     quarter = {"action": "unsure", "reason": "document without a clear quarter"}
     pages = [Outcome(f"{n}.png", None, 0.0, 0.5, 1, **quarter) for n in range(2)]  # type: ignore[arg-type]
     text = Seen(page(tmp_path, [*OUTCOMES[2:3], *pages])).text
-    assert "3 files: 1 no up, left alone; 2 documents without a clear quarter" in text
+    assert "3 files: 1 no clear up found, left alone; 2 documents without a clear quarter" in text
     assert "1 file: 1 failed" in Seen(page(tmp_path, OUTCOMES[1:2])).text

@@ -17,6 +17,7 @@ from radialbeams.nn.encoder import LEAK, BeamEncoder
 from radialbeams.nn.losses import Losses, LossInputs
 from radialbeams.nn.network import Network
 from radialbeams.nn.prior import prior_loss
+from radialbeams.stored import JsonFields
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class BICConfig(BeamConfig):
             raise ValueError(f"edge_factor λ must lie in (0, 1]; got {self.edge_factor}.")
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> Self:
+    def from_dict(cls, values: JsonFields) -> Self:
         """As for any network; a file without a hub is older than the choice, and had the mean."""
         return super().from_dict({"hub": "mean", **values})
 

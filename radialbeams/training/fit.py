@@ -170,11 +170,8 @@ class Fit:
         step = self.step()
         run_step: Callable[[Batch, int], Losses] | None = None
         started, earlier = time.monotonic(), self.at.seconds
-        logged, saved, validated = (
-            TrainingPosition(self.at.step, earlier),
-            earlier,
-            self._validations_due(),
-        )
+        logged = TrainingPosition(self.at.step, earlier)
+        saved, validated = earlier, self._validations_due()
         if self.validate_start and self.at.step == 0:
             self._log_validation(on_validation)
         for epoch, batch in self._batches():

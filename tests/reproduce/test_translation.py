@@ -12,7 +12,7 @@ import torch
 from torch import Tensor
 
 from radialbeams.nn.bic import BICConfig
-from radialbeams.reproduce import translation
+from radialbeams.reproduce import paper, translation
 from radialbeams.reproduce.settings import ReproduceSettings
 from radialbeams.training.data import ImageSet
 from radialbeams.training.views import LeakfreeViews, PaperViews
@@ -162,7 +162,7 @@ def test_trainings_differ_in_thickness_and_seed_only() -> None:
     planned = translation.trainings(ReproduceSettings())
     assert len(planned) == 9
     assert {t.recipe.model.epsilon for t in planned} == {1, 2, 3}
-    assert planned[0].recipe.model == BICConfig()  # the paper's setting is the default
+    assert planned[0].recipe.model == BICConfig(hub=paper.HUB)  # otherwise the default
     assert (planned[0].recipe.steps, planned[0].recipe.learning_rate) == (4096, 1e-4)
     one, other = (vars(t.recipe) for t in (planned[0], planned[3]))
     assert {name for name in one if one[name] != other[name]} == {"model"}
