@@ -93,7 +93,8 @@ CLEAN = {
     "`ring.coil100`, which are from the test split, are clean.",
     "photos": "These choices were made on the photos that are held out, and the figures of `ring` "
     "on *everyday photos, one in fifty* are from the same photos, so they are not clean. No "
-    "training, ablation or threshold uses the photos of COCO-1030, which stay apart for this.",
+    "training, ablation or threshold of a model uses the photos of COCO-1030, which stay apart for "
+    "this.",
 }
 
 
