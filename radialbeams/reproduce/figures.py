@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
+from io import BytesIO
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from matplotlib.figure import Figure
 from matplotlib.layout_engine import ConstrainedLayoutEngine
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, NullLocator
+from PIL import Image
 
 from radialbeams.files import write_whole
 
@@ -208,9 +210,16 @@ def save(figure: Figure, stem: Path, *, quick: bool) -> list[Path]:
         if isinstance(engine, ConstrainedLayoutEngine):  # reserves room for the mark
             strip = QUICK_STRIP / figure.get_figheight()
             engine.set(rect=(0, strip, 1, 1 - strip))
-    files = []
-    for ending, metadata in (("png", {"Software": None}), ("svg", {"Date": None})):
-        path = stem.with_name(f"{stem.name}.{ending}")
-        write_whole(path, partial(figure.savefig, format=ending, dpi=DPI, metadata=metadata))
-        files.append(path)
-    return files
+    png, svg = (stem.with_name(f"{stem.name}.{ending}") for ending in ("png", "svg"))
+    write_whole(png, partial(_save_png, figure))
+    write_whole(svg, partial(figure.savefig, format="svg", dpi=DPI, metadata={"Date": None}))
+    return [png, svg]
+
+
+def _save_png(figure: Figure, path: Path) -> None:
+    """With a palette of 256 colours: a third of the size, and no difference to the eye."""
+    drawn = BytesIO()
+    figure.savefig(drawn, format="png", dpi=DPI, metadata={"Software": None})
+    with Image.open(drawn) as image:
+        reduced = image.convert("RGB").quantize(256, dither=Image.Dither.NONE)
+    reduced.save(path, format="PNG", optimize=True)
