@@ -19,9 +19,9 @@ import time
 from collections.abc import Iterator
 from importlib import import_module
 from pathlib import Path
-from typing import Any
 
 import radialbeams
+from radialbeams.stored import JsonDict
 
 SECTIONS = ("networks", "front", "pipeline", "sampling", "training_step", "start", "scaling")
 HISTORY = Path(__file__).parents[1] / "results" / "speed" / "history"
@@ -46,8 +46,8 @@ def main(argv: list[str]) -> int:
     return 1 if missed(found) else 0
 
 
-def measure(sections: tuple[str, ...] | list[str], quick: bool) -> dict[str, Any]:
-    found: dict[str, Any] = {
+def measure(sections: tuple[str, ...] | list[str], quick: bool) -> JsonDict:
+    found: JsonDict = {
         "version": radialbeams.__version__,
         "machine": {"cores": os.cpu_count(), "system": platform.platform()},
         "load_before": os.getloadavg()[0],
@@ -59,7 +59,7 @@ def measure(sections: tuple[str, ...] | list[str], quick: bool) -> dict[str, Any
     return found
 
 
-def table(found: dict[str, Any]) -> Iterator[str]:
+def table(found: JsonDict) -> Iterator[str]:
     yield f"radialbeams {found['version']}, load before {found['load_before']:.1f}"
     for section in (name for name in SECTIONS if name in found):
         for group, content in found[section].items():
@@ -72,7 +72,7 @@ def table(found: dict[str, Any]) -> Iterator[str]:
                 yield f"  {name:<32}{value:>12.4g} ms   {times}"
 
 
-def missed(found: dict[str, Any]) -> list[str]:
+def missed(found: JsonDict) -> list[str]:
     """Every bar that does not hold, in words."""
     from benchmarks import front, networks, pipeline, sampling, scaling
 

@@ -9,7 +9,8 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
+
+from radialbeams.stored import JsonDict
 
 Call = Callable[[], object]
 
@@ -28,7 +29,7 @@ def in_turns(
     return {name: statistics.median(times) for name, times in spent.items()}
 
 
-def compared(seconds: Mapping[str, float], reference: str, each: int = 1) -> dict[str, Any]:
+def compared(seconds: Mapping[str, float], reference: str, each: int = 1) -> JsonDict:
     """A group of results: milliseconds for each of so many items, and ratios to the reference."""
     return {
         "reference": reference,

@@ -24,6 +24,7 @@ from playwright.sync_api import Page, sync_playwright
 
 from benchmarks.serving import server
 from radialbeams.serving import write_page
+from radialbeams.stored import JsonDict
 
 MEASURED = "performance.getEntriesByName('answer').map((entry) => entry.duration)"
 
@@ -56,7 +57,7 @@ def turned(page: Page, turns: int, pause: int) -> list[float]:
     return sorted(found)
 
 
-def summary(where: str, model: str, times: list[float]) -> dict[str, Any]:
+def summary(where: str, model: str, times: list[float]) -> JsonDict:
     at = {f"p{q}_ms": round(times[int(q / 100 * (len(times) - 1))], 1) for q in (50, 95)}
     load = round(os.getloadavg()[0], 1)
     return {"page": where, "model": model, "answers": len(times), **at, "load": load}

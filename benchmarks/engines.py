@@ -17,9 +17,9 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
 from benchmarks.files import gathered
+from radialbeams.stored import JsonDict
 
 TICKS = os.sysconf("SC_CLK_TCK")
 COMMAND = [sys.executable, "-m", "radialbeams", "upright"]
@@ -57,7 +57,7 @@ def _times(root: int) -> dict[int, float]:
     return {pid: seconds[pid] for pid in below if pid in seconds}
 
 
-def measure(sizes: list[int], workers: int, model: str) -> dict[str, Any]:
+def measure(sizes: list[int], workers: int, model: str) -> JsonDict:
     found: dict[str, dict[int, dict[str, float]]] = {name: {} for name in ENGINES}
     for size in sizes:
         with tempfile.TemporaryDirectory() as name:

@@ -36,6 +36,7 @@ from radialbeams.batch.plan import Plan
 from radialbeams.batch.processing import output_of, undo_for
 from radialbeams.canonicalizer import Canonicalizer
 from radialbeams.demo import PICTURES
+from radialbeams.stored import JsonDict
 
 BARS = {
     "images_a_second": (400, "at least"),
@@ -106,7 +107,7 @@ def split(paths: list[Path], model: str, scratch: Path) -> dict[str, float]:
     canonicalizer = Canonicalizer(model, threads=1)
     card, job = canonicalizer.card, JobSettings(model, turns=True, min_confidence=0)
     size, channels = card.network.view_size, card.network.channels
-    found: dict[str, Any] = {}
+    found: JsonDict = {}
 
     def decode() -> None:
         found["small"] = [images.read_small(path, canonicalizer.parent_size) for path in paths]
@@ -223,7 +224,7 @@ def _astronaut() -> Image.Image:
         return picture.convert("RGB")
 
 
-def measure(asked: argparse.Namespace) -> dict[str, Any]:
+def measure(asked: argparse.Namespace) -> JsonDict:
     with tempfile.TemporaryDirectory() as name:
         scratch = Path(name)
         paths = gathered(asked.images, scratch / "images", asked.files)
@@ -266,7 +267,7 @@ def main(argv: list[str]) -> int:
     return 1 if missed else 0
 
 
-def _print_table(result: dict[str, Any], missed: list[str]) -> None:
+def _print_table(result: JsonDict, missed: list[str]) -> None:
     print(f"{result['files']} files, {result['workers']} workers, {result['model']}")
     for name, (bar, side) in BARS.items():
         verdict = "MISSED" if name in missed else "met"

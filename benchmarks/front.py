@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import torch
 
 from benchmarks.overhead import CPU_BATCH, MODELS, as_onnx
+from radialbeams.stored import JsonDict
 
 # The most that each may add, as a share of the classifier's time.
 MOST = {"ring.coil100": 0.25, "ring": 0.80}
 
 
-def measure(quick: bool) -> dict[str, Any]:
+def measure(quick: bool) -> JsonDict:
     torch.set_num_threads(1)
     found = as_onnx((1,) if quick else (1, CPU_BATCH))
     return {

@@ -29,13 +29,13 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from PIL import Image
 
 from radialbeams import images, zoo
 from radialbeams.posterior import signed
+from radialbeams.stored import JsonDict
 
 COMMAND = [sys.executable, "-m", "radialbeams", "upright"]
 SEED = 20
@@ -171,7 +171,7 @@ def make(kinds: tuple[Kind, ...], given: dict[str, Iterator[Path]], folder: Path
 # --- what became of them ---
 
 
-def outcomes(folder: Path, out: Path, model: str) -> dict[str, dict[str, Any]]:
+def outcomes(folder: Path, out: Path, model: str) -> dict[str, JsonDict]:
     done = subprocess.run(
         [*COMMAND, str(folder), "-o", str(out), "--model", model, "--json"],
         check=True,
@@ -183,13 +183,13 @@ def outcomes(folder: Path, out: Path, model: str) -> dict[str, dict[str, Any]]:
     return {os.path.basename(one["path"]): one for one in found}
 
 
-def undone(outcome: dict[str, Any]) -> float:
+def undone(outcome: JsonDict) -> float:
     """The turn that was taken back, counter-clockwise."""
     applied = outcome.get("applied")
     return 0.0 if applied is None else -applied["angle_ccw"] % 360
 
 
-def row(made: list[Made], found: dict[str, dict[str, Any]], out: Path) -> dict[str, Any]:
+def row(made: list[Made], found: dict[str, JsonDict], out: Path) -> JsonDict:
     acted = [one for one in made if found[one.path.name]["action"] == "turned"]
     left = {one.path.name: signed(one.angle - undone(found[one.path.name])) for one in made}
     errors = [abs(left[one.path.name]) for one in acted]
@@ -220,7 +220,7 @@ def _is_near(size: tuple[int, int], original: tuple[int, int]) -> bool:
     return all(abs(a - b) <= max(4, 0.01 * b) for a, b in zip(size, original, strict=True))
 
 
-def lossless(one: Made, outcome: dict[str, Any], out: Path) -> str | None:
+def lossless(one: Made, outcome: JsonDict, out: Path) -> str | None:
     """What is wrong with a file that was turned by an exact quarter and acted on; None: nothing."""
     if undone(outcome) % 90:
         return "not turned by a quarter"
@@ -241,7 +241,7 @@ def lossless(one: Made, outcome: dict[str, Any], out: Path) -> str | None:
 # --- the two measurements ---
 
 
-def mixed(asked: argparse.Namespace, scratch: Path) -> dict[str, Any]:
+def mixed(asked: argparse.Namespace, scratch: Path) -> JsonDict:
     folder, out = scratch / "in", scratch / "out"
     folder.mkdir()
     made = make(KINDS, sources(asked.photos, asked.documents), folder)
@@ -256,13 +256,13 @@ def mixed(asked: argparse.Namespace, scratch: Path) -> dict[str, Any]:
     return {"model": asked.model, "files": len(made), "rows": rows, "missed": missed}
 
 
-def _losses(made: list[Made], found: dict[str, dict[str, Any]], out: Path) -> dict[str, str]:
+def _losses(made: list[Made], found: dict[str, JsonDict], out: Path) -> dict[str, str]:
     acted = [one for one in made if found[one.path.name]["action"] == "turned"]
     problems = {one.path.name: lossless(one, found[one.path.name], out) for one in acted}
     return {name: what for name, what in problems.items() if what is not None}
 
 
-def quarters(asked: argparse.Namespace, scratch: Path) -> dict[str, Any]:
+def quarters(asked: argparse.Namespace, scratch: Path) -> JsonDict:
     folder, out = scratch / "in", scratch / "out"
     folder.mkdir()
     half = asked.quarters // 2
@@ -278,7 +278,7 @@ def quarters(asked: argparse.Namespace, scratch: Path) -> dict[str, Any]:
     return {"model": asked.model, "files": len(made), "rows": rows, "missed": missed}
 
 
-def table(result: dict[str, Any]) -> Iterator[str]:
+def table(result: JsonDict) -> Iterator[str]:
     names = [name for name in result["rows"][0] if name != "left"]
     yield "| " + " | ".join([*names, "left alone"]) + " |"
     yield "|" + "---|" * (len(names) + 1)

@@ -16,6 +16,7 @@ from benchmarks.resnet import ResNet18
 from benchmarks.vit import ViT
 from radialbeams import zoo
 from radialbeams.front.classifiers import efficientnet_lite0
+from radialbeams.stored import JsonDict
 from radialbeams.training.export import write_onnx
 
 SIDE = 224
@@ -25,7 +26,7 @@ REFERENCE = "ViT-S/14"
 BARS = {"ring.coil100": 130, "general": 10}
 
 
-def measure(quick: bool) -> dict[str, Any]:
+def measure(quick: bool) -> JsonDict:
     with tempfile.TemporaryDirectory() as name:
         files = _files(Path(name))
         groups = {}

@@ -26,13 +26,14 @@ import time
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import torch
 from torch import Tensor, nn
 
 from radialbeams.front.classifiers import efficientnet_lite0
 from radialbeams.front.module import Canonicalizer
+from radialbeams.stored import JsonDict
 
 SIZE = 224
 MODELS = ("ring.coil100", "ring")
@@ -75,7 +76,7 @@ def in_turns(calls: dict[str, Call], rounds: int, clock: Callable[[], float]) ->
     return {name: statistics.median(times) for name, times in spent.items()}
 
 
-def shares(seconds: dict[str, float], batch: int) -> dict[str, Any]:
+def shares(seconds: dict[str, float], batch: int) -> JsonDict:
     own = seconds["classifier"]
     return {
         "batch": batch,
@@ -114,7 +115,7 @@ def front(name: str, device: torch.device, way: Way) -> nn.Module:
 
 
 @torch.inference_mode()
-def on_the_cpu(batch: int) -> dict[str, Any]:
+def on_the_cpu(batch: int) -> JsonDict:
     calls = calls_of(torch.device("cpu"), batch, Way())
     return shares(in_turns(calls, ROUNDS[batch], time.thread_time), batch)
 
@@ -157,7 +158,7 @@ def graphs_of(way: Way, batch: int) -> dict[str, Call]:
     return {name: awaited(captured(call)) for name, call in calls.items()}
 
 
-def on_a_gpu(batches: tuple[int, ...]) -> dict[str, Any]:
+def on_a_gpu(batches: tuple[int, ...]) -> JsonDict:
     """The times of each variant; everything is compiled before anything is measured."""
     ways = [(name, batch) for batch in batches for name in ON_A_GPU]
     graphs = {(name, batch): graphs_of(ON_A_GPU[name], batch) for name, batch in ways}
@@ -171,7 +172,7 @@ def on_a_gpu(batches: tuple[int, ...]) -> dict[str, Any]:
 # --- as ONNX files ---
 
 
-def as_onnx(batches: tuple[int, ...]) -> dict[str, Any]:
+def as_onnx(batches: tuple[int, ...]) -> JsonDict:
     """The time of one ONNX file with both minus that of the classifier alone."""
     from radialbeams.front.pipeline import export_pipeline
     from radialbeams.training.export import write_onnx
@@ -209,7 +210,7 @@ def session(path: Path) -> Callable[[Tensor], object]:
 # --- all of it ---
 
 
-def missed(found: dict[str, Any]) -> list[str]:
+def missed(found: JsonDict) -> list[str]:
     """A sentence for every goal that is missed."""
     bars = [("cpu", name, bar) for name, bar in CPU_BARS.items()]
     bars += [("gpu", name, GPU_BAR) for name in MODELS]
@@ -220,9 +221,9 @@ def missed(found: dict[str, Any]) -> list[str]:
     ]
 
 
-def measure(with_onnx: bool) -> dict[str, Any]:
+def measure(with_onnx: bool) -> JsonDict:
     torch.set_num_threads(1)
-    found: dict[str, Any] = {"cpu": on_the_cpu(CPU_BATCH), "cpu_batch_1": on_the_cpu(1)}
+    found: JsonDict = {"cpu": on_the_cpu(CPU_BATCH), "cpu_batch_1": on_the_cpu(1)}
     if with_onnx:
         found["onnx"] = as_onnx((1, CPU_BATCH))
     if torch.cuda.is_available():
@@ -230,7 +231,7 @@ def measure(with_onnx: bool) -> dict[str, Any]:
     return found
 
 
-def table(found: dict[str, Any]) -> str:
+def table(found: JsonDict) -> str:
     rows = {**found, **{f"onnx {k}": v for k, v in found.get("onnx", {}).items()}}
     lines = [f"{'':28}{'classifier':>12}" + "".join(f"{name:>24}" for name in MODELS)]
     for place, row in rows.items():

@@ -32,12 +32,12 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from PIL import Image, ImageDraw
 
 from radialbeams.canonicalizer import Canonicalizer
+from radialbeams.stored import JsonDict
 from radialbeams.training.data import ImageSet, load
 from radialbeams.training.evaluate import evaluate, predict_with
 from radialbeams.training.own import Run, Watch, fit_folder
@@ -48,7 +48,7 @@ from radialbeams.training.weights import load_model
 NEAR, WORSE = 5.0, 1.0  # degrees: acted on rightly; counts as made worse
 PEOPLE, FACES, OTHERS = 200, 500, 300
 Bars = dict[str, tuple[str, float]]  # figure → (at most | at least, bar)
-Figures = dict[str, Any]
+Figures = JsonDict
 
 
 @dataclass(frozen=True)

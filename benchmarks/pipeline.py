@@ -14,6 +14,7 @@ from benchmarks.clock import Call, compared, in_turns
 from benchmarks.files import gathered, make_large
 from radialbeams import images
 from radialbeams.canonicalizer import Canonicalizer
+from radialbeams.stored import JsonDict
 
 MODEL = "ring.coil100"
 SMALL, LARGE = 64, 4  # files in a call
@@ -22,7 +23,7 @@ SHARE = 0.7
 BATCH = 16
 
 
-def measure(quick: bool) -> dict[str, Any]:
+def measure(quick: bool) -> JsonDict:
     with tempfile.TemporaryDirectory() as name:
         small = gathered(None, Path(name) / "images", SMALL)
         large = [make_large(Path(name) / "large.jpg")] * LARGE
@@ -33,7 +34,7 @@ def measure(quick: bool) -> dict[str, Any]:
         }
 
 
-def stages(paths: list[Path], rounds: int) -> dict[str, Any]:
+def stages(paths: list[Path], rounds: int) -> JsonDict:
     """In the time of this thread, so that other programs add little to it."""
     canonicalizer = Canonicalizer(MODEL, threads=1)
     network, side = canonicalizer.card.network, canonicalizer.parent_size

@@ -16,13 +16,13 @@ import math
 import statistics
 import time
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 import torch
 from PIL import Image
 
 from radialbeams import Canonicalizer
+from radialbeams.stored import JsonDict
 from radialbeams.training.data import ImageSet, load
 from radialbeams.training.views import LeakfreeViews, draw_angles
 
@@ -55,7 +55,7 @@ def main() -> None:
         arguments.out.write_text(json.dumps(rows, indent=1) + "\n", encoding="utf-8")
 
 
-def measured(model: str, looks: int, images: ImageSet) -> dict[str, Any]:
+def measured(model: str, looks: int, images: ImageSet) -> JsonDict:
     canonicalizer = Canonicalizer(model, threads=1, refine=looks)
     angles = draw_angles("evaluation", 0, 0, len(images.images))
     found: list[float] = []

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from typing import Any
 
 import torch
 from torch.nn import functional as F
@@ -19,11 +18,12 @@ from benchmarks.beams import (
 )
 from benchmarks.clock import Call, compared, in_turns
 from radialbeams.nn.beams import BresenhamBeams, PolarBeams
+from radialbeams.stored import JsonDict
 
 MOST = 4  # times the copy that the gather may take
 
 
-def measure(quick: bool) -> dict[str, Any]:
+def measure(quick: bool) -> JsonDict:
     batch = 16 if quick else 128
     torch.set_num_threads(1)
     found = {"CPU": _compared(torch.device("cpu"), batch, loops=True)}
@@ -33,7 +33,7 @@ def measure(quick: bool) -> dict[str, Any]:
 
 
 @torch.inference_mode()
-def _compared(device: torch.device, batch: int, *, loops: bool) -> dict[str, Any]:
+def _compared(device: torch.device, batch: int, *, loops: bool) -> JsonDict:
     images = torch.rand(batch, CHANNELS, SIZE, SIZE).to(device)
     bresenham = BresenhamBeams(NUM_BEAMS, BEAM_LENGTH, EPSILON, SIZE).to(device)
     polar = PolarBeams(NUM_BEAMS, BEAM_LENGTH, EPSILON, SIZE).to(device)

@@ -21,6 +21,7 @@ from radialbeams.batch import JobSettings, Outcome, Plan
 from radialbeams.batch.plan import BATCH
 from radialbeams.batch.run import _begun, _journal
 from radialbeams.canonicalizer import Canonicalizer
+from radialbeams.stored import JsonDict
 
 MODEL = "ring.coil100"
 FILES = (100, 1_000, 10_000, 100_000)
@@ -31,7 +32,7 @@ DONE = 0.9
 MOST_MEMORY, MOST_RESUME = 300, 10.0  # megabytes, seconds
 
 
-def measure(quick: bool) -> dict[str, Any]:
+def measure(quick: bool) -> JsonDict:
     counts = FILES[:2] if quick else FILES
     return {
         "looks": _looks(),
@@ -45,21 +46,21 @@ def _picture(side: int) -> Any:
     return np.random.default_rng(0).integers(0, 256, (side, side, 3), dtype=np.uint8)
 
 
-def _looks() -> dict[str, Any]:
+def _looks() -> JsonDict:
     image = Image.fromarray(_picture(250))
     models = {str(k): Canonicalizer(MODEL, threads=1, refine=k) for k in REFINES}
     calls = {name: lambda model=model: model.answers([image]) for name, model in models.items()}
     return compared(in_turns(calls, 7, time.thread_time), "1")
 
 
-def _sides() -> dict[str, Any]:
+def _sides() -> JsonDict:
     model = Canonicalizer(MODEL, threads=1)
     images = {str(side): Image.fromarray(_picture(side)) for side in SIDES}
     calls = {name: lambda image=image: model.answers([image]) for name, image in images.items()}
     return compared(in_turns(calls, 7, time.thread_time), str(SIDES[0]))
 
 
-def _threads() -> dict[str, Any]:
+def _threads() -> JsonDict:
     views = np.random.default_rng(0).random((32, 3, 57, 57), dtype=np.float32)
     models = {str(k): Canonicalizer(MODEL, threads=k) for k in (1, 2)}
     calls = {n: lambda model=model: model.answers_from_views(views) for n, model in models.items()}
@@ -69,15 +70,15 @@ def _threads() -> dict[str, Any]:
 # --- the number of files ---
 
 
-def _in_a_process(count: int) -> dict[str, Any]:
+def _in_a_process(count: int) -> JsonDict:
     """So that its largest memory is its own."""
     command = [sys.executable, "-m", "benchmarks.scaling", str(count)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
-    found: dict[str, Any] = numbers_of(done.stdout)
+    found: JsonDict = numbers_of(done.stdout)
     return found
 
 
-def numbers_of(line: str) -> dict[str, Any]:
+def numbers_of(line: str) -> JsonDict:
     pairs = (pair.split("=") for pair in line.split())
     return {name: float(value) for name, value in pairs}
 

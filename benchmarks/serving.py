@@ -27,11 +27,12 @@ from dataclasses import dataclass, field
 from functools import cache
 from itertools import count
 from pathlib import Path
-from typing import IO, Any, cast
+from typing import IO, cast
 
 from PIL import Image
 
 from radialbeams.demo import PICTURES
+from radialbeams.stored import JsonDict
 
 HOST = "127.0.0.1"
 ROOT = Path(__file__).parents[1]
@@ -120,7 +121,7 @@ class Tally:
     wrong: int = 0  # answers of 200 without an angle
     took: float = 0.0
 
-    def summary(self) -> dict[str, Any]:
+    def summary(self) -> JsonDict:
         times = sorted(self.seconds) or [0.0]
         at = {f"p{q}_ms": round(1000 * times[int(q / 100 * (len(times) - 1))], 1) for q in (50, 95)}
         at["p99_ms"] = round(1000 * times[int(0.99 * (len(times) - 1))], 1)
@@ -200,7 +201,7 @@ async def ready(port: int) -> int:
 # --- the parts ---
 
 
-async def measured(running: Server, clients: int, seconds: float) -> dict[str, Any]:
+async def measured(running: Server, clients: int, seconds: float) -> JsonDict:
     """Throughput, and what it cost. Memory is looked at after a fifth of the time, and at the end.
 
     `requests_if_alone` is what two cores would do if nothing else ran on them, by the computing
@@ -228,18 +229,18 @@ async def measured(running: Server, clients: int, seconds: float) -> dict[str, A
     }
 
 
-async def throughput(clients: int, seconds: float) -> dict[str, Any]:
+async def throughput(clients: int, seconds: float) -> JsonDict:
     with server("--model", MODEL) as running:
         await ready(running.port)
         return await measured(running, clients, seconds)
 
 
-async def plain(clients: int, seconds: float) -> dict[str, Any]:
+async def plain(clients: int, seconds: float) -> JsonDict:
     with server(command=(PLAIN,)) as running:
         return await measured(running, clients, seconds)
 
 
-async def overload(seconds: float) -> dict[str, Any]:
+async def overload(seconds: float) -> JsonDict:
     """Twice as many clients as the queue has places; then one request."""
     queue = 64
     with server("--model", MODEL, "--queue", str(queue)) as running:
@@ -253,7 +254,7 @@ async def overload(seconds: float) -> dict[str, Any]:
         return {**tally.summary(), "after": after}
 
 
-async def slow_clients(clients: int, seconds: float) -> dict[str, Any]:
+async def slow_clients(clients: int, seconds: float) -> JsonDict:
     """Hundreds of connections that send a byte now and then, beside clients that do not."""
     with server("--model", MODEL) as running:
         await ready(running.port)
@@ -273,7 +274,7 @@ async def _send_slowly(port: int, seconds: float) -> None:
         await asyncio.sleep(0.2)
 
 
-async def stop_under_load(clients: int) -> dict[str, Any]:
+async def stop_under_load(clients: int) -> JsonDict:
     """SIGTERM in the middle: whoever was accepted is answered, then connections are refused.
 
     `no answer` are connections that the system had queued and the service never saw: all requests
@@ -307,7 +308,7 @@ def main() -> None:
         "slow": lambda: slow_clients(8, short),
         "stop": lambda: stop_under_load(given.clients),
     }
-    found: dict[str, dict[str, Any]] = {}
+    found: dict[str, JsonDict] = {}
     for name, run in parts.items():
         if given.only in (None, name):
             others = round(os.getloadavg()[0], 1)  # before it starts: the work of others

@@ -6,10 +6,10 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
 
 import radialbeams
 from benchmarks.clock import compared, in_turns
+from radialbeams.stored import JsonDict
 
 COMMAND = "from radialbeams.cli import run; run()"
 PEAK = (
@@ -18,14 +18,14 @@ PEAK = (
 )
 
 
-def measure(quick: bool) -> dict[str, Any]:
+def measure(quick: bool) -> JsonDict:
     lines = {
         "bare Python": ("pass",),
         "import radialbeams": ("import radialbeams",),
         "radialbeams --help": (COMMAND, "--help"),
     }
     calls = {name: lambda line=line: _python(*line) for name, line in lines.items()}
-    groups: dict[str, Any] = {
+    groups: JsonDict = {
         "start": compared(in_turns(calls, 3 if quick else 7), "bare Python"),
         "megabytes": {
             "on the disk, models included": _megabytes(Path(radialbeams.__file__).parent),

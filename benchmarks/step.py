@@ -20,12 +20,12 @@ import sys
 import tempfile
 import time
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from radialbeams.nn.angles import TURN, circle_loss
 from radialbeams.nn.bic import BIC, BICConfig
+from radialbeams.stored import JsonDict
 from radialbeams.training.data import load
 from radialbeams.training.fit import Fit
 from radialbeams.training.recipe import Recipe
@@ -93,7 +93,7 @@ def print_step(arguments: argparse.Namespace) -> int:
     return 0
 
 
-def short_run(data: Path | None, steps: int) -> dict[str, Any]:
+def short_run(data: Path | None, steps: int) -> JsonDict:
     """Trains, and prints the peak memory of this process."""
     recipe = Recipe(data="coil100", model=BICConfig.for_images(SIZE), steps=steps)
     images = load("coil100", root=data, split="train")

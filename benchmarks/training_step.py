@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from benchmarks import step
 from benchmarks.clock import compared
+from radialbeams.stored import JsonDict
 
 
-def measure(quick: bool) -> dict[str, Any]:
+def measure(quick: bool) -> JsonDict:
     batch, steps = (32, 3) if quick else (128, 10)
     seconds = step.measure(batch, steps, 1)
     return {f"batch {batch}": compared({**seconds, "step": sum(seconds.values())}, "step", batch)}

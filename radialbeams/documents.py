@@ -28,6 +28,7 @@ from radialbeams.images.likeness import LEAST, document_likeness
 from radialbeams.images.page import close_views, content_box, ground, page_view, shown_side
 from radialbeams.posterior import Answer, Thresholds, read_quarters
 from radialbeams.runtime import open_session
+from radialbeams.stored import JsonDict, JsonFields
 
 FOLDER = zoo.FOLDER / "documents"  # quarter.onnx and quarter.json
 LONGEST = 1000  # pixels of a page's longer side; twice as many do not help the network
@@ -61,7 +62,7 @@ class DocumentCard:
     abstain: Thresholds
 
     @classmethod
-    def of(cls, card: dict[str, Any]) -> DocumentCard:
+    def of(cls, card: JsonFields) -> DocumentCard:
         try:
             return cls(
                 size=card["config"]["size"],
@@ -89,8 +90,8 @@ def document_thresholds(abstain: Abstain) -> Thresholds:
     return chosen(document_card().abstain, abstain, "documents")
 
 
-def _read_card(folder: Path) -> dict[str, Any]:
-    card: dict[str, Any] = json.loads((folder / "quarter.json").read_text(encoding="utf-8"))
+def _read_card(folder: Path) -> JsonDict:
+    card: JsonDict = json.loads((folder / "quarter.json").read_text(encoding="utf-8"))
     return card
 
 

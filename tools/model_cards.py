@@ -26,17 +26,17 @@ weights from the same files. Choose one by name: `--model NAME` on the command l
 
 All errors are absolute differences between the estimated and the true angle, in degrees, on images
 that were held out from training and rotated by uniformly random angles. *Flips* are errors of 150°
-or more. Compare only rows of the same protocol: a `paper` view gives part of the angle away, a
-`leakfree` view does not as far as we can measure ([leaks](leaks.md)). The row *files* is closest to
-what a user sees: original images (for `general` and `ring`, native COCO photos) are rotated by
-Pillow and saved as JPEG, then read from the file.
+or more. Compare only rows of the same protocol: a `paper` view gives part of the angle away; a
+`leakfree` view does not, as far as we can measure ([leaks](leaks.md)). The row *files* is closest
+to what users experience: original images (for `general` and `ring`, native COCO photos) are rotated
+by Pillow and saved as JPEG, then read from the file.
 
 This page is generated from the models' cards by `python tools/model_cards.py`. Do not edit it.
 
 ## Licence
 
-The weights of `general`, and of the network that judges documents, are under the Apache License
-2.0. The others are for research use, because the images they were trained on are. The [licence of
+The weights of `general` and of the network for documents are under the Apache License 2.0. The
+others are for research use only, because the images they were trained on are. The [licence of
 the weights](../radialbeams/zoo/LICENSE-WEIGHTS.md) names the data sets and their terms.
 """
 DATA = {
@@ -121,7 +121,7 @@ def _protocol(protocol: Card) -> str:
 def _confidence(card: Card) -> Iterator[str]:
     """How well the confidence is calibrated, and when `upright` leaves an image alone."""
     if "calibrated" not in card:
-        yield "- **Confidence:** none; the model answers for every image."
+        yield "- **Confidence:** none; the model gives an estimate for every image."
         return
     error = card["calibrated"]["expected_error"]
     line = f"- **Confidence:** calibrated; expected calibration error {100 * error:.1f}%."
@@ -135,7 +135,9 @@ def _abstention(rules: Card) -> str:
     ]
     # A limit of 1 never applies: no probability is larger.
     if rules["upright"] < 1:
-        reasons.append(f"it is upright with a probability above {100 * rules['upright']:g}%")
+        reasons.append(
+            f"the probability that it is already upright is above {100 * rules['upright']:g}%"
+        )
     return f" By default `upright` leaves an image alone if {' or '.join(reasons)}."
 
 
@@ -147,7 +149,7 @@ def _cost(card: Card) -> str:
 
 def _checksums(card: Card) -> str:
     parts = [f"`{ending}` `{digest[:16]}…`" for ending, digest in sorted(card["sha256"].items())]
-    return f"sha256 of {', '.join(parts)}; the whole hashes are in the card."
+    return f"sha256 of {', '.join(parts)}; the full hashes are in the card."
 
 
 def _measured(card: Card) -> Iterator[str]:

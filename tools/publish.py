@@ -62,35 +62,36 @@ SPOILT, RIGHT = 0.002, 0.92
 # Statements that cannot be measured.
 ABOUT: dict[str, dict[str, str]] = {
     "bic.coil100": {
-        "summary": "The paper's network for single objects on a dark ground.",
+        "summary": "The paper's network for single objects on a dark background.",
         "licence": "Weights: research use, as COIL-100 itself.",
-        "works_on": "COIL-100's objects, centred, on a black canvas that turns with them.",
+        "works_on": "COIL-100's objects, centred, on a black canvas that rotates with them.",
         "fails_on": "Everything else: under the paper's protocol the network learns to read the "
-        "turned border and the interpolation as well as the object.",
+        "rotated border and the interpolation as well as the object.",
     },
     "bic.lfw": {
         "summary": "The paper's network for centred faces.",
         "licence": "Weights: research use, as LFW itself; trained on photographs of real people.",
-        "works_on": "Faces framed as in LFW, turned bilinearly on a black canvas.",
-        "fails_on": "Everything else, faces turned by another program included: under the paper's "
-        "protocol the network learns to read border and interpolation.",
+        "works_on": "Faces framed as in LFW, rotated bilinearly on a black canvas.",
+        "fails_on": "Everything else, including faces rotated by another program: under the "
+        "paper's protocol the network learns to read the border and the interpolation.",
     },
     "ring.coil100": {
-        "summary": "The ring for COIL-100's objects, other views of which it has seen.",
+        "summary": "The ring for COIL-100's objects, which it has seen from other sides.",
         "licence": "Weights: research use, as COIL-100 itself.",
-        "works_on": "Known objects, centred and lit as in COIL-100, on any ground in the corners.",
+        "works_on": "Known objects, centred and lit as in COIL-100, with any background in the "
+        "corners.",
         "fails_on": "Objects that it has not seen (see ring.coil100-objects) and scenes.",
     },
     "ring.coil100-objects": {
         "summary": "The ring for single objects that it has not seen.",
         "licence": "Weights: research use, as COIL-100 itself.",
-        "works_on": "Centred objects on a plain ground, lit from above.",
+        "works_on": "Centred objects on a plain background, lit from above.",
         "fails_on": "Objects that look the same upside down, lit from below, or in a scene.",
     },
     "general.coil100-objects": {
         "summary": "The default model's network for single objects that it has not seen.",
         "licence": "Weights: research use, as COIL-100 itself. Fine-tuned from general.",
-        "works_on": "Centred objects on a plain ground, lit from above.",
+        "works_on": "Centred objects on a plain background, lit from above.",
         "fails_on": "Objects that look the same upside down, lit from below, or in a scene.",
     },
     "general": {
@@ -100,9 +101,10 @@ ABOUT: dict[str, dict[str, str]] = {
         "(Apache-2.0), which were trained on ImageNet, on photos of COCO train2017 (Flickr photos "
         "under their authors' Creative Commons terms, many of real people) and on pages rendered "
         "for this purpose.",
-        "works_on": "Photos of streets, rooms, landscapes, animals, people, with a clear up.",
-        "fails_on": "Pictures without an up (plates from above, slopes, textures), where it is "
-        "meant to be unsure. It finds the axis of a page, and not which way up it is: the network "
+        "works_on": "Photos of streets, rooms, landscapes, animals and people in which it is "
+        "clear which way is up.",
+        "fails_on": "Pictures with no clear up (plates from above, slopes, textures), where it is "
+        "meant to be unsure. It finds the axis of a page but not which way up it is; the network "
         "for documents does.",
     },
     "ring": {
@@ -110,15 +112,16 @@ ABOUT: dict[str, dict[str, str]] = {
         "licence": "Weights: research use, as the photos they were trained on (COCO, Flickr8k, "
         "scenes, animals, cars, rooms, sports, COIL-100, LFW; many of them photographs of real "
         "people).",
-        "works_on": "Photos of streets, rooms, landscapes, animals, people, with a clear up.",
-        "fails_on": "Pictures without an up (plates from above, the sky, textures), where it is "
+        "works_on": "Photos of streets, rooms, landscapes, animals and people in which it is "
+        "clear which way is up.",
+        "fails_on": "Pictures with no clear up (plates from above, the sky, textures), where it is "
         "meant to be unsure; text and drawings, which it has not seen; tilts of a few degrees.",
     },
     "ring.lfw": {
         "summary": "The ring for centred faces of people it has not seen.",
         "licence": "Weights: research use, as LFW itself; trained on photographs of real people.",
         "works_on": "Faces framed as in LFW: centred, about a third of the picture's width.",
-        "fails_on": "Faces off the centre, several faces, anything that is no face.",
+        "fails_on": "Off-centre faces, several faces, anything that is not a face.",
     },
 }
 

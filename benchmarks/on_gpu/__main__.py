@@ -24,6 +24,8 @@ from typing import Any, NamedTuple, Protocol
 
 import torch
 
+from radialbeams.stored import JsonDict
+
 COMPILING = 0.6  # of the time; then whoever is ready is measured
 LIMITS = {"training": 25.0, "inference": 30.0}  # seconds to measure one part
 LIMIT = 15.0
@@ -192,7 +194,7 @@ def _stop(part: Running) -> None:
 # --- what came out ---
 
 
-def summarised(names: list[str], out: Path) -> dict[str, Any]:
+def summarised(names: list[str], out: Path) -> JsonDict:
     found = {
         name: json.loads(path.read_text(encoding="utf-8"))
         for name in names
@@ -204,7 +206,7 @@ def summarised(names: list[str], out: Path) -> dict[str, Any]:
     return {"missed": missed(found), "without_result": missing, **found}
 
 
-def missed(found: dict[str, Any]) -> list[str]:
+def missed(found: JsonDict) -> list[str]:
     """A sentence for every bar that does not hold."""
     from benchmarks.on_gpu import front, inference, sampling
 
@@ -233,7 +235,7 @@ def missed(found: dict[str, Any]) -> list[str]:
     return lines
 
 
-def _times(row: dict[str, Any], form: str) -> float:
+def _times(row: JsonDict, form: str) -> float:
     return row[form]["times_floor"] if form in row else float("inf")
 
 

@@ -18,6 +18,7 @@ from benchmarks.on_gpu.timing import captured, device, in_turns, kernels, wait
 from radialbeams.front.folding import folded
 from radialbeams.front.module import Canonicalizer
 from radialbeams.nn.convolutional import Convolutional, ConvolutionalConfig
+from radialbeams.stored import JsonDict
 
 SIZE, BATCH, ROUNDS = 224, 64, 40
 COMPILING = 55  # seconds after which nothing more is compiled
@@ -60,10 +61,10 @@ class Front:
                 self.errors[name] = repr(error)[:300]
 
     @torch.inference_mode()
-    def measure(self) -> Iterator[dict[str, Any]]:
+    def measure(self) -> Iterator[JsonDict]:
         seconds = in_turns({name: captured(call) for name, call in self.calls.items()}, ROUNDS)
         own = seconds.get(CLASSIFIER)
-        found: dict[str, Any] = {
+        found: JsonDict = {
             "batch": self.batch,
             "errors": self.errors,
             "us": {name: round(1e6 * spent, 1) for name, spent in seconds.items()},

@@ -20,6 +20,7 @@ from benchmarks.on_gpu.timing import (
     waited_for,
 )
 from radialbeams.front.module import Canonicalizer
+from radialbeams.stored import JsonDict
 
 BATCHES = (1, 64, 4096)
 MOST_FLOORS, MOST_US = 3, 150  # at the largest batch; ring.coil100, one view, in either precision
@@ -58,10 +59,10 @@ class Inference:
                 self.errors[f"compiled, batch {batch}"] = repr(error)[:300]
 
     @torch.inference_mode()
-    def measure(self) -> Iterator[dict[str, Any]]:
+    def measure(self) -> Iterator[JsonDict]:
         """The results so far, after every batch size."""
         speed = floor.speeds(self.dtype)
-        found: dict[str, Any] = {
+        found: JsonDict = {
             "model": self.model,
             "copy_gb_per_second": round(speed.bytes_per_second / 1e9),
             "product_tflops": round(speed.operations_per_second / 1e12, 1),
@@ -71,7 +72,7 @@ class Inference:
         found["operations_each"] = sum(layer.operations for layer in self.layers)
         for batch in self.batches:
             least = floor.seconds(self.layers, batch, self.dtype.itemsize, speed)
-            row: dict[str, Any] = {f"floor_{name}_us": _us(value) for name, value in least.items()}
+            row: JsonDict = {f"floor_{name}_us": _us(value) for name, value in least.items()}
             views = self._views(batch)
             forms = {"plain": self.plain, "compiled": self.compiled.get(batch)}
             for name, network in forms.items():
@@ -104,7 +105,7 @@ def _network(model: str, dtype: torch.dtype, place: str | None = None) -> Any:
     return made.to(place or device(), memory_format=torch.channels_last)  # type: ignore[call-overload]
 
 
-def _timed(network: Callable[..., Any], views: Tensor, least: float) -> dict[str, Any]:
+def _timed(network: Callable[..., Any], views: Tensor, least: float) -> JsonDict:
     replay = captured(_call(network, views))
     spent = back_to_back(replay)
     return {

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
 
 import torch
 from torch.nn import functional as F
@@ -12,6 +11,7 @@ from benchmarks.beams import BEAM_LENGTH, CHANNELS, EPSILON, NUM_BEAMS, SIZE
 from benchmarks.clock import compared
 from benchmarks.on_gpu.timing import Call, captured, device, in_turns
 from radialbeams.nn.beams import BresenhamBeams, PolarBeams
+from radialbeams.stored import JsonDict
 
 BATCHES = (128, 4096)
 MOST = 4  # copies
@@ -25,7 +25,7 @@ class Sampling:
         pass
 
     @torch.inference_mode()
-    def measure(self) -> Iterator[dict[str, Any]]:
+    def measure(self) -> Iterator[JsonDict]:
         found = {}
         for batch in self.batches:
             calls = _calls(batch)

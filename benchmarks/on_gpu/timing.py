@@ -8,9 +8,10 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable, Mapping
-from typing import Any
 
 import torch
+
+from radialbeams.stored import JsonDict
 
 Call = Callable[[], object]
 NAMED = 100  # characters of a kernel's name
@@ -100,7 +101,7 @@ def in_turns(calls: Mapping[str, Call], rounds: int) -> dict[str, float]:
     return {name: statistics.median(times) for name, times in spent.items()}
 
 
-def kernels(call: Call, most: int = 40) -> list[dict[str, Any]]:
+def kernels(call: Call, most: int = 40) -> list[JsonDict]:
     """The kernels of one call, those that take longest first: name, count, microseconds."""
     if not torch.cuda.is_available():
         return []

@@ -10,11 +10,11 @@ import math
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import torch
 
 from benchmarks.on_gpu.timing import back_to_back, captured, device, kernels
+from radialbeams.stored import JsonDict
 from radialbeams.training.augment import COLUMNS
 from radialbeams.training.data import ImageSet
 from radialbeams.training.fit import Fit
@@ -47,10 +47,10 @@ class Training:
         for _ in range(3):
             self.run_step(batch, 1)
 
-    def measure(self) -> Iterator[dict[str, Any]]:
+    def measure(self) -> Iterator[JsonDict]:
         batch = self.batch()
         whole = back_to_back(lambda: self.run_step(batch, 1), seconds=1.5)
-        found: dict[str, Any] = {
+        found: JsonDict = {
             "batch": self.recipe.batch,
             "step_us": round(1e6 * whole, 1),
             "views_per_second": round(self.recipe.batch / whole),

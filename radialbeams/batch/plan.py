@@ -104,7 +104,7 @@ class Plan:
         inputs = _Inputs(self)
         seen: set[int] = set()  # hashes, which take a tenth of the memory of the paths
         taken: set[int] = set()
-        for file in self.found(skipped):
+        for file in self.files(skipped):
             path = file.path
             place = self.place(path)
             if hash(place) in seen:
@@ -157,7 +157,7 @@ class Plan:
         """The first input whose output format cannot store transparency, or None."""
         if self.format is not None:
             return str(self.file or self.sources[0]) if self.format in NO_ALPHA else None
-        paths = (file.path for file in self.found())
+        paths = (file.path for file in self.files())
         return next((path for path in paths if format_of(path) in NO_ALPHA), None)
 
     def _check_untouched(self, path: str, place: str) -> None:
@@ -172,7 +172,7 @@ class Plan:
                     "files here already. Check them, and run the command again if necessary."
                 )
 
-    def found(self, skipped: SkippedFiles | None = None) -> Iterator[WalkedFile]:
+    def files(self, skipped: SkippedFiles | None = None) -> Iterator[WalkedFile]:
         """Each input file, repeated if it is given twice; `skipped` records what is skipped."""
         skipped = SkippedFiles() if skipped is None else skipped
         next_to_inputs = self.writes and not (self.folder or self.file or self.in_place)
@@ -307,7 +307,7 @@ class _Inputs:
     def _identities(self) -> set[int | None]:
         # An output of an earlier run that the user gives as an input must not be replaced.
         named = self._plan.sources if self._plan.overwrite else ()
-        paths = (file.path for file in self._plan.found())
+        paths = (file.path for file in self._plan.files())
         return {_identity(path) for path in chain(paths, named)}
 
 

@@ -116,7 +116,7 @@ def _begun(job: JobSettings, plan: Plan, workers: int, journal: Journal) -> Batc
     """Makes the plan, or reads it with the outcomes of an earlier start."""
     skipped = SkippedFiles()
     start = journal.recover() if journal.is_resumed else 0
-    paths = (item.path for item in plan.found(skipped))
+    paths = (item.path for item in plan.files(skipped))
     added = journal.added(paths, plan.place) if journal.is_resumed else 0
     files = journal.fix_plan(plan.items(skipped))
     if job.in_place:

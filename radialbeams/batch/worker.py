@@ -7,7 +7,6 @@ fails and the worker stops.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import os
 import signal
@@ -35,6 +34,7 @@ from radialbeams.batch.processing import (
 )
 from radialbeams.batch.sources import read_unchanged, refusal, stamp
 from radialbeams.canonicalizer import Canonicalizer, Look
+from radialbeams.files import sha256
 from radialbeams.images import ImageError, SeveralFrames
 from radialbeams.posterior import Answer
 
@@ -142,8 +142,7 @@ class Worker:
             check_links(outcome.out)
             check_writable(outcome.out)
         stage(after, outcome.out, part, like=outcome.path, in_place=in_place, force=self.job.force)
-        digest = hashlib.sha256(after).hexdigest()
-        return replace(outcome, sha256=digest, source=source if in_place else None)
+        return replace(outcome, sha256=sha256(after), source=source if in_place else None)
 
     def _needs_output(self, outcome: Outcome, before: bytes, after: bytes) -> bool:
         if self.job.in_place:

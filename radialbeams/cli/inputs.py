@@ -66,7 +66,7 @@ def corrections_for(
 ) -> tuple[tuple[str, float | None], ...]:
     """The corrections, with the paths as in the plan; all corrected files must be in the plan."""
     angles = {os.path.abspath(path): angle for path, angle in given.items()}
-    absolute = {path.path: os.path.abspath(path.path) for path in plan.found()} if angles else {}
+    absolute = {path.path: os.path.abspath(path.path) for path in plan.files()} if angles else {}
     missing = set(angles) - set(absolute.values())
     if missing:
         raise typer.BadParameter(

@@ -41,7 +41,15 @@ Canary = StrEnum("Canary", ["ring", "cnn"])
 
 DataOption = Annotated[
     Path | None,
-    typer.Option("--data", help="Folder of the data sets. Default: $RADIALBEAMS_DATA."),
+    typer.Option(
+        "--data", help="Folder that contains the named data sets. Default: $RADIALBEAMS_DATA."
+    ),
+]
+TestImagesArgument = Annotated[
+    str,
+    typer.Argument(
+        metavar="FOLDER|DATASET", help="Folder of upright images, or name of a data set."
+    ),
 ]
 DevicesOption = Annotated[str, typer.Option(help="Device: auto, cpu or cuda.")]
 LimitOption = Annotated[
@@ -52,7 +60,11 @@ LimitOption = Annotated[
 @app.command(epilog=EXIT_CODES)
 def train(
     data: Annotated[
-        str, typer.Argument(help="Folder of upright images or tar shards, or name of a data set.")
+        str,
+        typer.Argument(
+            metavar="FOLDER|DATASET",
+            help="Folder of upright images or tar shards, or name of a data set.",
+        ),
     ],
     out: Annotated[
         Path, typer.Option("--out", "-o", help="Folder of the run. An unfinished run is resumed.")
@@ -111,15 +123,27 @@ def train(
     ] = None,
     epsilon: Annotated[int | None, typer.Option(help="ε; a beam is 2ε + 1 pixels wide.")] = None,
     padding: Annotated[
-        str | None, typer.Option(help="Padding of the paper's views: zeros or corner.")
+        str | None,
+        typer.Option(help="The paper's views only: their padding, zeros or corner."),
     ] = None,
     turns: Annotated[
-        str | None, typer.Option(help="Group of the angles: so2 or cyclic (C_|B|).")
+        str | None,
+        typer.Option(
+            help="Data sets and the paper's network only: group of the angles, so2 or cyclic "
+            "(C_|B|)."
+        ),
     ] = None,
     draw: Annotated[
-        str | None, typer.Option(help="When to draw an angle: for each view, or once per image.")
+        str | None,
+        typer.Option(
+            help="Data sets and the paper's network only: draw an angle per view, or once per "
+            "image (view or image)."
+        ),
     ] = None,
-    prior: Annotated[str | None, typer.Option(help="Toeplitz prior: off, full or dynamic.")] = None,
+    prior: Annotated[
+        str | None,
+        typer.Option(help="The paper's network only: Toeplitz prior, off, full or dynamic."),
+    ] = None,
     batch: Annotated[int | None, typer.Option(help="Views per step. In the paper: 128.")] = None,
     learning_rate: Annotated[
         float | None, typer.Option(help="Learning rate. In the paper: 1e-4.")
@@ -203,7 +227,7 @@ def _launch(devices: str, nodes: int) -> None:
 @app.command()
 def evaluate(
     model: Annotated[str, typer.Argument(help="Name of a pretrained model, or folder of a run.")],
-    data: Annotated[str, typer.Argument(help="Name of a data set, or a folder.")],
+    data: TestImagesArgument,
     protocol: Annotated[
         Protocol | None,
         typer.Option(help="How views are rendered. Default: as for training."),

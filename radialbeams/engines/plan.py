@@ -80,7 +80,7 @@ def _names(source: str) -> Iterable[str]:
     if is_remote(source) or not os.path.isdir(source):
         return files_below(source)
     plan = Plan((source,), writes=False)
-    first = next((one.path for one in plan.found() if one.error is None), None)
+    first = next((one.path for one in plan.files() if one.error is None), None)
     return files_below(source) if first is None else [first]
 
 

@@ -31,6 +31,7 @@ from radialbeams.engines.storage import (
     replace_file,
 )
 from radialbeams.limits import Limits
+from radialbeams.stored import JsonDict
 
 RECORD, REPORT, SETTINGS = ".radialbeams-ray", "_report", "settings.json"
 LOCK = ".radialbeams-ray.lock"  # not in the folder above, which --fresh removes
@@ -72,7 +73,7 @@ class Record:
     token: str
 
     @classmethod
-    def begun(cls, out: str, settings: dict[str, Any], *, fresh: bool = False) -> Record:
+    def begun(cls, out: str, settings: JsonDict, *, fresh: bool = False) -> Record:
         """A new record, or the existing one if it has the same settings."""
         path = join(join(out, RECORD), SETTINGS)
         if fresh:
@@ -124,9 +125,7 @@ class Record:
         return join(join(self.out, REPORT), f"part-{unit:06d}.parquet")
 
 
-def settings_of(
-    job: JobSettings, sources: Sequence[str], out: str, column: str | None
-) -> dict[str, Any]:
+def settings_of(job: JobSettings, sources: Sequence[str], out: str, column: str | None) -> JsonDict:
     """Everything that must be equal for a command to resume a run."""
     return {
         "version": radialbeams.__version__,
@@ -155,10 +154,10 @@ def outcomes_of(table: Any) -> list[Outcome]:
     return [Outcome(**row) for row in table.select(list(COLUMNS)).to_pylist()]
 
 
-def _noted(place: str) -> dict[str, Any] | None:
+def _noted(place: str) -> JsonDict | None:
     try:
         with opened(place) as file:
-            noted: dict[str, Any] = json.load(file)
+            noted: JsonDict = json.load(file)
     except FileNotFoundError:
         return None
     except ValueError as error:

@@ -7,7 +7,6 @@ dies after writing it and before its report; both times it has the same bytes.
 from __future__ import annotations
 
 import errno
-import hashlib
 import os
 import tempfile
 from collections.abc import Iterator
@@ -111,7 +110,7 @@ class Outputs:
             return self._upload(address, content)
         part = part_of(address, self.token)
         stage(content, address, part)
-        return self._landed(address, part, hashlib.sha256(content).hexdigest())
+        return self._landed(address, part, sha256(content))
 
     @contextmanager
     def draft(self, address: str) -> Iterator[str]:
@@ -155,7 +154,7 @@ class Outputs:
             else:
                 fs.pipe_file(path, content, mode=self._mode)
         except FileExistsError:
-            same = hashlib.sha256(fs.cat_file(path)).hexdigest() == sha256(content)
+            same = sha256(fs.cat_file(path)) == sha256(content)
             return None if same else TAKEN
         return None
 

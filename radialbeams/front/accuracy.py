@@ -68,7 +68,9 @@ class Tally:
         return (right if where is None else right[where]).mean().item()
 
     def accuracies(self) -> dict[str, float]:
-        return {line: self.accuracy(line) for line in LINES if line in self.predicted}
+        others = tuple(name for name in self.estimates if name not in LINES)
+        lines = (*LINES[:4], *others, *LINES[4:])
+        return {line: self.accuracy(line) for line in lines if line in self.predicted}
 
     def errors(self) -> dict[str, dict[str, float]]:
         """The errors of each canonicaliser in degrees, and the share of images it left alone."""
@@ -125,9 +127,11 @@ def _tally_batch(task: ClassificationTask, rows: Tensor, angles: Tensor, average
         upright = turned_back(images, estimates[name].angle, task.fill)
         seconds[name] = time.perf_counter() - started
         predicted[name] = classified(upright).argmax(-1)
-    if "ring" in estimates:
+    # The line "abstain" is that of the ring, or of the only canonicaliser.
+    decider = next(iter(estimates)) if len(estimates) == 1 else "ring"
+    if decider in estimates:
         predicted["abstain"] = torch.where(
-            estimates["ring"].applied, predicted["ring"], predicted["plain"]
+            estimates[decider].applied, predicted[decider], predicted["plain"]
         )
     predicted["ceiling"] = classified(turned_back(images, angles, task.fill)).argmax(-1)
     if averaged:

@@ -110,7 +110,7 @@ class Page {
 
   describe() {
     const { summary, works_on: good, fails_on: bad, beams } = this.model;
-    $("about").textContent = `${summary} Good at: ${good} Not at: ${bad}`;
+    $("about").textContent = `${summary} Works on: ${good} Fails on: ${bad}`;
     $("beams").value = beams.num_beams ?? this.model.bins;
     $("length").value = beams.beam_length ?? 32;
   }

@@ -146,7 +146,7 @@ export class Files {
     const chance = decisive(answer);
     const sure = chance === null ? "" : ` (${percent(chance)})`;
     if (answer.action === "turned") return `Turned back by ${undo.toFixed(1)}°${sure}.`;
-    if (undo !== 0) return `Unsure, turned back by ${undo.toFixed(1)}° anyway${sure}.`;
+    if (undo !== 0) return `Turned back by ${undo.toFixed(1)}° although the model is unsure${sure}.`;
     if (answer.confidence === null) return "Upright already.";
     return inWords({ ...answer, symmetry: Math.min(answer.symmetry, 1) }); // whatever its symmetry
   }

@@ -24,14 +24,14 @@ export function percent(probability) {
 }
 
 function leftAlone({ symmetry, measure, value }) {
-  if (symmetry === 0) return "No clear up found: left alone.";
+  if (symmetry === 0) return "Left alone: no clear up was found.";
   if (measure === "exact") {
-    return "Fills its canvas, and only quarter turns are applied to such pictures: left alone.";
+    return "Left alone: the picture fills its canvas, and such pictures are only turned by quarters.";
   }
   if (measure === "upright") {
-    return `Left alone: the probability that it is upright already is ${percent(value)}, and above the limit.`;
+    return `Left alone: the probability that it is already upright is ${percent(value)}, above the limit.`;
   }
-  return "Unsure, left alone.";
+  return "Left alone: the model is unsure.";
 }
 
 function upright({ angle, measure }) {

@@ -276,7 +276,7 @@ def test_a_link_to_a_planned_file_is_not_added(tmp_path: Path) -> None:
     kept = Journal(tmp_path, SETTINGS)
     assert kept.fix_plan(plan.items()) == 1
     (tmp_path / "new.jpg").touch()
-    assert kept.added((file.path for file in plan.found()), plan.place) == 1  # new.jpg
+    assert kept.added((file.path for file in plan.files()), plan.place) == 1  # new.jpg
     kept.close()
 
 

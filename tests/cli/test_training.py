@@ -8,12 +8,13 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
+from typing import get_type_hints
 
 import pytest
 
 from radialbeams import zoo
 from radialbeams.cards import write as write_card
-from radialbeams.cli import main, running
+from radialbeams.cli import main, running, training
 from radialbeams.training.own import Status, TrainedRun
 from radialbeams.training.own.tensorboard import open_board
 
@@ -94,6 +95,24 @@ def test_options_of_the_other_kind_of_training_are_refused(
     assert main(["train", str(tmp_path), "--out", str(tmp_path / "run"), *options]) == 2
     text = " ".join(capsys.readouterr().err.split())
     assert sentence in text
+
+
+@pytest.mark.parametrize("verb", ["train", "evaluate"])
+def test_the_usage_tells_the_images_from_the_folder_of_the_data_sets(
+    verb: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert main([verb, "--help"]) == 0
+    text = capsys.readouterr().out
+    usage = next(line for line in text.splitlines() if "Usage:" in line)
+    assert "FOLDER|DATASET" in usage
+    assert "DATA " not in usage
+
+
+def test_the_help_says_which_options_a_folder_does_not_have() -> None:
+    options = get_type_hints(training.train, include_extras=True)
+    for name in ("padding", "turns", "draw", "prior"):
+        (option,) = options[name].__metadata__
+        assert " only: " in option.help
 
 
 def test_a_status_says_loss_error_and_time_left() -> None:

@@ -80,6 +80,12 @@ def test_a_finder_that_knows_reaches_the_ceiling_and_one_that_abstains_stays_pla
     assert shy.errors()["ring"] == {"mean": 0.0, "median": 0.0, "within_10": 1.0, "left_alone": 1.0}
 
 
+def test_a_finder_of_any_name_is_reported() -> None:
+    shy = tally(task({"general": knowing(UPSIDE_DOWN, False)}), ROWS, UPSIDE_DOWN)
+    expected = {"plain": 0.0, "general": 1.0, "abstain": 0.0, "ceiling": 1.0}
+    assert list(shy.accuracies().items()) == list(expected.items())
+
+
 def test_what_is_lost_upright() -> None:
     wrong = torch.where(torch.arange(12) < 3, math.pi, 0.0)
     upright = tally(task({"ring": knowing(wrong)}), ROWS, torch.zeros(12))

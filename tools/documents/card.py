@@ -168,7 +168,7 @@ def closer_scores(
 
 def photo_evidence(out: Path, files: list[Path]) -> list[tuple[float, float, float]]:
     """The evidence from the photos, half of them turned, that reach the network."""
-    reader, found = DocumentReader(1, out), []
+    reader, evidence = DocumentReader(1, out), []
     for number, path in enumerate(files):
         with Image.open(path) as file:
             photo = file.convert("RGB")
@@ -179,8 +179,8 @@ def photo_evidence(out: Path, files: list[Path]) -> list[tuple[float, float, flo
         if level is not None and level.has_evidence:
             view = page_view(levelled(page, level.skew_degrees), reader.card.size)
             document = float(reader.scores(four_turns(view))[1].mean())
-            found.append((likeness, float(np.log(level.strength)), document))
-    return found
+            evidence.append((likeness, float(np.log(level.strength)), document))
+    return evidence
 
 
 # --- what follows for the card ---
@@ -281,16 +281,16 @@ def best_close(
             document=0.0,
             abstain=Thresholds(0.0),
         )
-        found = []
+        chances = []
         for row, mass in zip(rows, masses, strict=True):
             pair = [int(turns) for turns in np.argsort(-row["whole"])[:2]]
             closer = (scores[pair] for scores in row["closer"])
-            found.append(looked_closely(mass, row["whole"], pair, closer, card))
-        return found
+            chances.append(looked_closely(mass, row["whole"], pair, closer, card))
+        return chances
 
-    def loss(found: list[np.ndarray]) -> float:
+    def loss(chances: list[np.ndarray]) -> float:
         right = [row["errors"].argmin() for row in rows]
-        return -sum(float(np.log(mass[k] + 1e-9)) for mass, k in zip(found, right, strict=True))
+        return -sum(float(np.log(mass[k] + 1e-9)) for mass, k in zip(chances, right, strict=True))
 
     best = min(np.logspace(-0.7, 1, 69), key=lambda t: loss(looked(float(t))))
     return float(best), looked(float(best))

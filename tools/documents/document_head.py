@@ -64,14 +64,14 @@ def features_of(job: tuple[str, Path, Path, int, int, int]) -> np.ndarray:
     network = load_quarter_network(run / "model")
     numbers = range(worker, count, workers)
     images = pages(folder, numbers) if kind == "page" else photos(folder, numbers)
-    found = []
+    features = []
     for number, image in zip(numbers, images, strict=True):
         rng = Random(number)
         image = turned(image, rng)
         level = levelled(gray_page(image), measure_skew(image).skew_degrees)
         view = np.rot90(page_view(level, network.config.size), rng.randrange(4))
-        found.append(hidden(network, torch.from_numpy(view.copy())[None, None].float() / 255))
-    return np.concatenate(found)
+        features.append(hidden(network, torch.from_numpy(view.copy())[None, None].float() / 255))
+    return np.concatenate(features)
 
 
 def pages(folder: Path, numbers: range) -> Iterator[Image.Image]:
@@ -113,13 +113,13 @@ def logistic(no: np.ndarray, yes: np.ndarray) -> tuple[np.ndarray, float]:
     scale = given.std(0) + 1e-6
     given = np.c_[given / scale, np.ones(len(given))]
     target = np.r_[np.zeros(len(no)), np.ones(len(yes))]
-    found = np.zeros(given.shape[1])
+    weights = np.zeros(given.shape[1])
     for _ in range(40):
-        chance = 1 / (1 + np.exp(-np.clip(given @ found, -30, 30)))
-        slope = given.T @ (chance - target) + 2.0 * found
-        bend = (given * (chance * (1 - chance))[:, None]).T @ given + 2.0 * np.eye(len(found))
-        found -= np.linalg.solve(bend, slope)
-    return found[:-1] / scale, float(found[-1])
+        chance = 1 / (1 + np.exp(-np.clip(given @ weights, -30, 30)))
+        slope = given.T @ (chance - target) + 2.0 * weights
+        bend = (given * (chance * (1 - chance))[:, None]).T @ given + 2.0 * np.eye(len(weights))
+        weights -= np.linalg.solve(bend, slope)
+    return weights[:-1] / scale, float(weights[-1])
 
 
 def save(run: Path, out: Path, weights: np.ndarray, bias: float) -> None:

@@ -58,11 +58,11 @@ def turned(image: Image.Image, number: int) -> Image.Image:
 
 
 def photo_features(files: list[Path]) -> list[np.ndarray]:
-    found = []
+    features = []
     for number, path in enumerate(files):
         with Image.open(path) as file:
-            found.append(features_of(enlarged(file.convert("RGB"), number), number))
-    return found
+            features.append(features_of(enlarged(file.convert("RGB"), number), number))
+    return features
 
 
 def enlarged(photo: Image.Image, number: int) -> Image.Image:
@@ -87,14 +87,14 @@ def fit(photos: np.ndarray, pages: np.ndarray) -> tuple[np.ndarray, float]:
     mean, spread = features.mean(0), features.std(0)
     given = np.c_[(features - mean) / spread, np.ones(len(features))]
     target = np.r_[np.zeros(len(photos)), np.ones(len(pages))]
-    found = np.zeros(given.shape[1])
+    solution = np.zeros(given.shape[1])
     for _ in range(30):
-        chance = 1 / (1 + np.exp(-given @ found))
-        slope = given.T @ (chance - target) + 0.1 * found
-        bend = (given * (chance * (1 - chance))[:, None]).T @ given + 0.1 * np.eye(len(found))
-        found -= np.linalg.solve(bend, slope)
-    weights = found[:-1] / spread
-    return weights, float(found[-1] - mean @ weights)
+        chance = 1 / (1 + np.exp(-given @ solution))
+        slope = given.T @ (chance - target) + 0.1 * solution
+        bend = (given * (chance * (1 - chance))[:, None]).T @ given + 0.1 * np.eye(len(solution))
+        solution -= np.linalg.solve(bend, slope)
+    weights = solution[:-1] / spread
+    return weights, float(solution[-1] - mean @ weights)
 
 
 if __name__ == "__main__":

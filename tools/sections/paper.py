@@ -46,8 +46,8 @@ def read_experiments(root: Path) -> list[Record]:
     """Each NAME.json that `radialbeams reproduce` wrote, in the registry's order."""
     from radialbeams.reproduce import registry
 
-    found = [root / "results" / f"{name}.json" for name in registry.SUMMARIES]
-    return [json.loads(path.read_text(encoding="utf-8")) for path in found if path.is_file()]
+    paths = [root / "results" / f"{name}.json" for name in registry.SUMMARIES]
+    return [json.loads(path.read_text(encoding="utf-8")) for path in paths if path.is_file()]
 
 
 def experiments_section(root: Path) -> Iterator[str]:
@@ -71,9 +71,9 @@ SOURCES_OF_RING = (
 )
 
 
-def overlap_section(found: Sequence[Record]) -> Iterator[str]:
+def overlap_section(records: Sequence[Record]) -> Iterator[str]:
     """Test photos that resemble training photos."""
-    for record in found:
+    for record in records:
         against = record["against"]
         rows = [
             [
@@ -112,9 +112,9 @@ def _same(against: Record) -> str:
     )
 
 
-def gap_section(found: Sequence[Record], parts: Sequence[Record] = ()) -> Iterator[str]:
+def gap_section(records: Sequence[Record], parts: Sequence[Record] = ()) -> Iterator[str]:
     """The accuracy that a model in front of a classifier regains."""
-    for record in found:
+    for record in records:
         rows = [
             [f"`{name}`, {how}", *_regained(one, line)]
             for name, one in record["models"].items()
