@@ -7,9 +7,9 @@ by how fast training starts. Compare results within a protocol only.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from radialbeams.reproduce import paper
 from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
@@ -17,6 +17,7 @@ from radialbeams.reproduce.seed_statistics import compare, spread, unclear
 from radialbeams.reproduce.settings import QUICK, ReproduceSettings
 from radialbeams.reproduce.training_record import TrainingRecord
 from radialbeams.reproduce.trainings import PlannedTraining
+from radialbeams.stored import JsonDict, JsonFields
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.views import Protocol
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 BASE = "base"
 # Changes to the paper's network: three layers, λ = 0.5, a hub fed by the mean, ε = 1.
-VARIANTS: dict[str, dict[str, Any]] = {
+VARIANTS: dict[str, JsonDict] = {
     BASE: {},
     "context-off": {"context_layers": 0},
     "layers-1": {"context_layers": 1},
@@ -116,7 +117,7 @@ def conclude(data: Record) -> Conclusion:
     return numbers(data["cells"]), sentence(data["cells"])
 
 
-def cell(runs: Sequence[TrainingRecord]) -> dict[str, Any]:
+def cell(runs: Sequence[TrainingRecord]) -> JsonDict:
     """The errors over seeds; a run whose loss was not finite counts as diverged."""
     tested = [run.errors() for run in runs if run.finished]
     return {
@@ -129,7 +130,7 @@ def cell(runs: Sequence[TrainingRecord]) -> dict[str, Any]:
     }
 
 
-def sign(one: Mapping[str, Any], base: Mapping[str, Any]) -> int:
+def sign(one: JsonFields, base: JsonFields) -> int:
     """1 if worse than the base by Welch's test over seeds, −1 if better, 0 if not clear."""
     if one["mean"] is None or base["mean"] is None:
         return 1 if base["mean"] is not None else 0
@@ -151,7 +152,7 @@ def numbers(cells: Sequence[Record]) -> dict[str, str]:
     return found
 
 
-def _judged(one: Mapping[str, Any], base: Mapping[str, Any]) -> str:
+def _judged(one: JsonFields, base: JsonFields) -> str:
     if one["sign"]:
         return "worse" if one["sign"] > 0 else "better"
     if one["mean"] is None or base["mean"] is None:
@@ -159,7 +160,7 @@ def _judged(one: Mapping[str, Any], base: Mapping[str, Any]) -> str:
     return unclear(one["mean"], base["mean"])
 
 
-def _degrees(one: Mapping[str, Any]) -> str:
+def _degrees(one: JsonFields) -> str:
     if one["mean"] is None:
         return "diverged"
     return f"{one['mean']['mean']:.2f}° ± {one['mean']['std']:.2f}°"
@@ -227,7 +228,7 @@ def _colours() -> dict[int, str]:
     return {-1: figures.GREEN, 0: figures.GREY, 1: figures.ORANGE}
 
 
-def _limits(cells: Sequence[Mapping[str, Any]], base: Mapping[str, Any]) -> tuple[float, float]:
+def _limits(cells: Sequence[JsonFields], base: JsonFields) -> tuple[float, float]:
     """The range of the errors near the base; a network that learns nothing would dwarf it."""
     if base["mean"] is None:
         return 1.0, CHANCE
@@ -237,7 +238,7 @@ def _limits(cells: Sequence[Mapping[str, Any]], base: Mapping[str, Any]) -> tupl
     return min(near) / 1.1, max(near) * 1.25
 
 
-def _dots(axes: Axes, one: Mapping[str, Any], place: float) -> None:
+def _dots(axes: Axes, one: JsonFields, place: float) -> None:
     colour = _colours()[one["sign"]]
     right = axes.get_xlim()[1]
     if one["mean"] is None or min(one["mean"]["values"]) > right:

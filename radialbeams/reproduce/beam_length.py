@@ -10,11 +10,11 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -32,6 +32,7 @@ from radialbeams.reproduce.settings import QUICK, ReproduceSettings
 from radialbeams.reproduce.thumbnails import encode
 from radialbeams.reproduce.training_record import TrainingRecord
 from radialbeams.reproduce.trainings import SEEDS, PlannedTraining, Trained, errors, summary
+from radialbeams.stored import JsonDict, JsonFields
 from radialbeams.training.data import load
 from radialbeams.training.evaluate import evaluate, predict_with
 from radialbeams.training.leaks import ALERT
@@ -106,7 +107,7 @@ def trainings(settings: ReproduceSettings) -> list[PlannedTraining]:
     return found + [canary(kind, settings) for kind in CANARIES]
 
 
-def measure(trained: Trained) -> dict[str, Any]:
+def measure(trained: Trained) -> JsonDict:
     """The errors with the padding of the training, and with the other one."""
     other: Padding = "corner" if trained.recipe.padding == "zeros" else "zeros"
     swapped = evaluate(
@@ -171,7 +172,7 @@ def _of(kind: str, records: Records) -> list[TrainingRecord]:
     ]
 
 
-def cell(runs: Sequence[TrainingRecord]) -> dict[str, Any]:
+def cell(runs: Sequence[TrainingRecord]) -> JsonDict:
     tested = [run.errors() for run in runs]
     swapped = [run.measured["other_padding"] for run in runs]
     return {
@@ -225,11 +226,9 @@ def _least(cells: Sequence[Record], data: str) -> str:
     return f"{best}, not clearly different from {' and '.join(near)}" if near else best
 
 
-def numbers(
-    cells: Sequence[Record], canaries: Mapping[str, Any], shipped: Mapping[str, Any]
-) -> dict[str, Any]:
+def numbers(cells: Sequence[Record], canaries: JsonFields, shipped: JsonFields) -> JsonDict:
     errors = [find(cells, data, "B", "zeros")["degrees"]["mean"] for data in DATA]
-    found: dict[str, Any] = {ERROR: " and ".join(f"{error:.1f}°" for error in errors)}
+    found: JsonDict = {ERROR: " and ".join(f"{error:.1f}°" for error in errors)}
     for data, title in DATA.items():
         found[f"beam length with the lowest loss, {title}"] = _least(cells, data)
         for padding, words in WORDS.items():
@@ -258,9 +257,9 @@ def numbers(
 
 def sentence(
     cells: Sequence[Record],
-    canaries: Mapping[str, Any],
-    shipped: Mapping[str, Any],
-    edges: Mapping[str, Any],
+    canaries: JsonFields,
+    shipped: JsonFields,
+    edges: JsonFields,
 ) -> str:
     """Whether longer beams gain by reading the border, as the authors suspect."""
     parts = []
@@ -303,7 +302,7 @@ def _judged(one: Record, other: Record) -> str:
     return f"does not clearly differ (a difference below {least:.0f}° would go unnoticed) from"
 
 
-def swapped_shipped(data: str, settings: ReproduceSettings) -> dict[str, Any]:
+def swapped_shipped(data: str, settings: ReproduceSettings) -> JsonDict:
     """The errors on both paddings of a pretrained model, which was trained on black padding."""
     limit = settings.pick(quick=24, full=300)
     there = open_pretrained(f"bic.{data}", settings, limit=limit)
@@ -319,16 +318,16 @@ def swapped_shipped(data: str, settings: ReproduceSettings) -> dict[str, Any]:
 # --- figures ---
 
 
-def drawing(settings: ReproduceSettings) -> dict[str, Any]:
+def drawing(settings: ReproduceSettings) -> JsonDict:
     """A small picture of COIL-100, rotated, on black and on the colour of its corner."""
     found = load("coil100", root=settings.data, size=DRAWN_SIZE, limit=100)  # one of each object
     return pictures_of(found.images[DRAWN : DRAWN + 1])
 
 
-def pictures_of(upright: Tensor) -> dict[str, Any]:
+def pictures_of(upright: Tensor) -> JsonDict:
     """Bytes (1, 3, W, W) → the two paddings as PNGs, and the three lengths at this size."""
     size = upright.shape[-1]
-    found: dict[str, Any] = {"lengths": {name: named_length(name, size) for name in LENGTHS}}
+    found: JsonDict = {"lengths": {name: named_length(name, size) for name in LENGTHS}}
     for padding in PADDINGS:
         turned = PaperViews(padding).render(upright, torch.tensor([math.radians(DRAWN_TURN)]))
         pixels = turned[0].permute(1, 2, 0).mul(255).round().clamp(0, 255).byte()

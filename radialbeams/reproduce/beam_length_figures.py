@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -14,6 +13,7 @@ from radialbeams.reproduce import figures
 from radialbeams.reproduce.beam_length import DATA, LENGTHS, WORDS, find
 from radialbeams.reproduce.experiment import Record
 from radialbeams.reproduce.thumbnails import decode
+from radialbeams.stored import JsonDict, JsonFields
 
 
 def draw(record: Record) -> dict[str, Figure]:
@@ -25,7 +25,7 @@ def _colours() -> dict[str, str]:
     return {"A": figures.GREEN, "B": figures.BLUE, "C": figures.ORANGE}
 
 
-def draw_lengths(data: dict[str, Any]) -> Figure:
+def draw_lengths(data: JsonDict) -> Figure:
     figure = figures.new(figures.PAGE, 4.4)
     (*pictures, shares), (coil, lfw, dots) = figure.subplots(2, 3)
     lfw.sharey(coil)
@@ -58,7 +58,7 @@ def draw_lengths(data: dict[str, Any]) -> Figure:
     return figure
 
 
-def _draw_picture(axes: Axes, drawn: dict[str, Any], padding: str) -> None:
+def _draw_picture(axes: Axes, drawn: JsonDict, padding: str) -> None:
     image = decode(drawn[padding])
     centre = (len(image) - 1) / 2
     axes.imshow(image)
@@ -79,7 +79,7 @@ def _draw_picture(axes: Axes, drawn: dict[str, Any], padding: str) -> None:
         )
 
 
-def _draw_swapped(axes: Axes, cells: Sequence[Record], shipped: Mapping[str, Any]) -> None:
+def _draw_swapped(axes: Axes, cells: Sequence[Record], shipped: JsonFields) -> None:
     """The error with the padding of the training, joined to that with the other padding."""
     rows: list[tuple[str, str, float, float]] = []  # label, length, before, after
     for data, title in DATA.items():
@@ -104,7 +104,7 @@ def _draw_swapped(axes: Axes, cells: Sequence[Record], shipped: Mapping[str, Any
     axes.set_title("f  ● on black, ○ on adaptive")
 
 
-def draw_leak(data: dict[str, Any]) -> Figure:
+def draw_leak(data: JsonDict) -> Figure:
     """How well networks read white noise: this one by length, and those of `leaks`."""
     cited = [
         (f"{leak['rendering']}, {leak['canary']}", leak["rho4"], leak["rho1"])

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import product
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from radialbeams.reproduce.seed_statistics import compare, finished, mean_curve,
 from radialbeams.reproduce.settings import QUICK, ReproduceSettings
 from radialbeams.reproduce.training_record import TrainingRecord, tagged
 from radialbeams.reproduce.trainings import PlannedTraining
+from radialbeams.stored import JsonDict
 from radialbeams.training.recipe import Draw, Recipe
 from radialbeams.training.views import GROUPS, Group, Protocol
 
@@ -139,10 +140,10 @@ def conclude(data: Record) -> Conclusion:
     return ours, answer["sentence"]
 
 
-def cell(runs: Sequence[TrainingRecord]) -> dict[str, Any]:
+def cell(runs: Sequence[TrainingRecord]) -> JsonDict:
     """Training loss and test losses of one kind of training, over its seeds."""
     trained = [run for run in runs if run.finished]
-    found: dict[str, Any] = {"diverged": len(runs) - len(trained)}
+    found: JsonDict = {"diverged": len(runs) - len(trained)}
     found["train"] = spread([final_loss(run) for run in trained])
     for group in GROUPS:
         tested = [run.errors(group) for run in trained]
@@ -158,10 +159,10 @@ def final_loss(run: TrainingRecord) -> float:
     return float(sum(last) / len(last))
 
 
-def along(runs: Sequence[TrainingRecord]) -> dict[str, Any]:
+def along(runs: Sequence[TrainingRecord]) -> JsonDict:
     """Training and test losses over the steps, with their spread over seeds."""
     runs = finished(runs)
-    found: dict[str, Any] = {
+    found: JsonDict = {
         "train_step": runs[0].steps,
         "train": mean_curve([run.losses for run in runs]),
         "test_step": runs[0].validated_at,
@@ -173,7 +174,7 @@ def along(runs: Sequence[TrainingRecord]) -> dict[str, Any]:
     return found
 
 
-def numbers(cells: Sequence[Record]) -> dict[str, Any]:
+def numbers(cells: Sequence[Record]) -> JsonDict:
     """Paper-equivalent errors at 32 beams, by group and by how angles were drawn."""
     found = {}
     for one in cells:
@@ -225,7 +226,7 @@ COMPARISONS = {
 }
 
 
-def verdict(cells: Sequence[Record]) -> dict[str, Any]:
+def verdict(cells: Sequence[Record]) -> JsonDict:
     """How often training on C_|B| beats training on SO(2), both tested on SO(2)."""
     counts, rows = {}, []
     for words, (cyclic_draw, so2_draw) in COMPARISONS.items():
@@ -302,7 +303,7 @@ def _meaning(counts: dict[str, dict[str, int]], rows: Sequence[Record]) -> str:
 
 def find(
     cells: Sequence[Record], protocol: str, beams: int, group: str, draw: str, fits: bool = False
-) -> dict[str, Any]:
+) -> JsonDict:
     wanted = {"protocol": protocol, "beams": beams, "group": group, "draw": draw, "fits": fits}
     return next(one for one in cells if wanted.items() <= one.items())
 

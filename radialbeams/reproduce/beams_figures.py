@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -13,6 +12,7 @@ from matplotlib.figure import Figure
 from radialbeams.reproduce import figures
 from radialbeams.reproduce.beams import CURVES, ROWS, find
 from radialbeams.reproduce.experiment import Record
+from radialbeams.stored import JsonDict
 
 
 def draw(record: Record) -> dict[str, Figure]:
@@ -70,7 +70,7 @@ def _medians(
             axes.plot([beams] * len(values), values, "o", color=colour, ms=2, alpha=0.7)
 
 
-def draw_curves(curves: dict[str, Any], beams: int) -> Figure:
+def draw_curves(curves: JsonDict, beams: int) -> Figure:
     figure = figures.new(figures.PAGE, 4.6)
     panels = figure.subplots(2, 2, sharey=True, sharex=True)
     ways = product((("", "as the paper trains"), ("-fits", "to convergence")), ("fixed", "fresh"))

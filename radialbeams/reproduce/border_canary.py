@@ -6,7 +6,6 @@ Whatever it still finds out about the angle comes from the padding around the no
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
 
 import torch
 from torch import Tensor
@@ -18,6 +17,7 @@ from radialbeams.nn.losses import Losses, LossInputs
 from radialbeams.reproduce import paper
 from radialbeams.reproduce.settings import ReproduceSettings
 from radialbeams.reproduce.trainings import PlannedTraining, Trained
+from radialbeams.stored import JsonDict
 from radialbeams.training.data import ImageSet
 from radialbeams.training.leaks import rho
 from radialbeams.training.noise import NoiseSource
@@ -56,7 +56,7 @@ CANARY = Parts(images=noise_like, loss=lambda recipe, images, device: canary_los
 
 
 @torch.inference_mode()
-def read_off_noise(trained: Trained) -> dict[str, Any]:
+def read_off_noise(trained: Trained) -> JsonDict:
     """ρ₄ and ρ₁ on unseen noise: 0 is chance, 1 gives the angle away."""
     size, batch = trained.recipe.parent_size, 256
     draw = NoiseSource("white", size, torch.Generator().manual_seed(trained.recipe.seed + 1))

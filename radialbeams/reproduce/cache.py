@@ -4,17 +4,15 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
 
 from radialbeams.reproduce.experiment import Record
 from radialbeams.reproduce.records import write_record
+from radialbeams.stored import JsonFields
 
 
-def once(
-    place: Path, given: Mapping[str, Any], measure: Callable[[], Record]
-) -> tuple[Record, float]:
+def once(place: Path, given: JsonFields, measure: Callable[[], Record]) -> tuple[Record, float]:
     """The result of `measure`, or the stored one for the same `given`, and the seconds it took.
 
     A stored result is used until `given` changes.

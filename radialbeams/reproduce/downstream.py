@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -42,6 +42,7 @@ from radialbeams.reproduce.downstream_sets import (
 )
 from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
 from radialbeams.reproduce.settings import ReproduceSettings
+from radialbeams.stored import JsonDict
 from radialbeams.training.data import DataNotFound
 from radialbeams.training.data.siscore import ANGLES
 from radialbeams.training.views import draw_angles
@@ -80,9 +81,7 @@ TITLES = {
 # --- what is measured ---
 
 
-def measure_grid(
-    task: ClassificationTask, settings: ReproduceSettings, part: str
-) -> dict[str, Any]:
+def measure_grid(task: ClassificationTask, settings: ReproduceSettings, part: str) -> JsonDict:
     """Some images at each of the 18 angles, and all images at random angles and upright."""
     count = len(task.labels)
     some = torch.arange(count)[:: max(1, count // settings.pick(quick=8, full=300))]
@@ -126,7 +125,7 @@ def measure_grid(
     }
 
 
-def right_of_dogs(uniform: Tally, task: ClassificationTask) -> dict[str, Any]:
+def right_of_dogs(uniform: Tally, task: ClassificationTask) -> JsonDict:
     """How many of ImageNet's photos of dogs are right, by line, and how many there are."""
     if task.name != "imagenet":
         return {}
@@ -141,7 +140,7 @@ def right_of_dogs(uniform: Tally, task: ClassificationTask) -> dict[str, Any]:
 
 def measure_objects(
     task: ClassificationTask, angles: Tensor, settings: ReproduceSettings, part: str
-) -> dict[str, Any]:
+) -> JsonDict:
     """Every held-out image at its own angle."""
     count = len(task.labels)
 
@@ -173,7 +172,7 @@ def measure_objects(
 def run(settings: ReproduceSettings, records: Records) -> Finding:
     device = pick_device(settings.devices)
     classifier = load_classifier(settings.classifier or DEFAULT, device)
-    sets: dict[str, Any] = {}
+    sets: JsonDict = {}
     given = {"quick": settings.quick, "classifier": classifier.name, **_weights(settings)}
     before = 0.0  # seconds of what was measured by a run that was interrupted
     measures: dict[str, Measure] = {
@@ -202,7 +201,7 @@ def conclude(data: Record) -> Conclusion:
     return _ours(data["sets"], data["losses"]), _why(data["sets"], data["losses"])
 
 
-Measure = Callable[[ReproduceSettings, Classifier, torch.device], dict[str, Any]]
+Measure = Callable[[ReproduceSettings, Classifier, torch.device], JsonDict]
 
 
 def _weights(settings: ReproduceSettings) -> dict[str, str]:
@@ -218,21 +217,21 @@ def _weights(settings: ReproduceSettings) -> dict[str, str]:
 
 def _measure_objects(
     name: str, settings: ReproduceSettings, classifier: Classifier, device: torch.device
-) -> dict[str, Any]:
+) -> JsonDict:
     task, angles = objects_task(settings, classifier, device, OBJECTS[name])
     return measure_objects(task, angles, settings, NAMES[name])
 
 
 def _measure_imagenet(
     settings: ReproduceSettings, classifier: Classifier, device: torch.device
-) -> dict[str, Any]:
+) -> JsonDict:
     task = imagenet_task(settings, classifier, device)
     return measure_grid(task, settings, NAMES["imagenet"])
 
 
 def _measure_coil(
     settings: ReproduceSettings, classifier: Classifier, device: torch.device
-) -> dict[str, Any]:
+) -> JsonDict:
     def show(done: int, total: int) -> None:
         settings.show(done, total, "COIL-100, upright, for the classifier")
 
@@ -240,9 +239,9 @@ def _measure_coil(
     return measure_grid(task, settings, NAMES["coil100"])
 
 
-def _ours(sets: dict[str, Any], losses: dict[str, Any]) -> dict[str, Any]:
+def _ours(sets: JsonDict, losses: JsonDict) -> JsonDict:
     """Our numbers, under the names of the paper's where it has any."""
-    ours: dict[str, Any] = {}
+    ours: JsonDict = {}
     for objects in OBJECTS.values():
         if objects.training in losses:
             training, test = (losses[objects.training][part] for part in ("training", "test"))
@@ -257,7 +256,7 @@ def _ours(sets: dict[str, Any], losses: dict[str, Any]) -> dict[str, Any]:
     return rounded(ours)
 
 
-def _why(sets: dict[str, Any], losses: dict[str, Any]) -> str:
+def _why(sets: JsonDict, losses: JsonDict) -> str:
     if "bic-by-cut-out" not in losses:
         return "SI-SCORE was not found, so there is nothing to compare with the paper's numbers."
     said = "The classifier is EfficientNet-Lite0, not B0; the images and the split are ours."
@@ -278,7 +277,7 @@ def _why(sets: dict[str, Any], losses: dict[str, Any]) -> str:
     return said + _regained(sets.get("imagenet", {}))
 
 
-def _regained(photos: dict[str, Any]) -> str:
+def _regained(photos: JsonDict) -> str:
     """How much of the accuracy that rotation costs `ring` recovers, and why not all."""
     if "uniform" not in photos:
         return ""
@@ -296,7 +295,7 @@ def _regained(photos: dict[str, Any]) -> str:
     )
 
 
-def _seen(photos: dict[str, Any]) -> str:
+def _seen(photos: JsonDict) -> str:
     """The photos that `ring` may have been trained on, apart from the others."""
     dogs, top1 = photos["dogs"], photos["uniform"]
     others = photos["n"] - dogs["n"]
@@ -312,7 +311,7 @@ def _seen(photos: dict[str, Any]) -> str:
     )
 
 
-def _counted_later(photos: dict[str, Any]) -> str:
+def _counted_later(photos: JsonDict) -> str:
     """Counts without `bic` are those of a run that had no weights of it."""
     if "bic" in photos["dogs"] or "bic" not in photos["uniform"]:
         return ""
@@ -322,7 +321,7 @@ def _counted_later(photos: dict[str, Any]) -> str:
     )
 
 
-def _count(found: dict[str, Any]) -> int:
+def _count(found: JsonDict) -> int:
     """The number of classes in both halves, which is that of SI-SCORE's cut-outs."""
     return len(found["training"]["groups"] | found["test"]["groups"])
 

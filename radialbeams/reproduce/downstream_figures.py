@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from typing import Any
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -12,6 +11,7 @@ from radialbeams.front.accuracy import LINES, TURNS
 from radialbeams.reproduce import figures
 from radialbeams.reproduce.downstream import NAMES, SHOWN, TITLES
 from radialbeams.reproduce.experiment import Record
+from radialbeams.stored import JsonDict
 
 NORMAL = 1.96  # standard deviations of a 95% interval
 SHORT = {"si-score": "SI-SCORE, 9 cut-outs", "si-score-by-cut-out": "9 cut-outs, split by them"}
@@ -23,12 +23,12 @@ def draw(record: Record) -> dict[str, Figure]:
     return {"": draw_curves(sets), "table": draw_table(sets)}
 
 
-def images_of(found: dict[str, Any]) -> int:
+def images_of(found: JsonDict) -> int:
     """The number of images behind the curves: some at every angle, or all at one angle each."""
     return int(found.get("n_on_the_grid", found["n"]))
 
 
-def at_each_angle(found: dict[str, Any]) -> float:
+def at_each_angle(found: JsonDict) -> float:
     """The number of images at an angle; the mean where images come with theirs."""
     everywhere = "n_on_the_grid" in found
     return images_of(found) if everywhere else images_of(found) / len(found["angles"])
@@ -39,7 +39,7 @@ def half_width(share: float, count: float) -> float:
     return NORMAL * math.sqrt(share * (1 - share) / count)
 
 
-def draw_curves(sets: dict[str, Any]) -> Figure:
+def draw_curves(sets: JsonDict) -> Figure:
     shown = [name for name in SHOWN if name in sets]
     figure = figures.new(figures.PAGE, 3.1)
     colours = dict(
@@ -69,7 +69,7 @@ def draw_curves(sets: dict[str, Any]) -> Figure:
     return figure
 
 
-def draw_table(sets: dict[str, Any]) -> Figure:
+def draw_table(sets: JsonDict) -> Figure:
     """Accuracy over the angles of the curves, and the cost as a share of the classifier's time."""
     columns = [name for name in NAMES if name in sets]
     rows = [[TITLES[line], *(_cell(sets[name], line) for name in columns)] for line in LINES]
@@ -93,19 +93,19 @@ def draw_table(sets: dict[str, Any]) -> Figure:
     return figure
 
 
-def _head(name: str, found: dict[str, Any]) -> str:
+def _head(name: str, found: JsonDict) -> str:
     words = SHORT.get(name, NAMES[name]).replace(", ", ",\n", 1)
     return f"{words}\n{images_of(found):,} images"
 
 
-def accuracy(found: dict[str, Any], line: str) -> float:
+def accuracy(found: JsonDict, line: str) -> float:
     """Over the images and angles of the curves."""
     if "n_on_the_grid" in found:
         return float(np.mean(found["lines"][line]))
     return float(found["uniform"][line])
 
 
-def _cell(found: dict[str, Any], line: str) -> str:
+def _cell(found: JsonDict, line: str) -> str:
     if line not in found["lines"]:
         return "–"
     share = accuracy(found, line)

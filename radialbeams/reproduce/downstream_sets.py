@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -30,6 +29,7 @@ from radialbeams.nn.rotation import disc, rotate
 from radialbeams.reproduce import paper
 from radialbeams.reproduce.settings import ReproduceSettings
 from radialbeams.reproduce.trainings import PlannedTraining, Trained, load, summary
+from radialbeams.stored import JsonDict
 from radialbeams.training.data import DataNotFound, ImageSet, place_of, siscore
 from radialbeams.training.data import load as load_images
 from radialbeams.training.data.archives import file_names, without_top
@@ -97,7 +97,7 @@ def training_of(objects: Objects, settings: ReproduceSettings) -> PlannedTrainin
     )
 
 
-def _losses(trained: Trained) -> dict[str, Any]:
+def _losses(trained: Trained) -> JsonDict:
     """The losses on both halves, which the paper reports; their gap shows overfitting."""
     found = {}
     for half, images in (("training", trained.fit.images), ("test", trained.held_out)):

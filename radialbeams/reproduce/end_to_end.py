@@ -32,6 +32,7 @@ from radialbeams.reproduce.joint_fit import (
 from radialbeams.reproduce.settings import ReproduceSettings
 from radialbeams.reproduce.training_record import TrainingRecord
 from radialbeams.reproduce.trainings import PlannedTraining, Trained
+from radialbeams.stored import JsonDict
 from radialbeams.training.leaks import FULL, Canary, CanaryEffort, Render, Rendering, measure_leak
 from radialbeams.training.recipe import Recipe
 
@@ -146,7 +147,7 @@ def trainings(settings: ReproduceSettings) -> list[PlannedTraining]:
     ]
 
 
-def measure(design: JointDesign, trained: Trained) -> dict[str, Any]:
+def measure(design: JointDesign, trained: Trained) -> JsonDict:
     fit, model = trained.fit, trained.model
     if not isinstance(model, Joint):
         raise TypeError(f"Expected a joint training; got {type(model).__name__}.")
@@ -155,7 +156,7 @@ def measure(design: JointDesign, trained: Trained) -> dict[str, Any]:
 
 def measure_with_canaries(
     design: JointDesign, trained: Trained, effort: CanaryEffort = FULL
-) -> dict[str, Any]:
+) -> JsonDict:
     """Also trains canaries on the views of noise, and one on bilinear views as a control."""
     recipe, turned = trained.recipe, TurnedImages(design.side)
     geometry = ViewGeometry(recipe.model.view_size, 3, recipe.parent_size).to(trained.device)

@@ -13,6 +13,7 @@ from matplotlib.figure import Figure
 from radialbeams.reproduce import figures
 from radialbeams.reproduce.end_to_end import AVERAGES, VARIANTS, WAYS
 from radialbeams.reproduce.experiment import Record
+from radialbeams.stored import JsonDict
 
 
 def draw(record: Record) -> dict[str, Figure]:
@@ -25,7 +26,7 @@ def draw(record: Record) -> dict[str, Figure]:
     }
 
 
-def _look(name: str) -> dict[str, Any]:
+def _look(name: str) -> JsonDict:
     colours = {
         "plain": figures.GREY,
         "augmented": figures.YELLOW,
@@ -76,7 +77,7 @@ def _room(ways: Record) -> tuple[float, float]:
     return least - 0.25 * room, most + 0.06 * room
 
 
-def _row(axes: Any, y: int, way: Record, key: str, look: dict[str, Any]) -> None:
+def _row(axes: Any, y: int, way: Record, key: str, look: JsonDict) -> None:
     values = [100 * value for value in way[key]["values"]]
     centre = mean(values)
     if max(values) < axes.get_xlim()[0]:

@@ -2,29 +2,30 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from radialbeams.reproduce.records import Record as Record
 from radialbeams.reproduce.settings import ReproduceSettings
 from radialbeams.reproduce.training_record import Records as Records
 from radialbeams.reproduce.trainings import PlannedTraining
+from radialbeams.stored import JsonFields
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # Our numbers by name, and what they mean in a few sentences.
-Conclusion = tuple[Mapping[str, Any], str]
+Conclusion = tuple[JsonFields, str]
 
 
 @dataclass(frozen=True)
 class Finding:
     """The result of an experiment. `ours` has the keys of the paper's numbers, and more."""
 
-    ours: Mapping[str, Any]
+    ours: JsonFields
     why: str  # why ours differ from the paper's, or that they do not
-    data: Mapping[str, Any]  # behind the figures, ready for JSON
+    data: JsonFields  # behind the figures, ready for JSON
     seeds: Sequence[int] = ()  # of random draws outside the trainings
     seconds: float = 0.0  # spent by an earlier call that was interrupted
 
@@ -37,7 +38,7 @@ def no_trainings(settings: ReproduceSettings) -> list[PlannedTraining]:
 class Experiment:
     name: str
     claim: str  # of the paper, in our words
-    paper: Mapping[str, Any]  # its numbers
+    paper: JsonFields  # its numbers
     run: Callable[[ReproduceSettings, Records], Finding]
     draw: Callable[[Record], dict[str, Figure]]  # suffix of the file → figure, from JSON alone
     conclude: Callable[[Record], Conclusion]  # from the finding's data alone

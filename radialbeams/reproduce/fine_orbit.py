@@ -7,8 +7,6 @@ agree, the orbit is a curve; how far they disagree is its width. Interpolation a
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -25,6 +23,7 @@ from radialbeams.reproduce.homology import (
     pairwise,
     shapeless,
 )
+from radialbeams.stored import JsonDict
 from radialbeams.training.views import Views
 
 TURNS = 1024
@@ -74,12 +73,12 @@ def by_direction(found: Cloud) -> Cloud:
     return ordered
 
 
-def describe(cloud: Cloud, seed: int = 0) -> dict[str, Any]:
+def describe(cloud: Cloud, seed: int = 0) -> JsonDict:
     """All measures of an orbit (turns, |B|, L)."""
     generator = np.random.default_rng(seed)
     turns, beams = cloud.shape[:2]
     first, second = (cloud[np.arange(turns), generator.integers(beams, size=turns)] for _ in "12")
-    found: dict[str, Any] = {"order": {}}
+    found: JsonDict = {"order": {}}
     for size in SIZES:
         if turns % size == 0:
             found["order"][str(size)] = _short(order(first[:: turns // size]))
@@ -87,7 +86,7 @@ def describe(cloud: Cloud, seed: int = 0) -> dict[str, Any]:
     return {**found, "centre": centre_line(cloud, seed)}
 
 
-def centre_line(cloud: Cloud, seed: int) -> dict[str, Any]:
+def centre_line(cloud: Cloud, seed: int) -> JsonDict:
     """The same for the mean over the beams that see a direction: the curve without its width."""
     points = cloud.mean(1)
     turns = len(points)
@@ -125,7 +124,7 @@ def crossings(first: Cloud, second: Cloud) -> dict[str, float]:
     return {name: _short(value) for name, value in found.items()}
 
 
-def circle(points: Cloud, seed: int) -> dict[str, Any]:
+def circle(points: Cloud, seed: int) -> JsonDict:
     """The longest loops over the death of the longest, and those that are no noise."""
     chosen, reach = landmarks(points, MARKS)
     bars = loops(points[chosen])
@@ -153,7 +152,7 @@ def against_null(points: Cloud, seed: int) -> dict[str, float]:
     }
 
 
-def strip(cloud: Cloud) -> dict[str, Any]:
+def strip(cloud: Cloud) -> JsonDict:
     """Whether the width of the curve turns over on the way round, as that of a Möbius strip does.
 
     At every direction the first principal axis of its |B| embeddings is the strip's width. Carried

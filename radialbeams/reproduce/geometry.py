@@ -30,6 +30,7 @@ from radialbeams.nn.rotation import rotate
 from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
 from radialbeams.reproduce.settings import ReproduceSettings
 from radialbeams.reproduce.thumbnails import encode
+from radialbeams.stored import JsonDict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -106,11 +107,11 @@ def margins(size: int) -> dict[str, int]:
     }
 
 
-def padding_read(size: int) -> dict[str, Any]:
+def padding_read(size: int) -> JsonDict:
     """The share of samples that fall on padding for the lengths A, B, C, over all rotations."""
     width = margin(size)
     canvas, centre = size + 2 * width, (size + 2 * width - 1) / 2
-    found: dict[str, Any] = {"size": size}
+    found: JsonDict = {"size": size}
     for name in ("A", "B", "C"):
         length = min(named_length(name, size), (canvas + 1) // 2)
         offsets = bresenham_pixels(BEAMS, length, EPSILON, canvas).double() - centre
@@ -185,9 +186,9 @@ def conclude(data: Record) -> Conclusion:
     return ours, why
 
 
-def _numbers(data: dict[str, Any]) -> dict[str, Any]:
+def _numbers(data: JsonDict) -> JsonDict:
     here = lemmas(BEAMS, LENGTH, EPSILON)
-    ours: dict[str, Any] = {f"pixels covered, {SETTING}": int(here["cover_angle"])}
+    ours: JsonDict = {f"pixels covered, {SETTING}": int(here["cover_angle"])}
     ours[f"samples that overlap, {SETTING}"] = int(here["over_angle"])
     for formula in ("printed", "corrected"):
         for spacing, words in (("angle", "equal angles"), ("border", "equal steps on the border")):
@@ -241,7 +242,7 @@ PAPER = {
 DRAWN_SIZE, DRAWN_BEAMS, DRAWN_TURN = 48, 16, 20.0
 
 
-def drawing() -> dict[str, Any]:
+def drawing() -> JsonDict:
     """A small picture, padded and rotated, and the pixels that the beams sample."""
     width = margin(DRAWN_SIZE)
     canvas, length = DRAWN_SIZE + 2 * width, DRAWN_SIZE // 2

@@ -14,13 +14,14 @@ from radialbeams.reproduce import figures
 from radialbeams.reproduce.experiment import Record
 from radialbeams.reproduce.geometry import BEAMS, EPSILONS, LENGTH
 from radialbeams.reproduce.thumbnails import decode
+from radialbeams.stored import JsonDict
 
 
 def draw(record: Record) -> dict[str, Figure]:
     return {"": draw_lemmas(record["data"]), "beams": draw_beams(record["data"]["drawing"])}
 
 
-def draw_lemmas(data: dict[str, Any]) -> Figure:
+def draw_lemmas(data: JsonDict) -> Figure:
     figure = figures.new(figures.PAGE, 6.9)
     (cover, over), (error, length), (bound, padding) = figure.subplots(3, 2)
     for epsilon, colour in zip(EPSILONS, figures.COLOURS, strict=False):
@@ -86,7 +87,7 @@ LOOKS = {"angle": "o", "corrected": "-", "printed": ":"}
 WORDS = {"angle": "counted", "corrected": "corrected, 8/|B|", "printed": "printed, tan(360°/|B|)"}
 
 
-def draw_bounds(axes: Axes, bounds: list[dict[str, Any]]) -> None:
+def draw_bounds(axes: Axes, bounds: list[JsonDict]) -> None:
     """Counts as multiples of the bound, for both meanings and both spacings."""
     kinds = (
         ("full", "angle", figures.BLUE, "o", "fill the square, equal angles"),
@@ -107,7 +108,7 @@ def draw_bounds(axes: Axes, bounds: list[dict[str, Any]]) -> None:
     axes.legend(loc="upper right")
 
 
-def draw_padding(axes: Axes, rows: list[dict[str, Any]]) -> None:
+def draw_padding(axes: Axes, rows: list[JsonDict]) -> None:
     names = ("A", "B", "C")
     for offset, row, colour in zip((-0.2, 0.2), rows, figures.COLOURS[:2], strict=True):
         place = np.arange(len(names)) + offset
@@ -134,7 +135,7 @@ def draw_padding(axes: Axes, rows: list[dict[str, Any]]) -> None:
     axes.legend(loc="upper left")
 
 
-def draw_beams(drawn: dict[str, Any]) -> Figure:
+def draw_beams(drawn: JsonDict) -> Figure:
     image, inside = decode(drawn["picture"]), decode(drawn["inside"])
     counts = decode(drawn["readers"]).astype(float)
     canvas, centre = len(counts), (len(counts) - 1) / 2

@@ -26,6 +26,7 @@ from radialbeams.reproduce.seed_statistics import compare, over_seeds, spread, u
 from radialbeams.reproduce.settings import QUICK, ReproduceSettings
 from radialbeams.reproduce.training_record import data_notes
 from radialbeams.reproduce.trainings import PlannedTraining, Trained, errors
+from radialbeams.stored import JsonDict
 from radialbeams.training.data import ImageSet
 from radialbeams.training.parts import Parts
 from radialbeams.training.recipe import Recipe
@@ -137,7 +138,7 @@ def trainings(settings: ReproduceSettings) -> list[PlannedTraining]:
     ]
 
 
-def measure(trained: Trained) -> dict[str, Any]:
+def measure(trained: Trained) -> JsonDict:
     return {"so2": errors(trained)["so2"]}
 
 
@@ -165,7 +166,7 @@ PAIRS = {"half": "half of the radius", "equal area": "half of the area"}
 
 def conclude(data: Record) -> Conclusion:
     cells = data["cells"]
-    ours: dict[str, Any] = {BETTER: _better(cells)}
+    ours: JsonDict = {BETTER: _better(cells)}
     for name, one in cells.items():
         kind, part = name.split(", ", 1)
         ours[f"mean error, {TITLES[kind]}, {part}"] = (

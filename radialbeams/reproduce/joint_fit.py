@@ -7,7 +7,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache, partial
-from typing import Any, cast
+from typing import cast
 
 import torch
 from torch import Tensor
@@ -28,6 +28,7 @@ from radialbeams.reproduce.joint import (
     parameters,
     widened,
 )
+from radialbeams.stored import JsonDict
 from radialbeams.training.data import ImageSet
 from radialbeams.training.fit import Fit
 from radialbeams.training.parts import Parts
@@ -149,7 +150,7 @@ def joint_loss(
 # --- along the way ---
 
 
-def judged(design: JointDesign, fit: Fit) -> dict[str, Any]:
+def judged(design: JointDesign, fit: Fit) -> JsonDict:
     """A line for the log: both splits, on evenly spaced images."""
     if fit.held_out is None:
         raise ValueError("validate_every needs held_out images; give some or leave it 0.")
@@ -171,7 +172,7 @@ def probe_of(
     return AccuracyProbe(turned, prepared, labels_of(chosen, classes, fit.device), classes)
 
 
-def along(fit: Fit) -> list[dict[str, Any]]:
+def along(fit: Fit) -> list[JsonDict]:
     """What was judged so far: the step, and both splits."""
     lines = [json.loads(line) for line in fit.folder.metrics.open(encoding="utf-8")]
     return [{"step": line["step"], **line["joint"]} for line in lines if "joint" in line]
@@ -231,7 +232,7 @@ def judge(model: Joint, probe: AccuracyProbe) -> dict[str, float]:
     return {name: float(f"{value:.5g}") for name, value in found.items()}
 
 
-def judge_fully(model: Joint, probe: AccuracyProbe) -> dict[str, Any]:
+def judge_fully(model: Joint, probe: AccuracyProbe) -> JsonDict:
     """The same for several angles of each image, and statistics of the residual angles.
 
     `between_turns`: the angle between the results of two rotations of one image, in degrees; 0
@@ -240,7 +241,7 @@ def judge_fully(model: Joint, probe: AccuracyProbe) -> dict[str, Any]:
     """
     draws = [answers_of(model, probe, probe.angles(draw)) for draw in range(TURNS)]
     rights = [(chances.argmax(-1) == probe.labels).float() for chances, _ in draws]
-    found: dict[str, Any] = {
+    found: JsonDict = {
         "turned": torch.stack(rights).mean().item(),
         "upright": judge(model, probe)["upright"],
         "n": len(probe.labels) * TURNS,
@@ -264,7 +265,7 @@ def judge_fully(model: Joint, probe: AccuracyProbe) -> dict[str, Any]:
     return found
 
 
-def _by_class(residuals: Tensor, right: Tensor, probe: AccuracyProbe) -> dict[str, Any]:
+def _by_class(residuals: Tensor, right: Tensor, probe: AccuracyProbe) -> JsonDict:
     """The mean pose of each class, its concentration, and the accuracy on it."""
     rest = torch.empty_like(residuals)
     rows = []

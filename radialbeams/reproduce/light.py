@@ -23,6 +23,7 @@ from radialbeams.reproduce.pretrained import COIL100, Pretrained, shipped
 from radialbeams.reproduce.settings import QUICK, ReproduceSettings
 from radialbeams.reproduce.spheres import POSITIONS, Linear, photographed, spheres, unit
 from radialbeams.reproduce.thumbnails import decode, encode
+from radialbeams.stored import JsonDict
 from radialbeams.training.data import ImageSet, load
 from radialbeams.training.evaluate import FLIP, predict_with
 from radialbeams.training.views import draw_angles
@@ -41,7 +42,7 @@ SHOWN = 48  # pixels of the spheres in the figure
 # --- the light in COIL-100 ---
 
 
-def lighting(images: ImageSet) -> dict[str, Any]:
+def lighting(images: ImageSet) -> JsonDict:
     """The background's colour, and the direction in which the mean picture is brightest."""
     mean = images.images.double().mean((0, 1)).numpy()  # (W, W)
     offsets = np.arange(len(mean)) - (len(mean) - 1) / 2
@@ -74,7 +75,7 @@ def answers(network: Pretrained, images: Tensor, angles: Tensor) -> tuple[Tensor
     return found, None if sure.isnan().any() else sure
 
 
-def cell(signed: Tensor, sure: Tensor | None) -> dict[str, Any]:
+def cell(signed: Tensor, sure: Tensor | None) -> JsonDict:
     """One light position: errors in degrees, and the mean estimate for the upright sphere."""
     degrees = torch.rad2deg(signed.abs().double()).flatten()
     mean = torch.polar(torch.ones_like(signed.double()), signed.double()).mean()
@@ -125,7 +126,7 @@ def follows(signed: Sequence[Tensor]) -> dict[str, float]:
 
 def measure(
     network: Pretrained, linear: Linear, scales: NDArray[np.float64], ground: Any, turns: int
-) -> dict[str, Any]:
+) -> JsonDict:
     """One network on one background: a cell for each position, and what the estimates follow."""
     images = np.concatenate([photographed(one, scales, ground) for one in linear])
     angles = torch.stack([draw_angles("evaluation", t, 0, len(images)) for t in range(turns)])
@@ -198,8 +199,8 @@ def _front(row: Record) -> Record:
     return found
 
 
-def numbers(data: Record) -> dict[str, Any]:
-    ours: dict[str, Any] = {}
+def numbers(data: Record) -> JsonDict:
+    ours: JsonDict = {}
     for row in data["rows"]:
         where = f"{row['model']}, {row['ground']} background"
         best, worst = _ends(row)

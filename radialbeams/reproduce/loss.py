@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -11,6 +11,7 @@ from torch import Tensor
 from radialbeams.nn.angles import circle_loss, paper_equivalent, to_unit
 from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
 from radialbeams.reproduce.settings import ReproduceSettings
+from radialbeams.stored import JsonDict
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -129,7 +130,7 @@ def run(settings: ReproduceSettings, records: Records) -> Finding:
     bounds = extremes(count)
     settings.show(2, 3, "Lipschitz constant")
     constant, signs = steepest(draws), gradient_signs(draws // 10)
-    data: dict[str, Any] = {
+    data: JsonDict = {
         "surface": {
             "degrees": _round(torch.rad2deg(angles)),
             "values": _round(values),
@@ -176,7 +177,7 @@ def draw(record: Record) -> dict[str, Figure]:
     return {"": draw_surfaces(record["data"]), "degrees": draw_conversion(record["data"])}
 
 
-def draw_surfaces(data: dict[str, Any]) -> Figure:
+def draw_surfaces(data: JsonDict) -> Figure:
     from radialbeams.reproduce import figures
 
     figure = figures.new(figures.PAGE, 2.3)
@@ -219,7 +220,7 @@ def draw_surfaces(data: dict[str, Any]) -> Figure:
     return figure
 
 
-def draw_conversion(data: dict[str, Any]) -> Figure:
+def draw_conversion(data: JsonDict) -> Figure:
     from radialbeams.reproduce import figures
 
     figure = figures.new(figures.COLUMN * 1.55, 2.2)

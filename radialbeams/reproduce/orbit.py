@@ -17,7 +17,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.util import find_spec
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -37,6 +37,7 @@ from radialbeams.reproduce.thumbnails import encode
 from radialbeams.reproduce.training_record import TrainingRecord
 from radialbeams.reproduce.trainings import PlannedTraining
 from radialbeams.reproduce.trainings import load as load_trained
+from radialbeams.stored import JsonDict
 from radialbeams.training.data import load
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.views import PaperViews
@@ -52,7 +53,7 @@ SHOWN = 48  # pixels of a picture in the figure; never of faces
 BATCH = 16
 GRID = 1000  # steps of the coordinates that are kept of a layout
 # The paper's settings; its learning rate max(n / (0.25e), 50) is scikit-learn's n / e / 4.
-TSNE: dict[str, Any] = {
+TSNE: JsonDict = {
     "perplexity": 100,
     "early_exaggeration": 12,
     "max_iter": 1000,
@@ -224,7 +225,7 @@ def run(settings: ReproduceSettings, records: Records) -> Finding:
         data: spread([r.errors("cyclic")["mean"] for r in records.values() if _of(r, data)])
         for data in DATA
     }
-    data: dict[str, Any] = {
+    data: JsonDict = {
         "beams": BEAMS,
         "samples": count,
         "table": table(rows),
@@ -251,7 +252,7 @@ def _untrained(training: PlannedTraining, device: torch.device) -> Network:
 
 def measure(
     training: PlannedTraining, network: Network, images: Tensor, settings: ReproduceSettings
-) -> list[dict[str, Any]]:
+) -> list[JsonDict]:
     """A row for each image and kind; the pixels are the same for every seed."""
     every = settings.pick(quick=3, full=1)
     draws = settings.pick(quick=1, full=3)
@@ -274,13 +275,13 @@ def measure(
     return rows
 
 
-def table(rows: Sequence[Record]) -> list[dict[str, Any]]:
+def table(rows: Sequence[Record]) -> list[JsonDict]:
     """Statistics over images; the value of an image is the mean over its seeds."""
     found = []
     for data in DATA:
         for kind in KINDS:
             here = [row for row in rows if (row["data"], row["kind"]) == (data, kind)]
-            cell: dict[str, Any] = {"data": data, "kind": kind}
+            cell: JsonDict = {"data": data, "kind": kind}
             for name in MEASURES:
                 by_image = {
                     image: [row[name] for row in here if row["image"] == image]
@@ -294,7 +295,7 @@ def table(rows: Sequence[Record]) -> list[dict[str, Any]]:
 
 def shown(
     training: PlannedTraining, network: Network, images: Tensor, settings: ReproduceSettings
-) -> list[dict[str, Any]]:
+) -> list[JsonDict]:
     """Layouts of a few images, and of the first before training; pictures of objects only."""
     every = settings.pick(quick=3, full=1)
     before = _untrained(training, next(network.parameters()).device)
@@ -323,8 +324,8 @@ def find(cells: Sequence[Record], data: str, kind: str) -> Record:
     return next(one for one in cells if (one["data"], one["kind"]) == (data, kind))
 
 
-def numbers(data: Record) -> dict[str, Any]:
-    ours: dict[str, Any] = {}
+def numbers(data: Record) -> JsonDict:
+    ours: JsonDict = {}
     for one in data["table"]:
         where = f"{TITLES[one['data']]}, {one['kind']}"
         circle, near, fit = (one[name] for name in MEASURES)

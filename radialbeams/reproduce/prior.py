@@ -12,7 +12,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import torch
 from torch import Tensor
@@ -28,6 +28,7 @@ from radialbeams.reproduce.seed_statistics import compare, finished, mean_curve,
 from radialbeams.reproduce.settings import QUICK, ReproduceSettings
 from radialbeams.reproduce.training_record import TrainingRecord, tagged
 from radialbeams.reproduce.trainings import PlannedTraining, Trained, errors
+from radialbeams.stored import JsonDict
 from radialbeams.training.data import ImageSet
 from radialbeams.training.parts import Parts
 from radialbeams.training.recipe import Recipe
@@ -116,7 +117,7 @@ def kinds() -> list[PriorKind]:
 
 def recipe(kind: PriorKind, seed: int, settings: ReproduceSettings) -> Recipe:
     size = settings.pick(quick=48, full=128)
-    changes: dict[str, Any] = {"num_beams": BEAMS, "hub": VARIANTS[kind.variant].hub}
+    changes: JsonDict = {"num_beams": BEAMS, "hub": VARIANTS[kind.variant].hub}
     return Recipe(
         "coil100",
         paper.network(kind.protocol, size, settings, latent=32, **changes),
@@ -149,7 +150,7 @@ def trainings(settings: ReproduceSettings) -> list[PlannedTraining]:
     return found
 
 
-def measure(trained: Trained) -> dict[str, Any]:
+def measure(trained: Trained) -> JsonDict:
     return {**errors(trained), "shift_found": shift_found(trained)}
 
 
@@ -201,16 +202,16 @@ def conclude(data: Record) -> Conclusion:
     return {**beside, **numbers(data["cells"]), **answer["harm"]}, answer["sentence"]
 
 
-def cell(runs: Sequence[TrainingRecord]) -> dict[str, Any]:
+def cell(runs: Sequence[TrainingRecord]) -> JsonDict:
     measured = [run.measured for run in runs if run.finished]
-    found: dict[str, Any] = {"diverged": len(runs) - len(measured)}
+    found: JsonDict = {"diverged": len(runs) - len(measured)}
     for group in GROUPS:
         found[f"test_{group}"] = spread([one[group]["circle_loss"] for one in measured])
         found[f"degrees_{group}"] = spread([one[group]["paper_equivalent"] for one in measured])
     return {**found, "shift_found": spread([one["shift_found"] for one in measured])}
 
 
-def along(runs: Sequence[TrainingRecord]) -> dict[str, Any]:
+def along(runs: Sequence[TrainingRecord]) -> JsonDict:
     runs = finished(runs)
     return {
         "train_step": runs[0].steps,
@@ -236,7 +237,7 @@ VERDICTS = {-1: "better", 1: "worse"}
 LEARNT = 0.9  # share of shifts identified from which on the prior has reached its goal
 
 
-def verdict(cells: Sequence[Record]) -> dict[str, Any]:
+def verdict(cells: Sequence[Record]) -> JsonDict:
     """Whether the prior hurts, in its exact form and as in the authors' code."""
     harm: dict[str, str] = {}
     signs: dict[tuple[str, str], list[int]] = {}

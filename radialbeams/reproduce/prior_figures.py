@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
@@ -11,6 +10,7 @@ from matplotlib.figure import Figure
 from radialbeams.reproduce import figures
 from radialbeams.reproduce.experiment import Record
 from radialbeams.reproduce.prior import BEAMS, VARIANTS
+from radialbeams.stored import JsonDict
 
 
 def draw(record: Record) -> dict[str, Figure]:
@@ -22,7 +22,7 @@ def _colours() -> dict[str, str]:
     return {"off": figures.BLUE, "dynamic": figures.GREEN, "full": figures.ORANGE}
 
 
-def draw_curves(curves: dict[str, Any]) -> Figure:
+def draw_curves(curves: JsonDict) -> Figure:
     figure = figures.new(figures.PAGE, 2.7)
     panels = figure.subplots(1, 2, sharey=True)
     for axes, variant, title in zip(
@@ -86,6 +86,6 @@ def draw_variants(cells: Sequence[Record]) -> Figure:
     return figure
 
 
-def _dots(axes: Axes, found: dict[str, Any], place: float, colour: str) -> None:
+def _dots(axes: Axes, found: JsonDict, place: float, colour: str) -> None:
     axes.plot(found["values"], [place] * len(found["values"]), "o", color=colour, ms=3)
     axes.plot([found["mean"]], [place], "|", color=colour, ms=9)

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import torch
 from torch import Tensor
@@ -41,6 +41,7 @@ from radialbeams.reproduce.seed_statistics import compare, over_seeds, spread, u
 from radialbeams.reproduce.settings import QUICK, ReproduceSettings
 from radialbeams.reproduce.training_record import TrainingRecord, data_notes, tagged
 from radialbeams.reproduce.trainings import PlannedTraining
+from radialbeams.stored import JsonFields
 from radialbeams.training.data import ImageSet
 from radialbeams.training.parts import Parts
 from radialbeams.training.recipe import Recipe
@@ -205,7 +206,7 @@ def conclude(data: Record) -> Conclusion:
 ANSWER = "a second task, or too heavy"
 
 
-def words(one: Mapping[str, Any]) -> str:
+def words(one: JsonFields) -> str:
     views = _views(one["protocol"])
     if not one["weight"]:
         return f"{views}, no prior"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 import torch
 import torch.nn.functional as F
@@ -17,6 +17,7 @@ from radialbeams.nn.prior import ToeplitzPrior, prior_loss
 from radialbeams.reproduce import fine_orbit
 from radialbeams.reproduce.experiment import Record
 from radialbeams.reproduce.trainings import Trained, errors
+from radialbeams.stored import JsonDict
 from radialbeams.training.data import ImageSet
 from radialbeams.training.fit import Fit
 from radialbeams.training.views import Views, draw_angles
@@ -35,16 +36,14 @@ def embedded(network: BIC, views: Tensor, place: Place) -> Tensor:
     return found
 
 
-def compared(fit: Fit) -> dict[str, Any]:
+def compared(fit: Fit) -> JsonDict:
     """A line for the log: the two gradients on held-out images."""
     if fit.held_out is None:
         raise ValueError("validate_every needs held_out images; give some or leave it 0.")
     return {"gradients": gradients(fit.averaged(), fit.views, fit.held_out, fit.device)}
 
 
-def gradients(
-    model: Network, views: Views, images: ImageSet, device: torch.device
-) -> dict[str, Any]:
+def gradients(model: Network, views: Views, images: ImageSet, device: torch.device) -> JsonDict:
     """For both places, the cosine of the two losses' gradients and the ratio of their norms.
 
     With respect to the weights that the prior trains: the encoder's, and after the hub those of the

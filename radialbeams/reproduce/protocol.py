@@ -10,7 +10,7 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from radialbeams import zoo
 from radialbeams.nn.bic import BICConfig
@@ -20,6 +20,7 @@ from radialbeams.reproduce.seed_statistics import mean_curve, spread
 from radialbeams.reproduce.settings import QUICK, ReproduceSettings
 from radialbeams.reproduce.training_record import TrainingRecord
 from radialbeams.reproduce.trainings import PlannedTraining
+from radialbeams.stored import JsonDict, JsonFields
 from radialbeams.training.recipe import Recipe
 
 if TYPE_CHECKING:
@@ -63,7 +64,7 @@ def trainings(settings: ReproduceSettings) -> list[PlannedTraining]:
 
 
 def run(settings: ReproduceSettings, records: Records) -> Finding:
-    sets: dict[str, Any] = {}
+    sets: JsonDict = {}
     for data in DATA:
         runs = [
             record for record in records.values() if record.tags["data"] == data and record.finished
@@ -74,7 +75,7 @@ def run(settings: ReproduceSettings, records: Records) -> Finding:
     return Finding(ours, settings.pick(quick=QUICK, full="") + why, found)
 
 
-def reproduction(settings: ReproduceSettings) -> dict[str, Any]:
+def reproduction(settings: ReproduceSettings) -> JsonDict:
     """The runs of `beam-length` with the paper's optimizer, by data set, if they are there."""
     place = settings.folder / "beam-length.json"
     if not place.is_file():
@@ -114,14 +115,14 @@ def conclude(found: Record) -> Conclusion:
     return ours, sentence(sets, known, found["authors"])
 
 
-def cell(runs: Sequence[TrainingRecord]) -> dict[str, Any]:
-    found: dict[str, Any] = {"training_images": runs[0].training_images, "seeds": len(runs)}
+def cell(runs: Sequence[TrainingRecord]) -> JsonDict:
+    found: JsonDict = {"training_images": runs[0].training_images, "seeds": len(runs)}
     for name in KEPT:
         found[name] = spread([run.errors()[name] for run in runs])
     return found
 
 
-def along(runs: Sequence[TrainingRecord]) -> dict[str, Any]:
+def along(runs: Sequence[TrainingRecord]) -> JsonDict:
     points = [run.validated("so2") for run in runs]
     return {
         "train_step": runs[0].steps,
@@ -137,9 +138,7 @@ def _figure(one: Record, name: str) -> str:
     return f"{text} over {len(values)} seeds, {min(values):.2f}° to {max(values):.2f}°"
 
 
-def sentence(
-    sets: Mapping[str, Any], known: Mapping[str, Any], weights: Mapping[str, float]
-) -> str:
+def sentence(sets: JsonFields, known: JsonFields, weights: Mapping[str, float]) -> str:
     parts = []
     for data, title in DATA.items():
         ours = sets[data]["paper_equivalent"]
@@ -170,9 +169,7 @@ def draw(record: Record) -> dict[str, Figure]:
     return {"": draw_seeds(data["sets"], data["reproduction"], data["authors"])}
 
 
-def draw_seeds(
-    sets: Mapping[str, Any], known: Mapping[str, Any], weights: Mapping[str, float]
-) -> Figure:
+def draw_seeds(sets: JsonFields, known: JsonFields, weights: Mapping[str, float]) -> Figure:
     from radialbeams.reproduce import figures
 
     figure = figures.new(figures.PAGE, 2.5)

@@ -8,7 +8,7 @@ time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 
 import numpy as np
@@ -24,6 +24,7 @@ from radialbeams.nn.ring_network import RingBIC
 from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
 from radialbeams.reproduce.pretrained import HeldOut, open_pretrained
 from radialbeams.reproduce.settings import QUICK, ReproduceSettings
+from radialbeams.stored import JsonDict, JsonFields
 from radialbeams.training.evaluate import summarise
 from radialbeams.training.views import draw_angles
 
@@ -101,7 +102,7 @@ def batches(there: HeldOut, batch: int) -> Iterator[tuple[Tensor, Tensor]]:
 
 
 @torch.inference_mode()
-def profile(there: HeldOut, steps: int, show: Any = None, batch: int = 64) -> dict[str, Any]:
+def profile(there: HeldOut, steps: int, show: Any = None, batch: int = 64) -> JsonDict:
     """Errors with nothing hidden, and with each mask in each fill."""
     fills: dict[Fill, Tensor | float] = {"mean": mean_beam(there, batch), "zero": 0.0}
     asked: list[tuple[Mask, Fill]] = [(mask, fill) for mask in masks(steps) for fill in FILLS]
@@ -167,7 +168,7 @@ def run(settings: ReproduceSettings, records: Records) -> Finding:
 
 def conclude(data: Record) -> Conclusion:
     models = data["models"]
-    ours: dict[str, Any] = {}
+    ours: JsonDict = {}
     for name, one in models.items():
         halves = {part: _half(one, part)["mean"] for part in ("inner", "outer")}
         ours[f"mean error, {name}: whole beams, inner half masked, outer half masked"] = (
@@ -187,16 +188,16 @@ def conclude(data: Record) -> Conclusion:
     return ours, sentence(models)
 
 
-def _cells(one: Mapping[str, Any], part: str, fill: str) -> list[Record]:
+def _cells(one: JsonFields, part: str, fill: str) -> list[Record]:
     return [c for c in one["cells"] if c["part"] == part and c["fill"] == fill]
 
 
-def _half(one: Mapping[str, Any], part: str, fill: str = "mean") -> Record:
+def _half(one: JsonFields, part: str, fill: str = "mean") -> Record:
     edge = "end" if part == "inner" else "start"
     return next(c for c in _cells(one, part, fill) if c[edge] == 0.5)
 
 
-def _enough(one: Mapping[str, Any], hidden: str) -> str:
+def _enough(one: JsonFields, hidden: str) -> str:
     """The smallest part of the beam with a mean error of at most STILL_GOOD, filled by the mean."""
     left = [
         1 - (c["end"] - c["start"]) for c in _cells(one, hidden, "mean") if c["mean"] <= STILL_GOOD
@@ -204,7 +205,7 @@ def _enough(one: Mapping[str, Any], hidden: str) -> str:
     return f"{min(left):.0%} of the beam" if left else "only the whole beam"
 
 
-def matters(one: Mapping[str, Any]) -> str:
+def matters(one: JsonFields) -> str:
     """The half whose loss increases the mean error more, with either fill."""
     found = {
         "outer"
@@ -215,7 +216,7 @@ def matters(one: Mapping[str, Any]) -> str:
     return found.pop() if len(found) == 1 else "depends on the fill"
 
 
-def sentence(models: Mapping[str, Any]) -> str:
+def sentence(models: JsonFields) -> str:
     said = "; ".join(
         f"{name} {_half(one, 'outer')['mean']:.1f}° and {_half(one, 'inner')['mean']:.1f}°"
         for name, one in models.items()
@@ -239,7 +240,7 @@ def draw(record: Record) -> dict[str, Figure]:
     return {"": draw_parts(record["data"]["models"]), "bands": draw_bands(record["data"]["models"])}
 
 
-def draw_parts(models: Mapping[str, Any]) -> Figure:
+def draw_parts(models: JsonFields) -> Figure:
     """One panel per model: inner and outer part masked, with both fills, over the hidden share."""
     from radialbeams.reproduce import figures as look
 
@@ -277,7 +278,7 @@ def draw_parts(models: Mapping[str, Any]) -> Figure:
     return figure
 
 
-def draw_bands(models: Mapping[str, Any]) -> Figure:
+def draw_bands(models: JsonFields) -> Figure:
     """The error without each eighth of the beam."""
     from radialbeams.reproduce import figures as look
 

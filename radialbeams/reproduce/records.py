@@ -9,13 +9,14 @@ from pathlib import Path
 from typing import Any
 
 from radialbeams.files import write_whole
+from radialbeams.stored import JsonDict, JsonFields
 
 # A JSON object. What an experiment measures differs from one to the next and is only written,
 # drawn and worded by that experiment, so it has no class; what all share is a `TrainingRecord`.
-Record = dict[str, Any]
+Record = JsonDict
 
 
-def write_record(path: Path, record: Mapping[str, Any], long: Sequence[str]) -> None:
+def write_record(path: Path, record: JsonFields, long: Sequence[str]) -> None:
     """Writes the file atomically; parts of the values of the keys in `long` take one line each."""
     entries = [
         f" {json.dumps(key)}: {_text(_finite(value), key in long)}" for key, value in record.items()

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
 
 from radialbeams.extras import install_command
 from radialbeams.reproduce import registry
@@ -15,6 +14,7 @@ from radialbeams.reproduce.experiment import Experiment, Finding, Record, Record
 from radialbeams.reproduce.records import write_record
 from radialbeams.reproduce.settings import QUICK, ReproduceSettings
 from radialbeams.reproduce.trainings import complete, finished
+from radialbeams.stored import JsonDict
 from radialbeams.training.weights import pick_device
 
 
@@ -127,7 +127,7 @@ def draw(experiment: Experiment, place: Path) -> list[Path]:
     _need_matplotlib()
     from radialbeams.reproduce import figures
 
-    found: dict[str, Any] = json.loads(place.read_text(encoding="utf-8"))
+    found: JsonDict = json.loads(place.read_text(encoding="utf-8"))
     files = []
     with figures.style():
         for suffix, figure in experiment.draw(found).items():

@@ -9,7 +9,7 @@ another object, and the map that is not rotated back.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import torch
@@ -35,6 +35,7 @@ from radialbeams.reproduce.settings import QUICK, ReproduceSettings
 from radialbeams.reproduce.thumbnails import encode
 from radialbeams.reproduce.trainings import PlannedTraining
 from radialbeams.reproduce.trainings import load as load_trained
+from radialbeams.stored import JsonDict
 from radialbeams.training.data import ImageSet, load
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.views import PaperViews, draw_angles
@@ -127,7 +128,7 @@ def conclude(data: Record) -> Conclusion:
     return numbers(data["rows"]), sentence(data["rows"])
 
 
-def measure(looker: Looker, draws: int) -> dict[str, Any]:
+def measure(looker: Looker, draws: int) -> JsonDict:
     """All measurements of one network: its errors and its maps."""
     count = len(looker.images)
     anywhere = [draw_angles("evaluation", seed, 0, count) for seed in range(draws)]
@@ -175,8 +176,8 @@ def _small(values: NDArray[np.float32]) -> str:
     return encode(np.asarray(picture.resize((SHOWN, SHOWN), Image.Resampling.LANCZOS)))
 
 
-def numbers(rows: Sequence[Record]) -> dict[str, Any]:
-    ours: dict[str, Any] = {}
+def numbers(rows: Sequence[Record]) -> JsonDict:
+    ours: JsonDict = {}
     for row in rows:
         name = row["name"]
         for kind, words in (("quarters", "quarter turns"), ("anywhere", "any angle")):

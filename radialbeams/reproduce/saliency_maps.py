@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import torch
 import torch.nn.functional as F
@@ -21,6 +20,7 @@ from radialbeams.nn.posterior import posterior
 from radialbeams.nn.ring_network import RingBIC
 from radialbeams.nn.rotation import Padding, disc, rotate
 from radialbeams.reproduce.seed_statistics import spread
+from radialbeams.stored import JsonDict
 from radialbeams.training.data import ImageSet
 from radialbeams.training.views import PaperViews, Views
 
@@ -122,7 +122,7 @@ class Looker:
         return ((offsets**2 + offsets[:, None] ** 2) <= with_beams(config).beam_length ** 2).float()
 
 
-def equivariance(looker: Looker, turns: Sequence[Tensor], upright: Tensor) -> dict[str, Any]:
+def equivariance(looker: Looker, turns: Sequence[Tensor], upright: Tensor) -> JsonDict:
     """Correlations of maps of rotated and upright images; `turns` are radians (N,) each."""
     inside = looker.inside()
     other = len(upright) // 2  # in natural order: another object

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, cast
 
 import torch
 import torch.nn.functional as F
@@ -34,6 +34,7 @@ from radialbeams.reproduce.seed_statistics import compare, spread
 from radialbeams.reproduce.settings import QUICK, ReproduceSettings
 from radialbeams.reproduce.training_record import TrainingRecord, data_notes
 from radialbeams.reproduce.trainings import PlannedTraining, Trained
+from radialbeams.stored import JsonDict
 from radialbeams.training.data import ImageSet
 from radialbeams.training.parts import Parts
 from radialbeams.training.recipe import Recipe
@@ -127,7 +128,7 @@ def trainings(settings: ReproduceSettings) -> list[PlannedTraining]:
 
 
 @torch.no_grad()
-def measure(trained: Trained, batch: int = 500) -> dict[str, Any]:
+def measure(trained: Trained, batch: int = 500) -> JsonDict:
     """Accuracy on turned and on upright held-out images, and the error of the angle."""
     model = cast(Transformer, trained.model).eval()
     images, device, turned = trained.held_out, trained.device, TurnedImages(SIDE)
@@ -144,7 +145,7 @@ def measure(trained: Trained, batch: int = 500) -> dict[str, Any]:
                 right[name].append((logits.argmax(-1) == labels[part]).float())
                 if found is not None and name == "turned":
                     missed.append(torch.cos(found - angles[part]).clamp(-1, 1).acos())
-    result: dict[str, Any] = {name: torch.cat(rows).mean().item() for name, rows in right.items()}
+    result: JsonDict = {name: torch.cat(rows).mean().item() for name, rows in right.items()}
     if missed:
         errors = torch.cat(missed)
         result |= {

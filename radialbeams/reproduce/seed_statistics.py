@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
 import numpy as np
 
 from radialbeams.reproduce.training_record import TrainingRecord
+from radialbeams.stored import JsonDict, JsonFields
 
 LEVEL = 0.05  # of the test that two kinds of runs differ
 POWER = 0.8  # with which a difference that is called detectable is found
@@ -16,7 +16,7 @@ REPETITIONS = 4000  # that are simulated
 STUCK = 45.0  # degrees of mean error, half of chance: from here on a run has not trained
 
 
-def spread(values: Sequence[float]) -> dict[str, Any]:
+def spread(values: Sequence[float]) -> JsonDict:
     """Mean and standard deviation over seeds (0 for a single one), and the values themselves.
 
     If every run has diverged, mean and standard deviation are NaN.
@@ -28,7 +28,7 @@ def spread(values: Sequence[float]) -> dict[str, Any]:
     return {"mean": float(found.mean()), "std": float(deviation), "values": found.tolist()}
 
 
-def compare(first: Mapping[str, Any], second: Mapping[str, Any]) -> int:
+def compare(first: JsonFields, second: JsonFields) -> int:
     """−1 if the first is lower, 1 if higher, 0 if not significant (5%, Welch's test).
 
     With one seed there is no spread, so nothing is significant. There is no correction for the
@@ -47,7 +47,7 @@ def compare(first: Mapping[str, Any], second: Mapping[str, Any]) -> int:
     return 0 if likely else int(np.sign(gap))
 
 
-def detectable(first: Mapping[str, Any], second: Mapping[str, Any]) -> float:
+def detectable(first: JsonFields, second: JsonFields) -> float:
     """The smallest difference that `compare` finds in four of five repetitions, at this spread.
 
     Repetitions are simulated: with few seeds, the degrees of freedom of Welch's test are themselves
@@ -78,7 +78,7 @@ def detectable(first: Mapping[str, Any], second: Mapping[str, Any]) -> float:
     return max(0.0, float(needed[math.ceil(POWER * REPETITIONS) - 1]))
 
 
-def unclear(first: Mapping[str, Any], second: Mapping[str, Any], unit: str = "°") -> str:
+def unclear(first: JsonFields, second: JsonFields, unit: str = "°") -> str:
     """What the absence of a clear difference is worth, in words."""
     least = detectable(first, second)
     if math.isinf(least):
@@ -87,7 +87,7 @@ def unclear(first: Mapping[str, Any], second: Mapping[str, Any], unit: str = "°
     return f"no clear difference; one below {size}{unit} would go unnoticed"
 
 
-def ranged(found: Mapping[str, Any], unit: str = "°") -> str:
+def ranged(found: JsonFields, unit: str = "°") -> str:
     """Median and range over seeds: one run that went astray does not drag them."""
     values = found["values"]
     if not values:

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from radialbeams.extras import install_command
 from radialbeams.files import write_whole
 from radialbeams.reproduce.settings import ReproduceSettings
+from radialbeams.stored import JsonDict
 
 Linear = NDArray[np.float32]
 Bytes = NDArray[np.uint8]
@@ -52,7 +53,7 @@ GREY, ROUGHNESS = 0.5, 0.15  # of the plastic: diffuse colour under a glossy coa
 RADIANCE = 100.0
 
 
-def scene(position: LightPosition, size: int, samples: int, transform: Any) -> dict[str, Any]:
+def scene(position: LightPosition, size: int, samples: int, transform: Any) -> JsonDict:
     """The scene for Mitsuba; `transform` is its class of 4 × 4 matrices."""
     return {
         "type": "scene",

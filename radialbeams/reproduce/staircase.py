@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -36,6 +36,7 @@ from radialbeams.reproduce.staircase_designs import (
 from radialbeams.reproduce.staircase_measures import measure
 from radialbeams.reproduce.training_record import TrainingRecord, data_notes, tagged
 from radialbeams.reproduce.trainings import PlannedTraining
+from radialbeams.stored import JsonDict
 from radialbeams.training.augment import Augmentation
 from radialbeams.training.parts import Parts
 from radialbeams.training.recipe import Recipe
@@ -46,8 +47,8 @@ if TYPE_CHECKING:
 
 SEEDS = 5
 SERIES: tuple[Protocol, ...] = ("paper", "leakfree")
-LARGE: dict[str, Any] = {"batch": 512, "steps": 2500}
-RING: dict[str, Any] = {"learning_rate": 3e-3, "weight_decay": 0.05, "average": 0.998}
+LARGE: JsonDict = {"batch": 512, "steps": 2500}
+RING: JsonDict = {"learning_rate": 3e-3, "weight_decay": 0.05, "average": 0.998}
 
 
 @dataclass(frozen=True)
@@ -111,7 +112,7 @@ def augmentation(row: StaircaseRow) -> Augmentation:
 
 def network(row: StaircaseRow, size: int, settings: ReproduceSettings) -> Config:
     design = row.design
-    changes: dict[str, Any] = {"hub": design.hub, "context_layers": design.layers}
+    changes: JsonDict = {"hub": design.hub, "context_layers": design.layers}
     found = paper.network(row.protocol, size, settings, **changes)
     if not design.ring:
         return found
@@ -158,12 +159,12 @@ def run(settings: ReproduceSettings, records: Records) -> Finding:
     return Finding(ours, settings.pick(quick=QUICK, full="") + why, data)
 
 
-def cell(runs: Sequence[TrainingRecord]) -> dict[str, Any]:
+def cell(runs: Sequence[TrainingRecord]) -> JsonDict:
     """Errors over the seeds that have finished; a run with a loss that is not finite diverged."""
     tested = [run.measured for run in runs if run.finished]
     if not tested:
         return {"seeds": 0, "diverged": len(runs)}
-    found: dict[str, Any] = {
+    found: JsonDict = {
         "seeds": len(tested),
         "diverged": len(runs) - len(tested),
         "training_images": runs[0].training_images,

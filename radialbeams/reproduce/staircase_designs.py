@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
 
 from radialbeams.nn.beams import Spacing
 from radialbeams.nn.context import Hub
+from radialbeams.stored import JsonDict
 from radialbeams.training.recipe import Draw, Schedule
 from radialbeams.training.views import Protocol
 
@@ -29,7 +29,7 @@ class StairDesign:
 
 
 # In this order, each on top of those before it.
-CHANGES: dict[str, dict[str, Any]] = {
+CHANGES: dict[str, JsonDict] = {
     "authors": {},
     "fresh": {"draw": "view"},
     "spacing": {"spacing": "angle"},
@@ -70,7 +70,7 @@ def _stairs() -> dict[str, StairDesign]:
 
 STAIRS = _stairs()
 # Context encoders: with the schedule that converges, and with the paper's constant rate.
-CONTEXTS: dict[str, dict[str, Any]] = {
+CONTEXTS: dict[str, JsonDict] = {
     "none": {"layers": 0},
     "held-mean": {"hub": "held-mean"},
     "held-sum": {"hub": "held-sum"},

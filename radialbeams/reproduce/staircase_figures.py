@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from textwrap import fill
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from radialbeams.reproduce.staircase_designs import (
     STAIRS,
     WORDS,
 )
+from radialbeams.stored import JsonFields
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -102,7 +103,7 @@ def draw_contexts(cells: Mapping[str, Record]) -> Figure:
     return figure
 
 
-def _dots(axes: Axes, found: Mapping[int, Mapping[str, Any]]) -> None:
+def _dots(axes: Axes, found: Mapping[int, JsonFields]) -> None:
     """A dot for every seed; what is far off is a number at the edge."""
     middles: Sequence[float] = [one["mean"] for one in found.values()]
     most = FAR * min(middles) if middles and min(middles) > 0 else float("inf")

@@ -17,6 +17,7 @@ from radialbeams.nn.angles import angular_error, circle_loss
 from radialbeams.nn.bic import BIC
 from radialbeams.nn.context import LEAK, WheelContext
 from radialbeams.reproduce.trainings import SEEDS, Trained, summary
+from radialbeams.stored import JsonDict
 from radialbeams.training.data import ImageSet
 from radialbeams.training.evaluate import evaluate, predict_with, summarise
 from radialbeams.training.views import Views, draw_angles
@@ -25,7 +26,7 @@ QUALITY = 90  # of the JPEG files
 BATCH = 128
 
 
-def measure(trained: Trained) -> dict[str, Any]:
+def measure(trained: Trained) -> JsonDict:
     """Errors on views of the training's own protocol and on files, and the hub's gradient."""
     model, views, device = trained.model, trained.fit.views, trained.device
 

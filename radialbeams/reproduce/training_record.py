@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from radialbeams.reproduce.records import Record, write_record
+from radialbeams.stored import JsonFields
 
 LONG = ("recipe", "measured", "curve", "validations")  # keys whose parts take a line each
 
@@ -64,7 +65,7 @@ class TrainingRecord:
         return [point["step"] for point in self.validations]
 
     @classmethod
-    def from_dict(cls, values: Mapping[str, Any]) -> TrainingRecord:
+    def from_dict(cls, values: JsonFields) -> TrainingRecord:
         known = [entry.name for entry in fields(cls)]
         if unknown := sorted(set(values) - set(known)):
             raise ValueError(

@@ -18,7 +18,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache, partial
 from pathlib import Path
-from typing import Any
 
 import torch
 
@@ -27,6 +26,7 @@ from radialbeams.files import claimed, write_whole
 from radialbeams.nn.architectures import Network, build
 from radialbeams.reproduce.settings import ReproduceSettings
 from radialbeams.reproduce.training_record import TrainingRecord, read_training, write_training
+from radialbeams.stored import JsonDict, JsonFields
 from radialbeams.training.data import ImageSet
 from radialbeams.training.data import load as load_images
 from radialbeams.training.evaluate import evaluate, predict_with
@@ -55,10 +55,10 @@ class Trained:
     device: torch.device
 
 
-Measure = Callable[[Trained], dict[str, Any]]
+Measure = Callable[[Trained], JsonDict]
 
 
-def errors(trained: Trained) -> dict[str, Any]:
+def errors(trained: Trained) -> JsonDict:
     """Errors on the held-out images, for angles of SO(2) and of C_|B|."""
     beams = trained.recipe.model.num_bins
     return {
@@ -77,7 +77,7 @@ def errors(trained: Trained) -> dict[str, Any]:
     }
 
 
-def summary(found: Evaluation | Mapping[str, Any]) -> dict[str, float]:
+def summary(found: Evaluation | JsonFields) -> dict[str, float]:
     """The stored figures, and the mean circle loss, which the paper plots."""
     values = found.to_dict() if isinstance(found, Evaluation) else found
     kept = {name: values[name] for name in KEPT}
@@ -94,7 +94,7 @@ class PlannedTraining:
 
     name: str  # of its file; unique in the experiment
     recipe: Recipe
-    tags: Mapping[str, Any] = field(default_factory=dict)  # by which the experiment finds it
+    tags: JsonFields = field(default_factory=dict)  # by which the experiment finds it
     images: int | None = None  # how many of the training split; None for all
     held_out: int | None = None  # how many of the test split
     validations: int = 0  # number of evaluations during training
@@ -289,12 +289,12 @@ def _read_images(
     )
 
 
-def _plain(recipe: Recipe) -> dict[str, Any]:
-    values: dict[str, Any] = json.loads(json.dumps(recipe.to_dict()))
+def _plain(recipe: Recipe) -> JsonDict:
+    values: JsonDict = json.loads(json.dumps(recipe.to_dict()))
     return values
 
 
-def curves(metrics: Path) -> tuple[dict[str, list[float]], list[dict[str, Any]]]:
+def curves(metrics: Path) -> tuple[dict[str, list[float]], list[JsonDict]]:
     """The training losses in at most POINTS averages, and the evaluations during training."""
     lines = []
     if metrics.is_file():  # missing if it diverged before the first line
@@ -314,9 +314,9 @@ def curves(metrics: Path) -> tuple[dict[str, list[float]], list[dict[str, Any]]]
     return curve, [along for line in lines if len(along := _along(line)) > 1]
 
 
-def _along(line: Mapping[str, Any]) -> dict[str, Any]:
+def _along(line: JsonFields) -> JsonDict:
     """The errors on held-out images in a line of metrics, rounded."""
-    found: dict[str, Any] = {"step": line["step"]}
+    found: JsonDict = {"step": line["step"]}
     for group, key in (("so2", "held_out"), ("cyclic", "held_out_cyclic")):
         if key in line:
             values = summary(line[key])

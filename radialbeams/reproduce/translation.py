@@ -8,7 +8,7 @@ the edge. A leak-free view is resampled once in any case, from a parent with a s
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -23,6 +23,7 @@ from radialbeams.reproduce.pretrained import open_pretrained
 from radialbeams.reproduce.seed_statistics import compare, detectable, spread
 from radialbeams.reproduce.settings import QUICK, ReproduceSettings
 from radialbeams.reproduce.trainings import PlannedTraining, Trained
+from radialbeams.stored import JsonDict, JsonFields
 from radialbeams.training.data import ImageSet
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.views import PaperViews, Views, draw_angles
@@ -75,7 +76,7 @@ def sweep(
     device: torch.device,
     batch: int = 128,
     show: Any = None,
-) -> dict[str, Any]:
+) -> JsonDict:
     """The changes of the estimates with each shift, and their errors; every image once."""
     turns = draw_angles("evaluation", 0, 0, len(images))
     settings = [(direction, shift) for direction in DIRECTIONS for shift in SHIFTS]
@@ -100,7 +101,7 @@ def sweep(
     return {"images": len(images), "error": _short(upright.mean().item()), "cells": cells}
 
 
-def cell(changes: np.ndarray, errors: np.ndarray) -> dict[str, Any]:
+def cell(changes: np.ndarray, errors: np.ndarray) -> JsonDict:
     """One violin: means, the share within the boundary, and the histogram of its shape."""
     counts, _ = np.histogram(np.clip(changes, EDGES[0], EDGES[-1]), EDGES)
     return {
@@ -145,7 +146,7 @@ def trainings(settings: ReproduceSettings) -> list[PlannedTraining]:
     ]
 
 
-def measure(trained: Trained) -> dict[str, Any]:
+def measure(trained: Trained) -> JsonDict:
     return sweep(trained.model, trained.held_out, trained.fit.views, trained.device)
 
 
@@ -177,7 +178,7 @@ def run(settings: ReproduceSettings, records: Records) -> Finding:
 
 def conclude(data: Record) -> Conclusion:
     models = models_of(data)
-    ours: dict[str, Any] = {}
+    ours: JsonDict = {}
     for name, one in models.items():
         for direction in DIRECTIONS:
             ours[f"largest stable shift, {direction}, {name}"] = said(one["stable"][direction])
@@ -186,7 +187,7 @@ def conclude(data: Record) -> Conclusion:
     return ours, sentence(models)
 
 
-def together(runs: Sequence[Record]) -> dict[str, Any]:
+def together(runs: Sequence[Record]) -> JsonDict:
     """All seeds of a model combined: means of the means, sums of the counts."""
     cells = []
     for same in zip(*(run["cells"] for run in runs), strict=True):
@@ -231,7 +232,7 @@ def crossing(cells: Sequence[Record], direction: str, key: str = "mean") -> floa
     return _short(least)
 
 
-def said(stable: Mapping[str, Any]) -> str:
+def said(stable: JsonFields) -> str:
     pixels = stable["pixels"]
     if pixels >= FARTHEST:
         return f"±{FARTHEST} px or more"
@@ -242,12 +243,12 @@ def _pixels(pixels: float) -> str:
     return f"≥ {FARTHEST} px" if pixels >= FARTHEST else f"{pixels:.1f} px"
 
 
-def models_of(data: Record) -> dict[str, Any]:
+def models_of(data: Record) -> JsonDict:
     """By today's names: results of earlier versions call pretrained models shipped ones."""
     return {name.replace("shipped", "pretrained"): one for name, one in data["models"].items()}
 
 
-def reach_of(name: str, models: Mapping[str, Any]) -> str:
+def reach_of(name: str, models: JsonFields) -> str:
     """For a legend: the shifts at which the mean change passes the boundary."""
     stable = models[name]["stable"]
     return f"{name}: " + " and ".join(_pixels(stable[d]["pixels"]) for d in DIRECTIONS)
@@ -259,7 +260,7 @@ def _unnoticed(thick: Record, thin: Record) -> float:
     return max(detectable(*pair) for pair in pairs)
 
 
-def sentence(models: Mapping[str, Any]) -> str:
+def sentence(models: JsonFields) -> str:
     """Up to which shift the paper's setting is stable, and whether thicker beams help."""
 
     def worst(name: str) -> str:

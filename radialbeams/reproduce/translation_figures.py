@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -13,6 +12,7 @@ from matplotlib.patches import Patch
 from radialbeams.reproduce import figures
 from radialbeams.reproduce.experiment import Record
 from radialbeams.reproduce.translation import DIRECTIONS, SHIFTS, models_of, name_of, reach_of
+from radialbeams.stored import JsonDict
 
 # The violins of other thicknesses are those of ε = 1, and those of both rings are alike.
 VIOLINS = (name_of(1), "pretrained bic.coil100", "pretrained ring.coil100")
@@ -30,7 +30,7 @@ def _colours(models: Sequence[str]) -> dict[str, str]:
     return dict(zip(models, colours, strict=True))
 
 
-def draw_violins(data: dict[str, Any]) -> Figure:
+def draw_violins(data: JsonDict) -> Figure:
     models = models_of(data)
     colours = _colours(list(models))
     shown = [name for name in VIOLINS if name in models]
@@ -61,7 +61,7 @@ def _violins(
     axes: Axes,
     cells: Sequence[Record],
     direction: str,
-    data: dict[str, Any],
+    data: JsonDict,
     colour: str,
     place: int,
     count: int,
@@ -85,7 +85,7 @@ def _violins(
         axes.plot([centre - room / 2.4, centre + room / 2.4], [one["mean"]] * 2, color=colour)
 
 
-def draw_means(data: dict[str, Any]) -> Figure:
+def draw_means(data: JsonDict) -> Figure:
     """The means of all models."""
     models = models_of(data)
     colours = _colours(list(models))
