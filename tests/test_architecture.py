@@ -67,7 +67,7 @@ ARROWS = {
     # The models that it loads by name, and of training only how a model is saved and exported.
     "front": {"cards", "defaults", "nn", "posterior", "stored", "training", "zoo"},
     # The shipped models, and the pictures inside the package to draw on.
-    "reproduce": {"cards", "nn", "posterior", "training", "front", "zoo", "demo"},
+    "reproduce": {"cards", "nn", "posterior", "stored", "training", "front", "zoo", "demo"},
 }
 SAVING = {"radialbeams.training.export", "radialbeams.training.weights"}
 # Files at import paths of older versions, which hand on names from elsewhere and do nothing else.

@@ -25,7 +25,7 @@ def draw(record: Record) -> dict[str, Figure]:
 
 def images_of(found: JsonDict) -> int:
     """The number of images behind the curves: some at every angle, or all at one angle each."""
-    return int(found.get("n_on_the_grid", found["n"]))
+    return int(found["n_on_the_grid"] if "n_on_the_grid" in found else found["n"])
 
 
 def at_each_angle(found: JsonDict) -> float:
