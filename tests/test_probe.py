@@ -96,7 +96,10 @@ def test_every_family_has_a_small_version() -> None:
 
 
 # Families whose parts have tests of their own.
-LONG = ("names", "giants", "journals", "edits", "kills", "links", "limits", "signals", "overlaps")
+LONG = (
+    *("names", "giants", "journals", "edits", "kills", "links", "limits", "signals", "overlaps"),
+    "metadata",
+)
 
 
 @pytest.mark.parametrize(
@@ -120,7 +123,8 @@ def test_the_command_keeps_its_promises(bench: Bench, name: str) -> None:
         pytest.param("twice", "kills", 1, marks=pytest.mark.long),
         ("outside", "links", 4),
         pytest.param("hang", "kills", 0, marks=pytest.mark.long),
-        ("torn,traceback,omitted,other", "kills", 0),  # in one run, to save time
+        # In one run, to save time.
+        pytest.param("torn,traceback,omitted,other", "kills", 0, marks=pytest.mark.long),
     ],
 )
 def test_what_a_broken_command_does_is_found(
