@@ -72,4 +72,4 @@ def contents(folder: Path) -> dict[str, bytes]:
     }
 
 
-RECORDS = (".radialbeams-ray", "_report")
+RECORDS = (".radialbeams-ray", ".radialbeams-ray.lock", ".radialbeams-run", "_report")
