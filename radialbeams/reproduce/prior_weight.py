@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
@@ -28,6 +29,7 @@ from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Re
 from radialbeams.reproduce.pretrained import open_pretrained
 from radialbeams.reproduce.prior_weight_measures import (
     BEAMS,
+    OBJECTS,
     PLACES,
     Place,
     compared,
@@ -40,7 +42,7 @@ from radialbeams.reproduce.prior_weight_measures import (
 from radialbeams.reproduce.seed_statistics import compare, over_seeds, spread, unclear
 from radialbeams.reproduce.settings import QUICK, ReproduceSettings
 from radialbeams.reproduce.training_record import TrainingRecord, data_notes, tagged
-from radialbeams.reproduce.trainings import PlannedTraining
+from radialbeams.reproduce.trainings import Measure, PlannedTraining
 from radialbeams.stored import JsonFields
 from radialbeams.training.data import ImageSet
 from radialbeams.training.parts import Parts
@@ -111,12 +113,17 @@ def trainings(settings: ReproduceSettings) -> list[PlannedTraining]:
             images=effort.images,
             held_out=effort.held_out,
             validations=settings.pick(quick=2, full=JUDGED),
-            measure=measure_quickly if settings.quick else measure,
+            measure=measure_quickly if settings.quick else measure_of(kind),
             parts=parts(kind),
         )
         for seed in settings.seeds_of(quick=1, full=SEEDS)
         for kind in kinds(settings.quick)
     ]
+
+
+def measure_of(kind: WeightKind) -> Measure:
+    """Orbits take a minute on a CPU, and `topology` shows those of the extremes only."""
+    return partial(measure, objects=OBJECTS if kind.weight in (0.0, max(WEIGHTS)) else 0)
 
 
 def parts(kind: WeightKind) -> Parts:
