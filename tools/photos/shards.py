@@ -3,9 +3,10 @@
     python tools/photos/prepare.py PHOTOS --squashed coco=train2017 --sizes sizes.csv.gz --no-write
     python tools/photos/shards.py PHOTOS/reasons.jsonl train2017 SHARDS [--bytes 56000000]
 
-For machines with a limit on the size of an upload. Each shard is a tar of NAME.jpg files with a
-sizes.csv (id,width,height) of the native sizes, as `radialbeams.training.data.cache` reads them.
-The photos are shuffled by a hash, so every shard is a random sample.
+For machines with a limit on the size of an upload. Each shard is a tar of image files with a
+sizes.csv (id,width,height) of the native sizes of squashed photos, as
+`radialbeams.training.data.cache` reads them. The folder of photos has no subfolders. The photos are
+shuffled by a hash, so every shard is a random sample.
 """
 
 from __future__ import annotations
@@ -25,24 +26,33 @@ ROW = 30  # bytes of a photo's line in sizes.csv, at most
 
 
 class StoredPhoto(NamedTuple):
-    name: str
-    width: int
-    height: int
+    path: Path
+    native: tuple[int, int] | None  # width and height, if the stored file is squashed
+
+    @property
+    def row(self) -> str:
+        """Its line in sizes.csv, if it has one."""
+        return f"{self.path.stem},{self.native[0]},{self.native[1]}\n" if self.native else ""
 
 
-def accepted(reasons: Path) -> list[StoredPhoto]:
+def accepted(reasons: Path, folder: Path) -> list[StoredPhoto]:
     """The photos without a reason to drop them, in the order of their hashes."""
-    rows = map(json.loads, reasons.read_text(encoding="utf-8").splitlines())
-    photos = [StoredPhoto(row["name"], *row["native"]) for row in rows if not row["reason"]]
-    return sorted(photos, key=lambda photo: sha256(f"shard {photo.name}".encode()))
+    rows = [json.loads(line) for line in reasons.read_text(encoding="utf-8").splitlines()]
+    kept = {row["name"]: row["native"] for row in rows if not row["reason"]}
+    photos = [
+        StoredPhoto(path, native if (native := kept[path.stem]) is None else tuple(native))
+        for path in folder.iterdir()
+        if path.stem in kept
+    ]
+    return sorted(photos, key=lambda photo: sha256(f"shard {photo.path.stem}".encode()))
 
 
-def shards(photos: Sequence[StoredPhoto], folder: Path, most: int) -> Iterator[list[StoredPhoto]]:
+def shards(photos: Sequence[StoredPhoto], most: int) -> Iterator[list[StoredPhoto]]:
     """Groups of photos whose archives have at most `most` bytes."""
     shard: list[StoredPhoto] = []
     total = free = most - 40 * BLOCK  # the end of an archive, and the header of sizes.csv
     for photo in photos:
-        size = (folder / f"{photo.name}.jpg").stat().st_size
+        size = photo.path.stat().st_size
         cost = BLOCK + -(-size // BLOCK) * BLOCK + ROW
         if cost > total and shard:
             yield shard
@@ -53,12 +63,12 @@ def shards(photos: Sequence[StoredPhoto], folder: Path, most: int) -> Iterator[l
         yield shard
 
 
-def write(shard: Sequence[StoredPhoto], folder: Path, path: Path) -> None:
+def write(shard: Sequence[StoredPhoto], path: Path) -> None:
     with tarfile.open(path, "w", format=tarfile.USTAR_FORMAT) as archive:
-        rows = "".join(f"{photo.name},{photo.width},{photo.height}\n" for photo in shard)
+        rows = "".join(photo.row for photo in shard)
         _add(archive, "sizes.csv", f"id,width,height\n{rows}".encode())
         for photo in shard:
-            _add(archive, f"{photo.name}.jpg", (folder / f"{photo.name}.jpg").read_bytes())
+            _add(archive, photo.path.name, photo.path.read_bytes())
 
 
 def _add(archive: tarfile.TarFile, name: str, data: bytes) -> None:
@@ -74,12 +84,12 @@ def main(argv: Sequence[str] | None = None) -> int:
     parser.add_argument("out", type=Path)
     parser.add_argument("--bytes", type=int, default=56_000_000, help="of one shard, at most")
     arguments = parser.parse_args(argv)
-    photos = accepted(arguments.reasons)
-    for number, shard in enumerate(shards(photos, arguments.photos, arguments.bytes)):
+    photos = accepted(arguments.reasons, arguments.photos)
+    for number, shard in enumerate(shards(photos, arguments.bytes)):
         path = arguments.out / f"{number:03d}.tar"
 
         def fill(part: Path, shard: list[StoredPhoto] = shard) -> None:
-            write(shard, arguments.photos, part)
+            write(shard, part)
 
         write_whole(path, fill)
         print(f"{path}: {len(shard):,} photos, {path.stat().st_size:,} bytes", flush=True)
