@@ -102,7 +102,8 @@ def _skipped(skip: nn.Module, features: Tensor) -> Tensor:
     elif features.shape[2] % 2:
         mixed = mix(F.avg_pool2d(features, (2, 1), ceil_mode=True))
     else:
-        half = mix.get_parameter("weight") / 2
+        # Not `/ 2`: the exporter of torch 2.11 fails on a division by an integer.
+        half = 0.5 * mix.get_parameter("weight")
         mixed = F.conv2d(features, torch.cat((half, half), dim=2), stride=(2, 1))
     joined: Tensor = norm(mixed)
     return joined

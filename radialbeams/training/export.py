@@ -29,6 +29,10 @@ class ParityError(ValueError):
     """The exported file and torch disagree."""
 
 
+class ExportError(ValueError):
+    """The installed versions of torch and onnxscript cannot export the network."""
+
+
 def export_onnx(model: Network, path: Path, *, tolerance: float = PARITY_TOLERANCE) -> float:
     """Exports a network and returns the largest difference between torch and ONNX Runtime.
 
@@ -109,9 +113,16 @@ def write_onnx(
                 optimize=False,  # `_store_small` does
                 verbose=False,
             )
-            _store_small(path, set(model.state_dict()))
+    except torch.onnx.OnnxExporterError as error:
+        reason = str(error).strip().splitlines()[0]
+        raise ExportError(
+            f"Expected torch {torch.__version__} to export the network to ONNX; it stopped with: "
+            f"{reason} Install other versions of torch and onnxscript, and give the same command "
+            "again: the trained weights are kept."
+        ) from error
     finally:
         exporter.setLevel(level)
+    _store_small(path, set(model.state_dict()))
 
 
 def _store_small(path: Path, weights: Collection[str]) -> None:

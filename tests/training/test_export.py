@@ -15,7 +15,7 @@ from radialbeams.nn.architectures import build
 from radialbeams.nn.bic import BIC
 from radialbeams.nn.ring_network import RingConfig
 from radialbeams.training import export
-from radialbeams.training.export import ParityError, export_onnx, parity
+from radialbeams.training.export import ExportError, ParityError, export_onnx, parity
 from radialbeams.training.runs import export_run
 from radialbeams.training.weights import load_model, new_card, read_card, save_model, sha256
 
@@ -96,6 +96,24 @@ def test_without_parity_there_is_no_file_and_the_old_one_stays(
         export_onnx(tiny_model, tmp_path / "mine.onnx")
     assert [path.name for path in tmp_path.iterdir()] == ["mine.onnx"]
     assert (tmp_path / "mine.onnx").read_bytes() == b"old"
+
+
+def test_an_exporter_that_fails_says_what_to_do_and_leaves_no_file(
+    finished_run: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object, **__: object) -> None:
+        raise torch.onnx.OnnxExporterError("Failed to decompose the graph.\nA long explanation.")
+
+    monkeypatch.setattr(torch.onnx, "export", fail)
+    model, _ = load_model(finished_run / "model")
+    with pytest.raises(ExportError) as caught:
+        export_onnx(model, tmp_path / "model.onnx")
+    assert str(caught.value) == (
+        f"Expected torch {torch.__version__} to export the network to ONNX; it stopped with: "
+        "Failed to decompose the graph. Install other versions of torch and onnxscript, and give "
+        "the same command again: the trained weights are kept."
+    )
+    assert list(tmp_path.iterdir()) == []
 
 
 def test_a_run_is_exported_with_its_card(
