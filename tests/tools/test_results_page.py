@@ -116,7 +116,7 @@ def test_without_files_there_are_no_sections(tmp_path: Path) -> None:
 
 
 def test_a_section_appears_when_its_files_do(tmp_path: Path) -> None:
-    write(tmp_path / "results/ring/ablation-as-shipped.json", run("as shipped", 1.0))
+    write(tmp_path / "results/ring/ablation-48-beams.json", run("48 beams", 1.0))
     assert titles(page.results_page(tmp_path)) == ["Ablation of `ring.coil100`"]
     write(tmp_path / "results/ring/side-by-side-ring.json", run("ring", 1.0))
     write(tmp_path / "results/leaks/a.json", leak("leakfree", "ring", "white", 0.0))
@@ -146,7 +146,7 @@ def test_the_order_of_the_models_does_not_depend_on_when_their_cards_were_writte
 
 
 def test_every_table_names_its_command_and_its_meaning(tmp_path: Path) -> None:
-    write(tmp_path / "results/ring/ablation-as-shipped.json", run("as shipped", 1.0))
+    write(tmp_path / "results/ring/ablation-48-beams.json", run("48 beams", 1.0))
     write(tmp_path / "results/ring/side-by-side-ring.json", run("ring", 1.0))
     write(tmp_path / "results/leaks/a.json", leak("leakfree", "ring", "white", 0.0))
     write(tmp_path / "radialbeams/zoo/ring.json", card(cost={"ms": 1.66}, end_to_end={"ms": 3}))
@@ -336,9 +336,9 @@ def test_side_by_side_is_ranked_by_the_mean() -> None:
 
 
 def test_ablation_starts_with_the_recipe_and_keeps_negative_results() -> None:
-    runs = [run("as shipped", 1.0), run("worse one", 2.0), run("same", 1.1), run("better", 0.5)]
+    runs = [run("48 beams", 1.0), run("worse one", 2.0), run("same", 1.1), run("better", 0.5)]
     (text,) = page.ablation_section(runs)
-    order = [text.index(f"| {name} |") for name in ("as shipped", "better", "same", "worse one")]
+    order = [text.index(f"| {name} |") for name in ("48 beams", "better", "same", "worse one")]
     assert order == sorted(order)
     assert "| −0.50° |" in row(text, "better") and row(text, "better").endswith("| better |")
     assert row(text, "same").endswith("| no clear difference |")
