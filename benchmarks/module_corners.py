@@ -1,15 +1,17 @@
 """What it costs the torch module that it does not know filled corners, as the command does.
 
-    python benchmarks/module_corners.py --photos FOLDER [--count 200]
+    python benchmarks/module_corners.py --photos FOLDER [--count 200] [--model general]
 
 Photos are turned by random angles, on an enlarged canvas and on their own one, with black corners.
 The table gives the share of angles within 10° by the command's canonicalizer, which looks at the
-picture between the corners, and by the module, which sees the tensor as it is.
+picture between the corners, and by the module, which sees the tensor as it is. It is also written
+to results/module-corners.json.
 """
 
 from __future__ import annotations
 
 import argparse
+import json
 import sys
 from pathlib import Path
 
@@ -20,15 +22,16 @@ from PIL import Image
 from radialbeams.canonicalizer import Canonicalizer
 from radialbeams.front import Canonicalizer as Module
 from radialbeams.posterior import signed
+from radialbeams.zoo import DEFAULT
 
 WITHIN = 10.0
 
 
-def measured(paths: list[Path], expand: bool) -> tuple[float, float]:
+def measured(paths: list[Path], model: str, expand: bool) -> tuple[float, float]:
     """Shares within 10°: the command's, the module's."""
     rng = np.random.default_rng(0)
-    light = Canonicalizer(threads=1)
-    module = Module.from_pretrained(abstain=None, snap="none")
+    light = Canonicalizer(model, threads=1)
+    module = Module.from_pretrained(model, abstain=None, snap="none")
     near = np.zeros((len(paths), 2))
     for number, path in enumerate(paths):
         angle = float(rng.uniform(0, 360))
@@ -47,12 +50,20 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--photos", type=Path, required=True)
     parser.add_argument("--count", type=int, default=200)
+    parser.add_argument("--model", default=DEFAULT)
+    parser.add_argument("--out", type=Path, default=Path("results") / "module-corners.json")
     asked = parser.parse_args(argv)
     paths = sorted(asked.photos.glob("*.jpg"))[: asked.count]
+    if not paths:
+        parser.error(f"expected a folder with .jpg files; got {asked.photos}, which has none")
+    rows = {}
     print("| canvas | command | module |\n|---|---|---|")
-    for expand in (True, False):
-        command, front = measured(paths, expand)
-        print(f"| {'enlarged' if expand else 'its own'} | {command:.1%} | {front:.1%} |")
+    for canvas, expand in (("enlarged", True), ("its own", False)):
+        command, front = measured(paths, asked.model, expand)
+        rows[canvas] = {"command": command, "module": front}
+        print(f"| {canvas} | {command:.1%} | {front:.1%} |")
+    found = {"model": asked.model, "photos": len(paths), "within_10": rows}
+    asked.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
     return 0
 
 

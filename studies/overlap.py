@@ -8,7 +8,8 @@ at most 20 bits are taken for copies, up to 26 for near ones. `--against` names 
 photos, which have to be brought (`tools/photos/README.md` lists their sources), or a `looks.jsonl`
 that `tools/photos/prepare.py` wrote; that holds the fingerprints of whole photos only. Results of
 other names stay in the file, so the sources can be compared one after the other. `--sheet` draws
-the near pairs side by side, for whoever decides which of them show the same picture.
+the near pairs side by side, for whoever decides which of them show the same picture; `--looked
+NAME=BITS` writes the decision down: pairs up to so many bits do, the others do not (-1: none does).
 """
 
 from __future__ import annotations
@@ -116,6 +117,12 @@ def compared(tested: Named, known: Named) -> dict[str, Any]:
     }
 
 
+def looked_at(found: dict[str, Any], bits: int) -> dict[str, Any]:
+    """The result of a source after its near pairs were looked at: those up to `bits` are copies."""
+    near = [{**pair, "same": pair["bits"] <= bits} for pair in found["near"]]
+    return {**found, "near": near, "same_by_eye": sum(pair["same"] for pair in near)}
+
+
 def draw_sheet(found: dict[str, Any], tested: Path, folder: Path, out: Path) -> None:
     """Every near pair side by side, the photo of the test set on the left."""
     side, rows = 128, max(1, len(found["near"]))
@@ -133,7 +140,8 @@ def draw_sheet(found: dict[str, Any], tested: Path, folder: Path, out: Path) -> 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--tested", type=Path, required=True, help="a zip of photos")
-    parser.add_argument("--against", nargs="+", required=True, help="NAME=FOLDER or NAME=FILE")
+    parser.add_argument("--against", nargs="+", default=[], help="NAME=FOLDER or NAME=FILE")
+    parser.add_argument("--looked", nargs="+", default=[], help="NAME=BITS")
     parser.add_argument("--out", type=Path, default=Path("results") / "overlap.json")
     parser.add_argument("--sheet", type=Path, help="a folder for pictures of the near pairs")
     arguments = parser.parse_args()
@@ -152,6 +160,11 @@ def main() -> None:
             draw_sheet(found, arguments.tested, Path(place), arguments.sheet / f"{name}.png")
         print(f"{name}: {found['photos']:,} photos, {len(found['near'])} near, nearest "
               f"{found['nearest_bits']} bits", flush=True)  # fmt: skip
+    for named in arguments.looked:
+        name, _, bits = named.partition("=")
+        if name not in results["against"]:
+            parser.error(f"expected a source that was compared; got {name!r}. Name it in --against")
+        results["against"][name] = looked_at(results["against"][name], int(bits))
     arguments.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 
 

@@ -22,7 +22,6 @@ from radialbeams.front.accuracy import (
     LINES,
     TURNS,
     ClassificationTask,
-    Tally,
     average_over_the_grid,
     lost_upright,
     rounded,
@@ -35,6 +34,7 @@ from radialbeams.reproduce.downstream_sets import (
     FEW_CUTOUTS,
     NAME,
     OBJECTS,
+    SEEN_BY_RING,
     coil_task,
     imagenet_task,
     objects_task,
@@ -52,8 +52,6 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 FEW = 20  # cut-outs below which results do not generalise
-# ImageNet's classes of dogs: `ring` was trained on Stanford Dogs, which are photos of ImageNet.
-DOGS = range(151, 269)
 
 PAPER = {
     f"{FEW_CUTOUTS}, circle loss of bic in training": 0.378,
@@ -114,7 +112,6 @@ def measure_grid(task: ClassificationTask, settings: ReproduceSettings, part: st
             if line in by_angle[0]
         },
         "uniform": rounded(accuracies),
-        **right_of_dogs(uniform, task),
         "share_of_the_gap": rounded(
             {line: share_of_the_gap(accuracies, line) for line in ("ring", "abstain", "averaged")}
         ),
@@ -123,19 +120,6 @@ def measure_grid(task: ClassificationTask, settings: ReproduceSettings, part: st
         "errors": rounded(uniform.errors()),
         "milliseconds": rounded(uniform.milliseconds(), 2),
     }
-
-
-def right_of_dogs(uniform: Tally, task: ClassificationTask) -> JsonDict:
-    """How many of ImageNet's photos of dogs are right, by line, and how many there are."""
-    if task.name != "imagenet":
-        return {}
-    dogs = torch.tensor([int(label) in DOGS for label in uniform.labels])
-    right = {
-        line: int((uniform.predicted[line] == uniform.labels)[dogs].sum())
-        for line in LINES
-        if line in uniform.predicted
-    }
-    return {"dogs": {"n": int(dogs.sum()), **right}}
 
 
 def measure_objects(
@@ -225,8 +209,8 @@ def _measure_objects(
 def _measure_imagenet(
     settings: ReproduceSettings, classifier: Classifier, device: torch.device
 ) -> JsonDict:
-    task = imagenet_task(settings, classifier, device)
-    return measure_grid(task, settings, NAMES["imagenet"])
+    task, left_out = imagenet_task(settings, classifier, device)
+    return {**measure_grid(task, settings, NAMES["imagenet"]), "left_out": left_out}
 
 
 def _measure_coil(
@@ -282,7 +266,6 @@ def _regained(photos: JsonDict) -> str:
     if "uniform" not in photos:
         return ""
     top1, errors = photos["uniform"], photos["errors"]["ring"]
-    clean = _seen(photos) if 0 < photos.get("dogs", {}).get("n", 0) < photos["n"] else ""
     return (
         f" On ImageNet photos at random angles, ring raises the accuracy from {top1['plain']:.1%} "
         f"to {top1['ring']:.1%}. Rotating back by the true angle gives {top1['ceiling']:.1%}, so "
@@ -291,33 +274,19 @@ def _regained(photos: JsonDict) -> str:
         f"{errors['within_10']:.0%} of the estimates are within 10°. With abstention, "
         f"{photos['share_of_the_gap']['abstain']:.0%} of the gap is recovered, and upright photos "
         f"lose {photos['lost_upright']['abstain']:.1%} of their correct answers instead of "
-        f"{photos['lost_upright']['ring']:.1%}.{clean}"
+        f"{photos['lost_upright']['ring']:.1%}. {_seen(photos)}"
     )
 
 
 def _seen(photos: JsonDict) -> str:
-    """The photos that `ring` may have been trained on, apart from the others."""
-    dogs, top1 = photos["dogs"], photos["uniform"]
-    others = photos["n"] - dogs["n"]
-
-    def shares(line: str) -> tuple[float, float]:
-        return dogs[line] / dogs["n"], (top1[line] * photos["n"] - dogs[line]) / others
-
-    (seen, unseen), (best, most) = shares("ring"), shares("ceiling")
+    """The photos that `ring` was trained on."""
+    if photos.get("left_out"):
+        return (
+            f"{photos['left_out']} more photos are left out, because they are also in Stanford "
+            "Dogs, on which ring was trained."
+        )
     return (
-        " ring was trained on Stanford Dogs, which are photos of ImageNet and may be among these. "
-        f"On the {dogs['n']} photos of dogs it reaches {seen:.1%} (true angle: {best:.1%}), on the "
-        f"{others} others {unseen:.1%} (true angle: {most:.1%}).{_counted_later(photos)}"
-    )
-
-
-def _counted_later(photos: JsonDict) -> str:
-    """Counts without `bic` are those of a run that had no weights of it."""
-    if "bic" in photos["dogs"] or "bic" not in photos["uniform"]:
-        return ""
-    return (
-        " The photos of dogs were counted in a second run, of the same ring and without bic; all "
-        "other figures of these data sets are from one run."
+        f"{len(SEEN_BY_RING)} of the photos are also in Stanford Dogs, on which ring was trained."
     )
 
 

@@ -34,9 +34,12 @@ def at_each_angle(found: JsonDict) -> float:
     return images_of(found) if everywhere else images_of(found) / len(found["angles"])
 
 
-def half_width(share: float, count: float) -> float:
-    """Of the 95% interval of a share of so many images."""
-    return NORMAL * math.sqrt(share * (1 - share) / count)
+def interval(share: float, count: float) -> tuple[float, float]:
+    """Of a share of so many images, 95%, by Wilson's formula: at 0% or 100% it is no point."""
+    middle = share + NORMAL**2 / (2 * count)
+    half = NORMAL * math.sqrt(share * (1 - share) / count + NORMAL**2 / (4 * count**2))
+    scale = 1 + NORMAL**2 / count
+    return (middle - half) / scale, (middle + half) / scale
 
 
 def draw_curves(sets: JsonDict) -> Figure:
@@ -56,8 +59,7 @@ def draw_curves(sets: JsonDict) -> Figure:
         for line, values in found["lines"].items():
             style = {"ls": "--"} if line == "ceiling" else {}
             axes.plot(found["angles"], values, color=colours[line], label=TITLES[line], **style)
-            half = np.asarray([half_width(value, count) for value in values])
-            low, high = np.asarray(values) - half, np.asarray(values) + half
+            low, high = zip(*(interval(value, count) for value in values), strict=True)
             axes.fill_between(found["angles"], low, high, color=colours[line], alpha=0.12, lw=0)
         axes.set_title(f"{SHORT.get(name, NAMES[name])}\n{count:.0f} images an angle", fontsize=7)
         axes.set_xticks(range(0, 361, 90))
@@ -73,12 +75,15 @@ def draw_table(sets: JsonDict) -> Figure:
     """Accuracy over the angles of the curves, and the cost as a share of the classifier's time."""
     columns = [name for name in NAMES if name in sets]
     rows = [[TITLES[line], *(_cell(sets[name], line) for name in columns)] for line in LINES]
-    figure = figures.new(figures.PAGE, 2.1)
+    figure = figures.new(figures.PAGE, 3.0)
     axes = figure.subplots()
     axes.axis("off")
     table = axes.table(
         rows,
-        colLabels=["top-1 ± 95% (cost)", *(_head(name, sets[name]) for name in columns)],
+        colLabels=[
+            "top-1 [95% interval]\n+ cost, of the classifier's",
+            *(_head(name, sets[name]) for name in columns),
+        ],
         loc="center",
         cellLoc="left",
         colLoc="left",
@@ -87,9 +92,9 @@ def draw_table(sets: JsonDict) -> Figure:
     )
     table.auto_set_font_size(False)
     table.set_fontsize(6)
-    table.scale(1, 1.35)
+    table.scale(1, 1.9)
     for column in range(len(columns) + 1):
-        table[0, column].set_height(1.7 * table[0, column].get_height())
+        table[0, column].set_height(1.3 * table[0, column].get_height())
     return figure
 
 
@@ -109,9 +114,10 @@ def _cell(found: JsonDict, line: str) -> str:
     if line not in found["lines"]:
         return "–"
     share = accuracy(found, line)
-    text = f"{share:.1%} ± {100 * half_width(share, images_of(found)):.1f}"
+    low, high = (100 * end for end in interval(share, images_of(found)))
+    text = f"{share:.1%} [{low:.0f}, {high:.0f}]"
     spent = found["milliseconds"]
     part = {"abstain": "ring"}.get(line, line)
     if line == "averaged":
-        return f"{text} (+{(TURNS - 1) * 100}%)"
-    return f"{text} (+{spent[part] / spent['classifier']:.0%})" if part in spent else text
+        return f"{text}\n+{(TURNS - 1) * 100}%"
+    return f"{text}\n+{spent[part] / spent['classifier']:.0%}" if part in spent else text

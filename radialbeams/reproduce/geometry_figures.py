@@ -16,6 +16,8 @@ from radialbeams.reproduce.geometry import BEAMS, EPSILONS, LENGTH
 from radialbeams.reproduce.thumbnails import decode
 from radialbeams.stored import JsonDict
 
+SHOWN_PIXELS = (-3500, 18000)  # the printed coverage is negative at few beams
+
 
 def draw(record: Record) -> dict[str, Figure]:
     return {"": draw_lemmas(record["data"]), "beams": draw_beams(record["data"]["drawing"])}
@@ -51,9 +53,11 @@ def draw_lemmas(data: JsonDict) -> Figure:
             lengths = [row["length"] for row in along]
             length.plot(lengths, _off(along, name), LOOKS[name], color=colour)
     most = max(row["beams"] for row in data["by_beams"])
-    cover.set(ylabel="pixels covered", ylim=(-3500, None))
+    cover.set(ylabel="pixels covered")
     cover.set_title(f"a  coverage, D = {LENGTH}")
     over.set(ylabel="readings beyond the first")
+    for axes in (cover, over):
+        axes.set_ylim(SHOWN_PIXELS)
     over.set_title(f"b  overlap, D = {LENGTH}")
     error.set_title(f"c  error of the coverage over |B|, D = {LENGTH}")
     length.set_title(f"d  error of the coverage over D, |B| = {BEAMS}")

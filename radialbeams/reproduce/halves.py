@@ -238,7 +238,7 @@ def draw(record: Record) -> dict[str, Figure]:
     figure = look.new(look.PAGE, 2.2)
     cells = record["data"]["cells"]
     shown = [kind for kind in KINDS if cells[f"{kind}, whole"]["mean"]["values"]] or KINDS
-    panels = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]
+    panels = figure.subplots(1, len(shown), sharex=True, sharey=True, squeeze=False)[0]
     names = list(PARTS)
     for axes, kind, letter in zip(panels, shown, "ab", strict=False):
         for place, part in enumerate(names):
@@ -248,11 +248,11 @@ def draw(record: Record) -> dict[str, Figure]:
             axes.plot(one["values"], [place] * len(one["values"]), "o", color=colour, ms=3)
             if one["values"]:
                 axes.plot([one["mean"]], [place], "|", color=colour, ms=12)
-        axes.set_xlim(0, 1.08 * axes.get_xlim()[1])
         axes.set_xlabel("mean error on unseen images")
         axes.xaxis.set_major_formatter("{x:g}°")
         axes.grid(axis="y", visible=False)
         axes.set_title(f"{letter}  {TITLES[kind]}")
+    panels[0].set_xlim(0, 1.08 * panels[0].get_xlim()[1])
     panels[0].set_yticks(range(len(names)), names)
     panels[0].set_ylim(len(names) - 0.5, -0.5)
     return {"": figure}

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -99,9 +99,15 @@ def record(
         "seeds": sorted(seeds),
         "seconds": round(trained + measured, 1),
         "trainings": len(records),
+        "efforts": efforts((run.recipe["steps"], run.recipe["batch"]) for run in records.values()),
         "hardware": " and ".join(sorted(hardware)),
         "data": dict(finding.data),
     }
+
+
+def efforts(trainings: Iterable[tuple[int, int]]) -> list[str]:
+    """Steps and batch of trainings, in words: "4,096 × 128"."""
+    return [f"{steps:,} × {batch:,}" for steps, batch in sorted(set(trainings))]
 
 
 def reworded(experiment: Experiment, place: Path) -> Record:

@@ -56,11 +56,13 @@ def draw_stairs(cells: Mapping[str, Record]) -> Figure:
             label=label,
         )
         for place, mean in known:
-            axes.plot(mean["values"], [place] * len(mean["values"]), "o", color=colour, ms=2.5)
+            inside = colour if shown == "so2" else "white"
+            at = [place] * len(mean["values"])
+            axes.plot(mean["values"], at, "o", color=colour, ms=2.8, mfc=inside, mew=0.7)
     axes.set_yticks(places, [WORDS[name] for name in STAIRS])
     axes.set(
         xscale="log",
-        xlabel="mean error on held-out images; lines: median over seeds",
+        xlabel="mean error on held-out images; lines: median over seeds; circles: seeds",
         ylim=(len(places) - 0.5, -0.5),
     )
     figures.plain_log(axes.xaxis)
@@ -86,9 +88,11 @@ def draw_contexts(cells: Mapping[str, Record]) -> Figure:
         found = {names.index(name): cells[row_of(series, name)] for name in chosen}
         _dots(axes, {place: one["so2"]["mean"] for place, one in found.items() if one["seeds"]})
         axes.set(xlabel="mean error, held out")
-        axes.set_xlim(0, 1.06 * axes.get_xlim()[1])
         axes.xaxis.set_major_formatter("{x:g}°")
         axes.set_title(title)
+    widest = 1.06 * max(axes.get_xlim()[1] for axes in (errors, paper))
+    for axes in (errors, paper):
+        axes.set_xlim(0, widest)
     through = {
         place: cells[row_of("one-cycle", name)]["hub_share"]
         for place, name in enumerate(names)

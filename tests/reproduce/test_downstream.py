@@ -16,7 +16,7 @@ from PIL import Image
 
 from radialbeams.front.accuracy import LINES
 from radialbeams.front.classifiers import Classifier
-from radialbeams.reproduce import downstream, downstream_sets
+from radialbeams.reproduce import downstream, downstream_figures, downstream_sets
 from radialbeams.reproduce.runner import command, reproduce
 from radialbeams.reproduce.settings import ReproduceSettings
 from radialbeams.training.data import DataNotFound, ImageSet
@@ -171,10 +171,16 @@ def test_real_coil_is_classified_upright(real: Callable[..., ImageSet], tmp_path
     assert abs(found.accuracy("ring") - found.accuracy("ceiling")) <= 2 / 16
 
 
-def test_dogs_that_were_counted_in_another_run_are_said_to_be() -> None:
-    top1 = {"plain": 0.5, "ring": 0.7, "ceiling": 0.8, "bic": 0.4}
-    dogs = {"n": 2, "plain": 1, "ring": 1, "ceiling": 2}
-    apart = downstream._seen({"n": 10, "uniform": top1, "dogs": dogs})
-    assert "were counted in a second run, of the same ring and without bic" in apart
-    together = downstream._seen({"n": 10, "uniform": top1, "dogs": {**dogs, "bic": 0}})
-    assert "second run" not in together
+def test_photos_that_ring_was_trained_on_are_left_out() -> None:
+    keys = ("n02105505", "n01443537", "n02087394")
+    images = ImageSet("imagenet-samples", torch.zeros(3, 3, 8, 8, dtype=torch.uint8), keys, keys)
+    assert downstream_sets.unseen_by_ring(images).keys == ("n01443537",)
+    assert downstream._seen({"left_out": 17}).startswith("17 more photos are left out")
+    assert downstream._seen({}).startswith("17 of the photos are also in Stanford Dogs")
+
+
+def test_an_interval_has_a_width_even_if_all_images_are_right() -> None:
+    low, high = downstream_figures.interval(1.0, 370)
+    assert low == pytest.approx(0.9897, abs=1e-4) and high == pytest.approx(1)
+    low, high = downstream_figures.interval(0.5, 100)
+    assert (low, high) == pytest.approx((0.4038, 0.5962), abs=1e-4)

@@ -90,6 +90,7 @@ def test_an_experiment_leaves_its_json_and_its_figures(tmp_path: Path) -> None:
     assert record["command"] == f"radialbeams reproduce {NAME} --quick"
     assert (record["settings"], record["hardware"]) == ("quick", "cpu")
     assert (record["seeds"], record["trainings"]) == ([0, 1], 2)
+    assert record["efforts"] == ["6 × 8"], "steps × batch"
     assert record["seconds"] > 0
 
 

@@ -11,19 +11,31 @@ import torch
 from conftest import ROOT
 
 from radialbeams.front.accuracy import AngleEstimates, Tally
+from radialbeams.reproduce.downstream_sets import SEEN_BY_RING
 
 sys.path.insert(0, str(ROOT / "studies"))
 gap = importlib.import_module("gap")
 
 
-def test_near_photos_are_left_out_unless_all_were_looked_at(tmp_path: Path) -> None:
+def test_a_model_is_measured_without_its_own_training_photos(tmp_path: Path) -> None:
     place = tmp_path / "overlap.json"
-    near = [{"photo": "0075_n01774384_black_widow", "like": "coco/1", "bits": 16}]
-    for same, expected in ((None, {"n01774384"}), (1, {"n01774384"}), (0, set())):
-        found = {"against": {"coco": {"near": near}}, "same_by_eye": same}
-        place.write_text(json.dumps(found), encoding="utf-8")
-        assert gap.alike(place) == expected
-    assert gap.alike(tmp_path / "none") == set()
+
+    def pair(photo: str, **decided: bool) -> dict[str, object]:
+        return {"photo": photo, "like": "x", "bits": 9, **decided}
+
+    coco = [pair("0075_n01774384_widow", same=False), pair("0001_n01443537_fish")]
+    dogs = [pair("0228_n02105505_komondor", same=True)]
+    found = {"against": {"coco": {"near": coco}, "dogs": {"near": dogs}}}
+    place.write_text(json.dumps(found), encoding="utf-8")
+    assert gap.seen(place, "general") == {"n01443537"}, "nobody has looked at that pair"
+    assert gap.seen(place, "ring") == {"n01443537", "n02105505"}
+    assert gap.seen(tmp_path / "none", "ring") == set()
+
+
+def test_the_stored_comparison_can_be_read() -> None:
+    place = ROOT / "results" / "overlap.json"
+    assert gap.seen(place, "general") == set()
+    assert gap.seen(place, "ring") == set(SEEN_BY_RING)
 
 
 def tallied(right: dict[str, list[int]], applied: list[bool]) -> Tally:

@@ -80,3 +80,26 @@ def test_cut_copies_in_a_folder_are_found_and_earlier_sources_stay(
 def test_an_empty_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(SystemExit, match=r"Expected a folder of photos; got .*, which has none"):
         overlap.of_folder(tmp_path)
+
+
+def test_what_somebody_saw_in_the_pairs_is_written_down(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    place, out = tmp_path / "photos.zip", tmp_path / "overlap.json"
+    with zipfile.ZipFile(place, "w") as archive:
+        buffer = io.BytesIO()
+        photo(3).save(buffer, "PNG")
+        archive.writestr("photos/dog.png", buffer.getvalue())
+    near = [{"photo": "a", "like": "b", "bits": 3}, {"photo": "c", "like": "d", "bits": 21}]
+    dogs = {"photos": 5, "near": near, "same_by_eye": None}
+    out.write_text(json.dumps({"tested": "photos", "n": 1, "against": {"dogs": dogs}}))
+    words = ["overlap.py", "--tested", str(place), "--out", str(out), "--looked"]
+    monkeypatch.setattr("sys.argv", [*words, "dogs=8"])
+    overlap.main()
+    found = json.loads(out.read_text())["against"]["dogs"]
+    assert [pair["same"] for pair in found["near"]] == [True, False]
+    assert found["same_by_eye"] == 1
+    monkeypatch.setattr("sys.argv", [*words, "cats=8"])
+    with pytest.raises(SystemExit):
+        overlap.main()
+    assert "expected a source that was compared; got 'cats'" in capsys.readouterr().err

@@ -178,6 +178,16 @@ def test_the_papers_experiments_stand_beside_its_claims_in_their_order(tmp_path:
     assert "rinted by" in text and "What it means: because." in text
 
 
+def test_the_effort_of_an_experiment_stands_below_its_table(tmp_path: Path) -> None:
+    few = experiment("beams", trainings=92, efforts=["4,096 × 128"])
+    many = experiment("loss", trainings=5, efforts=[f"{k} × 8" for k in range(1, 6)])
+    for record in (few, many):
+        write(tmp_path / f"results/{record['name']}.json", record)
+    (text,) = sections(tmp_path)
+    assert "92 trainings (4,096 × 128 views), 1 seed, 3 s on CPU" in text
+    assert "5 trainings (1 × 8 to 5 × 8 views)" in text
+
+
 def test_every_figure_of_an_experiment_exists() -> None:
     text = (ROOT / "docs" / "results.md").read_text(encoding="utf-8")
     for picture in re.findall(r"\((\.\./results/.+?)\)", text):
@@ -232,6 +242,23 @@ def test_answers_follow_from_the_results(tmp_path: Path) -> None:
         assert f"we measure {mean}° on COIL-100" in text
 
 
+def test_the_images_that_are_saved_stand_beside_what_they_reach() -> None:
+    claim = "canonicalisation lowers the sample complexity, against"
+    reached = "images for what rotation augmentation reaches"
+    ours = {
+        f"{claim} a CNN with augmentation": "in part: the best is better with 9 images",
+        f"{claim} a C8-equivariant CNN": "not confirmed: the best is worse with 9 images",
+        f"{reached}, spatial transformer, ring": "about 3,600",
+        f"{reached}, C8-equivariant CNN, augmentation": "about 1,700",
+    }
+    cell = {"images": 55812, "turned": {"mean": 0.837}}
+    record = {"name": "samples", "ours": ours, "data": {"cells": {"augmented, 1": cell}}}
+    (text,) = page.questions_section([record])
+    assert "Compared with augmentation, in part; compared with an equivariant CNN, no." in text
+    assert "has 83.7% after training on 55,812 images" in text
+    assert "With the ring in front of it, about 3,600 give the same" in text
+
+
 def test_training_photos_that_were_not_compared_are_named() -> None:
     coco = {"photos": 1000, "near": [{}, {}], "nearest_bits": 20, "same_by_eye": 1}
     pets = {"photos": 500, "near": [{}], "nearest_bits": 25, "same_by_eye": None}
@@ -239,6 +266,9 @@ def test_training_photos_that_were_not_compared_are_named() -> None:
     assert "of the 2 pairs within 26 bits that were looked at, 1 shows the same picture" in text
     assert "trained on 16 sources, of which 14 have not been compared" in text
     assert row(text, "pets") == "| pets | 500 | 1 | 25 | not looked at |"
+    dogs = {"photos": 17000, "near": [{}], "nearest_bits": 0, "same_by_eye": 1}
+    (text,) = page.overlap_section([{"n": 9, "against": {"dogs": dogs}}])
+    assert "the 17,000 that could be brought were compared; the 1 test photos found" in text
 
 
 def test_no_two_curves_look_alike() -> None:
@@ -395,12 +425,13 @@ def test_the_gap_is_judged_by_its_goal() -> None:
     for regained, words in ((0.75, "75% of the difference, which falls short"), (0.85, "reaches")):
         shares = {line: {**share, "share": regained} for line in ("always", "decides")}
         one = {
+            "n": 8,
             "accuracy": {"plain": 0.5, "ceiling": 0.8, "always": 0.7, "decides": 0.6},
             "share_of_the_gap": shares,
             "errors": {"within_10": 0.6},
             "upright": {"lost": 0.01},
         }
-        record = {"command": "c", "n": 9, "left_out": 0, "classifier": "x"}
+        record = {"command": "c", "n": 9, "classifier": "x"}
         (text,) = page.gap_section([{**record, "models": {"general": one}}])
         assert words in text
-        assert "there are none" in text
+        assert "| `general`, always acting | 8 | 70.0% |" in text

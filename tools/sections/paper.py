@@ -95,10 +95,24 @@ def overlap_section(records: Sequence[Record]) -> Iterator[str]:
             table([*head, "the same picture, by eye"], rows),
             f"What it means: {_same(against)} `general` was trained on `coco` alone. `ring` was "
             f"trained on {len(SOURCES_OF_RING)} sources, of which {len(missing)} have not been "
-            f"compared, because they have to be brought: {', '.join(missing)}. `dogs` is Stanford "
-            "Dogs, whose photos are ImageNet's; [downstream](#downstream) therefore shows the "
-            "photos of dogs apart.",
+            f"compared, because they have to be brought: {', '.join(missing)}.{_dogs(against)}",
         )
+
+
+STANFORD_DOGS = 20580  # photos
+
+
+def _dogs(against: Record) -> str:
+    """Stanford Dogs are photos of ImageNet: how many were compared, and what follows."""
+    if "dogs" not in against:
+        return ""
+    one = against["dogs"]
+    return (
+        f" `dogs` is Stanford Dogs, whose photos are ImageNet's. Of its {count(STANFORD_DOGS)} "
+        f"photos, the {count(one['photos'])} that could be brought were compared; the "
+        f"{one['same_by_eye']} test photos found there are left out where `ring` is measured on "
+        "ImageNet photos."
+    )
 
 
 def _same(against: Record) -> str:
@@ -121,15 +135,14 @@ def gap_section(records: Sequence[Record], parts: Sequence[Record] = ()) -> Iter
             for line, how in (("always", "always acting"), ("decides", "with abstention"))
         ]
         first = next(iter(record["models"].values()))["accuracy"]
-        head = ["in front", "accuracy", "share of the gap", "95% interval", "lost when upright"]
+        head = "in front|photos|accuracy|share of the gap|95% interval|lost when upright"
         yield section(
             "What a model in front of a classifier regains",
             f"Printed by `{record['command']}`: {count(record['n'])} ImageNet photos at random "
-            f"angles, {record['classifier']} behind. Photos that are among the training photos of "
-            f"`general` are left out; there are {record['left_out'] or 'none'} "
+            f"angles, {record['classifier']} behind. A model's own training photos are left out "
             "([above](#test-photos-among-the-training-photos)).",
             "What to look for: the share of the gap between no model and the true angle.",
-            table(head, rows),
+            table(head.split("|"), rows),
             f"What it means: rotation lowers the accuracy from {percent(first['ceiling'])} to "
             f"{percent(first['plain'])}. {_verdict(record)}",
             *(text for one in parts for text in _where_it_goes(one)),
@@ -166,6 +179,7 @@ def _regained(one: Record, line: str) -> list[str]:
     low, high = share["interval"]
     lost = percent(one["upright"]["lost"]) if line == "decides" else "–"
     return [
+        count(one["n"]),
         percent(one["accuracy"][line]),
         percent(share["share"], 0),
         f"{percent(low, 0)} to {percent(high, 0)}",
@@ -243,7 +257,9 @@ def _experiment(root: Path, record: Record) -> Iterator[str]:
         yield f"What to look for: {LOOK_FOR[record['name']]}"
     yield table(["", "the paper", "ours"], rows)
     seeds = len(record["seeds"])
-    effort = plural(record["trainings"], "training") + ", " if record["trainings"] else ""
+    effort = plural(record["trainings"], "training") if record["trainings"] else ""
+    effort += f" ({_listed(record['efforts'])} views)" if record.get("efforts") else ""
+    effort += ", " if effort else ""
     yield (
         f"`{record['command']}`, {record['settings']} settings: {effort}"
         f"{_seeds(seeds)}{record['seconds']:,.0f} s on {_hardware(record['hardware'])}."
@@ -253,6 +269,11 @@ def _experiment(root: Path, record: Record) -> Iterator[str]:
         # beam-length's figures are not those of beams-…: a suffix belongs to the longest name.
         if _owner(path.stem) == record["name"]:
             yield f"![{record['name']}: {path.stem}](../results/{path.name})"
+
+
+def _listed(efforts: Sequence[str]) -> str:
+    """Steps × batch of the trainings of an experiment; the ends if there are many kinds."""
+    return " or ".join(efforts) if len(efforts) <= 4 else f"{efforts[0]} to {efforts[-1]}"
 
 
 def _seeds(count: int) -> str:

@@ -14,7 +14,9 @@ READING = (
     "true angle, in degrees, on images that were held out from training and rotated by random "
     "angles of the full circle. *Within 10°* is the share of estimates with a smaller error, and "
     "*flips* are errors of 150° or more. *Views* are the square inputs of a network; the protocol "
-    "`leakfree` makes them without traces of the rotation, the protocol `paper` does not."
+    "`leakfree` makes them without traces of the rotation, the protocol `paper` does not. "
+    "*Paper-equivalent* degrees are the paper's own measure, computed from the mean loss; they are "
+    "larger than the mean error."
 )
 
 
@@ -90,7 +92,7 @@ def _against_the_paper(
             claim, *weights = (row["paper_equivalent"] for row in PUBLISHED[entry.data])
             ours = _reproduced(experiments, entry.data)
             if ours is not None:
-                theirs = "".join(f", its authors' weights {degrees(w, 1)}" for w in weights)
+                theirs = "".join(f", its authors' weights have {degrees(w, 1)}" for w in weights)
                 where = f"the paper claims {degrees(claim, 0)}{theirs}"
                 same.append(f"{degrees(ours, 1)} on {TITLES[entry.data]} ({where})")
             card = next(card for card in cards if card["name"] == entry.name)
@@ -142,8 +144,8 @@ def _leaks(leaks: Sequence[Record]) -> Iterator[str]:
     if leakfree is not None and bilinear is not None:
         yield (
             "**Leaks.** A network that is trained on rotated noise reads the angle modulo 90° from "
-            f"ordinary bilinear views (ρ₄ = {bilinear:.2f}), but not from our views "
-            f"(|ρ₄| ≤ {leakfree:.2f})."
+            f"ordinary bilinear views (ρ₄ = {bilinear:.2f}; 1 is exact, 0 is chance), but not from "
+            f"our views (|ρ₄| ≤ {leakfree:.2f})."
         )
 
 

@@ -1,0 +1,187 @@
+"""The sentences with figures in README and docs, made from the results that they are about."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from conftest import ROOT
+
+from radialbeams import zoo
+from radialbeams.cards import to_json
+
+Sentences = Callable[[], Iterator[str]]
+
+
+def result(name: str) -> Any:
+    return json.loads((ROOT / "results" / f"{name}.json").read_text(encoding="utf-8"))
+
+
+def card(name: str) -> Any:
+    return to_json(zoo.find(name).card)
+
+
+# --- README ---
+
+
+def the_ring_against_the_papers_network() -> Iterator[str]:
+    cells = result("staircase")["data"]["cells"]
+    ring, bic = (cells[name] for name in ("leakfree-decoder", "leakfree-batch"))
+    assert ring["seeds"] == bic["seeds"] == 5
+    shown = [f"{one['so2']['mean']['mean']:.2f}°" for one in (ring, bic)]
+    yield (
+        f"its mean error is {shown[0]} where that of the paper's network is {shown[1]} "
+        "(five seeds each"
+    )
+
+
+def the_papers_figures_its_authors_weights_and_ours() -> Iterator[str]:
+    claimed, weights = result("protocol")["paper"], result("authors")
+    ours, sets = result("protocol")["data"]["reproduction"], ("coil100", "lfw")
+    printed = [claimed[f"paper-equivalent error, {name}"] for name in ("COIL-100", "LFW")]
+    measured = " and ".join(f"{weights[data]['paper_equivalent']:.1f}°" for data in sets)
+    repeated = " and ".join(f"{ours[data]['paper_equivalent']['mean']:.1f}°" for data in sets)
+    yield f"The paper claims {printed[0]} (COIL-100) and {printed[1]} (LFW)"
+    yield f"its authors' own weights measure {measured}, and"
+    yield f"with the paper's optimizer we measure {repeated}, all as"
+
+
+def what_a_classifier_gains() -> Iterator[str]:
+    found, models = result("gap"), result("gap")["models"]
+    general, ring = (models[name]["accuracy"] for name in ("general", "ring"))
+    yield f"classifies {general['plain']:.1%} of {found['n']:,} ImageNet photos"
+    yield f"{general['ceiling']:.1%} when they are turned back by the true angle"
+    yield f"it classifies {general['decides']:.1%} by default"
+    yield f"{general['always']:.1%} with `abstain=None`"
+    yield (
+        f"with `ring`, {ring['decides']:.1%} and {ring['always']:.1%} of the "
+        f"{models['ring']['n']} photos that are not among its training photos"
+    )
+
+
+def what_the_command_does_with_mixed_files() -> Iterator[str]:
+    rows = result("mixed")["rows"]
+
+    def counted(column: str, *kinds: str) -> int:
+        return sum(row[column] for row in rows if row["kind"] in kinds)
+
+    quarters = ("photo, exact quarter, JPEG", "photo, exact quarter, PNG")
+    cropped = ("photo, any angle, cropped",)
+    upright = [row for row in rows if "upright" in row["kind"]]
+    files, turned = counted("files", *quarters), counted("turned", *quarters)
+    assert turned == counted("right of turned", *quarters)
+    assert sum(row["turned"] for row in upright) == 1
+    yield f"Of {result('mixed')['files']} mixed files, {sum(row['files'] for row in upright)} were"
+    yield f"of {files} photos turned by exactly 90°, 180° or 270°, {turned} were turned back, all"
+    yield f"{files - turned} were left alone"
+    yield (
+        f"Of {counted('files', *cropped)} photos turned by other angles and cropped, so that no "
+        f"corner shows it, {counted('upright after', *cropped)} came out upright"
+    )
+
+
+def how_little_the_views_leak() -> Iterator[str]:
+    places = (ROOT / "results" / "leaks").glob("leakfree-*.json")
+    leaks = [json.loads(place.read_text(encoding="utf-8")) for place in places]
+    yield f"(|ρ₄| ≤ {max(abs(leak['rho4']) for leak in leaks):.2f})"
+
+
+def what_everyday_photos_come_to() -> Iterator[str]:
+    general, ring = card("general"), card("ring")
+    files, turned = general["end_to_end"], general["end_to_end"]["turned"]
+    cost = [one["cost"]["milliseconds_a_view_one_cpu_thread"] for one in (ring, general)]
+    assert 0.5 <= cost[0] / cost[1] < 0.6, "a little more than half the time"
+    yield f"a small model for everyday photos ({general['parameters'] / 1e6:.0f} M parameters)"
+    yield f"{files['within_10']:.0%} of its estimates are within 10°"
+    yield f"half are within {files['median']:.1f}°"
+    yield f"of the more confident half {files['surer_half_within_10']:.1%} are within 10°"
+    yield f"`upright` acts on {turned['acted_on']:.0%} of these rotated files"
+    yield f"{turned['acted_on_within_5']:.0%} of those end within 5°"
+    yield f"Of the upright photos {files['upright']['worse_than_it_came']:.1%} come out worse"
+    yield (
+        f"`ring` is lighter ({ring['parameters'] / 1e6:.0f} M parameters, a little more than half "
+        f"the time) and less accurate ({ring['end_to_end']['within_10']:.0%} within 10°)"
+    )
+
+
+def what_the_lines_in_a_photo_would_do() -> Iterator[str]:
+    rule = result("straightening")["best"]["2.0%"]
+    yield (
+        f"a rule that makes {rule['upright_worse']:.1%} of upright photos worse puts only "
+        f"{rule['tilted_right']:.0%} of those tilted by 2° to 10° right"
+    )
+
+
+# --- docs ---
+
+
+def what_the_module_makes_of_corners() -> Iterator[str]:
+    found = result("module-corners")
+    enlarged, own = (found["within_10"][canvas] for canvas in ("enlarged", "its own"))
+    yield (
+        f"With `{found['model']}`, on {found['photos']} photos that were rotated with black "
+        f"corners, {enlarged['command']:.0%} of the commands' angles and {enlarged['module']:.0%} "
+        f"of the module's are within 10° on an enlarged canvas, and {own['command']:.0%} and "
+        f"{own['module']:.0%} on the photo's own canvas"
+    )
+
+
+def what_polishing_did_to_the_ring() -> Iterator[str]:
+    old, new = result("ring-before-polish"), card("ring")
+    coil, photos, files = (
+        [one["metrics"]["leakfree_coil100"]["mean"] for one in (old, new)],
+        [one["metrics"]["leakfree"]["within_10"] for one in (old, new)],
+        [one["end_to_end"] for one in (old, new)],
+    )
+    yield f"the mean error on COIL-100 from {coil[0]:.2f}° to {coil[1]:.2f}°"
+    yield f"({files[0]['within_10']:.1%} before, {files[1]['within_10']:.1%} after)"
+    yield f"({photos[0]:.1%} to {photos[1]:.1%})"
+    (acted, ends), (more, worse_ends) = (
+        (one["turned"]["acted_on"], one["turned"]["acted_on_within_5"]) for one in files
+    )
+    worse = [one["upright"]["worse_than_it_came"] for one in files]
+    yield f"({more:.1%} instead of {acted:.1%})"
+    yield f"({worse_ends:.1%} of these end within 5° instead of {ends:.1%}; {worse[1]:.1%}"
+    yield f"come out worse instead of {worse[0]:.1%})"
+
+
+def which_network_is_better_on_objects_and_faces() -> Iterator[str]:
+    ring, ours, lfw = (
+        card(name)["metrics"]["leakfree"]["mean"]
+        for name in ("ring.coil100-objects", "general.coil100-objects", "ring.lfw")
+    )
+    yield f"{ring:.2f}° (`ring.coil100-objects`) | {ours:.2f}° (`general.coil100-objects`)"
+    yield f"{lfw:.2f}° (`ring.lfw`)"
+    places = (ROOT / "results" / "leaks" / "short").glob("*.json")
+    leaks = [json.loads(place.read_text(encoding="utf-8")) for place in places]
+    yield f"(|ρ₄| ≤ {max(abs(leak['rho4']) for leak in leaks):.3f}"
+
+
+def how_drawings_are_judged() -> Iterator[str]:
+    found = result("documents")["training drawings"]
+    sure = found["of at least 0.9"]
+    yield f"On {found['drawings']} drawings of openclipart outside the test part"
+    yield f"handles {found['judged as pictures']} of {found['files']} files"
+    yield f"{found['within 10°']:.0f} % of its angles are within 10° (calibration error {found['calibration error']})"  # noqa: E501
+    yield f"of the {sure['files']} files with"
+    yield f"at least 0.9, {sure['within 10°']:.0f} % are within 10°"
+
+
+PAGES: dict[str, tuple[Sentences, ...]] = {
+    "README.md": (
+        the_ring_against_the_papers_network,
+        the_papers_figures_its_authors_weights_and_ours,
+        what_a_classifier_gains,
+        what_the_command_does_with_mixed_files,
+        how_little_the_views_leak,
+        what_everyday_photos_come_to,
+        what_the_lines_in_a_photo_would_do,
+    ),
+    "docs/in-front-of-your-model.md": (what_the_module_makes_of_corners,),
+    "docs/training.md": (
+        what_polishing_did_to_the_ring,
+        which_network_is_better_on_objects_and_faces,
+    ),
+    "docs/documents.md": (how_drawings_are_judged,),
+}
