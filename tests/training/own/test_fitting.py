@@ -241,7 +241,7 @@ def test_a_refused_run_leaves_no_folder_unless_it_was_there_before(
     folder: Path, tmp_path: Path
 ) -> None:
     out = tmp_path / "run"
-    too_wide = {"model": {**TINY["model"], "width": 0}}
+    too_wide = {"model": {"width": 0}}
     with pytest.raises(ValueError, match="width"):  # after the folder was scanned and the start set
         train(folder, out, config=too_wide)
     assert not out.exists()
