@@ -285,7 +285,7 @@ def leaks(
         ),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Small views: takes minutes on a CPU.")
+        bool, typer.Option("--quick", help="Small views: about three minutes on a CPU.")
     ] = False,
     noise: Annotated[
         list[Noise] | None,
