@@ -148,9 +148,9 @@ def _samples(record: Record) -> str:
     said = []
     for rival in ("a CNN with augmentation", "a C8-equivariant CNN"):
         claim = ours[f"canonicalisation lowers the sample complexity, against {rival}"]
-        head, _, found = claim.partition(": ")
+        head, _, figures = claim.partition(": ")
         word = {"confirmed": "Yes", "not confirmed": "no", "in part": "in part"}[head]
-        said.append(f"{word} against {rival} ({found})")
+        said.append(f"{word} against {rival} ({figures})")
     text = "; ".join(said)
     return f"{text[0].upper()}{text[1:]}."
 
