@@ -4,6 +4,10 @@ VENV ?= .venv
 MINIMUM ?= .venv-minimum
 PIP = $(VENV)/bin/python -m pip install --quiet --disable-pip-version-check -c constraints.txt
 
+# The installation leaves byte-compiling to the first import, so Python must be free to store it:
+# otherwise each of the many processes that the tests start would compile its modules again.
+unexport PYTHONDONTWRITEBYTECODE
+
 # What runs models in a browser, from npm.
 RUNTIME ?= .runtime/onnxruntime-web
 RUNTIME_VERSION = 1.30.0

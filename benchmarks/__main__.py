@@ -36,18 +36,18 @@ def main(argv: list[str]) -> int:
     asked = parser.parse_args(argv)
     if unknown := set(asked.sections) - set(SECTIONS):
         parser.error(f"unknown: {', '.join(sorted(unknown))}; sections are {', '.join(SECTIONS)}")
-    found = measure(asked.sections or SECTIONS, asked.quick)
+    results = measure(asked.sections or SECTIONS, asked.quick)
     asked.out.mkdir(parents=True, exist_ok=True)
     place = asked.out / f"{time.strftime('%Y-%m-%dT%H%M%S', time.gmtime())}.json"
-    place.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    print(json.dumps(found) if asked.json else "\n".join(table(found)))
-    for line in missed(found):
+    place.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    print(json.dumps(results) if asked.json else "\n".join(table(results)))
+    for line in missed(results):
         print(f"MISSED: {line}", file=sys.stderr)
-    return 1 if missed(found) else 0
+    return 1 if missed(results) else 0
 
 
 def measure(sections: tuple[str, ...] | list[str], quick: bool) -> JsonDict:
-    found: JsonDict = {
+    results: JsonDict = {
         "version": radialbeams.__version__,
         "machine": {"cores": os.cpu_count(), "system": platform.platform()},
         "load_before": os.getloadavg()[0],
@@ -55,14 +55,14 @@ def measure(sections: tuple[str, ...] | list[str], quick: bool) -> JsonDict:
     }
     for name in sections:
         print(f"measuring {name} …", file=sys.stderr)
-        found[name] = import_module(f"benchmarks.{name}").measure(quick)
-    return found
+        results[name] = import_module(f"benchmarks.{name}").measure(quick)
+    return results
 
 
-def table(found: JsonDict) -> Iterator[str]:
-    yield f"radialbeams {found['version']}, load before {found['load_before']:.1f}"
-    for section in (name for name in SECTIONS if name in found):
-        for group, content in found[section].items():
+def table(results: JsonDict) -> Iterator[str]:
+    yield f"radialbeams {results['version']}, load before {results['load_before']:.1f}"
+    for section in (name for name in SECTIONS if name in results):
+        for group, content in results[section].items():
             yield f"\n{section}: {group}"
             if "ratio" not in content:
                 yield from (f"  {name:<32}{value:>12g}" for name, value in content.items())
@@ -72,30 +72,30 @@ def table(found: JsonDict) -> Iterator[str]:
                 yield f"  {name:<32}{value:>12.4g} ms   {times}"
 
 
-def missed(found: JsonDict) -> list[str]:
+def missed(results: JsonDict) -> list[str]:
     """Every bar that does not hold, in words."""
     from benchmarks import front, networks, pipeline, sampling, scaling
 
     lines = []
     for model, bar in networks.BARS.items():
-        group = found.get("networks", {}).get("1 threads, batch 1")
+        group = results.get("networks", {}).get("1 threads, batch 1")
         if group and 1 / group["ratio"][model] < bar:
             times = 1 / group["ratio"][model]
             lines.append(f"{model} is {times:.0f} times faster than ViT-S/14; at least {bar}")
-    for place, row in found.get("front", {}).items():
+    for place, row in results.get("front", {}).items():
         for model, most in front.MOST.items():
             if (share := row[f"{model}, share"]) > most:
                 lines.append(f"{place}: {model} adds {share:.0%}; at most {most:.0%}")
-    large = found.get("pipeline", {}).get("JPEG of 12 megapixels")
+    large = results.get("pipeline", {}).get("JPEG of 12 megapixels")
     if large:
         # Against the faster way to decode: at the scale that the view needs.
         share = large["ratio"]["Pillow decode, scaled"] / large["ratio"]["file to answer"]
         if share < pipeline.SHARE:
             lines.append(f"12-megapixel JPEGs: {share:.0%} of decoding alone; at least 70 %")
-    for place, group in found.get("sampling", {}).items():
+    for place, group in results.get("sampling", {}).items():
         if group["ratio"]["gather"] > sampling.MOST:
             lines.append(f"{place}: beams take {group['ratio']['gather']:.1f} copies; at most 4")
-    for name, row in found.get("scaling", {}).items():
+    for name, row in results.get("scaling", {}).items():
         if row.get("megabytes", 0) > scaling.MOST_MEMORY:
             lines.append(f"{name}: {row['megabytes']:.0f} MB in the parent; at most 300")
         if row.get("resume_s", 0) > scaling.MOST_RESUME:

@@ -55,7 +55,7 @@ def main() -> None:
         print(json.dumps({"data": path.stem, **false_alarms(files, arguments.side)}), flush=True)
         some = files[:: max(1, len(files) // arguments.turned)][: arguments.turned]
         for fill in FILLS:
-            row = {"data": path.stem, "fill": fill, **found(some, fill, arguments.side)}
+            row = {"data": path.stem, "fill": fill, **measured_row(some, fill, arguments.side)}
             print(json.dumps(row), flush=True)
 
 
@@ -92,7 +92,7 @@ def false_alarms(files: list[tuple[str, bytes]], side: int) -> dict[str, object]
     }
 
 
-def found(files: list[tuple[str, bytes]], fill: str, side: int) -> dict[str, object]:
+def measured_row(files: list[tuple[str, bytes]], fill: str, side: int) -> dict[str, object]:
     """Counts only rotations whose corners reach into the model's view."""
     rng = np.random.default_rng(0)
     sizes, missed = [], []

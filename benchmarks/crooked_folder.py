@@ -52,10 +52,10 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--out", type=Path, help="where the judgements go, as .npz")
     asked = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as place:
-        found = measure(asked, Path(place))
-    print(json.dumps(found, indent=1))
-    good = found["found"] >= FOUND and found["mistaken"] <= MISTAKEN
-    return 0 if good and found.get("realigned_to_clean", 0) <= WORSE else 1
+        figures = measure(asked, Path(place))
+    print(json.dumps(figures, indent=1))
+    good = figures["found"] >= FOUND and figures["mistaken"] <= MISTAKEN
+    return 0 if good and figures.get("realigned_to_clean", 0) <= WORSE else 1
 
 
 def measure(asked: argparse.Namespace, place: Path) -> dict[str, float]:

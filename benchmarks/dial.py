@@ -53,8 +53,8 @@ def turned(page: Page, turns: int, pause: int) -> list[float]:
         page.wait_for_timeout(pause)
     page.mouse.up()
     page.wait_for_timeout(300)
-    found: list[float] = page.evaluate(MEASURED)
-    return sorted(found)
+    durations: list[float] = page.evaluate(MEASURED)
+    return sorted(durations)
 
 
 def summary(where: str, model: str, times: list[float]) -> JsonDict:

@@ -58,22 +58,22 @@ def _times(root: int) -> dict[int, float]:
 
 
 def measure(sizes: list[int], workers: int, model: str) -> JsonDict:
-    found: dict[str, dict[int, dict[str, float]]] = {name: {} for name in ENGINES}
+    costs: dict[str, dict[int, dict[str, float]]] = {name: {} for name in ENGINES}
     for size in sizes:
         with tempfile.TemporaryDirectory() as name:
             gathered(None, Path(name) / "images", size)
             for engine, options in ENGINES.items():
                 line = [*COMMAND, f"{name}/images", "-o", f"{name}/{engine}", *options]
                 line += ["--workers", str(workers), "--model", model, "--min-confidence", "0"]
-                found[engine][size] = processor_seconds(line)
-    return {"workers": workers, "sizes": found, "model": {n: _fitted(f) for n, f in found.items()}}
+                costs[engine][size] = processor_seconds(line)
+    return {"workers": workers, "sizes": costs, "model": {n: _fitted(f) for n, f in costs.items()}}
 
 
-def _fitted(found: dict[int, dict[str, float]]) -> dict[str, float]:
-    first, *between, last = sorted(found)
-    each = (found[last]["cpu"] - found[first]["cpu"]) / (last - first)
-    start = found[first]["cpu"] - each * first
-    off = [abs(start + each * size - found[size]["cpu"]) / found[size]["cpu"] for size in between]
+def _fitted(costs: dict[int, dict[str, float]]) -> dict[str, float]:
+    first, *between, last = sorted(costs)
+    each = (costs[last]["cpu"] - costs[first]["cpu"]) / (last - first)
+    start = costs[first]["cpu"] - each * first
+    off = [abs(start + each * size - costs[size]["cpu"]) / costs[size]["cpu"] for size in between]
     return {
         "start_s": round(start, 2),
         "each_ms": round(1000 * each, 3),
@@ -88,11 +88,11 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--model", default="ring.coil100")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
     asked = parser.parse_args(argv)
-    found = measure(asked.sizes, asked.workers, asked.model)
+    costs = measure(asked.sizes, asked.workers, asked.model)
     if asked.json:
-        print(json.dumps(found))
+        print(json.dumps(costs))
         return 0
-    for engine, fit in found["model"].items():
+    for engine, fit in costs["model"].items():
         print(
             f"{engine:<8}{fit['start_s']:>8.2f} s to start {fit['each_ms']:>8.2f} ms an image"
             f"   model off by {fit['off_between']:.1%}"

@@ -107,24 +107,24 @@ def split(paths: list[Path], model: str, scratch: Path) -> dict[str, float]:
     canonicalizer = Canonicalizer(model, threads=1)
     card, job = canonicalizer.card, JobSettings(model, turns=True, min_confidence=0)
     size, channels = card.network.view_size, card.network.channels
-    found: JsonDict = {}
+    done: JsonDict = {}
 
     def decode() -> None:
-        found["small"] = [images.read_small(path, canonicalizer.parent_size) for path in paths]
+        done["small"] = [images.read_small(path, canonicalizer.parent_size) for path in paths]
 
     def view() -> None:
-        found["views"] = np.stack(
-            [images.view(small, card.protocol, size, channels) for small in found["small"]]
+        done["views"] = np.stack(
+            [images.view(small, card.protocol, size, channels) for small in done["small"]]
         )
 
     def answer() -> None:
-        parts = np.array_split(found["views"], max(len(paths) // 16, 1))
-        found["answers"] = [one for part in parts for one in canonicalizer.answers_from_views(part)]
+        parts = np.array_split(done["views"], max(len(paths) // 16, 1))
+        done["answers"] = [one for part in parts for one in canonicalizer.answers_from_views(part)]
 
     token = new_token()
 
     def write() -> None:
-        for path, one in zip(paths, found["answers"], strict=True):
+        for path, one in zip(paths, done["answers"], strict=True):
             out = str(scratch / path.name)
             undo = undo_for(one, None, job)
             stage(output_of(path.read_bytes(), undo, job)[0], out, part_of(out, token))

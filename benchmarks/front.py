@@ -13,11 +13,11 @@ MOST = {"ring.coil100": 0.25, "ring": 0.80}
 
 def measure(quick: bool) -> JsonDict:
     torch.set_num_threads(1)
-    found = as_onnx((1,) if quick else (1, CPU_BATCH))
+    shares = as_onnx((1,) if quick else (1, CPU_BATCH))
     return {
         f"EfficientNet-Lite0 as ONNX, batch {row['batch']}": {
             "classifier, ms": row["classifier_ms"],
             **{f"{name}, share": row[name]["share"] for name in MODELS},
         }
-        for row in found.values()
+        for row in shares.values()
     }

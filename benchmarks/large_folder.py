@@ -47,18 +47,18 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--keep", type=Path, help="a folder for the images and the cache")
     asked = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as scratch:
-        found = measure(asked.keep or Path(scratch), asked.images, asked.size, asked.steps)
-    print(json.dumps(found, indent=1))
-    return 0 if found["faster_reopened"] >= FASTER and found["peak_gib"] < MOST_GIB else 1
+        figures = measure(asked.keep or Path(scratch), asked.images, asked.size, asked.steps)
+    print(json.dumps(figures, indent=1))
+    return 0 if figures["faster_reopened"] >= FASTER and figures["peak_gib"] < MOST_GIB else 1
 
 
 def measure(folder: Path, images: int, size: int, steps: int) -> dict[str, float]:
     generate(folder / "images", images, size)
-    found, scanned = timed(lambda: scan(folder / "images"))
-    parents, decoded = timed(lambda: everything(found, size, folder / "cache"))
+    contents, scanned = timed(lambda: scan(folder / "images"))
+    parents, decoded = timed(lambda: everything(contents, size, folder / "cache"))
     _, first = timed(lambda: pass_over(parents))
     _, second = timed(lambda: pass_over(parents))
-    parents, opened = timed(lambda: everything(found, size, folder / "cache"))
+    parents, opened = timed(lambda: everything(contents, size, folder / "cache"))
     trained = train(parents, size, steps)
     own, children = (
         resource.getrusage(who).ru_maxrss / 2**20
@@ -98,8 +98,8 @@ def _processor_seconds() -> float:
     return sum(os.times()[:4])
 
 
-def everything(found: Scan, size: int, cache: Path) -> ImageSet:
-    return read(found, range(len(found.images)), size, 3, cache)
+def everything(contents: Scan, size: int, cache: Path) -> ImageSet:
+    return read(contents, range(len(contents.images)), size, 3, cache)
 
 
 def generate(folder: Path, count: int, size: int) -> None:

@@ -85,14 +85,14 @@ def files_in(folder: Path) -> list[Path]:
 def sources(photos: Path, documents: Path | None) -> dict[str, Iterator[Path]]:
     """In an order that the seed decides; each file is used once, until all are used up."""
     rng = np.random.default_rng(SEED)
-    found = {"photos": files_in(photos)}
+    kinds = {"photos": files_in(photos)}
     if documents is not None:
         drawings = files_in(documents / "drawings")
-        found["drawings"] = drawings
-        found["documents"] = [p for p in files_in(documents) if p not in set(drawings)]
+        kinds["drawings"] = drawings
+        kinds["documents"] = [p for p in files_in(documents) if p not in set(drawings)]
     return {
         name: _endless([paths[n] for n in rng.permutation(len(paths))])
-        for name, paths in found.items()
+        for name, paths in kinds.items()
     }
 
 
@@ -179,8 +179,8 @@ def outcomes(folder: Path, out: Path, model: str) -> dict[str, JsonDict]:
         text=True,
     )
     print(done.stderr.strip(), file=sys.stderr)
-    found = [json.loads(line) for line in done.stdout.splitlines()]
-    return {os.path.basename(one["path"]): one for one in found}
+    records = [json.loads(line) for line in done.stdout.splitlines()]
+    return {os.path.basename(one["path"]): one for one in records}
 
 
 def undone(outcome: JsonDict) -> float:
@@ -189,14 +189,14 @@ def undone(outcome: JsonDict) -> float:
     return 0.0 if applied is None else -applied["angle_ccw"] % 360
 
 
-def row(made: list[Made], found: dict[str, JsonDict], out: Path) -> JsonDict:
-    acted = [one for one in made if found[one.path.name]["action"] == "turned"]
-    left = {one.path.name: signed(one.angle - undone(found[one.path.name])) for one in made}
+def row(made: list[Made], records: dict[str, JsonDict], out: Path) -> JsonDict:
+    acted = [one for one in made if records[one.path.name]["action"] == "turned"]
+    left = {one.path.name: signed(one.angle - undone(records[one.path.name])) for one in made}
     errors = [abs(left[one.path.name]) for one in acted]
     sizes = [_size(out / one.path.name) for one in acted]
     same = [_is_near(size, one.size) for size, one in zip(sizes, acted, strict=True)]
-    framed = [one for one in acted if found[one.path.name]["frame_ccw"] is not None]
-    reasons = Counter(found[one.path.name]["reason"] for one in made if one not in acted)
+    framed = [one for one in acted if records[one.path.name]["frame_ccw"] is not None]
+    reasons = Counter(records[one.path.name]["reason"] for one in made if one not in acted)
     worse = sum(abs(left[one.path.name]) > abs(signed(one.angle)) + 1 for one in made)
     return {
         "kind": made[0].kind.name,
@@ -245,20 +245,20 @@ def mixed(asked: argparse.Namespace, scratch: Path) -> JsonDict:
     folder, out = scratch / "in", scratch / "out"
     folder.mkdir()
     made = make(KINDS, sources(asked.photos, asked.documents), folder)
-    found = outcomes(folder, out, asked.model)
-    rows = [row([one for one in made if one.kind is kind], found, out) for kind in KINDS]
+    records = outcomes(folder, out, asked.model)
+    rows = [row([one for one in made if one.kind is kind], records, out) for kind in KINDS]
     upright = [one for one in rows if "upright" in one["kind"]]
     spoilt = sum(one["worse"] for one in upright) / sum(one["files"] for one in upright)
     quarters = [one for one in made if one.kind.turn == "quarter"]
-    wrong = _losses(quarters, found, out)
+    wrong = _losses(quarters, records, out)
     missed = [f"{spoilt:.1%} of upright files were turned"] if spoilt > WORSE else []
     missed += [f"{name}: {what}" for name, what in wrong.items()]
     return {"model": asked.model, "files": len(made), "rows": rows, "missed": missed}
 
 
-def _losses(made: list[Made], found: dict[str, JsonDict], out: Path) -> dict[str, str]:
-    acted = [one for one in made if found[one.path.name]["action"] == "turned"]
-    problems = {one.path.name: lossless(one, found[one.path.name], out) for one in acted}
+def _losses(made: list[Made], records: dict[str, JsonDict], out: Path) -> dict[str, str]:
+    acted = [one for one in made if records[one.path.name]["action"] == "turned"]
+    problems = {one.path.name: lossless(one, records[one.path.name], out) for one in acted}
     return {name: what for name, what in problems.items() if what is not None}
 
 
@@ -271,9 +271,9 @@ def quarters(asked: argparse.Namespace, scratch: Path) -> JsonDict:
         Kind("photo, exact quarter, JPEG", "photos", asked.quarters - half, "quarter"),
     )
     made = make(kinds, sources(asked.photos, None), folder)
-    found = outcomes(folder, out, asked.model)
-    rows = [row([one for one in made if one.kind is kind], found, out) for kind in kinds]
-    wrong = _losses(made, found, out)
+    records = outcomes(folder, out, asked.model)
+    rows = [row([one for one in made if one.kind is kind], records, out) for kind in kinds]
+    wrong = _losses(made, records, out)
     missed = [f"{name}: {what}" for name, what in wrong.items()]
     return {"model": asked.model, "files": len(made), "rows": rows, "missed": missed}
 

@@ -39,8 +39,8 @@ def measured(paths: list[Path], model: str, expand: bool) -> tuple[float, float]
             turned = picture.convert("RGB").rotate(angle, Image.Resampling.BICUBIC, expand=expand)
         pixels = torch.from_numpy(np.asarray(turned).copy()).permute(2, 0, 1)[None] / 255
         with torch.inference_mode():
-            found = float(torch.rad2deg(module.canonicalize(pixels)[1].angle))
-        answers = (light.answers([turned])[0].angle_degrees, found)
+            estimate = float(torch.rad2deg(module.canonicalize(pixels)[1].angle))
+        answers = (light.answers([turned])[0].angle_degrees, estimate)
         near[number] = [abs(signed(one - angle)) <= WITHIN for one in answers]
     command, front = near.mean(0)
     return float(command), float(front)

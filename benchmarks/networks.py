@@ -46,7 +46,7 @@ def measure(quick: bool) -> JsonDict:
 def _files(folder: Path) -> dict[str, Path]:
     """ONNX files of all networks."""
     torch.manual_seed(0)
-    found = {name: Path(zoo.find(name).onnx) for name in zoo.names()}
+    paths = {name: Path(zoo.find(name).onnx) for name in zoo.names()}
     others: dict[str, nn.Module] = {
         "EfficientNet-Lite0": efficientnet_lite0(),
         "ResNet-18": ResNet18().eval(),
@@ -55,8 +55,8 @@ def _files(folder: Path) -> dict[str, Path]:
     for name, network in others.items():
         path = folder / f"{name.replace('/', '-')}.onnx"
         write_onnx(network, torch.rand(1, 3, SIDE, SIDE), path, "images", ("output",))
-        found[name] = path
-    return found
+        paths[name] = path
+    return paths
 
 
 def _session(path: Path, threads: int) -> Any:

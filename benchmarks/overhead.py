@@ -162,11 +162,11 @@ def on_a_gpu(batches: tuple[int, ...]) -> JsonDict:
     """The times of each variant; everything is compiled before anything is measured."""
     ways = [(name, batch) for batch in batches for name in ON_A_GPU]
     graphs = {(name, batch): graphs_of(ON_A_GPU[name], batch) for name, batch in ways}
-    found = {}
+    results = {}
     for (name, batch), calls in graphs.items():
         row = name if batch == GPU_BATCH else f"{name}_batch_{batch}"
-        found[row] = shares(in_turns(calls, ROUNDS[GPU_BATCH], time.perf_counter), batch)
-    return found
+        results[row] = shares(in_turns(calls, ROUNDS[GPU_BATCH], time.perf_counter), batch)
+    return results
 
 
 # --- as ONNX files ---
@@ -187,15 +187,15 @@ def as_onnx(batches: tuple[int, ...]) -> JsonDict:
             front = Canonicalizer.from_pretrained(name, abstain=None, snap="none")
             export_pipeline(front, classifier, path, example)
             sessions[name] = session(path)
-    found = {}
+    results = {}
     for batch in batches:
         images = torch.rand(batch, 3, SIZE, SIZE)
         calls: dict[str, Call] = {name: partial(run, images) for name, run in sessions.items()}
         seconds = in_turns(calls, ROUNDS[batch], time.thread_time)
         own = seconds["classifier"]
         seconds |= {name: seconds[name] - own for name in MODELS}
-        found[f"batch_{batch}"] = shares(seconds, batch)
-    return found
+        results[f"batch_{batch}"] = shares(seconds, batch)
+    return results
 
 
 def session(path: Path) -> Callable[[Tensor], object]:
@@ -210,29 +210,29 @@ def session(path: Path) -> Callable[[Tensor], object]:
 # --- all of it ---
 
 
-def missed(found: JsonDict) -> list[str]:
+def missed(results: JsonDict) -> list[str]:
     """A sentence for every goal that is missed."""
     bars = [("cpu", name, bar) for name, bar in CPU_BARS.items()]
     bars += [("gpu", name, GPU_BAR) for name in MODELS]
     return [
         f"{name} takes {share:.0%} of the classifier's time on the {place}; at most {bar:.0%}"
         for place, name, bar in bars
-        if place in found and (share := found[place][name]["share"]) > bar
+        if place in results and (share := results[place][name]["share"]) > bar
     ]
 
 
 def measure(with_onnx: bool) -> JsonDict:
     torch.set_num_threads(1)
-    found: JsonDict = {"cpu": on_the_cpu(CPU_BATCH), "cpu_batch_1": on_the_cpu(1)}
+    results: JsonDict = {"cpu": on_the_cpu(CPU_BATCH), "cpu_batch_1": on_the_cpu(1)}
     if with_onnx:
-        found["onnx"] = as_onnx((1, CPU_BATCH))
+        results["onnx"] = as_onnx((1, CPU_BATCH))
     if torch.cuda.is_available():
-        found |= on_a_gpu((GPU_BATCH, 1))
-    return found
+        results |= on_a_gpu((GPU_BATCH, 1))
+    return results
 
 
-def table(found: JsonDict) -> str:
-    rows = {**found, **{f"onnx {k}": v for k, v in found.get("onnx", {}).items()}}
+def table(results: JsonDict) -> str:
+    rows = {**results, **{f"onnx {k}": v for k, v in results.get("onnx", {}).items()}}
     lines = [f"{'':28}{'classifier':>12}" + "".join(f"{name:>24}" for name in MODELS)]
     for place, row in rows.items():
         if place != "onnx":
@@ -249,14 +249,14 @@ def main() -> int:
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--no-onnx", action="store_true", help="without the ONNX files")
     arguments = parser.parse_args()
-    found = measure(not arguments.no_onnx)
+    results = measure(not arguments.no_onnx)
     if arguments.out is not None:
         arguments.out.parent.mkdir(parents=True, exist_ok=True)
-        arguments.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    print(json.dumps(found) if arguments.json else table(found))
-    for line in missed(found):
+        arguments.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
+    print(json.dumps(results) if arguments.json else table(results))
+    for line in missed(results):
         print(line, file=sys.stderr)
-    return 1 if missed(found) else 0
+    return 1 if missed(results) else 0
 
 
 if __name__ == "__main__":

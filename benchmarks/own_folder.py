@@ -72,13 +72,13 @@ def main(argv: Sequence[str]) -> int:
     asked = parser.parse_args(argv)
     if unknown := set(asked.rows) - set(ROWS):
         parser.error(f"unknown: {', '.join(sorted(unknown))}; rows are {', '.join(ROWS)}")
-    found: dict[str, Figures] = {}
+    figures: dict[str, Figures] = {}
     for name in asked.rows or ROWS:
-        found[name] = measure(name, ROWS[name], asked.work, asked.data, asked.steps)
-        print(json.dumps({name: found[name]}), flush=True)
+        figures[name] = measure(name, ROWS[name], asked.work, asked.data, asked.steps)
+        print(json.dumps({name: figures[name]}), flush=True)
         if asked.out:
-            asked.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
-    missed = [line for name in found for line in short_of(found[name], ROWS[name].bars, name)]
+            asked.out.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+    missed = [line for name in figures for line in short_of(figures[name], ROWS[name].bars, name)]
     for line in missed:
         print(f"MISSED: {line}", file=sys.stderr)
     return 1 if missed else 0
@@ -121,13 +121,13 @@ def measure(name: str, row: Row, work: Path, data: Path | None, steps: int | Non
     }
 
 
-def short_of(found: Figures, bars: Bars, name: str) -> list[str]:
+def short_of(figures: Figures, bars: Bars, name: str) -> list[str]:
     def meets(figure: str, kind: str, bar: float) -> bool:
-        value = float(found[figure])
+        value = float(figures[figure])
         return value <= bar if kind == "at most" else value >= bar
 
     return [
-        f"{name}: {figure} is {found[figure]}, and should be {kind} {bar}"
+        f"{name}: {figure} is {figures[figure]}, and should be {kind} {bar}"
         for figure, (kind, bar) in bars.items()
         if not meets(figure, kind, bar)
     ]
@@ -200,8 +200,8 @@ def on_unseen(run: Run, folder: Path) -> Figures:
     model, card = load_model(run.folder / "model")
     predict = partial(predict_with, model, **card.calibration._asdict())
     seeds = max(1, 600 // len(images))
-    found = evaluate(predict, images, card_views(card), seeds=seeds)
-    return {"calibration_error": found.calibration_error, "unseen_mean": found.mean}
+    evaluation = evaluate(predict, images, card_views(card), seeds=seeds)
+    return {"calibration_error": evaluation.calibration_error, "unseen_mean": evaluation.mean}
 
 
 def on_faces(run: Run, folder: Path) -> Figures:

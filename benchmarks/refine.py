@@ -58,12 +58,12 @@ def main() -> None:
 def measured(model: str, looks: int, images: ImageSet) -> JsonDict:
     canonicalizer = Canonicalizer(model, threads=1, refine=looks)
     angles = draw_angles("evaluation", 0, 0, len(images.images))
-    found: list[float] = []
+    estimates: list[float] = []
     for start in range(0, len(angles), BATCH):
         part = slice(start, start + BATCH)
         views = rendered(canonicalizer, looks, images.images[part], angles[part])
-        found += [answer.angle_degrees for answer in canonicalizer.answers_from_views(views)]
-    away = (np.array(found) - np.degrees(angles.numpy()) + 180) % 360 - 180
+        estimates += [answer.angle_degrees for answer in canonicalizer.answers_from_views(views)]
+    away = (np.array(estimates) - np.degrees(angles.numpy()) + 180) % 360 - 180
     errors = np.abs(away)
     return {
         "n": len(errors),

@@ -26,10 +26,10 @@ MOST = 4  # times the copy that the gather may take
 def measure(quick: bool) -> JsonDict:
     batch = 16 if quick else 128
     torch.set_num_threads(1)
-    found = {"CPU": _compared(torch.device("cpu"), batch, loops=True)}
+    results = {"CPU": _compared(torch.device("cpu"), batch, loops=True)}
     if torch.cuda.is_available():
-        found["GPU"] = _compared(torch.device("cuda"), batch, loops=False)
-    return found
+        results["GPU"] = _compared(torch.device("cuda"), batch, loops=False)
+    return results
 
 
 @torch.inference_mode()

@@ -74,8 +74,8 @@ def _in_a_process(count: int) -> JsonDict:
     """So that its largest memory is its own."""
     command = [sys.executable, "-m", "benchmarks.scaling", str(count)]
     done = subprocess.run(command, check=True, capture_output=True, text=True)
-    found: JsonDict = numbers_of(done.stdout)
-    return found
+    figures: JsonDict = numbers_of(done.stdout)
+    return figures
 
 
 def numbers_of(line: str) -> JsonDict:
@@ -142,5 +142,5 @@ def _resume(job: JobSettings, plan: Plan) -> tuple[float, float]:
 
 
 if __name__ == "__main__":
-    found = killed_run(int(sys.argv[1]))
-    print(" ".join(f"{name}={value:.3f}" for name, value in found.items()))
+    figures = killed_run(int(sys.argv[1]))
+    print(" ".join(f"{name}={value:.3f}" for name, value in figures.items()))

@@ -64,8 +64,8 @@ class Server:
     def memory(self) -> float:
         """MiB that the service and its workers hold."""
         own = self.process.pid
-        found = [own, *children(own)]
-        return sum(resident(pid) for pid in found) / 2**20
+        pids = [own, *children(own)]
+        return sum(resident(pid) for pid in pids) / 2**20
 
     def computed(self) -> tuple[float, float]:
         """Seconds of computing of the service itself, and of its workers."""
@@ -308,15 +308,15 @@ def main() -> None:
         "slow": lambda: slow_clients(8, short),
         "stop": lambda: stop_under_load(given.clients),
     }
-    found: dict[str, JsonDict] = {}
+    results: dict[str, JsonDict] = {}
     for name, run in parts.items():
         if given.only in (None, name):
             others = round(os.getloadavg()[0], 1)  # before it starts: the work of others
-            found[name] = {"part": name, "load_before": others, **asyncio.run(run())}
-            print(json.dumps(found[name]), flush=True)
-    if {"throughput", "plain"} <= set(found):
+            results[name] = {"part": name, "load_before": others, **asyncio.run(run())}
+            print(json.dumps(results[name]), flush=True)
+    if {"throughput", "plain"} <= set(results):
         ratios = {
-            key: round(found["throughput"][key] / found["plain"][key], 2)
+            key: round(results["throughput"][key] / results["plain"][key], 2)
             for key in ("requests_a_second", "requests_if_alone")
         }
         print(json.dumps({"part": "service to plain", **ratios}))

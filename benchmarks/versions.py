@@ -80,12 +80,12 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
     asked = parser.parse_args(argv)
-    found = measure(asked.older, asked.images, asked.files, asked.rounds)
+    figures = measure(asked.older, asked.images, asked.files, asked.rounds)
     if asked.json:
-        print(json.dumps(found))
+        print(json.dumps(figures))
     else:
-        print("\n".join(f"{name:<18}{value:>10g}" for name, value in found.items()))
-    return 0 if found["ratio_wall"] >= GOAL else 1
+        print("\n".join(f"{name:<18}{value:>10g}" for name, value in figures.items()))
+    return 0 if figures["ratio_wall"] >= GOAL else 1
 
 
 if __name__ == "__main__":

@@ -46,8 +46,8 @@ class ViT(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         patches = self.patches(images).flatten(2).transpose(1, 2)  # (N, 256, 384)
         tokens = torch.cat([self.token.expand(images.shape[0], -1, -1), patches], 1) + self.places
-        found: Tensor = self.norm(self.layers(tokens)[:, 0])
-        return found
+        features: Tensor = self.norm(self.layers(tokens)[:, 0])
+        return features
 
 
 def export(path: Path, batch: int) -> Path:

@@ -98,9 +98,9 @@ def _read_card(folder: Path) -> JsonDict:
 def _verified_onnx(folder: Path) -> bytes:
     """The bytes of the network, after checking the sha256 on its card."""
     content = (folder / "quarter.onnx").read_bytes()
-    if (found := sha256(content)) != (expected := _read_card(folder)["sha256"]["onnx"]):
+    if (digest := sha256(content)) != (expected := _read_card(folder)["sha256"]["onnx"]):
         raise zoo.DamagedModel(
-            f"The model for documents has sha256 {found[:12]}…, but its card has "
+            f"The model for documents has sha256 {digest[:12]}…, but its card has "
             f"{expected[:12]}…: it is damaged or was replaced. Install radialbeams again."
         )
     return content
@@ -202,15 +202,15 @@ def looked_closely(
 
     Each of `closer` has the two scores of one view. Most often the two turns are 180° apart.
     """
-    both, found = mass[pair].sum(), mass.copy()
+    both, shared = mass[pair].sum(), mass.copy()
     difference = float(scores[pair[0]] - scores[pair[1]])
     for first, second in closer:
         difference += float(first - second)
         share = 1 / (1 + np.exp(-difference / card.close_temperature))
-        found[pair] = both * share, both * (1 - share)
-        if found.max() >= card.close_below:
+        shared[pair] = both * share, both * (1 - share)
+        if shared.max() >= card.close_below:
             break
-    return found
+    return shared
 
 
 def gray_page(picture: Image.Image) -> Image.Image:
@@ -257,5 +257,5 @@ def four_turns(view: Gray) -> Gray:
 
 def softmax(scores: Floats) -> NDArray[np.float64]:
     mass = np.exp(scores.astype(np.float64) - scores.max())
-    found: NDArray[np.float64] = mass / mass.sum()
-    return found
+    probabilities: NDArray[np.float64] = mass / mass.sum()
+    return probabilities

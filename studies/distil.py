@@ -60,8 +60,8 @@ def profiles(stem: Path, images: ImageSet, turns: int, batch: int = 512) -> np.n
                 total[part] += relative(logits.float(), offsets.float(), truth).cpu()
     mean = total / (4 * turns)
     mirrored = mean.flip(1).roll(1, 1)  # photos are mirrored at random in training
-    found: np.ndarray = ((mean + mirrored) / 2).numpy().astype(np.float16)
-    return found
+    profile: np.ndarray = ((mean + mirrored) / 2).numpy().astype(np.float16)
+    return profile
 
 
 def relative(logits: Tensor, offsets: Tensor, truth: Tensor) -> Tensor:
@@ -70,9 +70,9 @@ def relative(logits: Tensor, offsets: Tensor, truth: Tensor) -> Tensor:
     place = ((read.angles - truth[:, None]) / TURN * BINS) % BINS
     low = place.floor()
     part, mass = place - low, read.log_probabilities.exp()
-    found = mass.new_zeros(len(mass), BINS)
-    found.scatter_add_(1, low.long() % BINS, mass * (1 - part))
-    return found.scatter_add_(1, (low.long() + 1) % BINS, mass * part)
+    target = mass.new_zeros(len(mass), BINS)
+    target.scatter_add_(1, low.long() % BINS, mass * (1 - part))
+    return target.scatter_add_(1, (low.long() + 1) % BINS, mass * part)
 
 
 def shifted(profile: Tensor, angles: Tensor, bins: int) -> Tensor:
@@ -82,8 +82,8 @@ def shifted(profile: Tensor, angles: Tensor, bins: int) -> Tensor:
     low = place.floor()
     part = place - low
     first, second = (profile.gather(1, (low.long() + step) % BINS) for step in (0, 1))
-    found = first * (1 - part) + second * part
-    return found / found.sum(1, keepdim=True).clamp(min=1e-6)
+    profile = first * (1 - part) + second * part
+    return profile / profile.sum(1, keepdim=True).clamp(min=1e-6)
 
 
 def softened(profile: Tensor, share: float) -> Loss:
@@ -125,9 +125,9 @@ def images_of(data: str, name: str, size: int, split: str, limit: int | None) ->
 def make(asked: argparse.Namespace) -> None:
     _, card = load_model(asked.teacher)
     images = images_of(asked.data, "cache", card.parent_size, "train", asked.limit)
-    found = profiles(asked.teacher, images, asked.turns)
-    np.savez(asked.out, keys=np.array(images.keys), profiles=found)
-    near = found[:, [0, 1, 2, -2, -1]].astype(np.float32).sum(1)
+    stored = profiles(asked.teacher, images, asked.turns)
+    np.savez(asked.out, keys=np.array(images.keys), profiles=stored)
+    near = stored[:, [0, 1, 2, -2, -1]].astype(np.float32).sum(1)
     print(json.dumps({"images": len(images), "mass within 10°": round(float(near.mean()), 4)}))
 
 

@@ -37,8 +37,8 @@ Array = NDArray[Any]
 
 def accuracy_over_error(place: Path = CURVE) -> tuple[Array, Array]:
     """Errors in degrees, 0 to 180, and the accuracy of the classifier at each."""
-    found = json.loads(place.read_text(encoding="utf-8"))["data"]["sets"]["imagenet"]
-    angles, plain = np.array(found["angles"], float), np.array(found["lines"]["plain"], float)
+    record = json.loads(place.read_text(encoding="utf-8"))["data"]["sets"]["imagenet"]
+    angles, plain = np.array(record["angles"], float), np.array(record["lines"]["plain"], float)
     half = angles <= 181
     return angles[half], plain[half]
 
@@ -75,8 +75,8 @@ def expected_best(logits: Array, offsets: Array, calibration: Calibration) -> Ar
         )
         for angle in GRID
     ]
-    found: Array = GRID[np.argmax(scores, axis=0)]
-    return found
+    best: Array = GRID[np.argmax(scores, axis=0)]
+    return best
 
 
 @torch.inference_mode()
@@ -101,12 +101,12 @@ def outputs(task: ClassificationTask, model: str, degrees: Array) -> dict[str, A
 @torch.inference_mode()
 def classified(task: ClassificationTask, degrees: Array, angles: Array) -> Array:
     """(N,): the classes found after the photos were turned back by these angles."""
-    found = []
+    classes = []
     for rows in torch.split(torch.arange(len(degrees)), BATCH):
         truth, turn = (torch.deg2rad(torch.from_numpy(x)[rows]).float() for x in (degrees, angles))
         back = turned_back(task.turned(rows, truth), turn, task.fill)
-        found.append(task.classify(task.shown(back)).argmax(-1).numpy())
-    return np.concatenate(found)
+        classes.append(task.classify(task.shown(back)).argmax(-1).numpy())
+    return np.concatenate(classes)
 
 
 def figures(right: Array, plain: Array, ceiling: Array, errors: Array) -> dict[str, float]:
@@ -119,8 +119,8 @@ def figures(right: Array, plain: Array, ceiling: Array, errors: Array) -> dict[s
         for name, part in parts.items()
     }
     within = {f"within_{limit}": (errors <= limit).mean() for limit in (10, 45)}
-    found = {"accuracy": right.mean(), **shares, **within}
-    return {name: round(float(value), 4) for name, value in found.items()}
+    values = {"accuracy": right.mean(), **shares, **within}
+    return {name: round(float(value), 4) for name, value in values.items()}
 
 
 def kept(folder: Path | None, name: str, make: Any) -> dict[str, Array]:
@@ -150,12 +150,12 @@ def main() -> None:
     calibration = zoo.find(asked.model).card.calibration
     labels, rows = task.labels.numpy(), {}
     for name, angles in estimates(made["logits"], made["offsets"], degrees, calibration).items():
-        found = kept(
+        cached = kept(
             asked.keep, name, lambda turn=angles: {"classes": classified(task, degrees, turn)}
         )
         errors = np.abs((angles - degrees + 180) % 360 - 180)
         plain, ceiling = made["plain"] == labels, made["ceiling"] == labels
-        rows[name] = figures(found["classes"] == labels, plain, ceiling, errors)
+        rows[name] = figures(cached["classes"] == labels, plain, ceiling, errors)
         print(json.dumps({name: rows[name]}), flush=True)
     record = {
         "command": "python studies/gap_parts.py",

@@ -99,9 +99,9 @@ def nearest(bits: Bits, known: Bits, tile: int = 8192) -> tuple[NDArray[np.int64
 
 def compared(tested: Named, known: Named) -> dict[str, Any]:
     """Whole photos with whole ones, and squares with squares: what is nearer counts."""
-    found = [nearest(ours, theirs) for ours, theirs in zip(tested[1], known[1], strict=False)]
-    where, apart = found[0]
-    for other, bits in found[1:]:
+    pairs = [nearest(ours, theirs) for ours, theirs in zip(tested[1], known[1], strict=False)]
+    where, apart = pairs[0]
+    for other, bits in pairs[1:]:
         where, apart = np.where(bits < apart, other, where), np.minimum(bits, apart)
     near = [
         {"photo": tested[0][row], "like": known[0][where[row]], "bits": int(apart[row])}
@@ -123,13 +123,13 @@ def looked_at(found: dict[str, Any], bits: int) -> dict[str, Any]:
     return {**found, "near": near, "same_by_eye": sum(pair["same"] for pair in near)}
 
 
-def draw_sheet(found: dict[str, Any], tested: Path, folder: Path, out: Path) -> None:
+def draw_sheet(comparison: dict[str, Any], tested: Path, folder: Path, out: Path) -> None:
     """Every near pair side by side, the photo of the test set on the left."""
-    side, rows = 128, max(1, len(found["near"]))
+    side, rows = 128, max(1, len(comparison["near"]))
     sheet = Image.new("RGB", (2 * side, side * rows))
     with zipfile.ZipFile(tested) as archive:
         files = {Path(name).stem: name for name in archive.namelist()}
-        for row, pair in enumerate(found["near"]):
+        for row, pair in enumerate(comparison["near"]):
             with archive.open(files[pair["photo"]]) as file, Image.open(file) as ours:
                 sheet.paste(ours.convert("RGB").resize((side, side)), (0, side * row))
             with Image.open(folder / pair["like"]) as theirs:
@@ -154,12 +154,12 @@ def main() -> None:
     for named in arguments.against:
         name, _, place = named.partition("=")
         known = of_looks(Path(place)) if place.endswith(".jsonl") else of_folder(Path(place))
-        found = compared(tested, known)
-        results["against"][name] = found
+        comparison = compared(tested, known)
+        results["against"][name] = comparison
         if arguments.sheet and Path(place).is_dir():
-            draw_sheet(found, arguments.tested, Path(place), arguments.sheet / f"{name}.png")
-        print(f"{name}: {found['photos']:,} photos, {len(found['near'])} near, nearest "
-              f"{found['nearest_bits']} bits", flush=True)  # fmt: skip
+            draw_sheet(comparison, arguments.tested, Path(place), arguments.sheet / f"{name}.png")
+        print(f"{name}: {comparison['photos']:,} photos, {len(comparison['near'])} near, nearest "
+              f"{comparison['nearest_bits']} bits", flush=True)  # fmt: skip
     for named in arguments.looked:
         name, _, bits = named.partition("=")
         if name not in results["against"]:

@@ -58,15 +58,15 @@ def outputs(place: Path, model: str, seed: int = 0) -> Outputs:
     photos = sorted(p for p in place.rglob("*") if p.suffix.lower() in (".jpg", ".png", ".webp"))
     reader = Canonicalizer(model, threads=1, documents=False)
     degrees = 360 * draws("evaluation", seed, 0, (len(photos), 6))[:, 0]
-    found = []
+    pairs = []
     for photo, angle in zip(photos, degrees, strict=True):
         with Image.open(photo) as opened:
             picture = ImageOps.exif_transpose(opened).convert("RGB")
         file = io.BytesIO()
         picture.rotate(angle, Image.Resampling.BICUBIC).save(file, "JPEG", quality=QUALITY)
         view = reader.view(file.getvalue())
-        found.append(reader._run(np.stack([np.rot90(view, k, (-2, -1)) for k in range(4)])))
-    logits, offsets = (np.stack(parts) for parts in zip(*found, strict=True))
+        pairs.append(reader._run(np.stack([np.rot90(view, k, (-2, -1)) for k in range(4)])))
+    logits, offsets = (np.stack(parts) for parts in zip(*pairs, strict=True))
     return Outputs(logits, offsets, degrees)
 
 
@@ -125,15 +125,15 @@ def _near(logits: Floats, offsets: Floats, answers: list[Answer], temperature: f
     return near
 
 
-def figures(found: Ranking, degrees: Floats) -> dict[str, float]:
-    right = np.abs((found.angles - degrees + 180) % 360 - 180) <= 10
+def figures(ranking: Ranking, degrees: Floats) -> dict[str, float]:
+    right = np.abs((ranking.angles - degrees + 180) % 360 - 180) <= 10
     first = np.arange(len(degrees)) % 2 == 0
     return {
-        "surer_half": surer(right, found.scores),
-        "first_half": surer(right[first], found.scores[first]),
-        "second_half": surer(right[~first], found.scores[~first]),
+        "surer_half": surer(right, ranking.scores),
+        "first_half": surer(right[first], ranking.scores[first]),
+        "second_half": surer(right[~first], ranking.scores[~first]),
         "within_10": round(float(right.mean()), 4),
-        "views": round(found.views, 2),
+        "views": round(ranking.views, 2),
     }
 
 
@@ -167,8 +167,8 @@ def main() -> None:
         name, _, place = one.partition("=")
         given = kept(Path(place), asked.model, asked.keep and asked.keep / f"{name}.npz")
         rows = {
-            title: figures(found, given.degrees)
-            for title, found in candidates(given, calibration.temperature, calibration.spread)
+            title: figures(ranking, given.degrees)
+            for title, ranking in candidates(given, calibration.temperature, calibration.spread)
         }
         sets[name] = {"n": len(given.degrees), "rows": rows}
         print(json.dumps({name: sets[name]}), flush=True)

@@ -15,6 +15,7 @@ from PIL import Image
 
 from radialbeams.demo import PICTURES
 from radialbeams.nn.bic import BIC, BICConfig
+from radialbeams.nn.network import NetworkConfig
 from radialbeams.nn.ring_network import RingConfig
 from radialbeams.training.data import DataNotFound, ImageSet, load
 from radialbeams.training.runs import complete, plan
@@ -58,6 +59,18 @@ def face(path: Path, turn: float = 40) -> Path:
     path.parent.mkdir(parents=True, exist_ok=True)
     astronaut().rotate(turn, Image.Resampling.BICUBIC).save(path)
     return path
+
+
+def beams_of(config: NetworkConfig) -> BICConfig | RingConfig:
+    """The same configuration, of a network that reads beams."""
+    assert isinstance(config, BICConfig | RingConfig)
+    return config
+
+
+def paper_config(config: NetworkConfig) -> BICConfig:
+    """The same configuration, of the paper's network."""
+    assert isinstance(config, BICConfig)
+    return config
 
 
 @pytest.fixture(scope="session")

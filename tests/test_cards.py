@@ -50,7 +50,7 @@ def set_to(field: str, value: Any) -> Change:
 
 # --- cards ---
 
-WRONG_VALUES = {
+WRONG_VALUES: dict[str, list[Any]] = {
     "network.view_size": [0, -1, 10**9, 79.0, "79", True, [], float("nan")],
     "network.channels": [0, 2, 4, "3", True, None],
     "network.num_bins": [0, 2, 1e9, "48", float("inf")],

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import ast
+import os
 import re
+import subprocess
 import sys
 import tomllib
 from collections.abc import Iterable
@@ -101,6 +103,14 @@ def test_the_hosted_checks_run_on_every_version_that_is_declared() -> None:
     assert re.findall(r"3\.\d+", matrix) == declared
     assert ".ci/run" in workflow
     assert PROJECT["requires-python"] == f">={declared[0]}"
+
+
+def test_compiled_modules_are_stored_even_where_python_is_told_not_to() -> None:
+    shell = "shown: ; @echo stored=$${PYTHONDONTWRITEBYTECODE-yes}"
+    environment = {**os.environ, "PYTHONDONTWRITEBYTECODE": "1"}
+    command = ["make", "--no-print-directory", "-C", str(ROOT), "--eval", shell, "shown"]
+    made = subprocess.run(command, env=environment, capture_output=True, text=True, check=True)
+    assert made.stdout == "stored=yes\n"
 
 
 def test_the_hooks_before_a_commit_are_the_projects_own_tools() -> None:

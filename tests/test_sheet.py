@@ -133,3 +133,8 @@ def test_the_counts_are_separated_and_in_the_right_number(tmp_path: Path) -> Non
     text = Seen(page(tmp_path, [*OUTCOMES[2:3], *pages])).text
     assert "3 files: 1 no clear up found, left alone; 2 documents without a clear quarter" in text
     assert "1 file: 1 failed" in Seen(page(tmp_path, OUTCOMES[1:2])).text
+
+
+def test_a_picture_with_a_small_tilt_is_not_called_upright(tmp_path: Path) -> None:
+    tilted = Outcome("tilted.jpg", None, 4.0, 0.99, 1, **LEFT)  # type: ignore[arg-type]
+    assert "1 file: 1 upright or nearly upright, left alone" in Seen(page(tmp_path, [tilted])).text

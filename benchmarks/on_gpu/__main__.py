@@ -87,9 +87,9 @@ def run_part(name: str, out: Path, tiny: bool) -> int:
     while not (out / f"{name}.go").exists():
         time.sleep(0.05)
     started = time.monotonic()
-    for found in part.measure():
+    for results in part.measure():
         spent = round(time.monotonic() - started, 1)
-        record = {"prepared_s": prepared, "measured_s": spent, **found}
+        record = {"prepared_s": prepared, "measured_s": spent, **results}
         half = out / f"{name}.json.new"
         half.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
         half.replace(out / f"{name}.json")
@@ -195,30 +195,30 @@ def _stop(part: Running) -> None:
 
 
 def summarised(names: list[str], out: Path) -> JsonDict:
-    found = {
+    results = {
         name: json.loads(path.read_text(encoding="utf-8"))
         for name in names
         if (path := out / f"{name}.json").exists()
     }
-    missing = [name for name in names if name not in found]
-    for record in found.values():
+    missing = [name for name in names if name not in results]
+    for record in results.values():
         record.pop("kernels", None)  # they are in the file of the part
-    return {"missed": missed(found), "without_result": missing, **found}
+    return {"missed": missed(results), "without_result": missing, **results}
 
 
-def missed(found: JsonDict) -> list[str]:
+def missed(results: JsonDict) -> list[str]:
     """A sentence for every bar that does not hold."""
     from benchmarks.on_gpu import front, inference, sampling
 
     lines = []
-    shares = found.get("front-half-compiled", {}).get("share", {})
+    shares = results.get("front-half-compiled", {}).get("share", {})
     for model, most in front.MOST.items():
         if (share := shares.get(model, 0)) > most:
             lines.append(f"{model} takes {share:.1%} of the classifier; at most {most:.0%}")
-    for name, group in found.get("sampling", {}).items():
+    for name, group in results.get("sampling", {}).items():
         if isinstance(group, dict) and (times := group["ratio"]["gather"]) > sampling.MOST:
             lines.append(f"beams, {name}: {times:g} copies; at most {sampling.MOST}")
-    for name, record in found.items():
+    for name, record in results.items():
         if not name.startswith("inference"):
             continue
         largest = record.get(f"batch {inference.BATCHES[-1]}", {})

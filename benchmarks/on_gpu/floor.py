@@ -57,20 +57,20 @@ def layers(network: nn.Module, views: Tensor) -> list[Layer]:
     with torch.no_grad(), counter:
         network(views)
     # The views themselves are read once, whatever samples them.
-    return [Layer(views[0].numel(), 0, 0), *counter.found]
+    return [Layer(views[0].numel(), 0, 0), *counter.layers]
 
 
-def seconds(found: list[Layer], batch: int, bytes_each: int, speed: Speeds) -> dict[str, float]:
+def seconds(layers: list[Layer], batch: int, bytes_each: int, speed: Speeds) -> dict[str, float]:
     """The floor layer by layer; and as if the whole network were one kernel."""
     each = [
         max(
             bytes_each * (batch * layer.values + layer.weights) / speed.bytes_per_second,
             batch * layer.operations / speed.operations_per_second,
         )
-        for layer in found
+        for layer in layers
     ]
-    ends = batch * found[0].values + sum(layer.weights for layer in found)
-    operations = batch * sum(layer.operations for layer in found)
+    ends = batch * layers[0].values + sum(layer.weights for layer in layers)
+    operations = batch * sum(layer.operations for layer in layers)
     one = max(bytes_each * ends / speed.bytes_per_second, operations / speed.operations_per_second)
     return {"layers": sum(each), "one_kernel": one}
 
@@ -81,7 +81,7 @@ class _Counter(TorchDispatchMode):
     def __init__(self, batch: int) -> None:
         super().__init__()
         self.batch = batch
-        self.found: list[Layer] = []
+        self.layers: list[Layer] = []
 
     def __torch_dispatch__(
         self, func: Any, types: Any, args: tuple[Any, ...] = (), kwargs: Any = None
@@ -97,13 +97,13 @@ class _Counter(TorchDispatchMode):
         elif "scaled_dot_product" in name:
             query = args[0]  # (N, heads, |B|, d)
             operations = 4 * query.numel() * query.shape[-2]
-            self.found.append(self._each(4 * query.numel(), 0, operations))
+            self.layers.append(self._each(4 * query.numel(), 0, operations))
         elif "add.Tensor" in name and _skips(args):
-            self.found.append(self._each(out.numel(), 0, 0))
+            self.layers.append(self._each(out.numel(), 0, 0))
         return out
 
     def _note(self, given: Tensor, weight: Tensor, out: Tensor, operations: int) -> None:
-        self.found.append(self._each(given.numel() + out.numel(), weight.numel(), operations))
+        self.layers.append(self._each(given.numel() + out.numel(), weight.numel(), operations))
 
     def _each(self, values: int, weights: int, operations: int) -> Layer:
         return Layer(values // self.batch, weights, operations // self.batch)

@@ -66,17 +66,17 @@ class Front:
     def measure(self) -> Iterator[JsonDict]:
         seconds = in_turns({name: captured(call) for name, call in self.calls.items()}, ROUNDS)
         own = seconds.get(CLASSIFIER)
-        found: JsonDict = {
+        result: JsonDict = {
             "batch": self.batch,
             "errors": self.errors,
             "us": {name: round(1e6 * spent, 1) for name, spent in seconds.items()},
         }
         if own:
             rest = {name: spent / own for name, spent in seconds.items() if name != CLASSIFIER}
-            found["share"] = {name: round(value, 4) for name, value in rest.items()}
-        yield found
-        found["kernels"] = {name: kernels(call) for name, call in self.calls.items()}
-        yield found
+            result["share"] = {name: round(value, 4) for name, value in rest.items()}
+        yield result
+        result["kernels"] = {name: kernels(call) for name, call in self.calls.items()}
+        yield result
 
 
 def _classifier(dtype: torch.dtype) -> nn.Module:

@@ -62,14 +62,14 @@ class Inference:
     def measure(self) -> Iterator[JsonDict]:
         """The results so far, after every batch size."""
         speed = floor.speeds(self.dtype)
-        found: JsonDict = {
+        result: JsonDict = {
             "model": self.model,
             "copy_gb_per_second": round(speed.bytes_per_second / 1e9),
             "product_tflops": round(speed.operations_per_second / 1e12, 1),
             "errors": self.errors,
         }
-        found["against_float"] = self._difference()
-        found["operations_each"] = sum(layer.operations for layer in self.layers)
+        result["against_float"] = self._difference()
+        result["operations_each"] = sum(layer.operations for layer in self.layers)
         for batch in self.batches:
             least = floor.seconds(self.layers, batch, self.dtype.itemsize, speed)
             row: JsonDict = {f"floor_{name}_us": _us(value) for name, value in least.items()}
@@ -79,20 +79,20 @@ class Inference:
                 if network is not None:
                     row[name] = _timed(network, views, least["layers"])
                     give_back()
-            found[f"batch {batch}"] = row
-            yield found
+            result[f"batch {batch}"] = row
+            yield result
         fastest = self.compiled.get(self.batches[-1], self.plain)
-        found["kernels"] = kernels(_call(fastest, self._views(self.batches[-1])), PROFILED)
-        yield found
+        result["kernels"] = kernels(_call(fastest, self._views(self.batches[-1])), PROFILED)
+        yield result
 
     def _difference(self) -> dict[str, float]:
         """How far the logits are from those in float32, as a share of their deviation."""
         views = self._views(COMPARED)
         exact = _network(self.model, torch.float32)(views.float())[0]
-        found = self.plain(views)[0].float()
+        logits = self.plain(views)[0].float()
         return {
-            "largest": round(float((found - exact).abs().max() / exact.std()), 5),
-            "same_bin": round(float((found.argmax(-1) == exact.argmax(-1)).float().mean()), 4),
+            "largest": round(float((logits - exact).abs().max() / exact.std()), 5),
+            "same_bin": round(float((logits.argmax(-1) == exact.argmax(-1)).float().mean()), 4),
         }
 
     def _views(self, batch: int) -> Tensor:

@@ -26,12 +26,12 @@ class Sampling:
 
     @torch.inference_mode()
     def measure(self) -> Iterator[JsonDict]:
-        found = {}
+        result = {}
         for batch in self.batches:
             calls = _calls(batch)
             graphs = {name: captured(call) for name, call in calls.items()}
-            found[f"batch {batch}"] = compared(in_turns(graphs, 30), "copy of the beams", batch)
-            yield found
+            result[f"batch {batch}"] = compared(in_turns(graphs, 30), "copy of the beams", batch)
+            yield result
 
 
 def _calls(batch: int) -> dict[str, Call]:

@@ -105,6 +105,7 @@ def kernels(call: Call, most: int = 40) -> list[JsonDict]:
     """The kernels of one call, those that take longest first: name, count, microseconds."""
     if not torch.cuda.is_available():
         return []
+    from torch._C._autograd import DeviceType
     from torch.profiler import ProfilerActivity, profile
 
     call()
@@ -115,7 +116,7 @@ def kernels(call: Call, most: int = 40) -> list[JsonDict]:
     rows = [
         {"kernel": event.key[:NAMED], "count": event.count, "us": round(event.device_time_total, 1)}
         for event in seen.key_averages()
-        if event.device_type == torch.autograd.DeviceType.CUDA and event.device_time_total > 0
+        if event.device_type == DeviceType.CUDA and event.device_time_total > 0
     ]
     rows.sort(key=lambda row: -row["us"])
     whole = {

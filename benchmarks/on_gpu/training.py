@@ -50,18 +50,18 @@ class Training:
     def measure(self) -> Iterator[JsonDict]:
         batch = self.batch()
         whole = back_to_back(lambda: self.run_step(batch, 1), seconds=1.5)
-        found: JsonDict = {
+        result: JsonDict = {
             "batch": self.recipe.batch,
             "step_us": round(1e6 * whole, 1),
             "views_per_second": round(self.recipe.batch / whole),
         }
-        yield found
+        yield result
         parts = {"rendering": self._rendered, "rendering and network": self._forward}
         for name, part in parts.items():
-            found[f"{name}_us"] = round(1e6 * back_to_back(captured(lambda p=part: p(batch))), 1)
-            yield found
-        found["kernels"] = kernels(lambda: self.step(batch, 1), 60)
-        yield found
+            result[f"{name}_us"] = round(1e6 * back_to_back(captured(lambda p=part: p(batch))), 1)
+            yield result
+        result["kernels"] = kernels(lambda: self.step(batch, 1), 60)
+        yield result
 
     def _rendered(self, batch: Batch) -> object:
         with torch.no_grad():

@@ -91,10 +91,10 @@ def _follows(outcome: Outcome, job: JobSettings) -> Iterator[str]:
 
 
 def _reason(outcome: Outcome) -> str:
-    """Why it is left; a picture that is upright to the nearest quarter may still be tilted."""
+    """Why it is left; the reason "upright already" includes tilts that are too small to undo."""
     reason = outcome.reason or "unsure"
     tilt = abs(signed(outcome.angle_ccw or 0.0))
-    if reason == "upright already" and outcome.measure == "quarter" and tilt >= 1:
+    if reason == "upright already" and outcome.measure in ("quarter", "angle") and tilt >= 1:
         return f"by the estimate it is tilted by about {tilt:.0f}°, and small tilts are left alone"
     return REASONS.get(reason, reason)
 

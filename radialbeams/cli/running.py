@@ -121,8 +121,13 @@ def train_recipe(
             limit=limit,
             on_progress=bar.show,
         )
-    print(as_json({"run": str(options.out), **measurement(card.metrics[recipe.protocol])}))
-    talk(f"Report: {options.out / 'report.html'}")
+    measured = measurement(card.metrics[recipe.protocol])
+    if options.json:
+        print(as_json({"run": str(options.out), **measured}))
+        return
+    for line in terminal.measured(options.out, recipe.data, measured):
+        terminal.say(line)
+    terminal.say(f"Report: {options.out / 'report.html'}")
 
 
 # --- progress ---

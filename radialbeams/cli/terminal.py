@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 from radialbeams.cli import streams
 from radialbeams.cli.plain_progress import PlainProgress
 from radialbeams.escaping import shown
+from radialbeams.stored import JsonDict
 
 if TYPE_CHECKING:  # importing it takes longer than `--help` may
     from radialbeams.batch import BatchRun, JobSettings, Outcome
@@ -22,7 +23,7 @@ HEADER = f"{'angle':>8}  {'confidence':>10}  {'symmetry':>8}  file"
 # What was done, or why nothing was done, in the order of the summary.
 KINDS = {
     "turned": "turned",
-    "upright already": "left, upright already",
+    "upright already": "left, upright or nearly upright",
     "unsure": "left, unsure",
     "no up": "left, no clear up found",
     "document without a clear quarter": "left, document without a clear quarter",
@@ -220,6 +221,22 @@ def _notes(card: Card) -> Iterator[str]:
     yield f"works on: {card.works_on}"
     yield f"fails on: {card.fails_on}"
     yield f"licence: {card.licence}"
+
+
+def measured(model: str | Path, data: str, figures: JsonDict) -> Iterator[str]:
+    """The figures of `radialbeams evaluate --json` in words, one line each."""
+    where = f"{figures['split']}, protocol {figures['protocol']}"
+    yield f"{model} on {data}, {where}: {figures['n']} views"
+    for name in ("mean", "median", "p95", "paper_equivalent"):
+        yield f"  {name.replace('_', '-'):<17}{figures[name]:>8.2f}°"
+    for name in ("quarter", "quarter_plus_1"):
+        if name in figures:
+            yield f"  {name.replace('_', ' '):<17}{figures[name]:>8.2f}°"
+    for name in ("within_5", "within_10", "flips"):
+        degree = "°" if name.startswith("within") else ""
+        yield f"  {name.replace('_', ' ') + degree:<17}{figures[name]:>8.2%}"
+    for name, mean in figures["groups"].items():
+        yield f"    {name:<30}{mean:>8.2f}°"
 
 
 @dataclass(frozen=True)

@@ -272,17 +272,8 @@ def evaluate(
     if json_:
         print(as_json({"model": model, **result}))
         return
-    terminal.say(f"{model} on {data}, {split}, protocol {result['protocol']}: {result['n']} views")
-    for name in ("mean", "median", "p95", "paper_equivalent"):
-        print(f"  {name.replace('_', '-'):<17}{result[name]:>8.2f}°")
-    for name in ("quarter", "quarter_plus_1"):
-        if name in result:
-            print(f"  {name.replace('_', ' '):<17}{result[name]:>8.2f}°")
-    for name in ("within_5", "within_10", "flips"):
-        degree = "°" if name.startswith("within") else ""
-        print(f"  {name.replace('_', ' ') + degree:<17}{result[name]:>8.2%}")
-    for name, mean in result["groups"].items():
-        terminal.say(f"    {name:<30}{mean:>8.2f}°")
+    for line in terminal.measured(model, data, result):
+        terminal.say(line)
 
 
 @app.command()
@@ -294,7 +285,7 @@ def leaks(
         ),
     ] = None,
     quick: Annotated[
-        bool, typer.Option("--quick", help="Small views: takes minutes on a CPU.")
+        bool, typer.Option("--quick", help="Small views: about three minutes on a CPU.")
     ] = False,
     noise: Annotated[
         list[Noise] | None,

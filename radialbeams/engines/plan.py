@@ -47,8 +47,8 @@ def tasks_for(
     _check_apart(sources, out)
     kind = kind_of(sources)
     if kind == "images":
-        found = list(_images(sources, out, format, overwrite))
-        return _in_units(found, workers)
+        tasks = list(_images(sources, out, format, overwrite))
+        return _in_units(tasks, workers)
     files = _files(sources, kind)
     rows = _row_groups(files, out) if kind == "parquet" else _shards(files, out)
     tasks = [replace(task, unit=unit) for unit, task in enumerate(rows)]
@@ -123,8 +123,8 @@ def _in_units(tasks: list[Task], workers: int) -> list[Task]:
 
 
 def _files(sources: Sequence[str], kind: Kind) -> dict[str, str]:
-    found = {name: path for name, path in _below(sources).items() if _ends(name, ENDINGS[kind])}
-    return {name: found[name] for name in sorted(found, key=natural)}
+    files = {name: path for name, path in _below(sources).items() if _ends(name, ENDINGS[kind])}
+    return {name: files[name] for name in sorted(files, key=natural)}
 
 
 def _row_groups(files: dict[str, str], out: str) -> Iterator[Task]:

@@ -93,11 +93,11 @@ class Record:
         files = sorted(_parquet_files(join(self.out, RECORD)).items())
         return [task for _, path in files for task in from_table(_table(path))]
 
-    def added(self, found: Sequence[Task]) -> list[Task]:
-        """The plan, extended by the tasks in `found` that it lacks, in new units."""
+    def added(self, tasks: Sequence[Task]) -> list[Task]:
+        """The plan, extended by those of these tasks that it lacks, in new units."""
         known = self.tasks()
         seen = {(task.path, task.group) for task in known}
-        new = [task for task in found if (task.path, task.group) not in seen]
+        new = [task for task in tasks if (task.path, task.group) not in seen]
         if new:
             first = 1 + max((task.unit for task in known), default=-1)
             numbers = {unit: first + n for n, unit in enumerate(sorted({t.unit for t in new}))}

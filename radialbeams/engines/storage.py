@@ -34,8 +34,8 @@ def filesystem(address: str) -> tuple[Any, str]:
     """The fsspec file system for a URL or path, and the path inside it."""
     from fsspec.core import url_to_fs
 
-    found: tuple[Any, str] = url_to_fs(address)
-    return found
+    opened: tuple[Any, str] = url_to_fs(address)
+    return opened
 
 
 def files_below(address: str) -> dict[str, str]:
@@ -45,12 +45,12 @@ def files_below(address: str) -> dict[str, str]:
     """
     fs, root = filesystem(address)
     scheme = f"{address.split('://', 1)[0]}://" if is_remote(address) else ""
-    found = {}
+    paths = {}
     for path in fs.find(root):
         below = path.removeprefix(root.rstrip("/")).lstrip("/") or path.rsplit("/", 1)[-1]
         if not any(name.startswith(".") for name in below.split("/")):
-            found[below] = scheme + path
-    return found
+            paths[below] = scheme + path
+    return paths
 
 
 def read(address: str, limits: Limits) -> bytes:

@@ -13,7 +13,7 @@ Convention, for every function here:
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import Any, Literal, SupportsIndex, TypeVar, get_args
 
@@ -80,9 +80,13 @@ class Pose:
     def __getitem__(self, which: SupportsIndex | slice | Tensor) -> Pose:
         """The pose of some of the items; a single one is a batch of one."""
         if isinstance(which, SupportsIndex) and not isinstance(which, Tensor):
-            number = range(len(self))[which]  # raises IndexError past the end, as loops expect
+            number = range(len(self))[which]  # raises IndexError past the end
             which = slice(number, number + 1)
         return self._with_each(lambda tensor: tensor[which])
+
+    def __iter__(self) -> Iterator[Pose]:
+        """The poses of the items, each as a batch of one."""
+        return (self[number] for number in range(len(self)))
 
     def to(self, device: torch.device | str) -> Pose:
         """The same pose on another device, for results that are there."""

@@ -21,7 +21,7 @@ from radialbeams.files import write_whole
 PICTURES = 2000  # files shown with thumbnails; more would make the page too large for browsers
 KINDS = {
     "turned": "turned upright",
-    "upright already": "upright already",
+    "upright already": "upright or nearly upright, left alone",
     "unsure": "unsure, left alone",
     "no up": "no clear up found, left alone",
     "document without a clear quarter": "document without a clear quarter",

@@ -1,4 +1,4 @@
-"""Process-wide state that a run changes temporarily: Ctrl-C, random numbers, cuDNN's search."""
+"""Process-wide state that a run changes temporarily: Ctrl-C, random numbers, threads, cuDNN."""
 
 from __future__ import annotations
 
@@ -36,6 +36,18 @@ def random_numbers_kept(device: torch.device) -> Iterator[None]:
     """
     with torch.random.fork_rng([device] if device.type == "cuda" else []):
         yield
+
+
+@contextmanager
+def one_thread(enabled: bool) -> Iterator[None]:
+    """Computes in one thread: on a busy CPU, the threads of a small network wait for each other."""
+    before = torch.get_num_threads()
+    if enabled:
+        torch.set_num_threads(1)
+    try:
+        yield
+    finally:
+        torch.set_num_threads(before)
 
 
 @contextmanager

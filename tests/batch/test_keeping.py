@@ -217,7 +217,9 @@ def test_a_tiff_keeps_its_tags_or_names_them(in_place: InPlace) -> None:
     tags.tagtype[33723] = 7
     tags[33723] = b"\x1c\x02\x78\x00\x07caption"
     after, _ = in_place(saved("TIFF", tiffinfo=tags), ".tif")
-    kept = Image.open(io.BytesIO(after)).tag_v2
+    again = Image.open(io.BytesIO(after))
+    assert isinstance(again, TiffImagePlugin.TiffImageFile)
+    kept = again.tag_v2
     assert (kept[269], kept[270], kept[305]) == ("document", "described", "software")
     assert bytes(kept[33723]).startswith(b"\x1c\x02\x78\x00\x07caption")
     tags.tagtype[33550] = 12

@@ -64,6 +64,10 @@ def test_a_small_tilt_is_called_a_tilt() -> None:
     assert "tilted by about 5°, and small tilts are left alone" in text
     assert "upright already" not in text
     assert "It is left as it is: upright already" in explained(angle_ccw=0.4, quarter=0, **left)
+    left |= decided("angle", 3.0, 5.0)
+    text = explained(angle_ccw=3.0, quarter=0, **left)
+    assert "tilted by about 3°, and small tilts are left alone, since 3° is less than" in text
+    assert KINDS["upright already"] == "left, upright or nearly upright"
 
 
 def test_corners_of_a_picture_that_may_have_been_turned_before() -> None:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from radialbeams.cli import plain_progress, terminal
@@ -9,7 +11,7 @@ from radialbeams.cli import plain_progress, terminal
 
 def test_lines_come_at_intervals_with_the_time_left(monkeypatch: pytest.MonkeyPatch) -> None:
     now = [100.0]
-    monkeypatch.setattr(plain_progress.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(time, "monotonic", lambda: now[0])
     lines: list[str] = []
     progress = plain_progress.PlainProgress(1000, lines.append)
     for seconds, step in ((0, 200), (4, 240), (10, 300), (15, 350), (20, 400)):

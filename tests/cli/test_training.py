@@ -80,6 +80,22 @@ def test_json_has_the_figures_the_report_and_the_trust(
     assert record["mean"] > 0
 
 
+def test_a_training_by_a_recipe_ends_in_words_and_prints_json_only_if_asked(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    card = zoo.find("bic.coil100").card
+    measured = card.metrics["paper"]
+    monkeypatch.setattr("radialbeams.training.runs.complete", lambda *_, **__: card)
+    words = ["train", "coil100", "--out", str(tmp_path / "run")]
+    assert main(words) == 0
+    first, *rows, last = capsys.readouterr().out.splitlines()
+    assert first.startswith(f"{tmp_path / 'run'} on coil100, {measured.split}, protocol ")
+    assert rows[0].split() == ["mean", f"{measured.evaluation.mean:.2f}°"]
+    assert last == f"Report: {tmp_path / 'run' / 'report.html'}"
+    assert main([*words, "--json"]) == 0
+    assert json.loads(capsys.readouterr().out)["mean"] == measured.evaluation.mean
+
+
 @pytest.mark.parametrize(
     ("options", "sentence"),
     [

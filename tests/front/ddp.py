@@ -14,6 +14,7 @@ import torch
 from conftest import TINY_RING
 from safetensors.torch import save_file
 from torch import nn
+from torch._C._distributed_c10d import FileStore
 
 from radialbeams.front.module import Canonicalizer
 from radialbeams.front.pose import Pose
@@ -24,7 +25,7 @@ def main(folder: Path, rank: int) -> None:
     torch.manual_seed(0)
     module = Canonicalizer(build(TINY_RING), parent_size=54, hard=False).eval()
     images = torch.rand(2, 3, 40, 50, generator=torch.Generator().manual_seed(rank))
-    store = torch.distributed.FileStore(str(folder / "store"), 2)
+    store = FileStore(str(folder / "store"), 2)
     wait = timedelta(seconds=200)
     torch.distributed.init_process_group("gloo", store=store, rank=rank, world_size=2, timeout=wait)
     shared = nn.parallel.DistributedDataParallel(module)

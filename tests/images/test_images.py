@@ -13,7 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from PIL import ExifTags, Image, JpegImagePlugin, PngImagePlugin
+from PIL import ExifTags, Image, JpegImagePlugin, PngImagePlugin, TiffImagePlugin
 from probe import damage, decoding
 
 from radialbeams.cards import ViewProtocol
@@ -486,6 +486,7 @@ def test_comments_and_texts_are_kept() -> None:
     info.add_text("Author", "Ada")
     info.add_itxt("Title", "Čmelák", "cs", "Titul")
     again = opened(encode(turn(read(saved(image, "PNG", pnginfo=info)), 33)))
+    assert isinstance(again, PngImagePlugin.PngImageFile)
     assert again.text == {"Author": "Ada", "Title": "Čmelák"}
 
 
@@ -504,6 +505,7 @@ def test_a_tiff_keeps_its_tags_and_gets_no_resolution() -> None:
     assert (again.getexif()[MAKE], again.getexif()[315]) == ("camera", "Ada")
     assert again.getexif().get_ifd(ExifTags.IFD.Exif)[33434] == 0.5
     assert again.getexif().get_ifd(ExifTags.IFD.GPSInfo)[1] == "N"
+    assert isinstance(again, TiffImagePlugin.TiffImageFile)
     assert 282 not in again.tag_v2
     assert again.size == turn(Image.new("L", (9, 5)), 33).size
 

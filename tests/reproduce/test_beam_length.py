@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from conftest import beams_of
 
 from radialbeams.nn.angles import to_unit
 from radialbeams.nn.beams import named_length
@@ -77,7 +78,7 @@ def test_every_length_on_both_sets_and_both_paddings_where_there_is_padding() ->
     for training in planned:
         model, size = training.recipe.model, training.recipe.parent_size
         letter = training.tags["kind"].split("-")[1]
-        assert model.beam_length == named_length(letter, size)
+        assert beams_of(model).beam_length == named_length(letter, size)
         assert size == {"coil100": 128, "lfw": 250}[training.recipe.data]
     assert len(beam_length.trainings(ReproduceSettings())) == 29
 

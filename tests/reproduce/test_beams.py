@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from conftest import beams_of
 
 from radialbeams.nn.beams import named_length
 from radialbeams.reproduce import beams
@@ -43,15 +44,16 @@ def records(settings: ReproduceSettings, loss: Any) -> dict[str, TrainingRecord]
 def test_the_full_plan_is_the_papers_five_counts_of_beams_with_their_seeds() -> None:
     planned = beams.trainings(ReproduceSettings())
     paper = [t for t in planned if t.recipe.protocol == "paper"]
-    seeds = Counter(t.recipe.model.num_beams for t in paper)
+    seeds = Counter(beams_of(t.recipe.model).num_beams for t in paper)
     # Two kinds of turns, each drawn in two ways; at 32 beams also until it fits.
     assert seeds == {4: 12, 8: 12, 16: 12, 32: 20 + 12, 64: 12}
     for training in paper:
-        assert training.recipe.model.beam_length == named_length("A", 128) == 37
+        assert beams_of(training.recipe.model).beam_length == named_length("A", 128) == 37
         assert (training.recipe.steps, training.recipe.batch) == (4096, 128)
         fits = training.tags["kind"].endswith("-fits")
         assert training.recipe.learning_rate == (1e-3 if fits else 1e-4)
-    assert {t.recipe.model.num_beams for t in planned if t.recipe.protocol == "leakfree"} == {32}
+    leakfree = [t.recipe.model for t in planned if t.recipe.protocol == "leakfree"]
+    assert {beams_of(model).num_beams for model in leakfree} == {32}
 
 
 def test_kinds_differ_in_nothing_but_what_their_name_says() -> None:

@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from conftest import beams_of
 from PIL import Image
 
-from radialbeams.front.accuracy import LINES
-from radialbeams.front.classifiers import Classifier
+from radialbeams.front.accuracy import LINES, tally
+from radialbeams.front.classifiers import Classifier, load_classifier
 from radialbeams.reproduce import downstream, downstream_figures, downstream_sets
 from radialbeams.reproduce.runner import command, reproduce
 from radialbeams.reproduce.settings import ReproduceSettings
@@ -121,7 +122,7 @@ def test_the_recipe_is_the_papers() -> None:
     recipe = downstream_sets.training_of(
         downstream_sets.OBJECTS["si-score"], ReproduceSettings()
     ).recipe
-    assert (recipe.model.beam_length, recipe.model.view_size) == (91, 224)
+    assert (beams_of(recipe.model).beam_length, recipe.model.view_size) == (91, 224)
     assert (recipe.steps, recipe.prior, recipe.group) == (8192, "off", "so2")
     assert recipe.model.architecture == "lstm"
 
@@ -133,7 +134,7 @@ def test_missing_sets_are_left_out_and_named(root: Path, tmp_path: Path) -> None
     settings = ReproduceSettings(
         quick=True, data=tmp_path / "data", out=tmp_path / "out", devices="cpu"
     )
-    assert downstream.trainings(settings) == []
+    assert downstream_sets.trainings(settings) == []
     found = downstream.run(settings, {})
     assert "Expected si-score-rotation as" in found.data["sets"]["si-score"]["missing"]
     assert "bic" not in found.data["sets"]["imagenet"]["uniform"]
@@ -163,9 +164,9 @@ def test_real_coil_is_classified_upright(real: Callable[..., ImageSet], tmp_path
     """The bar in small: with `ring.coil100` within a hair of the ceiling."""
     real("coil100", limit=1)
     settings = ReproduceSettings(quick=True, devices="cpu")
-    classifier = downstream.load_classifier()
-    task = downstream.coil_task(settings, classifier, torch.device("cpu"), lambda *_: None)
-    found = downstream.tally(task, torch.arange(16), torch.linspace(0.3, 6, 16))
+    classifier = load_classifier()
+    task = downstream_sets.coil_task(settings, classifier, torch.device("cpu"), lambda *_: None)
+    found = tally(task, torch.arange(16), torch.linspace(0.3, 6, 16))
     assert found.errors()["ring"]["mean"] < 2
     assert found.errors()["bic"]["mean"] < 5
     assert abs(found.accuracy("ring") - found.accuracy("ceiling")) <= 2 / 16

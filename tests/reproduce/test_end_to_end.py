@@ -39,7 +39,7 @@ from radialbeams.reproduce.joint_fit import (
 from radialbeams.reproduce.settings import ReproduceSettings
 from radialbeams.training.data import ImageSet
 from radialbeams.training.fit import Fit, Progress
-from radialbeams.training.leaks import CanaryEffort
+from radialbeams.training.leaks import CanaryEffort, measure_leak
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.views import LeakfreeViews
 
@@ -296,7 +296,7 @@ def test_canaries_look_at_the_views_of_the_network_and_at_a_control(
     fit.run()
     trained = trainings.Trained(fit.recipe, fit, fit.averaged(), drawn(20), torch.device("cpu"))
     effort = CanaryEffort(views=64, parent=128, batch=32, small=True, fourfold=5.0)
-    short = partial(end_to_end.measure_leak, test_views=64)
+    short = partial(measure_leak, test_views=64)
     monkeypatch.setattr(end_to_end, "measure_leak", short)
     found = end_to_end.measure_with_canaries(DESIGN, trained, effort)
     assert [line["protocol"] for line in found["canaries"]] == ["sighted", "sighted", "bilinear"]

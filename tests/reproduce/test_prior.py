@@ -10,6 +10,7 @@ from typing import Any
 
 import pytest
 import torch
+from conftest import paper_config
 
 from radialbeams.nn.architectures import build
 from radialbeams.nn.beams import bresenham_pixels
@@ -69,12 +70,12 @@ def test_the_printed_sign_rewards_errors() -> None:
 def test_border_beams_are_those_of_the_authors(recipe: Recipe) -> None:
     images = pictures()
     model = prior.border_network(recipe, images)
-    c = recipe.model
+    c = paper_config(recipe.model)
     pixels = bresenham_pixels(c.num_beams, c.beam_length, c.epsilon, c.view_size, "border")
     flat = pixels[..., 1] * c.view_size + pixels[..., 0]
     assert torch.equal(model.beams.index, flat)
     exact = build(recipe.model)
-    steeper = replace(recipe, model=replace(c, num_beams=16))  # type: ignore[call-arg]
+    steeper = replace(recipe, model=replace(c, num_beams=16))
     border, plain = prior.border_network(steeper, images), build(steeper.model)
     assert torch.equal(exact.beams.index, flat)  # at 8 beams both point to the same pixels
     assert not torch.equal(border.beams.index, plain.beams.index)

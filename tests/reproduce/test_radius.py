@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 import torch
+from conftest import beams_of
 
 from radialbeams.nn.architectures import Config, build
 from radialbeams.nn.bic import BICConfig
@@ -62,7 +63,7 @@ def test_behind_its_sampling_the_model_is_the_model(there: HeldOut) -> None:
 def test_the_mean_beam_says_nothing_of_the_angle(there: HeldOut) -> None:
     mean = radius.mean_beam(there, batch=2)
     config = there.model.config
-    assert mean.shape == (3, 1, config.beam_length)
+    assert mean.shape == (3, 1, beams_of(config).beam_length)
     every = torch.cat([beams for beams, _ in radius.batches(there, 5)])
     assert torch.allclose(mean[:, 0], every.mean(dim=(0, 1, 3)), atol=1e-5)
 

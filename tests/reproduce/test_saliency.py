@@ -12,8 +12,8 @@ from conftest import SIZE, TINY_RING, easy_images
 
 from radialbeams.nn.architectures import build
 from radialbeams.nn.bic import BIC, BICConfig
-from radialbeams.nn.rotation import rotate
-from radialbeams.reproduce import runner, saliency, saliency_maps
+from radialbeams.nn.rotation import PADDINGS, rotate
+from radialbeams.reproduce import registry, runner, saliency, saliency_maps
 from radialbeams.reproduce.saliency_maps import Looker
 from radialbeams.reproduce.settings import ReproduceSettings
 from radialbeams.reproduce.thumbnails import decode
@@ -130,7 +130,7 @@ def test_the_contrast_is_that_of_the_edge_to_the_padding(bic: Looker) -> None:
     images = replace(easy_images(1), images=image)
     found = {
         padding: saliency_maps.contrast(replace(bic, images=images, views=PaperViews(padding)))
-        for padding in saliency.PADDINGS
+        for padding in PADDINGS
     }
     assert found == {"zeros": 30, "corner": 7}
     assert saliency_maps.contrast(replace(bic, views=LeakfreeViews(24))) is None
@@ -152,7 +152,7 @@ def test_all_is_measured_and_drawn_from_json(
     monkeypatch.setattr(saliency, "lookers", lambda settings, count: four)
     asked = ReproduceSettings(quick=True, out=tmp_path, devices="cpu")
     experiment = replace(saliency.EXPERIMENT, trainings=lambda settings: [])
-    monkeypatch.setattr(runner.registry, "find", lambda name: experiment)
+    monkeypatch.setattr(registry, "find", lambda name: experiment)
     files = runner.reproduce("saliency", asked)
     record = json.loads(files[0].read_text())
     assert set(record["paper"]) <= set(record["ours"])

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
+from conftest import beams_of
 from torch import Tensor
 
 from radialbeams.nn.bic import BICConfig
@@ -161,7 +162,7 @@ def test_the_figures_need_nothing_but_json(tmp_path: Path) -> None:
 def test_trainings_differ_in_thickness_and_seed_only() -> None:
     planned = translation.trainings(ReproduceSettings())
     assert len(planned) == 9
-    assert {t.recipe.model.epsilon for t in planned} == {1, 2, 3}
+    assert {beams_of(t.recipe.model).epsilon for t in planned} == {1, 2, 3}
     assert planned[0].recipe.model == BICConfig(hub=paper.HUB)  # otherwise the default
     assert (planned[0].recipe.steps, planned[0].recipe.learning_rate) == (4096, 1e-4)
     one, other = (vars(t.recipe) for t in (planned[0], planned[3]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import sys
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from conftest import ROOT
@@ -14,7 +15,7 @@ sys.path.insert(0, str(ROOT / "studies"))
 ranking = importlib.import_module("ranking")
 
 
-def some_outputs(count: int = 40) -> object:
+def some_outputs(count: int = 40) -> Any:
     """A model that is right where it is sure: its peak is high, or low and elsewhere."""
     rng = np.random.default_rng(0)
     degrees = rng.uniform(0, 360, count)

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 import torch
-from conftest import SIZE, TINY_RING, easy_images
+from conftest import SIZE, TINY_RING, easy_images, paper_config
 
 from radialbeams.cards import DataCard
 from radialbeams.nn.bic import BICConfig
@@ -412,7 +412,8 @@ def test_a_run_can_begin_with_the_weights_of_another(recipe: Recipe, tmp_path: P
     names = [name for name, _ in again.model.named_parameters()]
     assert names and all(torch.equal(kept[name], made[name]) for name in names)
     assert card.training.start.name == "first"
-    wider = BICConfig.from_dict({**recipe.model.to_dict(), "latent": 2 * recipe.model.latent})
+    model = paper_config(recipe.model)
+    wider = replace(model, latent=2 * model.latent)
     other = replace(recipe, model=wider)
     with pytest.raises(ValueError, match="a different network than the recipe's"):
         begin(other, images, tmp_path / "other", start=stem)

@@ -207,6 +207,26 @@ def test_at_least_the_requested_number_of_views_is_used() -> None:
     assert shown == [(seen, "leakfree cnn white") for seen in (32, 64, 96)]
 
 
+def test_a_small_canary_on_a_cpu_computes_in_one_thread_and_restores_their_number() -> None:
+    """On two busy cores, two threads took eight times as long as one."""
+    threads: list[int] = []
+    torch.set_num_threads(2)
+    try:
+        for small in (True, False):
+            effort: CanaryEffort = {**QUICK, "views": 2, "batch": 2, "parent": 32, "small": small}
+            measure_leak(
+                *("leakfree", "cnn", "white"),
+                **effort,
+                test_views=2,
+                device=torch.device("cpu"),
+                on_progress=lambda *_: threads.append(torch.get_num_threads()),
+            )
+            assert torch.get_num_threads() == 2
+    finally:
+        torch.set_num_threads(1)  # as all tests have it
+    assert threads == [1, 2]
+
+
 def test_a_pipeline_of_ones_own_is_measured_under_its_name() -> None:
     def halved(parents: Tensor, angles: Tensor) -> Tensor:
         return rotate(parents.float() / 255, angles)[:, :, ::2, ::2]

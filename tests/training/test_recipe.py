@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import ROOT
+from conftest import ROOT, beams_of, paper_config
 
 from radialbeams.nn.beams import margin
 from radialbeams.nn.bic import BICConfig
@@ -22,7 +22,8 @@ SHIPPED = sorted((ROOT / "recipes").glob("*.json"))
 def test_the_defaults_are_the_papers_but_for_the_turns() -> None:
     recipe = Recipe("coil100", BICConfig())
     assert (recipe.batch, recipe.learning_rate) == (128, 1e-4)
-    assert (recipe.model.num_beams, recipe.model.epsilon, recipe.model.thickness) == (32, 1, 3)
+    model = paper_config(recipe.model)
+    assert (model.num_beams, model.epsilon, model.thickness) == (32, 1, 3)
     assert (recipe.protocol, recipe.padding, recipe.group, recipe.prior) == (
         "paper",
         "zeros",
@@ -108,4 +109,4 @@ def test_a_shipped_recipe_fits_its_data(path: Path) -> None:
     if recipe.protocol == "paper":
         assert recipe.parent_size == SOURCES[recipe.data].size
         assert recipe.model.view_size == recipe.parent_size + 2 * margin(recipe.parent_size)
-        assert recipe.model.beam_length == recipe.parent_size // 2
+        assert beams_of(recipe.model).beam_length == recipe.parent_size // 2

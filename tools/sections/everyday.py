@@ -115,9 +115,9 @@ def looks_section(rows: Sequence[Record]) -> Iterator[str]:
 CLEAR = 0.005  # a gain of less than half a point on either half of the photos is chance
 
 
-def ranking_section(found: Sequence[Record]) -> Iterator[str]:
+def ranking_section(records: Sequence[Record]) -> Iterator[str]:
     """Other measures than the confidence, by which the surer half of the photos is chosen."""
-    for record in found:
+    for record in records:
         head = "photos|ranked by|views|within 10°, all|surer half|of half the photos|of the others"
         rows = [
             [

@@ -145,7 +145,7 @@ def _noise_views(turn: Any, degrees_: float, parent: int) -> tuple[Any, Any]:
     import torch
 
     angle, generator = torch.tensor([math.radians(degrees_)]), torch.Generator().manual_seed(0)
-    total, squares, shown = 0, 0, None
+    total, squares, shown = torch.zeros(()), torch.zeros(()), None
     for _ in range(0, DRAWS, 512):
         # The draws lie in the channels, which turn alike; the seed is the same for every angle.
         noise = torch.rand(1, 512, parent, parent, generator=generator)

@@ -26,6 +26,7 @@ from radialbeams.training.own.run import (
     check_same,
     digest,
     read_begun,
+    removed_if_refused,
     write_begun,
 )
 from radialbeams.training.own.scan import Scan, scan
@@ -96,17 +97,20 @@ def fit_folder(
     start = starts.full_name(start)
     device = own_device(devices)
     gpu = device.type == "cuda"
-    with world.first_alone():
-        material = _material(Path(folder), place, watch)
-        begun = _begin(material, place, start, watch, gpu=gpu)
-    if begun.covers(limit.minutes, limit.steps, realign=realign, canary=canary):
-        watch.note(f"The run in {place} is finished. Ask for more minutes or steps to extend it.")
-        return _finished(place)
-    plan = _plan(material, begun, limit, config or {}, gpu=gpu)
-    for sentence in plan.reasons:
-        watch.note(sentence)
-    run = OwnTraining(material, begun, plan, limit, place, device, world, realign, canary)
-    _train(run, watch, begin)
+    with removed_if_refused(place, world):
+        with world.first_alone():
+            material = _material(Path(folder), place, watch)
+            begun = _begin(material, place, start, watch, gpu=gpu)
+        if begun.covers(limit.minutes, limit.steps, realign=realign, canary=canary):
+            watch.note(
+                f"The run in {place} is finished. Ask for more minutes or steps to extend it."
+            )
+            return _finished(place)
+        plan = _plan(material, begun, limit, config or {}, gpu=gpu)
+        for sentence in plan.reasons:
+            watch.note(sentence)
+        run = OwnTraining(material, begun, plan, limit, place, device, world, realign, canary)
+        _train(run, watch, begin)
     return _finished(place)
 
 

@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from radialbeams.cards import Card, Evaluation
 from radialbeams.stored import check_fields, read_object
 from radialbeams.training.data import ImageSet
+from radialbeams.training.distributed import World
 from radialbeams.training.own.pixels import read
 from radialbeams.training.own.scan import Scan, scan
 from radialbeams.training.own.split import Split
@@ -70,6 +74,25 @@ class Begun:
 
 def state_path(out: Path) -> Path:
     return out / "folder.json"
+
+
+@contextmanager
+def removed_if_refused(out: Path, world: World) -> Iterator[None]:
+    """Removes the folder of a run that is refused, if it is new and training has not begun."""
+    is_new = not out.exists()
+    try:
+        yield
+    except ValueError:
+        if is_new and world.is_first and out.exists():
+            _remove_prepared(out)
+        raise
+
+
+def _remove_prepared(out: Path) -> None:
+    """Removes what is written before training; anything else keeps the folder as it is."""
+    state, cache = state_path(out), out / "cache"
+    if all(path in (state, cache) for path in out.iterdir()):
+        shutil.rmtree(out)
 
 
 def read_begun(out: Path) -> Begun | None:

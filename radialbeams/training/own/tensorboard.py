@@ -18,11 +18,13 @@ def open_board(out: Path) -> Callable[[Status], None]:
             "--tensorboard needs the package tensorboard. Install it with `pip install "
             "tensorboard`, or leave the option out: RUN/metrics.jsonl has the same numbers."
         ) from error
-    writer: Any = SummaryWriter(str(out / "tensorboard"))
+    writer: Any = None  # made for the first figures: a refused training leaves no folder
 
     def show(status: Status) -> None:
+        nonlocal writer
         if status.step is None:
             return
+        writer = writer or SummaryWriter(str(out / "tensorboard"))
         for name, value in (("loss", status.loss), ("held-out error", status.held_out)):
             if value is not None:
                 writer.add_scalar(name, value, status.step)

@@ -59,17 +59,17 @@ def learned(figures: Evaluation, images: int) -> str:
 def warnings(findings: Findings) -> tuple[str, ...]:
     """What speaks for a longer training, though not against the model."""
     card, curve = findings.card, findings.validation
-    found = []
+    warnings = []
     steps = None if card.training is None else card.training.steps_done
     if steps is not None and steps < FEW_STEPS:
-        found.append(f"Warning: it was trained for only {counted(steps, 'step')}.")
+        warnings.append(f"Warning: it was trained for only {counted(steps, 'step')}.")
     start = curve[0] if curve and curve[0].step == 0 else None
     if start is not None and curve[-1].mean > start.mean:
-        found.append(
+        warnings.append(
             f"Warning: training has not improved on its start yet: {degrees(start.mean)} before "
             f"the first step, {degrees(curve[-1].mean)} at the end, on the same held-out views."
         )
-    return (*found, "The same command with more --minutes continues.") if found else ()
+    return (*warnings, "The same command with more --minutes continues.") if warnings else ()
 
 
 def certainty(figures: Evaluation, card: Card) -> str:

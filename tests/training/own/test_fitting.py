@@ -237,6 +237,27 @@ def test_what_makes_no_sense_is_refused_before_anything_is_read(
     assert not (tmp_path / "run").exists()
 
 
+def test_a_refused_run_leaves_no_folder_unless_it_was_there_before(
+    folder: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "run"
+    too_wide = {"model": {"width": 0}}
+    with pytest.raises(ValueError, match="width"):  # after the folder was scanned and the start set
+        train(folder, out, config=too_wide)
+    assert not out.exists()
+    few = tmp_path / "few"
+    few.mkdir()
+    picture(0).save(few / "0.png")
+    with pytest.raises(ValueError, match="images"):
+        train(few, out)
+    assert not out.exists()
+    out.mkdir()
+    (out / "mine.txt").write_text("mine")
+    with pytest.raises(ValueError, match="width"):
+        train(folder, out, config=too_wide)
+    assert (out / "mine.txt").read_text() == "mine"
+
+
 def test_crooked_images_are_listed_and_with_realign_corrected(
     run: TrainedRun, folder: Path, tmp_path: Path, quick_end: None, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -16,6 +16,7 @@ from PIL import Image
 
 from radialbeams.files import sha256
 from radialbeams.training.data import cache, load
+from radialbeams.training.data.decoding import decode
 from radialbeams.training.own import pixels
 from radialbeams.training.own.pixels import ChangedImages, read
 from radialbeams.training.own.scan import Scan, scan
@@ -34,7 +35,7 @@ def small_chunks(monkeypatch: pytest.MonkeyPatch) -> None:
 def decoded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """How many images each call decodes, from now on."""
     counts: list[int] = []
-    plain = pixels.decode
+    plain = decode
 
     def counting(place: Path, entries: list, *args: int, **options: int) -> object:  # type: ignore[type-arg]
         counts.append(len(entries))
@@ -193,9 +194,7 @@ def test_an_image_that_changed_after_the_scan_is_refused(found: Scan, tmp_path: 
 def test_a_full_disk_is_reported_before_the_work(
     found: Scan, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(
-        pixels.shutil, "disk_usage", lambda place: type("Usage", (), {"free": 10})()
-    )
+    monkeypatch.setattr("shutil.disk_usage", lambda place: type("Usage", (), {"free": 10})())
     with pytest.raises(ValueError, match=r"Expected 0.0 GB of free space .* got 0.0 GB. Make room"):
         read(found, range(24), 32, 3, tmp_path / "cache")
 

@@ -9,7 +9,8 @@ import torch
 from conftest import ROOT
 
 from radialbeams.cards import ViewProtocol
-from radialbeams.training.report import canaries, words
+from radialbeams.training.leaks import QUICK
+from radialbeams.training.report import words
 from radialbeams.training.report.canaries import (
     LEAKFREE,
     LEAKFREE_192,
@@ -76,7 +77,7 @@ def test_the_page_says_whether_it_was_measured_here() -> None:
 
 
 def test_a_canary_can_be_measured_on_the_views_of_a_run(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(canaries.QUICK, "views", 64)  # the real effort takes minutes
+    monkeypatch.setitem(QUICK, "views", 64)  # the real effort takes minutes
     found = measure_here(LeakfreeViews(12), 28, torch.device("cpu"))
     assert (found.here, found.parent_size, found.views) == (True, 28, 64)
     assert found.low <= found.rho4 <= found.high
