@@ -15,13 +15,9 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import torch
-from torch import Tensor
 
 from radialbeams import zoo
-from radialbeams.nn.angles import circle_loss
-from radialbeams.nn.bic import BIC
-from radialbeams.nn.losses import Loss, Losses, LossInputs
-from radialbeams.nn.prior import prior_loss
+from radialbeams.nn.losses import Loss
 from radialbeams.reproduce import paper
 from radialbeams.reproduce.effort import FULL
 from radialbeams.reproduce.effort import QUICK as QUICK_EFFORT
@@ -33,11 +29,11 @@ from radialbeams.reproduce.prior_weight_measures import (
     PLACES,
     Place,
     compared,
-    embedded,
     gradients,
     measure,
     measure_quickly,
     shifts_found,
+    weighted,
 )
 from radialbeams.reproduce.seed_statistics import compare, over_seeds, spread, unclear
 from radialbeams.reproduce.settings import QUICK, ReproduceSettings
@@ -132,23 +128,6 @@ def parts(kind: WeightKind) -> Parts:
         return weighted(kind.place, kind.weight)
 
     return Parts(loss=loss, validation=compared)
-
-
-def weighted(place: Place, weight: float) -> Loss:
-    """The circle loss plus the prior's, with a weight, on embeddings before or after the hub."""
-
-    def loss(network: BIC, given: LossInputs) -> tuple[Tensor, Losses]:
-        turned = network.encoder(network.beams(given.views))  # (N, |B|, L)
-        context = network.context(turned)
-        circle = circle_loss(given.angles, network.decoder(context)).mean()
-        prior = circle.new_zeros(())
-        if given.prior is not None:
-            upright = embedded(network, given.upright(), place)
-            chosen = context if place == "after" else turned
-            prior = prior_loss(given.angles, given.prior(upright, chosen)).mean()
-        return circle + weight * prior, Losses(circle.detach(), prior.detach())
-
-    return loss
 
 
 # --- what was found ---

@@ -1,4 +1,4 @@
-"""What `prior-weight` measures of a network: the two gradients, shifts found, and orbits."""
+"""The loss of `prior-weight`, and what it measures: the two gradients, shifts found, and orbits."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from torch import Tensor
 from radialbeams.nn.angles import circle_loss
 from radialbeams.nn.architectures import Network, build
 from radialbeams.nn.bic import BIC
+from radialbeams.nn.losses import Loss, Losses, LossInputs
 from radialbeams.nn.prior import ToeplitzPrior, prior_loss
 from radialbeams.reproduce import fine_orbit
 from radialbeams.reproduce.experiment import Record
@@ -34,6 +35,23 @@ def embedded(network: BIC, views: Tensor, place: Place) -> Tensor:
     beams = network.encoder(network.beams(views))
     found: Tensor = network.context(beams) if place == "after" else beams
     return found
+
+
+def weighted(place: Place, weight: float) -> Loss:
+    """The circle loss plus the prior's, with a weight, on embeddings before or after the hub."""
+
+    def loss(network: BIC, given: LossInputs) -> tuple[Tensor, Losses]:
+        turned = network.encoder(network.beams(given.views))  # (N, |B|, L)
+        context = network.context(turned)
+        circle = circle_loss(given.angles, network.decoder(context)).mean()
+        prior = circle.new_zeros(())
+        if given.prior is not None:
+            upright = embedded(network, given.upright(), place)
+            chosen = context if place == "after" else turned
+            prior = prior_loss(given.angles, given.prior(upright, chosen)).mean()
+        return circle + weight * prior, Losses(circle.detach(), prior.detach())
+
+    return loss
 
 
 def compared(fit: Fit) -> JsonDict:
