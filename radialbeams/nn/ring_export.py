@@ -89,17 +89,13 @@ def radial(block: nn.Module, features: Tensor) -> Tensor:
 
 
 def _skipped(skip: nn.Module, features: Tensor) -> Tensor:
-    """The skip connection. A mean of two samples before a 1 × 1 convolution is one convolution."""
+    """The skip connection: perhaps the means of two samples, and a 1 × 1 convolution."""
     if not isinstance(skip, nn.Sequential):
         return features
     shorten, mix, norm = skip
-    if not isinstance(shorten, Halved):
-        mixed = mix(features)
-    elif features.shape[2] % 2:
-        mixed = mix(F.avg_pool2d(features, (2, 1), ceil_mode=True))
-    else:
-        half = mix.get_parameter("weight") / 2
-        mixed = F.conv2d(features, torch.cat((half, half), dim=2), stride=(2, 1))
+    if isinstance(shorten, Halved):
+        features = F.avg_pool2d(features, (2, 1), ceil_mode=features.shape[2] % 2 == 1)
+    mixed = mix(features)
     joined: Tensor = norm(mixed)
     return joined
 
