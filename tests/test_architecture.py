@@ -103,10 +103,11 @@ FRONT_SIDEWAYS = {
     "pose": {"affine", "sampling"},
     "checks": {"sampling"},
     "deciding": {"affine"},
+    "exported": {"affine", "pose", "sampling"},
     "module": {
         *("affine", "checks", "deciding", "folding", "pose", "sampling", "view_geometry"),
     },
-    "pipeline": {"module"},
+    "pipeline": {"exported", "module", "pose"},
     "hub": {"module"},
     "accuracy": {"module", "pose"},
 }

@@ -45,7 +45,7 @@ def turned_back(
     scale: Tensor | None = None,
 ) -> Tensor:
     """(N,) → (N, 2, 3): rotates by −angle about the point `before`, which is mapped to `after`."""
-    right = _unit(angles)  # (N, 2): the image of a step to the right
+    right = cosine_and_sine(angles)  # (N, 2): the image of a step to the right
     if scale is not None:
         right = scale[..., None] * right
     cos, sin = right.unbind(-1)
@@ -84,7 +84,7 @@ def on_whole_pixels(transform: Tensor) -> Tensor:
     return torch.cat((grid, torch.where(quarter, whole, shift)), dim=-1)
 
 
-def _unit(angles: Tensor) -> Tensor:
+def cosine_and_sine(angles: Tensor) -> Tensor:
     """(N,) → (N, 2): cosine and sine, exact at multiples of 90°; the gradients are unchanged."""
     unit = torch.stack((torch.cos(angles), torch.sin(angles)), dim=-1)
     quarter = unit.abs().amin(-1, keepdim=True) < QUARTER_TOLERANCE

@@ -186,13 +186,17 @@ class TorchCanonicalizer(nn.Module):
         return self._turned(images, sure=True)
 
     def _turned(self, images: Tensor, sure: bool) -> tuple[Tensor, Pose]:
-        check_images(images)
-        views = self.view_geometry(images)  # (N, c, S, S)
-        outputs = self.network(views)  # unit vectors (N, 2), or logits and offsets (N, |B|)
-        pose = self.pose(outputs, images, sure)  # N angles
+        pose = self.estimate(images, sure)  # N angles
         # Images that are left alone must not change at all; estimated angles are never exact.
         upright = pose.apply_images(images, self.fill, exact=self.may_leave_alone)  # (N, C, H', W')
         return upright, pose
+
+    def estimate(self, images: Tensor, sure: bool = True) -> Pose:
+        """The pose of the images, which are not turned; `sure` as for `read`."""
+        check_images(images)
+        views = self.view_geometry(images)  # (N, c, S, S)
+        outputs = self.network(views)  # unit vectors (N, 2), or logits and offsets (N, |B|)
+        return self.pose(outputs, images, sure)
 
     @property
     def may_leave_alone(self) -> bool:

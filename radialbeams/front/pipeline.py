@@ -12,7 +12,9 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from radialbeams.front.exported import turned
 from radialbeams.front.module import TorchCanonicalizer
+from radialbeams.front.pose import Pose
 from radialbeams.nn.architectures import architecture
 from radialbeams.training.export import write_agreeing, write_onnx
 
@@ -29,7 +31,10 @@ class Pipeline(nn.Module):
         self.canonicalizer, self.classifier = canonicalizer, classifier
 
     def forward(self, images: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
-        upright, pose = self.canonicalizer.canonicalize(images)
+        front = self.canonicalizer
+        pose = front.estimate(images)
+        turn = turned if torch.compiler.is_exporting() else Pose.apply_images
+        upright = turn(pose, images, front.fill, exact=front.may_leave_alone)
         return self.classifier(upright), pose.angle, pose.confidence, pose.applied
 
 

@@ -108,7 +108,7 @@ def _sources_as_product(origin: Tensor, size: Size) -> Tensor:
 def interpolate(pixels: Tensor, origin: Tensor, size: Size, fill: float) -> Tensor:
     """(N, C, h, w) → (N, C, H, W), bilinearly."""
     values, grid = _values_and_grid(pixels, origin, size)
-    return _sampled(values, grid, "bilinear", fill).to(pixels.dtype)
+    return sampled_with_fill(values, grid, "bilinear", fill).to(pixels.dtype)
 
 
 def blend(pixels: Tensor, origin: Tensor, size: Size, fill: float) -> Tensor:
@@ -123,7 +123,7 @@ def blend(pixels: Tensor, origin: Tensor, size: Size, fill: float) -> Tensor:
     if can_ask(whole) and not whole.any():
         return mixed
     values, grid = _values_and_grid(pixels, origin.detach(), size)
-    nearest = _sampled(values, grid, "nearest", fill).to(pixels.dtype)
+    nearest = sampled_with_fill(values, grid, "nearest", fill).to(pixels.dtype)
     return torch.where(whole, with_gradient_of(nearest, mixed), mixed)
 
 
@@ -139,7 +139,7 @@ def can_ask(answer: Tensor) -> bool:
     return answer.device.type == "cpu" and not torch.compiler.is_compiling()
 
 
-def _sampled(pixels: Tensor, grid: Tensor, mode: str, fill: float) -> Tensor:
+def sampled_with_fill(pixels: Tensor, grid: Tensor, mode: str, fill: float) -> Tensor:
     aligned = _between_middles(pixels)
     out = F.grid_sample(pixels, grid, mode, "zeros", align_corners=aligned)
     if fill == 0:

@@ -36,7 +36,7 @@ def positive(angles: Tensor) -> Tensor:
 
 def _below(values: Tensor, end: float) -> Tensor:
     """Maps `end` to 0: the remainder of a tiny negative number rounds up to `end` itself."""
-    return torch.where(values >= end, torch.zeros_like(values), values)
+    return torch.where(values >= end, 0.0, values)
 
 
 def circle_loss(angles: Tensor, unit: Tensor) -> Tensor:

@@ -52,18 +52,14 @@ def sampled(beams: nn.Module, views: Tensor) -> Tensor:
     if not isinstance(beams, PolarBeams):
         image = beams(views).flatten(2, 3).permute(0, 2, 3, 1)  # (N, C·(2ε+1), D, |B|)
         return circular(image, 1)
-    index = circular(beams.index.permute(0, 2, 3, 1), 1)  # (4, 2ε+1, D, |B|+2)
-    weight = circular(beams.weight.permute(0, 2, 3, 1), 1)
-    channels = views.shape[1]
-    # All channels of a pixel are copied at once. The weights are repeated for each of them, since
-    # ONNX Runtime multiplies slowly where the last axis is broadcast.
-    pixels = views.flatten(2).transpose(1, 2)  # (N, S·S, C)
-    corners = pixels.index_select(1, index.flatten())  # (N, 4·…, C)
-    corners = corners.reshape(views.shape[0], 4, -1, channels)
-    each = weight.flatten(1)[..., None].expand(-1, -1, channels).contiguous()  # (4, …, C)
-    samples = (corners * each).sum(1).transpose(1, 2)  # (N, C, …)
-    width, length, count = index.shape[1:]
-    return samples.reshape(views.shape[0], channels * width, length, count)
+    _, width, length = beams.index.shape[1:]
+    # From −1 to 1 between the outer edges of the view: ONNX Runtime has a fast kernel for these.
+    places = beams.grid.double() * ((beams.size - 1) / beams.size)
+    places = places.reshape(width, -1, length, 2).permute(3, 0, 2, 1)  # (2, 2ε+1, D, |B|)
+    grid = circular(places, 1).permute(1, 2, 3, 0).flatten(0, 1).float()
+    grid = grid.expand(views.shape[0], -1, -1, -1)  # (N, (2ε+1)·D, |B|+2, 2)
+    samples = F.grid_sample(views, grid, align_corners=False)  # (N, C, (2ε+1)·D, |B|+2)
+    return samples.reshape(views.shape[0], -1, length, grid.shape[2])
 
 
 def circular(features: Tensor, beams: int) -> Tensor:
@@ -93,18 +89,13 @@ def radial(block: nn.Module, features: Tensor) -> Tensor:
 
 
 def _skipped(skip: nn.Module, features: Tensor) -> Tensor:
-    """The skip connection. A mean of two samples before a 1 × 1 convolution is one convolution."""
+    """The skip connection: perhaps the means of two samples, and a 1 × 1 convolution."""
     if not isinstance(skip, nn.Sequential):
         return features
     shorten, mix, norm = skip
-    if not isinstance(shorten, Halved):
-        mixed = mix(features)
-    elif features.shape[2] % 2:
-        mixed = mix(F.avg_pool2d(features, (2, 1), ceil_mode=True))
-    else:
-        # Not `/ 2`: the exporter of torch 2.11 fails on a division by an integer.
-        half = 0.5 * mix.get_parameter("weight")
-        mixed = F.conv2d(features, torch.cat((half, half), dim=2), stride=(2, 1))
+    if isinstance(shorten, Halved):
+        features = F.avg_pool2d(features, (2, 1), ceil_mode=features.shape[2] % 2 == 1)
+    mixed = mix(features)
     joined: Tensor = norm(mixed)
     return joined
 

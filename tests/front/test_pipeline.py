@@ -6,6 +6,7 @@ import shutil
 from pathlib import Path
 
 import numpy as np
+import onnx
 import onnxruntime
 import pytest
 import torch
@@ -56,6 +57,19 @@ def test_the_file_answers_as_torch_does_at_every_batch(made: Made, batch: int) -
     assert made[-1] <= 1e-4
     images = torch.rand(batch, 3, 30, 41, generator=torch.Generator().manual_seed(batch))
     assert_equal_to_torch(made, images)
+
+
+def test_a_canvas_of_even_sides_is_turned_in_far_fewer_operations(
+    made: Made, tmp_path: Path
+) -> None:
+    _, front, *_ = made
+    classifier = nn.Sequential(nn.Conv2d(3, 4, 5, 3), nn.Flatten(), nn.LazyLinear(5)).eval()
+    example = torch.rand(2, 3, 30, 42)
+    classifier(example)
+    difference = export_pipeline(front, classifier, tmp_path / "even.onnx", example)
+    assert difference <= 1e-4
+    even, odd = (len(onnx.load(path).graph.node) for path in (tmp_path / "even.onnx", made[0]))
+    assert even < odd - 60
 
 
 def test_the_file_says_what_goes_in_and_comes_out(made: Made) -> None:

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from radialbeams.nn.beams import (
+    AT_ONCE,
     BresenhamBeams,
     Length,
     PolarBeams,
@@ -316,6 +317,32 @@ def test_polar_beams_are_equally_long_and_stay_inside(num_beams: int, size: int)
     # A diagonal Bresenham beam reaches √2 further than a straight one.
     ends = bresenham_pixels(8, 20, 0, size)[:, 0, -1].double() - (size - 1) / 2
     assert ends.norm(dim=-1).max() > 1.35 * ends.norm(dim=-1).min()
+
+
+@pytest.mark.parametrize("sampler", [BresenhamBeams, PolarBeams])
+@pytest.mark.parametrize("channels_last", [False, True])
+def test_a_large_batch_is_sampled_in_parts_to_the_same_bits(
+    sampler: type[BresenhamBeams] | type[PolarBeams], channels_last: bool
+) -> None:
+    beams, images = sampler(12, 6, 1, 14), noise(2 * AT_ONCE + 3, 3, 14, 14)
+    if channels_last:
+        images = images.to(memory_format=torch.channels_last)
+    each = torch.cat([beams(image[None]) for image in images])
+    together = beams(images)
+    assert torch.equal(together, each)
+    assert together.is_contiguous()
+    with_gradient = beams(images.clone().requires_grad_())
+    assert with_gradient.requires_grad
+    assert torch.equal(with_gradient, each)
+
+
+@pytest.mark.parametrize("sampler", [BresenhamBeams, PolarBeams])
+@pytest.mark.parametrize("dtype", [torch.float16, torch.float64])
+def test_a_large_batch_has_the_precision_of_a_small_one(
+    sampler: type[BresenhamBeams] | type[PolarBeams], dtype: torch.dtype
+) -> None:
+    beams, images = sampler(12, 6, 1, 14), noise(AT_ONCE + 1, 3, 14, 14).to(dtype)
+    assert beams(images).dtype == beams(images[:1]).dtype
 
 
 def test_geometry_is_no_weight_and_passes_gradients() -> None:

@@ -1,0 +1,55 @@
+"""Turning images upright as it is exported to ONNX: the same result in a tenth of the operations.
+
+ONNX Runtime spends one to two microseconds on every operation, however small its tensors are, and
+`Pose` takes more than a hundred of them to build, invert and normalise a map of six numbers.
+About the middles of both images, the sources that `grid_sample` expects are a product of cosine
+and sine with constants.
+"""
+
+from __future__ import annotations
+
+import torch
+from torch import Tensor
+
+from radialbeams.front.affine import Size, cosine_and_sine
+from radialbeams.front.pose import Pose
+from radialbeams.front.sampling import sampled_with_fill
+
+
+def turned(pose: Pose, images: Tensor, fill: float, *, exact: bool) -> Tensor:
+    """`pose.apply_images`, for a pose made from angles alone."""
+    if not _has_closed_form(pose, images):
+        return pose.apply_images(images, fill, exact=exact)
+    angle = torch.where(pose.applied, pose.angle, 0.0) if exact else pose.angle
+    grid = sources(cosine_and_sine(angle), pose.before, pose.after)
+    return sampled_with_fill(images, grid, "bilinear", fill)
+
+
+def _has_closed_form(pose: Pose, images: Tensor) -> bool:
+    """Sizes must be known, and no quarter turn may fall between the pixels (`on_whole_pixels`)."""
+    sizes = (*pose.before, *pose.after)
+    known = all(isinstance(side, int) for side in sizes)
+    return known and sum(pose.before) % 2 == 0 and images.dtype == torch.float32
+
+
+def sources(unit: Tensor, before: Size, after: Size) -> Tensor:
+    """Cosine and sine (N, 2) → the source of each pixel for `grid_sample`: (N, H', W', 2).
+
+    From −1 to 1 between the outer edges of the image. With x and y from the middle of the upright
+    image, the source lies at (c·x + s·y)/(W/2) and (c·y − s·x)/(H/2).
+    """
+    height, width = after
+    across, down = 2 / before[1], 2 / before[0]
+    x, y = (torch.arange(side, dtype=torch.float32) - (side - 1) / 2 for side in (width, height))
+    none, each = torch.zeros_like(x), torch.ones_like(x)
+    # (W', 2) each, as (x, y): what cosine and sine contribute for every unit of y, and without it.
+    cosine_by_y, sine_by_y = _pairs(none, down * each), _pairs(across * each, none)
+    cosine, sine = _pairs(across * x, none), _pairs(none, -down * x)
+    shares = torch.stack((torch.cat((cosine_by_y, cosine)), torch.cat((sine_by_y, sine))))
+    factors = (unit @ shares.flatten(1)).reshape(-1, 2, 2 * width)  # (N, 2, W'·2)
+    rows = torch.stack((y, torch.ones_like(y)), dim=-1)  # (H', 2)
+    return (rows @ factors).reshape(-1, height, width, 2)
+
+
+def _pairs(x: Tensor, y: Tensor) -> Tensor:
+    return torch.stack((x, y), dim=-1)

@@ -1,0 +1,45 @@
+"""Turning images as it is exported: the same pixels as a pose turns, in few operations."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from radialbeams.front.affine import Canvas, cosine_and_sine
+from radialbeams.front.exported import sources, turned
+from radialbeams.front.pose import Pose
+from radialbeams.front.sampling import sampled_with_fill
+
+ANGLES = torch.tensor([0.0, 0.3, math.pi / 2, 2.0, math.pi, 4.4, 6.28])
+
+
+def noise(count: int, height: int, width: int) -> torch.Tensor:
+    return torch.rand(count, 3, height, width, generator=torch.Generator().manual_seed(0))
+
+
+@pytest.mark.parametrize("canvas", ["same", "expand"])
+@pytest.mark.parametrize("size", [(32, 32), (31, 31), (30, 44), (45, 31)])
+@pytest.mark.parametrize("fill", [0.0, 0.7])
+def test_the_closed_form_turns_as_the_pose_does(
+    size: tuple[int, int], canvas: Canvas, fill: float
+) -> None:
+    images, pose = noise(len(ANGLES), *size), Pose.from_angles(ANGLES, size, canvas=canvas)
+    grid = sources(cosine_and_sine(ANGLES), pose.before, pose.after)
+    closed = sampled_with_fill(images, grid, "bilinear", fill)
+    torch.testing.assert_close(closed, pose.apply_images(images, fill), atol=2e-5, rtol=0)
+    torch.testing.assert_close(turned(pose, images, fill, exact=True), closed, atol=0, rtol=0)
+
+
+def test_images_left_alone_are_not_turned() -> None:
+    images, applied = noise(len(ANGLES), 32, 32), ANGLES > 3
+    pose = Pose.from_angles(ANGLES, (32, 32), applied=applied)
+    upright = turned(pose, images, 0.0, exact=True)
+    torch.testing.assert_close(upright[~applied], images[~applied], atol=2e-5, rtol=0)
+    assert (upright[applied] - images[applied]).abs().max() > 0.1
+
+
+def test_a_quarter_turn_that_falls_between_pixels_is_left_to_the_pose() -> None:
+    images, pose = noise(len(ANGLES), 31, 32), Pose.from_angles(ANGLES, (31, 32))
+    assert torch.equal(turned(pose, images, 0.0, exact=True), pose.apply_images(images))
