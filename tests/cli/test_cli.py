@@ -182,7 +182,7 @@ def test_upright_turns_and_leaves_and_says_which(
     assert code == 0
     summary, thresholds = err.splitlines()
     assert summary.startswith("5 files in ")
-    assert "its quarter is less than 50 % sure, or it is turned by less than 10°; model " in err
+    assert "50 % sure, and by another angle only if that is 50 % sure and at least 10°; " in err
     assert thresholds.endswith(zoo.find("ring.lfw").card.summary)
     for one in found.values():
         assert list(one) == ["path", "out", *FOUND, "action", *DECIDED]
@@ -312,11 +312,11 @@ def test_thresholds_are_the_cards_unless_given(
     for said, words in (
         (
             {},
-            "below 50 %, its quarter is less than 98 % sure, or it is turned by less than 1°",
+            "98 % sure, and by another angle only if that is 50 % sure and at least 1°",
         ),
         (
             {"abstain": {"confidence": 0.25, "angle": 7, "quarter": 0.9}},
-            "below 25 %, its quarter is less than 90 % sure, or it is turned by less than 7°",
+            "90 % sure, and by another angle only if that is 25 % sure and at least 7°",
         ),
     ):
         card = {name: value for name, value in to_json(shipped.card).items() if name != "abstain"}
@@ -324,20 +324,22 @@ def test_thresholds_are_the_cards_unless_given(
         options = ("--dry-run", "--model", tmp_path / "mine.onnx", "--workers", 1)
         assert words in run("upright", faces / "noise.png", *options)[2]
         err = run("upright", faces / "noise.png", *options, "--min-confidence", 0.97)[2]
-        assert "confidence is below 97 %, its quarter is less than 97 % sure" in err
+        assert "97 % sure, and by another angle only if that is 97 % sure" in err
     limit = {"abstain": {"confidence": 0.25, "angle": 7, "upright": 0.02}}
     (tmp_path / "mine.json").write_text(json.dumps({**card, **limit}))
     err = run("upright", faces / "noise.png", *options, "--snap", "none")[2]
-    assert "25 %, it is more than 2 % likely to be upright already, or it is turned by" in err
+    assert "25 % sure and at least 7°, and at most 2 % likely to be upright already" in err
+    err = run("upright", faces / "noise.png", *options, "--snap", "90")[2]
+    assert "by a quarter only if that is 98 % sure; model " in err
 
 
 def test_thresholds_are_named_only_if_something_was_left_alone(
     run: Callable[..., Said], faces: Path, tmp_path: Path
 ) -> None:
     err = run("upright", faces / "40.jpg", "-o", tmp_path / "out", *TURNING)[2]
-    assert "1 turned" in err and "left alone" not in err
-    assert "left alone" not in run("upright", tmp_path / "gone.jpg", *TURNING)[2]
-    assert "left alone if" in run("upright", faces / "noise.png", "--dry-run", *TURNING)[2]
+    assert "1 turned" in err and "only if" not in err
+    assert "only if" not in run("upright", tmp_path / "gone.jpg", *TURNING)[2]
+    assert "only if" in run("upright", faces / "noise.png", "--dry-run", *TURNING)[2]
 
 
 def test_counts_are_in_the_right_number() -> None:
