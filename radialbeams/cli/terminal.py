@@ -230,7 +230,9 @@ def _notes(card: Card) -> Iterator[str]:
 def measured(model: str | Path, data: str, figures: JsonDict) -> Iterator[str]:
     """The figures of `radialbeams evaluate --json` in words, one line each."""
     where = f"{figures['split']}, protocol {figures['protocol']}"
-    yield f"{model} on {data}, {where}: {figures['n']} views"
+    images = figures["n"] // figures["seeds"]
+    of = f"{images:,} image{'s' if images != 1 else ''}"
+    yield f"{model} on {data}, {where}: {figures['n']:,} views of {of}"
     for name in ("mean", "median", "p95", "paper_equivalent"):
         yield f"  {name.replace('_', '-'):<17}{figures[name]:>8.2f}°"
     for name in ("quarter", "quarter_plus_1"):

@@ -529,6 +529,10 @@ def test_evaluate_prints_a_table_for_people(
     assert code == 0
     for name in ("mean", "median", "p95", "paper-equivalent", "within 5", "within 10", "flips"):
         assert name in out
+    images = out.splitlines()[0].split(" views of ")[1].split()[0]
+    assert f": {images} views of {images} image" in out
+    two = run("evaluate", finished_run, photo_folder, "--seeds", 2, "--devices", "cpu")[1]
+    assert f": {2 * int(images)} views of {images} image" in two
 
 
 # --- what is refused ---
