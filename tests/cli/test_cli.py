@@ -77,8 +77,9 @@ def test_wrong_usage_is_two(run: Callable[..., Said], arguments: tuple[str, ...]
 
 
 def test_the_exit_codes_are_explained(run: Callable[..., Said]) -> None:
-    for arguments in (("--help",), ("upright", "--help"), ("angle", "--help")):
-        assert "0 all done, 1 some files failed, 2 wrong usage" in run(*arguments)[1]
+    for arguments in (("--help",), ("upright", "--help"), ("angle", "--help"), ("train", "-h")):
+        words = " ".join(run(*arguments)[1].split())
+        assert "0 all done, 1 the command or some files failed, 2 wrong usage" in words
 
 
 # --- angle ---
