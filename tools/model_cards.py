@@ -129,16 +129,17 @@ def _confidence(card: Card) -> Iterator[str]:
 
 
 def _abstention(rules: Card) -> str:
-    reasons = [
-        f"the confidence is below {100 * rules['confidence']:g}%",
-        f"the angle is within {rules['angle']:g}° of upright",
+    needed = [
+        f"a confidence of at least {100 * rules['confidence']:g}%",
+        f"an angle of at least {rules['angle']:g}°",
     ]
     # A limit of 1 never applies: no probability is larger.
     if rules["upright"] < 1:
-        reasons.append(
-            f"the probability that it is already upright is above {100 * rules['upright']:g}%"
-        )
-    return f" By default `upright` leaves an image alone if {' or '.join(reasons)}."
+        upright = f"{100 * rules['upright']:g}%"
+        needed.append(f"a probability of at most {upright} that the image is upright already")
+    *most, last = needed
+    words = f"{', '.join(most)} and {last}"
+    return f" To turn an image by the estimated angle, `upright` needs {words}."
 
 
 def _cost(card: Card) -> str:

@@ -8,7 +8,10 @@ import typer
 
 import radialbeams
 
-EXIT_CODES = "Exit codes: 0 all done, 1 some files failed, 2 wrong usage, 130 stopped by Ctrl-C."
+EXIT_CODES = (
+    "Exit codes: 0 all done, 1 the command or some files failed, 2 wrong usage, 130 stopped by "
+    "Ctrl-C."
+)
 
 app = typer.Typer(
     help="Estimates how far images were rotated, and turns them upright.",

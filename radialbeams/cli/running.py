@@ -86,9 +86,8 @@ def closing(run: TrainedRun) -> tuple[str, ...]:
     where the report is, and the command that uses it."""
     learned, sure, *verdict = run.summary
     use = f"radialbeams upright PICTURES -o UPRIGHT --model {shlex.quote(str(run.folder))}"
-    if not run.trusted:
-        use += " --min-confidence 0.5"
-    return learned, sure, " ".join(verdict), f"Report: {run.report}", f"Use it: {use}"
+    use = f"Use it: {use}" if run.trusted else f"Use it all the same: {use} --min-confidence 0.5"
+    return learned, sure, " ".join(verdict), f"Report: {run.report}", use
 
 
 def _record(run: TrainedRun) -> JsonDict:

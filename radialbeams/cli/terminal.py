@@ -128,17 +128,21 @@ def _thresholds(job: JobSettings, card: Card) -> str:
             f"every picture is left alone: {untrusted(job.model, card)} To turn pictures all the "
             "same, add --min-confidence 0.5."
         )
+    return f"{_needed(job)}; model {job.model}: {card.summary or 'no summary'}"
+
+
+def _needed(job: JobSettings) -> str:
+    """What the model must be sure of before a picture is turned."""
+    quarter = f"a picture is turned by a quarter only if that is {100 * job.min_quarter:g} % sure"
+    angle = f"only if that is {100 * job.min_confidence:g} % sure and at least {job.min_angle:g}°"
+    if job.snap == "90":
+        return quarter
+    if job.snap == "auto":
+        return f"{quarter}, and by another angle {angle}"
     upright = ""
-    if job.snap == "none" and job.max_upright < 1:
-        upright = f" it is more than {100 * job.max_upright:g} % likely to be upright already,"
-    quarter = (
-        "" if job.snap == "none" else f" its quarter is less than {100 * job.min_quarter:g} % sure,"
-    )
-    return (
-        f"a picture is left alone if its confidence is below {100 * job.min_confidence:g} %,"
-        f"{quarter}{upright} or it is turned by less than {job.min_angle:g}°; model {job.model}: "
-        f"{card.summary or 'no summary'}"
-    )
+    if job.max_upright < 1:
+        upright = f", and at most {100 * job.max_upright:g} % likely to be upright already"
+    return f"a picture is turned {angle}{upright}"
 
 
 def untrusted(model: str, card: Card) -> str:
@@ -226,7 +230,9 @@ def _notes(card: Card) -> Iterator[str]:
 def measured(model: str | Path, data: str, figures: JsonDict) -> Iterator[str]:
     """The figures of `radialbeams evaluate --json` in words, one line each."""
     where = f"{figures['split']}, protocol {figures['protocol']}"
-    yield f"{model} on {data}, {where}: {figures['n']} views"
+    images = figures["n"] // figures["seeds"]
+    of = f"{images:,} image{'s' if images != 1 else ''}"
+    yield f"{model} on {data}, {where}: {figures['n']:,} views of {of}"
     for name in ("mean", "median", "p95", "paper_equivalent"):
         yield f"  {name.replace('_', '-'):<17}{figures[name]:>8.2f}°"
     for name in ("quarter", "quarter_plus_1"):

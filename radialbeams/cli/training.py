@@ -232,7 +232,13 @@ def evaluate(
         Protocol | None,
         typer.Option(help="How views are rendered. Default: as for training."),
     ] = None,
-    split: Annotated[str, typer.Option(help="Split of the data: test, train or all.")] = "test",
+    split: Annotated[
+        str,
+        typer.Option(
+            help="Split of the data: test, train or all. Of a folder, test is what the run has "
+            "held out if it was trained on this folder, and otherwise a fifth of the images."
+        ),
+    ] = "test",
     group: Annotated[
         Group | None, typer.Option(help="Also print the mean error of each object or person.")
     ] = None,

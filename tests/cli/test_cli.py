@@ -77,8 +77,9 @@ def test_wrong_usage_is_two(run: Callable[..., Said], arguments: tuple[str, ...]
 
 
 def test_the_exit_codes_are_explained(run: Callable[..., Said]) -> None:
-    for arguments in (("--help",), ("upright", "--help"), ("angle", "--help")):
-        assert "0 all done, 1 some files failed, 2 wrong usage" in run(*arguments)[1]
+    for arguments in (("--help",), ("upright", "--help"), ("angle", "--help"), ("train", "-h")):
+        words = " ".join(run(*arguments)[1].split())
+        assert "0 all done, 1 the command or some files failed, 2 wrong usage" in words
 
 
 # --- angle ---
@@ -182,7 +183,7 @@ def test_upright_turns_and_leaves_and_says_which(
     assert code == 0
     summary, thresholds = err.splitlines()
     assert summary.startswith("5 files in ")
-    assert "its quarter is less than 50 % sure, or it is turned by less than 10°; model " in err
+    assert "50 % sure, and by another angle only if that is 50 % sure and at least 10°; " in err
     assert thresholds.endswith(zoo.find("ring.lfw").card.summary)
     for one in found.values():
         assert list(one) == ["path", "out", *FOUND, "action", *DECIDED]
@@ -312,11 +313,11 @@ def test_thresholds_are_the_cards_unless_given(
     for said, words in (
         (
             {},
-            "below 50 %, its quarter is less than 98 % sure, or it is turned by less than 1°",
+            "98 % sure, and by another angle only if that is 50 % sure and at least 1°",
         ),
         (
             {"abstain": {"confidence": 0.25, "angle": 7, "quarter": 0.9}},
-            "below 25 %, its quarter is less than 90 % sure, or it is turned by less than 7°",
+            "90 % sure, and by another angle only if that is 25 % sure and at least 7°",
         ),
     ):
         card = {name: value for name, value in to_json(shipped.card).items() if name != "abstain"}
@@ -324,20 +325,22 @@ def test_thresholds_are_the_cards_unless_given(
         options = ("--dry-run", "--model", tmp_path / "mine.onnx", "--workers", 1)
         assert words in run("upright", faces / "noise.png", *options)[2]
         err = run("upright", faces / "noise.png", *options, "--min-confidence", 0.97)[2]
-        assert "confidence is below 97 %, its quarter is less than 97 % sure" in err
+        assert "97 % sure, and by another angle only if that is 97 % sure" in err
     limit = {"abstain": {"confidence": 0.25, "angle": 7, "upright": 0.02}}
     (tmp_path / "mine.json").write_text(json.dumps({**card, **limit}))
     err = run("upright", faces / "noise.png", *options, "--snap", "none")[2]
-    assert "25 %, it is more than 2 % likely to be upright already, or it is turned by" in err
+    assert "25 % sure and at least 7°, and at most 2 % likely to be upright already" in err
+    err = run("upright", faces / "noise.png", *options, "--snap", "90")[2]
+    assert "by a quarter only if that is 98 % sure; model " in err
 
 
 def test_thresholds_are_named_only_if_something_was_left_alone(
     run: Callable[..., Said], faces: Path, tmp_path: Path
 ) -> None:
     err = run("upright", faces / "40.jpg", "-o", tmp_path / "out", *TURNING)[2]
-    assert "1 turned" in err and "left alone" not in err
-    assert "left alone" not in run("upright", tmp_path / "gone.jpg", *TURNING)[2]
-    assert "left alone if" in run("upright", faces / "noise.png", "--dry-run", *TURNING)[2]
+    assert "1 turned" in err and "only if" not in err
+    assert "only if" not in run("upright", tmp_path / "gone.jpg", *TURNING)[2]
+    assert "only if" in run("upright", faces / "noise.png", "--dry-run", *TURNING)[2]
 
 
 def test_counts_are_in_the_right_number() -> None:
@@ -527,6 +530,10 @@ def test_evaluate_prints_a_table_for_people(
     assert code == 0
     for name in ("mean", "median", "p95", "paper-equivalent", "within 5", "within 10", "flips"):
         assert name in out
+    images = out.splitlines()[0].split(" views of ")[1].split()[0]
+    assert f": {images} views of {images} image" in out
+    two = run("evaluate", finished_run, photo_folder, "--seeds", 2, "--devices", "cpu")[1]
+    assert f": {2 * int(images)} views of {images} image" in two
 
 
 # --- what is refused ---

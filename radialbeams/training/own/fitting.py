@@ -95,6 +95,8 @@ def fit_folder(
     limit = Budget(MINUTES if minutes is None and steps is None else minutes, steps)
     rules.check_settings(config or {})
     start = starts.full_name(start)
+    if start != AUTO:
+        starts.find_start(start)  # or an error, before the folder is scanned
     device = own_device(devices)
     gpu = device.type == "cuda"
     with removed_if_refused(place, world):
@@ -180,7 +182,6 @@ def _begin(material: SplitFolder, out: Path, start: str, watch: Watch, *, gpu: b
     if start == AUTO:
         start, chosen = _best_start(material, watch, gpu=gpu)
         watch.note(chosen)
-    starts.find_start(start)  # or an error, before anything is written
     begun = Begun(
         folder=str(material.scan.folder.resolve()),
         images=digest(material.scan),

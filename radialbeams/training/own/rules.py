@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import statistics
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from difflib import get_close_matches
 from pathlib import Path
 
 from radialbeams.nn.architectures import architecture
@@ -24,6 +25,7 @@ BATCH_CPU, BATCH_GPU = 64, 512
 BATCH_ENCODER = 32  # of the general model's encoder on a CPU: larger ones leave too few steps
 FROZEN = 15  # of its 21 blocks on a CPU; training them all takes three times as long
 FEW = 200  # training images, below which views vary more
+FIXED = ("data", "protocol", "split_by", "repeats")  # fields that follow from the folder
 SQUARE = 1.1  # ratio of the sides up to which a filled corner stays outside the view
 
 # Learning rates, chosen on COIL-100 and LFW.
@@ -100,14 +102,25 @@ def plan(
 def read_config(path: Path) -> JsonDict:
     """Settings from a file: any fields of a recipe."""
     values = read_object(path, "a file of settings")
-    check_settings(values)
+    try:
+        check_settings(values)
+    except ValueError as error:
+        raise ValueError(f"{path}: {error}") from error
     return values
 
 
 def check_settings(values: RecipeFields) -> None:
     """Refuses unknown fields, and fields that follow from the folder, the start or the limit."""
+    known = [entry.name for entry in fields(Recipe) if entry.name not in FIXED]
+    unknown = sorted(set(map(str, values)) - {*known, *FIXED})
+    if unknown:
+        near = get_close_matches(unknown[0], known, 1)
+        raise ValueError(
+            f"Unknown in a file of settings: {', '.join(unknown)}. Known: {', '.join(known)}."
+            + "".join(f" Did you mean {one}?" for one in near)
+        )
     check_fields("a file of settings", values, Recipe)
-    for name in ("data", "protocol", "split_by", "repeats"):
+    for name in FIXED:
         if name in values:
             raise ValueError(
                 f"{name} follows from the folder and cannot be set; leave it out, or use "

@@ -17,6 +17,7 @@ SYMMETRIC = 0.3  # share of the images or groups that have no single up
 # few images they come out too large rather than too small.
 CALIBRATION_ERROR = 0.1
 UPRIGHT_WORSE = 0.02  # share of the upright images that `upright` may make worse
+MORE = " More images, or a longer training, help."
 CROOKED = 0.3  # share of the images that are not upright themselves
 
 
@@ -48,7 +49,7 @@ def reasons(
         *_crooked(crooked, images),
         *_chance(figures, memorised and not symmetric),
         *_no_threshold(card),
-        *_unreliable(card),
+        *_unreliable(card, "" if symmetric else MORE),
     )
 
 
@@ -96,21 +97,20 @@ def _crooked(crooked: int, images: int) -> Iterator[str]:
         )
 
 
-def _unreliable(card: Card) -> Iterator[str]:
+def _unreliable(card: Card, advice: str) -> Iterator[str]:
     """Confidences and thresholds that do not hold for images that they were not fitted on."""
     errors = [v for name, v in card.calibrated.items() if name.startswith("expected_error")]
     if errors and max(errors) > CALIBRATION_ERROR:
         yield (
             f"Its confidence is off by {100 * max(errors):.0f} percentage points on images that "
-            f"the calibration has not seen; at most {100 * CALIBRATION_ERROR:.0f} are allowed. "
-            "More images, or a longer training, help."
+            f"the calibration has not seen; at most {100 * CALIBRATION_ERROR:.0f} are allowed."
+            + advice
         )
     worse = card.calibrated.get("expected_upright_worse", 0.0)
     if worse > UPRIGHT_WORSE:
         yield (
             f"Thresholds from one half of the held-out images make {worse:.0%} of the other half "
-            f"worse when those are upright; at most {UPRIGHT_WORSE:.0%} are allowed. More images, "
-            "or a longer training, help."
+            f"worse when those are upright; at most {UPRIGHT_WORSE:.0%} are allowed." + advice
         )
 
 

@@ -80,6 +80,8 @@ def verdict(findings: Findings) -> tuple[str, str]:
         return "unchecked", "Trained"
     if findings.trust:
         return "doubted", "Do not trust this model"
+    if words.worse_than_start(findings):
+        return "unchecked", "Checked; no better than its start"
     if words.warnings(findings):
         return "unchecked", "Checked; train it longer"
     return "trusted", "Trained and checked"

@@ -57,19 +57,32 @@ def learned(figures: Evaluation, images: int) -> str:
 
 
 def warnings(findings: Findings) -> tuple[str, ...]:
-    """What speaks for a longer training, though not against the model."""
-    card, curve = findings.card, findings.validation
-    warnings = []
-    steps = None if card.training is None else card.training.steps_done
-    if steps is not None and steps < FEW_STEPS:
-        warnings.append(f"Warning: it was trained for only {counted(steps, 'step')}.")
-    start = curve[0] if curve and curve[0].step == 0 else None
-    if start is not None and curve[-1].mean > start.mean:
+    """What speaks for a longer training or for the start, though not against the model."""
+    training = findings.card.training
+    steps = None if training is None else training.steps_done
+    short = steps is not None and steps < FEW_STEPS
+    warnings = [f"Warning: it was trained for only {counted(steps or 0, 'step')}."] if short else []
+    origin = None if training is None else training.start
+    if worse := worse_than_start(findings):
+        before, after = worse
         warnings.append(
-            f"Warning: training has not improved on its start yet: {degrees(start.mean)} before "
-            f"the first step, {degrees(curve[-1].mean)} at the end, on the same held-out views."
+            f"Warning: training has not improved on its start{f', {origin.name}' if origin else ''}"
+            f": {degrees(before)} before the first step, {degrees(after)} at the end, on the same "
+            "held-out views."
         )
-    return (*warnings, "The same command with more --minutes continues.") if warnings else ()
+    if warnings:
+        warnings.append("The same command with more --minutes continues.")
+    if worse:
+        warnings.append("If that does not help, use the start as it is, or train on more images.")
+    return tuple(warnings)
+
+
+def worse_than_start(findings: Findings) -> tuple[float, float] | None:
+    """The held-out errors before and after training, if training has made them larger."""
+    curve = findings.validation
+    if not curve or curve[0].step != 0 or curve[-1].mean <= curve[0].mean:
+        return None
+    return curve[0].mean, curve[-1].mean
 
 
 def certainty(figures: Evaluation, card: Card) -> str:

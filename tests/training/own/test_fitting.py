@@ -208,6 +208,14 @@ def test_another_start_in_a_run_is_refused(run: TrainedRun, folder: Path) -> Non
         fit_folder(folder, run.folder, start="ring", steps=9, config=TINY)
 
 
+def test_an_unknown_start_is_refused_before_the_folder_is_scanned(tmp_path: Path) -> None:
+    with pytest.raises(ValueError, match=r"got 'rong'.*Did you mean ring\?"):
+        fit_folder(tmp_path / "nowhere", tmp_path / "run", start="rong")
+    with pytest.raises(ValueError, match="trained on leak-free views"):
+        fit_folder(tmp_path / "nowhere", tmp_path / "run", start="bic.lfw")
+    assert not (tmp_path / "run").exists()
+
+
 def test_a_run_starts_from_another(
     run: TrainedRun, folder: Path, tmp_path: Path, quick_end: None
 ) -> None:

@@ -80,8 +80,12 @@ def test_settings_go_on_top_field_by_field(tmp_path: Path) -> None:
 def test_an_unknown_setting_is_refused(tmp_path: Path) -> None:
     file = tmp_path / "settings.json"
     file.write_text('{"learningrate": 1}')
-    with pytest.raises(ValueError, match=r"Unknown in a file of settings: learningrate\. Known:"):
+    with pytest.raises(ValueError) as refusal:
         read_config(file)
+    words = str(refusal.value)
+    assert words.startswith(f"{file}: Unknown in a file of settings: learningrate. Known: model, ")
+    assert words.endswith("seed. Did you mean learning_rate?")
+    assert "protocol" not in words and "split_by" not in words  # known, but fixed
 
 
 # --- starts ---

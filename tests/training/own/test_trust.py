@@ -81,6 +81,14 @@ def test_thresholds_that_do_not_hold_elsewhere_are_a_reason(card: Card, good: Ev
     assert "make 6% of the other half worse" in reason
 
 
+def test_more_images_are_advised_unless_the_data_is_symmetric(card: Card, good: Evaluation) -> None:
+    bad = measured(card, expected_error=0.12, expected_upright_worse=0.06)
+    assert all(reason.endswith("training, help.") for reason in reasons(bad, good, 24))
+    discs = [Round("disc.png", 0)] * 12
+    found = reasons(bad, good, 24, ambiguous=discs, units=12)
+    assert len(found) == 3 and not any("help" in reason for reason in found)
+
+
 def test_a_model_that_is_never_right_enough_is_a_reason(card: Card, good: Evaluation) -> None:
     hopeless = replace(card, abstain=Thresholds(1.0, LARGEST_ANGLE, 0.001))
     (reason,) = reasons(hopeless, good, 100)
