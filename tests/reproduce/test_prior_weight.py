@@ -12,7 +12,7 @@ import torch
 from radialbeams.nn.bic import BIC, BICConfig, bic_loss
 from radialbeams.nn.losses import LossInputs, RingLoss
 from radialbeams.nn.prior import ToeplitzPrior
-from radialbeams.reproduce import prior_weight, trainings
+from radialbeams.reproduce import prior_weight, prior_weight_measures, trainings
 from radialbeams.reproduce.prior_weight import WeightKind
 from radialbeams.reproduce.seed_statistics import spread
 from radialbeams.reproduce.settings import ReproduceSettings
@@ -37,7 +37,7 @@ def given() -> tuple[BIC, LossInputs]:
 def test_weight_one_after_the_hub_is_the_paper_s_loss() -> None:
     network, inputs = given()
     ours, paper = (
-        loss(network, inputs) for loss in (prior_weight.weighted("after", 1.0), bic_loss)
+        loss(network, inputs) for loss in (prior_weight_measures.weighted("after", 1.0), bic_loss)
     )
     assert torch.allclose(ours[0], paper[0])
     assert torch.allclose(ours[1].prior, paper[1].prior)
@@ -45,7 +45,7 @@ def test_weight_one_after_the_hub_is_the_paper_s_loss() -> None:
 
 def test_the_weight_scales_the_prior_alone() -> None:
     network, inputs = given()
-    light, parts = prior_weight.weighted("before", 0.1)(network, inputs)
+    light, parts = prior_weight_measures.weighted("before", 0.1)(network, inputs)
     assert torch.allclose(light, parts.circle + 0.1 * parts.prior)
     assert not torch.allclose(parts.prior, bic_loss(network, inputs)[1].prior)
 
@@ -54,11 +54,11 @@ def test_before_the_hub_the_prior_trains_no_context_encoder() -> None:
     network, inputs = given()
     for place, reached in (("before", False), ("after", True)):
         network.zero_grad()
-        total, parts = prior_weight.weighted(place, 1.0)(network, inputs)
+        total, parts = prior_weight_measures.weighted(place, 1.0)(network, inputs)
         (total - parts.circle).backward()  # the circle loss reaches it too
         with_prior = [p.grad.clone() for p in network.context.parameters()]
         network.zero_grad()
-        prior_weight.weighted(place, 0.0)(network, inputs)[0].backward()
+        prior_weight_measures.weighted(place, 0.0)(network, inputs)[0].backward()
         without = [p.grad for p in network.context.parameters()]
         same = all(torch.allclose(a, b) for a, b in zip(with_prior, without, strict=True))
         assert same is not reached
