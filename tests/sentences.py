@@ -168,6 +168,33 @@ def how_drawings_are_judged() -> Iterator[str]:
     yield f"at least 0.9, {sure['within 10°']:.0f} % are within 10°"
 
 
+def what_an_engine_costs() -> Iterator[str]:
+    places = sorted((ROOT / "results" / "speed" / "history").glob("*-engines.json"))
+    runs = [json.loads(place.read_text(encoding="utf-8")) for place in places]
+    gains, over = ([run[name] for run in runs] for name in ("speed_up", "overhead"))
+    off = [fit["off_between"] for run in runs for fit in run["model"].values()]
+    yield (
+        f"{min(gains):.1f} to {max(gains):.1f} times, and {100 * min(over):.0f} to "
+        f"{100 * max(over):.0f} % over the plain batch"
+    )
+    yield f"was off by {100 * min(filter(None, off)):.0f} to {100 * max(off):.0f} % at 3,000"
+
+
+def what_a_gpu_does() -> Iterator[str]:
+    parts = result("speed/gpu/h200")
+    now, before = (
+        {model: f"{100 * share:.0f} %" for model, share in parts[name]["share"].items()}
+        for name in ("front-half", "front-half, ring.coil100 with 48 beams")
+    )
+    yield (
+        f"`ring.coil100` adds {now['ring.coil100']} to its time ({before['ring.coil100']} in "
+        f"another run, with 48 beams), `ring` {now['ring']} ({before['ring']}), `general` "
+        f"{now['general']} ({before['general']})"
+    )
+    step = parts["training-general"]
+    yield f"of `general`, {100 * step['rendering_us'] / step['step_us']:.0f} % is rendering"
+
+
 PAGES: dict[str, tuple[Sentences, ...]] = {
     "README.md": (
         the_ring_against_the_papers_network,
@@ -184,4 +211,5 @@ PAGES: dict[str, tuple[Sentences, ...]] = {
         which_network_is_better_on_objects_and_faces,
     ),
     "docs/documents.md": (how_drawings_are_judged,),
+    "docs/scale.md": (what_an_engine_costs, what_a_gpu_does),
 }

@@ -25,7 +25,6 @@ EXPLAINED = {
         *("90 %", "81 %"),  # a trial that was not kept; the card of the network
     },
     "docs/leaks.md": {"1.6%", "4%", "8°"},  # by calculation
-    "docs/scale.md": {"39 %"},  # of time
     "docs/train.md": {
         "2 %",
         "3.6°",
