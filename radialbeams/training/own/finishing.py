@@ -23,10 +23,10 @@ from radialbeams.training.report import (
     summary,
     write_report,
 )
-from radialbeams.training.report.findings import Findings
+from radialbeams.training.report.findings import Findings, validation_curve, worse_than_start
 from radialbeams.training.run_folder import MetricsLine
 from radialbeams.training.runs import card_views, export_run
-from radialbeams.training.weights import load_model, read_card, write_card
+from radialbeams.training.weights import load_model, read_card, save_model, write_card
 
 LEARNED = 0.05  # circle loss, about 13°: below it the training images are known
 
@@ -47,21 +47,26 @@ def finish(
     unfit: int = 0,
     checked: int = 0,
     canary: bool = False,
+    start: Path | None = None,
     device: torch.device,
     show: Show,
 ) -> tuple[str, ...]:
     """Measures the weights in OUT on the held-out images; writes the card, ONNX and report.
 
     `unfit` of `checked` images are crooked and were trained on as they are. `canary` measures one
-    on the views of this run. Returns the report's summary, in four sentences.
+    on the views of this run. If the weights of `start` had a smaller error on the held-out views,
+    they are stored instead. Returns the report's summary, in four sentences.
     """
     stem = out / "model"
+    kept = start is not None and worse_than_start(validation_curve(lines)) is not None
+    if start is not None and kept:
+        _put_back(stem, start)
     model, card = load_model(stem)
     model.to(device)
     show("calibrating", 0.0)
     card = judging.calibrated(card, model, held_out, by_group=by == "group", seeds=seeds)
     data = DataCard(held_out.name, training_images, len(held_out), by)
-    card = replace(card, data=data, licence=licence, summary=_about(held_out.name))
+    card = replace(card, data=data, licence=licence, summary=_about(held_out.name, kept))
     write_card(out / "model.json", card)
     show("exporting", 0.2)
     export_run(stem, out / "model.onnx")
@@ -93,7 +98,18 @@ def finish(
     return summary(findings)
 
 
-def _about(folder: str) -> str:
+def _put_back(stem: Path, start: Path) -> None:
+    model, card = load_model(stem)
+    model.load_state_dict(load_model(start)[0].state_dict())
+    save_model(stem, model, card)
+
+
+def _about(folder: str, kept: bool) -> str:
+    if kept:
+        return (
+            f"The start of a training on a user's folder, calibrated for images like those in "
+            f"{folder}: training did not improve on it."
+        )
     return f"A model trained on a user's folder, for images like those in {folder}."
 
 

@@ -326,6 +326,7 @@ def _measure(
         unfit=0 if run.realign else len(checked.crooked),
         checked=checked.images,
         canary=run.canary,
+        start=fit.start,
         device=run.device,
         show=lambda stage, done: watch.show(Status(stage, done)),
     )

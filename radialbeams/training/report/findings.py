@@ -182,6 +182,13 @@ def validation_curve(lines: Sequence[MetricsLine]) -> tuple[Point, ...]:
     )
 
 
+def worse_than_start(curve: Sequence[Point]) -> tuple[float, float] | None:
+    """The held-out errors before and after training, if training has made them larger."""
+    if not curve or curve[0].step != 0 or curve[-1].mean <= curve[0].mean:
+        return None
+    return curve[0].mean, curve[-1].mean
+
+
 # --- errors ---
 
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from radialbeams.files import write_whole
 from radialbeams.training.report import sections, words
-from radialbeams.training.report.findings import Findings
+from radialbeams.training.report.findings import Findings, worse_than_start
 from radialbeams.training.report.markup import text
 
 STYLE = Path(__file__).with_name("page.css")
@@ -80,8 +80,8 @@ def verdict(findings: Findings) -> tuple[str, str]:
         return "unchecked", "Trained"
     if findings.trust:
         return "doubted", "Do not trust this model"
-    if words.worse_than_start(findings):
-        return "unchecked", "Checked; no better than its start"
+    if worse_than_start(findings.validation):
+        return "unchecked", "Checked; the start was better, and was kept"
     if words.warnings(findings):
         return "unchecked", "Checked; train it longer"
     return "trusted", "Trained and checked"

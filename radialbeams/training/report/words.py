@@ -11,7 +11,7 @@ from radialbeams.posterior import Thresholds
 from radialbeams.training.report.ambiguous import AmbiguousUnit
 from radialbeams.training.report.canaries import Canary
 from radialbeams.training.report.certainty import Acting
-from radialbeams.training.report.findings import Findings
+from radialbeams.training.report.findings import Findings, worse_than_start
 
 CHANCE = 90.0  # degrees: the mean error of random answers
 FEW_STEPS = 50  # after which little has been learned
@@ -63,26 +63,18 @@ def warnings(findings: Findings) -> tuple[str, ...]:
     short = steps is not None and steps < FEW_STEPS
     warnings = [f"Warning: it was trained for only {counted(steps or 0, 'step')}."] if short else []
     origin = None if training is None else training.start
-    if worse := worse_than_start(findings):
+    if worse := worse_than_start(findings.validation):
         before, after = worse
         warnings.append(
             f"Warning: training has not improved on its start{f', {origin.name}' if origin else ''}"
             f": {degrees(before)} before the first step, {degrees(after)} at the end, on the same "
-            "held-out views."
+            "held-out views. So the model has the weights of the start, calibrated on your images."
         )
     if warnings:
         warnings.append("The same command with more --minutes continues.")
     if worse:
-        warnings.append("If that does not help, use the start as it is, or train on more images.")
+        warnings.append("If that does not help, train on more images.")
     return tuple(warnings)
-
-
-def worse_than_start(findings: Findings) -> tuple[float, float] | None:
-    """The held-out errors before and after training, if training has made them larger."""
-    curve = findings.validation
-    if not curve or curve[0].step != 0 or curve[-1].mean <= curve[0].mean:
-        return None
-    return curve[0].mean, curve[-1].mean
 
 
 def certainty(figures: Evaluation, card: Card) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 import torch
 from PIL import Image
+from safetensors.torch import load_file
 
 from radialbeams.cards import read as read_card
 from radialbeams.training.own import (
@@ -214,6 +215,19 @@ def test_an_unknown_start_is_refused_before_the_folder_is_scanned(tmp_path: Path
     with pytest.raises(ValueError, match="trained on leak-free views"):
         fit_folder(tmp_path / "nowhere", tmp_path / "run", start="bic.lfw")
     assert not (tmp_path / "run").exists()
+
+
+def test_a_start_that_training_makes_worse_is_kept(
+    folder: Path, run: TrainedRun, tmp_path: Path, quick_end: None
+) -> None:
+    ruinous = {**TINY, "learning_rate": 1.0, "average": 0.0, "clip": 0.0}
+    out = tmp_path / "run"
+    second = fit_folder(folder, out, start=str(run.folder), steps=6, config=ruinous, devices="cpu")
+    before, after = (load_file(place / "model.safetensors") for place in (run.folder, out))
+    assert all(torch.equal(before[name], after[name]) for name in before)
+    assert any("has the weights of the start" in line for line in second.summary)
+    assert "training did not improve on it" in second.card.summary
+    assert second.card.training is not None and second.card.training.steps_done == 6
 
 
 def test_a_run_starts_from_another(
