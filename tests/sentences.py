@@ -178,6 +178,16 @@ def what_an_engine_costs() -> Iterator[str]:
     yield f"that is {100 * quiet['overhead']:.0f} % for {int(largest):,} images, start included"
 
 
+def what_it_adds_as_one_onnx_file() -> Iterator[str]:
+    runs = [result(f"speed/history/2026-11-18T{time}")["front"] for time in ("182423", "182612")]
+    shares = {
+        model: [100 * row[f"{model}, share"] for run in runs for row in run.values()]
+        for model in ("ring.coil100", "ring")
+    }
+    first, second = (f"{min(one):.0f} to {max(one):.0f} %" for one in shares.values())
+    yield f"`ring.coil100` adds {first} to the classifier's time, and `ring` {second}"
+
+
 def what_a_gpu_does() -> Iterator[str]:
     parts = result("speed/gpu/h200")
     now, before = (
@@ -209,5 +219,5 @@ PAGES: dict[str, tuple[Sentences, ...]] = {
         which_network_is_better_on_objects_and_faces,
     ),
     "docs/documents.md": (how_drawings_are_judged,),
-    "docs/scale.md": (what_an_engine_costs, what_a_gpu_does),
+    "docs/scale.md": (what_an_engine_costs, what_it_adds_as_one_onnx_file, what_a_gpu_does),
 }
