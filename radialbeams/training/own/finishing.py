@@ -58,10 +58,7 @@ def finish(
     they are stored instead. Returns the report's summary, in four sentences.
     """
     stem = out / "model"
-    kept = start is not None and worse_than_start(validation_curve(lines)) is not None
-    if start is not None and kept:
-        _put_back(stem, start)
-    model, card = load_model(stem)
+    model, card, kept = _better(stem, start, lines)
     model.to(device)
     show("calibrating", 0.0)
     card = judging.calibrated(card, model, held_out, by_group=by == "group", seeds=seeds)
@@ -98,10 +95,15 @@ def finish(
     return summary(findings)
 
 
-def _put_back(stem: Path, start: Path) -> None:
+def _better(
+    stem: Path, start: Path | None, lines: Sequence[MetricsLine]
+) -> tuple[Network, Card, bool]:
+    """The network of the run with its card, and whether it is the start, which was better."""
     model, card = load_model(stem)
+    if start is None or worse_than_start(validation_curve(lines)) is None:
+        return model, card, False
     model.load_state_dict(load_model(start)[0].state_dict())
-    save_model(stem, model, card)
+    return model, save_model(stem, model, card), True
 
 
 def _about(folder: str, kept: bool) -> str:
