@@ -21,7 +21,7 @@ from radialbeams.nn.convolutional import Convolutional, ConvolutionalConfig
 from radialbeams.stored import JsonDict
 
 SIZE, BATCH, ROUNDS = 224, 64, 40
-COMPILING = 75  # seconds in which everything has to be compiled
+COMPILING = 130  # seconds in which everything has to be compiled
 COMPILED_IN = {"general": 60}  # seconds that a model takes, at most
 CLASSIFIER = "EfficientNet-Lite0"
 MODELS = ("ring.coil100", "ring", "general")

@@ -23,10 +23,12 @@ from radialbeams.front.module import Canonicalizer
 from radialbeams.stored import JsonDict
 
 BATCHES = (1, 64, 4096)
+CHUNKS = (512, 1024, 256)  # views at once, of the largest batch
 MOST_FLOORS, MOST_US = 3, 150  # at the largest batch; ring.coil100, one view, in either precision
 PROFILED = 40
+STREAMS = (1, 2)
 COMPARED = 64  # views
-COMPILING = 55  # seconds after which nothing more is compiled
+COMPILING = 85  # seconds after which nothing more is compiled
 PRECISIONS = {"float": torch.float32, "half": torch.float16}
 
 
@@ -40,13 +42,15 @@ class Inference:
         shape = (2, config.channels, config.view_size, config.view_size)
         # Here and not under inference mode, where layers cannot be told apart.
         self.layers = floor.layers(_network(model, torch.float32, "cpu"), torch.rand(shape))
+        self.chunks = [size for size in CHUNKS if size < batches[-1]]
         self.compiled: dict[int, Callable[..., Any]] = {}
         self.errors: dict[str, str] = {}
 
     @torch.inference_mode()
     def prepare(self) -> None:
         started = time.monotonic()
-        for batch in (self.batches[-1], *self.batches[:-1]):  # the largest matters most
+        # The largest matters most, and what it is made of.
+        for batch in (*self.chunks[:1], self.batches[-1], *self.chunks[1:], *self.batches[:-1]):
             if time.monotonic() - started > COMPILING:
                 self.errors[f"compiled, batch {batch}"] = "no time was left to compile it"
                 continue
@@ -74,16 +78,29 @@ class Inference:
             least = floor.seconds(self.layers, batch, self.dtype.itemsize, speed)
             row: JsonDict = {f"floor_{name}_us": _us(value) for name, value in least.items()}
             views = self._views(batch)
-            forms = {"plain": self.plain, "compiled": self.compiled.get(batch)}
-            for name, network in forms.items():
-                if network is not None:
-                    row[name] = _timed(network, views, least["layers"])
-                    give_back()
-            result[f"batch {batch}"] = row
-            yield result
-        fastest = self.compiled.get(self.batches[-1], self.plain)
-        result["kernels"] = kernels(_call(fastest, self._views(self.batches[-1])), PROFILED)
+            for name, network in self._forms(batch).items():
+                row[name] = _timed(network, views, least["layers"])
+                give_back()
+                result[f"batch {batch}"] = row
+                yield result
+        largest = self.batches[-1]
+        forms = self._forms(largest)
+        fastest = min(forms, key=lambda name: result[f"batch {largest}"][name]["us"])
+        result["fastest"] = fastest
+        result["kernels"] = kernels(_call(forms[fastest], self._views(largest)), PROFILED)
         yield result
+
+    def _forms(self, batch: int) -> dict[str, Callable[..., Any]]:
+        """The ways in which a batch can be computed."""
+        forms: dict[str, Callable[..., Any]] = {"plain": self.plain}
+        if batch in self.compiled:
+            forms["compiled"] = self.compiled[batch]
+        for size in self.chunks:
+            if batch == self.batches[-1] and size in self.compiled:
+                for streams in STREAMS:
+                    name = f"compiled, {size} at once" + (", two streams" if streams > 1 else "")
+                    forms[name] = _in_chunks(self.compiled[size], size, streams)
+        return forms
 
     def _difference(self) -> dict[str, float]:
         """How far the logits are from those in float32, as a share of their deviation."""
@@ -103,6 +120,27 @@ class Inference:
 def _network(model: str, dtype: torch.dtype, place: str | None = None) -> Any:
     made = Canonicalizer.from_pretrained(model).for_inference(dtype).network
     return made.to(place or device(), memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+
+def _in_chunks(network: Callable[..., Any], size: int, streams: int) -> Callable[..., Any]:
+    """The network on `size` views after the other, so that features stay in the GPU's cache."""
+
+    def call(views: Tensor) -> list[Any]:
+        if streams == 1 or not views.is_cuda:
+            return [network(part) for part in views.split(size)]
+        main = torch.cuda.current_stream()
+        sides = [torch.cuda.Stream() for _ in range(streams)]
+        outputs = []
+        for side in sides:
+            side.wait_stream(main)
+        for number, part in enumerate(views.split(size)):
+            with torch.cuda.stream(sides[number % streams]):
+                outputs.append(network(part))
+        for side in sides:
+            main.wait_stream(side)
+        return outputs
+
+    return call
 
 
 def _timed(network: Callable[..., Any], views: Tensor, least: float) -> JsonDict:
