@@ -118,7 +118,6 @@ def measure_grid(task: ClassificationTask, settings: ReproduceSettings, part: st
         "upright": rounded(upright.accuracies()),
         "lost_upright": rounded(lost_upright(upright), 5),
         "errors": rounded(uniform.errors()),
-        "milliseconds": rounded(uniform.milliseconds(), 2),
     }
 
 
@@ -149,7 +148,6 @@ def measure_objects(
             {line: share_of_the_gap(accuracies, line) for line in ("bic", "ring", "abstain")}
         ),
         "errors": rounded(found.errors()),
-        "milliseconds": rounded(found.milliseconds(), 2),
     }
 
 

@@ -7,7 +7,7 @@ import math
 import numpy as np
 from matplotlib.figure import Figure
 
-from radialbeams.front.accuracy import LINES, TURNS
+from radialbeams.front.accuracy import LINES
 from radialbeams.reproduce import figures
 from radialbeams.reproduce.downstream import NAMES, SHOWN, TITLES
 from radialbeams.reproduce.experiment import Record
@@ -72,16 +72,16 @@ def draw_curves(sets: JsonDict) -> Figure:
 
 
 def draw_table(sets: JsonDict) -> Figure:
-    """Accuracy over the angles of the curves, and the cost as a share of the classifier's time."""
+    """Accuracy over the angles of the curves."""
     columns = [name for name in NAMES if name in sets]
     rows = [[TITLES[line], *(_cell(sets[name], line) for name in columns)] for line in LINES]
-    figure = figures.new(figures.PAGE, 3.0)
+    figure = figures.new(figures.PAGE, 2.4)
     axes = figure.subplots()
     axes.axis("off")
     table = axes.table(
         rows,
         colLabels=[
-            "top-1 [95% interval]\n+ cost, of the classifier's",
+            "top-1\n[95% interval]",
             *(_head(name, sets[name]) for name in columns),
         ],
         loc="center",
@@ -92,7 +92,7 @@ def draw_table(sets: JsonDict) -> Figure:
     )
     table.auto_set_font_size(False)
     table.set_fontsize(6)
-    table.scale(1, 1.9)
+    table.scale(1, 1.4)
     for column in range(len(columns) + 1):
         table[0, column].set_height(1.3 * table[0, column].get_height())
     return figure
@@ -115,9 +115,4 @@ def _cell(found: JsonDict, line: str) -> str:
         return "–"
     share = accuracy(found, line)
     low, high = (100 * end for end in interval(share, images_of(found)))
-    text = f"{share:.1%} [{low:.0f}, {high:.0f}]"
-    spent = found["milliseconds"]
-    part = {"abstain": "ring"}.get(line, line)
-    if line == "averaged":
-        return f"{text}\n+{(TURNS - 1) * 100}%"
-    return f"{text}\n+{spent[part] / spent['classifier']:.0%}" if part in spent else text
+    return f"{share:.1%} [{low:.0f}, {high:.0f}]"
