@@ -208,7 +208,9 @@ class Canonicalizer:
             def larger() -> Image.Image:
                 if min(small.size) >= 2 * READ_AT or not small.info.get("reduced"):
                     return small  # there are enough pixels, or no more of them
-                return self._small(source, READ_AT, first_frame)
+                return images.read_small(
+                    source, READ_AT, first_frame=first_frame, gray=True, limits=self.limits
+                )
 
             page = self._documents.answer(small, larger, self.card.network.num_bins)
             if page is not None:

@@ -20,7 +20,13 @@ from radialbeams import Canonicalizer, documents, images, zoo
 from radialbeams.batch import JobSettings
 from radialbeams.decisions import FILLED
 from radialbeams.demo import PICTURES
-from radialbeams.documents import DocumentReader, document_card, gray_page, looked_closely
+from radialbeams.documents import (
+    DocumentReader,
+    document_card,
+    from_two_turns,
+    gray_page,
+    looked_closely,
+)
 from radialbeams.images.likeness import likeness, may_be_document
 from radialbeams.images.page import page_view
 from radialbeams.images.reading import read_small
@@ -176,6 +182,46 @@ def test_rule_and_lines_count_beside_the_network() -> None:
     card = replace(document_card(), likeness=0.5, lines=2.0)
     assert card.prior(3.0, math.e) == pytest.approx(3.5)
     assert card.prior(3.0, 0.0) == pytest.approx(1.5)  # without lines
+
+
+def test_two_opposite_turns_are_enough_only_if_they_leave_no_doubt() -> None:
+    card = replace(document_card(), temperature=0.5)
+    scores = np.array([9.0, 3.5, 9.0, -1.5], np.float32)  # of turns 1 and 3; 0 and 2 were not seen
+    document = np.array([-90.0, 20.0, -90.0, 12.0], np.float32)
+
+    def estimate(scores: np.ndarray[Any, Any], prior: float = 0.0) -> documents.Quarters | None:
+        return from_two_turns(scores, document, [1, 3], prior, card)
+
+    found = estimate(scores)
+    assert found is not None and found.score == pytest.approx(8)
+    others = math.exp(-10)  # each as likely as the worse of the two
+    np.testing.assert_allclose(found.mass, np.array([others, 1, others, others]) / (1 + 3 * others))
+    assert estimate(scores, prior=-3.0) is None  # not clearly a document
+    assert estimate(scores - np.array([0, 0, 0, -3], np.float32)) is None  # either may be upright
+    assert estimate(scores - np.float32(2)) is None  # perhaps both are wrong
+
+
+@pytest.mark.parametrize("degrees", [0, 90, 180, 267])
+def test_a_clear_page_is_seen_at_the_two_turns_along_its_lines(
+    model: Canonicalizer,
+    monkeypatch: pytest.MonkeyPatch,
+    page: Image.Image,
+    degrees: int,
+) -> None:
+    views, scores = [], DocumentReader.scores
+
+    def counted(reader: DocumentReader, given: documents.Gray) -> Any:
+        views.extend(given)
+        return scores(reader, given)
+
+    monkeypatch.setattr(DocumentReader, "scores", counted)
+    turned = page.rotate(degrees, Image.Resampling.BICUBIC, expand=True, fillcolor="white")
+    assert apart(model.answers([turned])[0].angle_degrees, degrees) < 0.5
+    assert len(views) == 2
+    views.clear()
+    monkeypatch.setattr(documents, "HIGH", math.inf)
+    assert apart(model.answers([turned])[0].angle_degrees, degrees) < 0.5
+    assert len(views) == 4
 
 
 def test_more_evidence_from_elsewhere_makes_a_doubtful_page_a_document(page: Image.Image) -> None:

@@ -13,7 +13,7 @@ levels the page.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,6 +21,7 @@ from PIL import Image, ImageFilter
 
 SIDE = 640  # pixels of the square that is transformed
 LOWEST, HIGHEST = 0.035, 0.36  # cycles per pixel: between the layout and the pixel noise
+WIDTH = int(HIGHEST * SIDE) + 2  # columns of the spectrum that the rays need
 COARSE, FINE = 0.25, 0.05  # degrees
 CLIP = 48.0  # gray levels; a single dark edge must not outweigh a page of text
 EVIDENCE = 15.0  # deviations by which a ray must stand out; set on rendered pages and photos
@@ -36,6 +37,7 @@ class Levelling:
 
     skew_degrees: float
     strength: float  # energy of the best rays above the median, in robust standard deviations
+    horizontal: bool = True  # whether the lines of the levelled page seem horizontal, not vertical
 
     @property
     def has_evidence(self) -> bool:
@@ -49,9 +51,10 @@ def measure_skew(
     """The skew of the strongest lines within `within_degrees` of `around_degrees`, modulo 90°."""
     if not 0 < within_degrees <= 45:
         raise ValueError(f"Expected within_degrees above 0 and up to 45; got {within_degrees}.")
-    spectrum = _spectrum(page)
+    amplitude = spectrum(_detail(page))
     angles = np.arange(-45, 45, COARSE)
-    energy = spectrum.take(_places(SIDE)).mean(axis=1)  # (angles,)
+    rays = amplitude.take(_places())  # (angles, 2 · radii)
+    energy = rays.mean(axis=1)
     height = energy - _baseline(energy)
     apart = (angles - around_degrees + 45) % 90 - 45
     allowed = np.where(np.abs(apart) <= within_degrees, height, -np.inf)
@@ -61,20 +64,28 @@ def measure_skew(
     level = int(np.argmax(np.where(np.abs(angles) <= COARSE, allowed, -np.inf)))
     if strength < WEAK and allowed[level] >= NEARLY * allowed[best]:
         best = level
-    skew = _refined(spectrum, float(angles[best]))
-    return Levelling((skew + 45) % 90 - 45, strength if spectrum.any() else 0.0)
+    quarters, skew = divmod(_refined(amplitude, float(angles[best])) + 45, 90)
+    down, across = np.split(rays[best], 2)  # frequencies along y, then along x
+    horizontal = bool(down.max() >= across.max()) == (quarters % 2 == 0)
+    return Levelling(skew - 45, strength if amplitude.any() else 0.0, horizontal)
 
 
-def _spectrum(page: Image.Image) -> NDArray[np.float32]:
-    """(SIDE, SIDE // 2 + 1) amplitudes of the page's details, its border faded out."""
+def _detail(page: Image.Image) -> NDArray[np.float32]:
+    """(H, W), the longer of them SIDE: the page without its shades, its border faded out."""
     gray = page if page.mode == "L" else page.convert("L")
     scale = SIDE / max(gray.size)
     size = max(1, round(gray.width * scale)), max(1, round(gray.height * scale))
     small = gray.resize(size, Image.Resampling.BILINEAR, reducing_gap=2.0)
     smooth = small.filter(ImageFilter.BoxBlur(8))
     detail = np.asarray(small, np.float32) - np.asarray(smooth, np.float32)
-    detail = np.clip(detail, -CLIP, CLIP) * (_window(size[1])[:, None] * _window(size[0]))
-    return np.abs(np.fft.rfft2(detail, (SIDE, SIDE))).astype(np.float32)
+    faded = _window(size[1])[:, None] * _window(size[0])
+    return np.clip(detail, -CLIP, CLIP) * faded
+
+
+def spectrum(detail: NDArray[np.float32]) -> NDArray[np.float32]:
+    """(SIDE, WIDTH): the part of the amplitudes of a picture of up to SIDE × SIDE that is used."""
+    rows = np.fft.rfft(detail, SIDE, axis=1)[:, :WIDTH]
+    return np.abs(np.fft.fft(rows, SIDE, axis=0)).astype(np.float32)
 
 
 @lru_cache(maxsize=64)
@@ -94,11 +105,11 @@ def _rays(angles: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.
     return np.where(x < 0, -x, x), np.where(x < 0, -y, y)  # the other half is its mirror image
 
 
-@lru_cache(maxsize=2)
-def _places(side: int) -> NDArray[np.intp]:
+@cache
+def _places() -> NDArray[np.intp]:
     """Flat indices of the nearest amplitudes on the coarse rays."""
     x, y = _rays(np.arange(-45, 45, COARSE))
-    return (np.rint(y).astype(np.intp) % side) * (side // 2 + 1) + np.rint(x).astype(np.intp)
+    return (np.rint(y).astype(np.intp) % SIDE) * WIDTH + np.rint(x).astype(np.intp)
 
 
 def _baseline(energy: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -109,15 +120,15 @@ def _baseline(energy: NDArray[np.float32]) -> NDArray[np.float32]:
     return np.asarray(np.median(windows, axis=1), np.float32)
 
 
-def _refined(spectrum: NDArray[np.float32], best: float) -> float:
+def _refined(amplitude: NDArray[np.float32], best: float) -> float:
     """The centre of the ridge near the best coarse angle."""
     angles: NDArray[np.float64] = best + np.arange(-12.0, 13.0) * FINE
     x, y = _rays(angles)
     left, top = np.floor(x).astype(np.intp), np.floor(y).astype(np.intp)
     across, down = x - left, y - top
-    rows, right = (top % SIDE, (top + 1) % SIDE), np.minimum(left + 1, SIDE // 2)
-    upper = spectrum[rows[0], left] * (1 - across) + spectrum[rows[0], right] * across
-    lower = spectrum[rows[1], left] * (1 - across) + spectrum[rows[1], right] * across
+    rows, right = (top % SIDE, (top + 1) % SIDE), left + 1
+    upper = amplitude[rows[0], left] * (1 - across) + amplitude[rows[0], right] * across
+    lower = amplitude[rows[1], left] * (1 - across) + amplitude[rows[1], right] * across
     energy = (upper * (1 - down) + lower * down).mean(axis=1)
     weight = np.clip(energy - np.quantile(energy, 0.6), 0, None)
     return float((angles * weight).sum() / weight.sum()) if weight.any() else best

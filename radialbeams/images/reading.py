@@ -85,21 +85,29 @@ def read(
 
 
 def read_small(
-    source: ImageSource, side: int, *, first_frame: bool = False, limits: Limits = DEFAULT
+    source: ImageSource,
+    side: int,
+    *,
+    first_frame: bool = False,
+    gray: bool = False,
+    limits: Limits = DEFAULT,
 ) -> Image.Image:
     """The picture for a model's view, in RGB, or in RGBA if parts may be transparent.
 
     A JPEG is decoded at a half, a quarter or an eighth of its size if both sides stay at least
-    2 · `side`; other formats are decoded at full size. `info["reduced"]` says which.
+    2 · `side`; other formats are decoded at full size. `info["reduced"]` says which. With `gray`, a
+    JPEG is decoded in gray, which leaves out the work for its colours.
     """
     with _in_plain_words(limits), _opened(source, first_frame, limits) as image:
         whole = image.size
         if not isinstance(source, Image.Image):  # `draft` would change the caller's image
-            image.draft(None, (2 * side, 2 * side))
+            image.draft("L" if gray else None, (2 * side, 2 * side))
         budget.check_view(image, whole, limits)
         image.load()
         callers = isinstance(source, Image.Image | np.ndarray)
-        small = _eight_bit_colour(_upright(image, shared=callers))
+        small = _upright(image, shared=callers)
+        if not gray or small.mode != "L" or small.has_transparency_data:
+            small = _eight_bit_colour(small)
         if not callers:  # a caller's image stays as it is
             small.info["reduced"] = image.size != whole
         return small

@@ -185,6 +185,23 @@ def test_a_large_jpeg_is_decoded_small_but_not_too_small() -> None:
     assert read(data).image.size == (1000, 600)
 
 
+@pytest.mark.parametrize("options", [{}, {"subsampling": 2}, {"keep_rgb": True}])
+def test_a_jpeg_can_be_decoded_in_gray(options: dict[str, Any]) -> None:
+    data = saved(Image.fromarray(noise(80, 60)).resize((800, 600)), "JPEG", **options)
+    gray, colour = read_small(data, 128, gray=True), read_small(data, 128)
+    assert (gray.mode, gray.size, colour.mode) == ("L", colour.size, "RGB")
+    assert gray.info["reduced"]
+    apart = np.abs(np.asarray(gray, int) - np.asarray(colour.convert("L"), int))
+    assert apart.mean() < 1 and np.quantile(apart, 0.99) <= 4
+
+
+def test_only_a_jpeg_of_three_colours_is_decoded_in_gray() -> None:
+    inks = saved(Image.new("CMYK", (40, 30)), "JPEG")
+    clear = saved(Image.new("L", (40, 30)), "PNG", transparency=0)
+    assert read_small(inks, 4, gray=True).mode == "RGB"
+    assert read_small(clear, 4, gray=True).mode == "RGBA"
+
+
 def test_a_cameras_second_picture_is_ignored() -> None:
     several = {"save_all": True, "append_images": [Image.new("RGB", (4, 4), "red")]}
     data = saved(Image.new("RGB", (4, 4), "blue"), "MPO", **several)

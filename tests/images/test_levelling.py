@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from PIL import Image, ImageDraw, ImageFont
 
-from radialbeams.images.levelling import WEAK, Levelling, measure_skew
+from radialbeams.images.levelling import SIDE, WEAK, WIDTH, Levelling, measure_skew, spectrum
 
 
 def text_page(seed: int) -> Image.Image:
@@ -39,6 +39,24 @@ def test_the_skew_of_text_is_found_within_three_tenths_of_a_degree(skew: float) 
 def test_a_quarter_turn_leaves_the_skew_as_it_is(quarter: int) -> None:
     page = turned(text_page(1), 4.0).rotate(quarter, expand=True)
     assert abs(measure_skew(page).skew_degrees - 4.0) < 0.3
+
+
+@pytest.mark.parametrize("degrees", [-30, 0, 7, 44, 46, 80, 93, 133, 137, 184])
+def test_convention_lines_are_horizontal_or_vertical_once_the_page_is_levelled(
+    degrees: int,
+) -> None:
+    found = measure_skew(turned(text_page(4), degrees))
+    quarters = round((degrees - found.skew_degrees) / 90)
+    assert abs(degrees - 90 * quarters - found.skew_degrees) < 0.3
+    assert found.horizontal == (quarters % 2 == 0)
+
+
+def test_the_spectrum_is_the_left_part_of_the_whole_transform() -> None:
+    page = text_page(5)
+    detail = np.zeros((SIDE, SIDE), np.float32)
+    detail[100:500, 30:600] = np.asarray(page.resize((570, 400)), np.float32)
+    whole = np.abs(np.fft.rfft2(detail))
+    np.testing.assert_allclose(spectrum(detail[:500]), whole[:, :WIDTH], rtol=1e-3, atol=2)
 
 
 def test_turning_clockwise_by_the_skew_levels_the_page() -> None:

@@ -151,6 +151,8 @@ def row_of(reader: DocumentReader, image: Image.Image, rng: Random, kind: str) -
         "passes": likeness >= rule.LEAST and level.has_evidence,
         "evidence": (likeness, np.log(max(level.strength, 1)), float(document.mean())),
         "whole": whole,
+        "document": document,
+        "horizontal": level.horizontal,
         "closer": closer_scores(reader, flat, box, whole),
         "errors": np.abs((angles - truth + 180) % 360 - 180),  # (4,)
     }

@@ -3,8 +3,10 @@
 TESTS holds folders of upright documents (receipts, pages, screenshots, drawings). Reported for
 each set, in percent: right quarter when turned by 0°, 90°, 180° and 270°, of all and of those
 that the command acts on; within 2° and 5° when turned by any angle; within 1° when skewed by up to
-10°; calibration error of the confidence; CPU time; with --upright, the share of untouched files
-that the command turns. `peers.py` measures other programs on the same files in the same way.
+10°; calibration error of the confidence, and the mean and the 5 % quantile of what it would be by
+chance on as few files if the confidence were perfectly calibrated; CPU time; with --upright, the
+share of untouched files that the command turns. `peers.py` measures other programs on the same
+files in the same way.
 """
 
 from __future__ import annotations
@@ -145,8 +147,10 @@ def _of_the_confident(estimates: list[Estimate], errors: np.ndarray) -> dict[str
     promised = np.where([one.kind == "document" for one in estimates], right, errors <= WITHIN)
     # An upright page that is left alone is no decision about its quarter.
     turned = np.arange(len(estimates)) % len(QUARTERS) > 0
+    confidences = np.array([one.confidence for one in estimates])
     return {
-        "calibration error": calibration(np.array([one.confidence for one in estimates]), promised),
+        "calibration error": calibration(confidences, promised),
+        "calibration error by chance": by_chance(confidences),
         "judged as documents": _percent([one.kind == "document" for one in estimates]),
         "turned ones acted on": _percent(acts[turned]),
         "quarter where acted": _percent(right[acts]),
@@ -168,6 +172,17 @@ def calibration(chances: np.ndarray, right: np.ndarray, bins: int = 10) -> float
         for k in np.unique(places)
     ]
     return round(float(sum(parts)), 3)
+
+
+def by_chance(chances: np.ndarray, draws: int = 1000) -> list[float]:
+    """Mean and 5 % quantile of the calibration errors of a perfectly calibrated confidence.
+
+    They are not 0, since a bin of few files is right more or less often by chance. The four turns
+    of a file are right or wrong together, as they are in nine of ten drawings.
+    """
+    luck = np.random.default_rng(0).random((draws, len(chances) // len(QUARTERS)))
+    errors = [calibration(chances, np.repeat(one, len(QUARTERS)) < chances) for one in luck]
+    return [round(float(np.mean(errors)), 3), round(float(np.quantile(errors, 0.05)), 3)]
 
 
 def turned_by_command(files: list[Path]) -> dict[str, float]:
