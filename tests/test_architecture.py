@@ -103,7 +103,7 @@ FRONT_SIDEWAYS = {
     "pose": {"affine", "sampling"},
     "checks": {"sampling"},
     "deciding": {"affine"},
-    "exported": {"affine", "pose", "sampling"},
+    "exported": {"affine", "pose", "sampling", "view_geometry"},
     "module": {
         *("affine", "checks", "deciding", "folding", "pose", "sampling", "view_geometry"),
     },

@@ -25,6 +25,9 @@ from radialbeams.nn.ring import Halved, RadialBlock, RingAttention, RingBlock
 from radialbeams.nn.ring_network import RingBIC
 from radialbeams.nn.toom_cook import ONE, scheme
 
+# Channels × samples along a beam. With fewer, the sums cost more than the products that they save.
+ENOUGH = 512
+
 
 class ExportedRing(RingBIC):
     """Views (N, C, S, S) in [0, 1] → logits and offsets, (N, |B|) each, for inference only."""
@@ -40,10 +43,9 @@ class ExportedRing(RingBIC):
         ring = self.ring
         image = sampled(self.beams, views)  # (N, C·(2ε+1), D, |B| + 2)
         features = F.gelu(ring.stem_norm(convolved(ring.stem, image)))  # (N, stem, d, |B|)
-        features = features.transpose(1, 2)  # (N, d, stem, |B|)
         for block in ring.radial:
-            features = radial(block, features)  # (N, d, maps, |B|)
-        rim = F.gelu(ring.collapse_norm(collapsed(ring.collapse, features)))  # (N, width, 1, |B|)
+            features = radial(block, features)  # (N, maps, d, |B|)
+        rim = F.gelu(ring.collapse_norm(convolved(ring.collapse, features)))  # (N, width, 1, |B|)
         rim = rim + ring.whole(rim.mean((2, 3)))[:, :, None, None]
         for block in ring.ring:
             rim = around(block, rim)  # (N, width, 1, |B|)
@@ -83,24 +85,29 @@ def convolved(layer: nn.Conv2d, features: Tensor) -> Tensor:
     )
 
 
-def collapsed(layer: nn.Conv2d, features: Tensor) -> Tensor:
-    """(N, d, C, |B|) → (N, width, 1, |B|): all samples of a beam are channels."""
-    weight = layer.weight.permute(0, 3, 1, 2).flatten(1, 2)[..., None]
-    return F.conv2d(features.flatten(1, 2)[:, :, None], weight, layer.bias)
-
-
 def radial(block: nn.Module, features: Tensor) -> Tensor:
-    """A `RadialBlock`: (N, d, C, |B|) → (N, d', maps, |B|)."""
+    """A `RadialBlock`: (N, C, d, |B|) → (N, maps, d', |B|)."""
     if not isinstance(block, RadialBlock):
         raise TypeError(f"Expected a radial block; got {type(block).__name__}.")
-    closed = circular(features, 2)  # one beam on either side for each convolution
-    if block.first.stride[1] == 1:
-        hidden = in_few_products(block.first, block.first_norm, closed)
+    strided = block.first.stride[1] > 1
+    size = (features.shape[2] - 1) // block.first.stride[1] + 1
+    skipped = _skipped(block.around, features)
+    if block.second.in_channels * size < ENOUGH:
+        hidden = F.gelu(block.first_norm(convolved(block.first, closed(features))))
+        hidden = block.second_norm(convolved(block.second, hidden))
+        return F.gelu(hidden + skipped)
+    # From here on (N, d', …, |B|). The optimizer removes transposes between two of these blocks.
+    if strided:
+        hidden = block.first_norm(convolved(block.first, closed(features))).transpose(1, 2)
     else:
-        strided = convolved(block.first, closed.transpose(1, 2))
-        hidden = block.first_norm(strided).transpose(1, 2)
+        hidden = in_few_products(block.first, block.first_norm, closed(features.transpose(1, 2)))
     hidden = in_few_products(block.second, block.second_norm, F.gelu(hidden))
-    return F.gelu(hidden + _skipped(block.around, features))
+    return F.gelu(hidden + skipped.transpose(1, 2)).transpose(1, 2)
+
+
+def closed(features: Tensor) -> Tensor:
+    """One beam on either side for each convolution of a block: (…, |B|) → (…, |B| + 4)."""
+    return circular(features, 2)
 
 
 def in_few_products(layer: nn.Conv2d, norm: nn.Module, features: Tensor) -> Tensor:
@@ -137,12 +144,11 @@ def _skipped(skip: nn.Module, features: Tensor) -> Tensor:
     if not isinstance(skip, nn.Sequential):
         return features
     shorten, mix, norm = skip
-    features = features.transpose(1, 2)
     if isinstance(shorten, Halved):
         features = F.avg_pool2d(features, (2, 1), ceil_mode=features.shape[2] % 2 == 1)
     mixed = mix(features)
     joined: Tensor = norm(mixed)
-    return joined.transpose(1, 2)
+    return joined
 
 
 def around(block: nn.Module, rim: Tensor) -> Tensor:
