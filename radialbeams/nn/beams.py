@@ -189,7 +189,7 @@ def _in_parts(sampler: _Sampler, images: Tensor, index: Tensor) -> Tensor:
         return sampler(images, _with_channels(index, images))
     short = _with_channels(index.int(), images)  # half the bytes, and it is read for every part
     beams = images.new_empty(images.shape[0], *short.shape[-4:])
-    for some, out in zip(images.split(AT_ONCE), beams.split(AT_ONCE), strict=True):
+    for some, out in zip(torch.split(images, AT_ONCE), torch.split(beams, AT_ONCE), strict=True):
         some.sum()
         sampler(some, short, out)
     return beams
