@@ -86,7 +86,7 @@ NN_SIDEWAYS = {
     "ring": {"layers", "posterior"},  # how far its offsets reach
     "ring_fast": {"layers", "ring"},
     "ring_network": {"beam_network", "posterior", "ring", "ring_fast", *NN_SHARED},
-    "ring_export": {"beams", "posterior", "ring", "ring_network"},
+    "ring_export": {"beams", "layers", "posterior", "ring", "ring_network", "toom_cook"},
     "posterior": NN_SHARED,
     "convolutional": {"posterior", *NN_SHARED},
     # Its rows, and what their defaults follow from.
@@ -103,7 +103,7 @@ FRONT_SIDEWAYS = {
     "pose": {"affine", "sampling"},
     "checks": {"sampling"},
     "deciding": {"affine"},
-    "exported": {"affine", "pose", "sampling"},
+    "exported": {"affine", "pose", "sampling", "view_geometry"},
     "module": {
         *("affine", "checks", "deciding", "folding", "pose", "sampling", "view_geometry"),
     },

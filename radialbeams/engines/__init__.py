@@ -1,4 +1,4 @@
-"""The batch step on distributed engines: Ray Data, and functions for other engines' DataFrames.
+"""The batch step on distributed engines: Ray, and functions for the tables of any engine.
 
 `ray` runs a whole job. `frames` has functions to apply to tables in your own engine.
 """

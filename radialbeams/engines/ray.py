@@ -1,4 +1,7 @@
-"""A whole job as a Ray Data pipeline: each actor loads the model once and processes many units.
+"""A whole job on Ray: each actor loads the model once and processes many units.
+
+Plain actors take the units, because Ray Data would start four more processes on every run, which on
+one machine take as long as thousands of images.
 
 On a cluster, every machine needs this package with its `ray` extra, and access to the source and
 the output under the same paths or URLs.
@@ -9,6 +12,7 @@ from __future__ import annotations
 import logging
 import os
 import socket
+from collections import deque
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -16,7 +20,7 @@ from typing import Any
 
 from radialbeams import zoo
 from radialbeams.batch import JobSettings, Outcome
-from radialbeams.engines.plan import Task, from_table, tasks_for, to_table
+from radialbeams.engines.plan import Task, tasks_for
 from radialbeams.engines.record import Record, claimed, outcomes_of, settings_of
 from radialbeams.engines.storage import Outputs, is_remote
 from radialbeams.engines.unit import Units
@@ -116,44 +120,62 @@ def _begun(
 def _carried_out(
     job: JobSettings, record: Record, units: list[list[Task]], cluster: Cluster, column: str | None
 ) -> Generator[list[Outcome], None, None]:
-    from ray import data
-
     with connected(cluster):
-        context = data.DataContext.get_current()
-        context.enable_progress_bars = False
+        import ray
+
         most = min(cluster.workers or _cpus(), len(units))
-        # On a cluster that adds machines, the pool grows with them.
-        least = 1 if cluster.address else most
-        made = data.from_arrow([to_table(unit) for unit in units]).map_batches(
-            Actor,
-            fn_constructor_args=(job, record, column),
-            batch_size=None,  # whole blocks, each of which is a unit
-            batch_format="pyarrow",
-            compute=data.ActorPoolStrategy(min_size=least, max_size=most),
-            num_cpus=1,
-        )
-        for table in made.iter_batches(batch_size=None, batch_format="pyarrow"):
-            if table.num_rows:
-                yield outcomes_of(table)
+        # If its process dies, Ray starts an actor again and repeats its unit.
+        actor: Any = ray.remote(num_cpus=1, max_restarts=-1, max_task_retries=-1)(Actor)
+        actors = [actor.remote(job, record, column) for _ in range(most)]
+        try:
+            yield from _shared_out(actors, units)
+        finally:
+            for one in actors:
+                ray.kill(one)
+
+
+def _shared_out(
+    actors: Sequence[Any], units: Sequence[list[Task]]
+) -> Generator[list[Outcome], None, None]:
+    """Gives every actor the next unit when it has reported one; those that start late help too."""
+    import ray
+
+    waiting = deque(units)
+    # On a cluster that adds machines, some actors start later, perhaps after all is done.
+    calls = {one.started.remote(): one for one in actors}
+    missing = len(units)
+    while missing:
+        (call, *_), _ = ray.wait(list(calls), num_returns=1)
+        one, outcomes = calls.pop(call), ray.get(call)
+        if waiting:
+            calls[one.process.remote(waiting.popleft())] = one
+        if outcomes is not None:
+            missing -= 1
+            yield outcomes
 
 
 class Actor:
-    """Processes units on one core of the cluster. Ray restarts it if its process dies."""
+    """Processes units on one core of the cluster."""
 
     def __init__(self, job: JobSettings, record: Record, column: str | None) -> None:
         self._record = record
         self._units = Units(job, Outputs(record.token, job.overwrite), column)
 
-    def __call__(self, table: Any) -> Any:
-        tasks = from_table(table)
+    def started(self) -> None:
+        """Returns when the actor can take units."""
+
+    def process(self, tasks: list[Task]) -> list[Outcome]:
+        """The outcomes of one unit, which its report then holds."""
         unit = tasks[0].unit
         done = self._earlier(unit)
         if tasks[0].kind != "images":
-            return self._record.write_report(unit, done or self._units.outcomes(tasks))
-        good = {outcome.path: outcome for outcome in done if outcome.error is None}
-        rest = [task for task in tasks if task.path not in good]
-        new = iter(self._units.outcomes(rest) if rest else [])
-        return self._record.write_report(unit, [good.get(t.path) or next(new) for t in tasks])
+            outcomes = done or self._units.outcomes(tasks)
+        else:
+            good = {outcome.path: outcome for outcome in done if outcome.error is None}
+            rest = [task for task in tasks if task.path not in good]
+            new = iter(self._units.outcomes(rest) if rest else [])
+            outcomes = [good.get(task.path) or next(new) for task in tasks]
+        return outcomes_of(self._record.write_report(unit, outcomes))
 
     def _earlier(self, unit: int) -> list[Outcome]:
         """What an earlier start, or an actor that died, reported for this unit."""
@@ -209,13 +231,11 @@ def _import_ray() -> Any:
         import fsspec  # noqa: F401
         import pyarrow  # noqa: F401
         import ray
-        import ray.data
     except ImportError as error:
         raise EngineError(
             f"The engine needs {error.name}, not in the light install. Install it in your clone "
             f"with: {install_command('ray')}"
         ) from error
-    logging.getLogger("ray.data").setLevel(logging.ERROR)
     return ray
 
 

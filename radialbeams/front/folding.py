@@ -14,6 +14,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_weights
 
+from radialbeams.nn.layers import scale_and_shift
+
 Network = TypeVar("Network", bound=nn.Module)
 
 
@@ -69,18 +71,11 @@ def _fold_after(convolution: nn.Conv2d, norm: nn.BatchNorm2d) -> None:
 
 def _fold_before(norm: nn.BatchNorm2d, convolution: nn.Conv2d) -> None:
     """Folds a norm into the convolution after it; torch only fuses a norm after a convolution."""
-    scale, shift = _scale_and_shift(norm)
+    scale, shift = scale_and_shift(norm)
     # Not as a matrix product, which autocast would round.
     moved = (convolution.weight.flatten(1) * shift).sum(1)
     bias = moved if convolution.bias is None else convolution.bias + moved
     _replace(convolution, convolution.weight * scale[:, None, None], bias)
-
-
-def _scale_and_shift(norm: nn.BatchNorm2d) -> tuple[Tensor, Tensor]:
-    """The scale and shift of a norm: it maps x to x·scale + shift in every channel."""
-    mean, variance = norm.get_buffer("running_mean"), norm.get_buffer("running_var")
-    scale = norm.weight * torch.rsqrt(variance + norm.eps)
-    return scale, norm.bias - mean * scale
 
 
 def _replace(convolution: nn.Conv2d, weight: Tensor, bias: Tensor) -> None:

@@ -12,7 +12,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from radialbeams.front.exported import turned
+from radialbeams.front.exported import ExportedViews, turned
 from radialbeams.front.module import TorchCanonicalizer
 from radialbeams.front.pose import Pose
 from radialbeams.nn.architectures import architecture
@@ -131,12 +131,14 @@ def _other_shapes(example: Tensor) -> list[tuple[int, ...]]:
 def _write_graph(pipeline: Pipeline, path: Path, example: Tensor, any_size: bool) -> None:
     free = ("height", "width") if any_size else ()
     front = pipeline.canonicalizer
-    network = front.network
+    network, views = front.network, front.view_geometry
     front.network = architecture(network.config).exported(network)
+    if not any_size:
+        front.view_geometry = ExportedViews.of(views, (example.shape[2], example.shape[3]))
     try:
         write_onnx(pipeline, example[:1], path, "images", OUTPUTS, free)
     finally:
-        front.network = network
+        front.network, front.view_geometry = network, views
 
 
 def parity(pipeline: Pipeline, path: Path, example: Tensor, any_size: bool = False) -> float:

@@ -81,6 +81,10 @@ class ViewGeometry(nn.Module):
         start, whole = (torch.full((), value, device=device) for value in (-0.5, float(side)))
         return aligned(self._weights(side, start, whole))
 
+    def weights_of_square(self, side: int) -> Tensor:
+        """(S, side): the weights from the rows of a square image to those of its view."""
+        return self._square_weights(side)[: self.view_size]
+
     def _weights_of_any_size(self, height: int, width: int) -> tuple[Tensor, Tensor]:
         """(S, H) and (S, W), in operations that a graph can do for sizes yet unknown."""
         side = torch.sym_min(height, width)  # type: ignore[no-untyped-call]
@@ -94,9 +98,15 @@ class ViewGeometry(nn.Module):
 
     def _seen(self, images: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
         images = in_channels(images, self.channels)
-        # Lanczos overshoots at edges, unlike bytes; the blur of leak-free views hides that.
-        limits = None if self.parent_size else (0.0, 1.0)
-        views = both_axes(images, rows, columns, limits)[..., : self.view_size, : self.view_size]
+        views = both_axes(images, rows, columns, self.limits)
+        return self.masked(views[..., : self.view_size, : self.view_size])
+
+    @property
+    def limits(self) -> tuple[float, float] | None:
+        """Of views. Lanczos overshoots at edges, unlike bytes; the leak-free blur hides that."""
+        return None if self.parent_size else (0.0, 1.0)
+
+    def masked(self, views: Tensor) -> Tensor:
         return views * self.mask if self.parent_size else views
 
 

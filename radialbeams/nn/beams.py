@@ -185,13 +185,11 @@ def _in_parts(sampler: _Sampler, images: Tensor, index: Tensor) -> Tensor:
     Beams cross the rows of an image, so a processor that samples from memory waits for nearly every
     row. It reads ahead where bytes are read in order, so a sum brings the images into its cache.
     """
-    index = _with_channels(index, images)
     if not _can_write_in_parts(images) or images.shape[0] <= AT_ONCE:
-        return sampler(images, index)
-    beams = images.new_empty(images.shape[0], *index.shape[-4:])
-    short = index.int()  # half the bytes, and it is read again for every part
-    for start in range(0, images.shape[0], AT_ONCE):
-        some, out = images[start : start + AT_ONCE], beams[start : start + AT_ONCE]
+        return sampler(images, _with_channels(index, images))
+    short = _with_channels(index.int(), images)  # half the bytes, and it is read for every part
+    beams = images.new_empty(images.shape[0], *short.shape[-4:])
+    for some, out in zip(torch.split(images, AT_ONCE), torch.split(beams, AT_ONCE), strict=True):
         some.sum()
         sampler(some, short, out)
     return beams
@@ -210,8 +208,8 @@ def _with_channels(index: Tensor, images: Tensor) -> Tensor:
     With the channels in the index, the samples have the layout that the encoder reads. This takes
     half the time of a gather per channel and a transpose.
     """
-    planes = images.shape[-1] ** 2 * torch.arange(images.shape[1], device=images.device)
-    return index.unsqueeze(-3) + planes[:, None, None]
+    channels = torch.arange(images.shape[1], device=images.device, dtype=index.dtype)
+    return index.unsqueeze(-3) + images.shape[-1] ** 2 * channels[:, None, None]
 
 
 def _gather(images: Tensor, index: Tensor, out: Tensor | None = None) -> Tensor:

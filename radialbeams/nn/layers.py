@@ -32,3 +32,10 @@ def in_precision_of(layer: nn.Conv2d, image: Tensor) -> Tensor:
     if image.dtype == layer.weight.dtype:
         return image
     return image.to(layer.weight.dtype, memory_format=torch.channels_last)
+
+
+def scale_and_shift(norm: nn.BatchNorm2d) -> tuple[Tensor, Tensor]:
+    """The scale and shift of a norm: it maps x to x·scale + shift in every channel."""
+    mean, variance = norm.get_buffer("running_mean"), norm.get_buffer("running_var")
+    scale = norm.weight * torch.rsqrt(variance + norm.eps)
+    return scale, norm.bias - mean * scale

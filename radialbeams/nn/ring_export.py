@@ -1,26 +1,32 @@
-"""The ring as it is exported to ONNX, with the same results: the beams are the last axis.
+"""The ring as it is exported to ONNX, with the same results in less time.
 
 On a CPU, ONNX Runtime convolves fastest along long rows without padding. The rows of `ring` are
 samples along a beam, of which deep layers have only 8, 4 or 2. Here they are the beams, so a row
-has one number for every beam; padding along the rows is circular and explicit. `ring.coil100`
-takes a quarter less time for it, `ring` an eighth less.
+has one number for every beam; padding along the rows is circular and explicit. Along a beam,
+convolutions with a stride of 1 take half of the products (`toom_cook`).
 
-The weights keep their names and values: the graph transposes them, which ONNX Runtime does once,
-when it loads the file.
+The weights keep their names and values: the graph transposes and combines them, which ONNX Runtime
+does once, when it loads the file.
 """
 
 from __future__ import annotations
 
 import copy
+import math
 
 import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
 from radialbeams.nn.beams import PolarBeams
+from radialbeams.nn.layers import scale_and_shift
 from radialbeams.nn.posterior import OFFSET_REACH
-from radialbeams.nn.ring import Halved, RadialBlock, RingBlock
+from radialbeams.nn.ring import Halved, RadialBlock, RingAttention, RingBlock
 from radialbeams.nn.ring_network import RingBIC
+from radialbeams.nn.toom_cook import ONE, scheme
+
+# Channels × samples along a beam. With fewer, the sums cost more than the products that they save.
+ENOUGH = 512
 
 
 class ExportedRing(RingBIC):
@@ -83,9 +89,54 @@ def radial(block: nn.Module, features: Tensor) -> Tensor:
     """A `RadialBlock`: (N, C, d, |B|) → (N, maps, d', |B|)."""
     if not isinstance(block, RadialBlock):
         raise TypeError(f"Expected a radial block; got {type(block).__name__}.")
-    hidden = F.gelu(block.first_norm(convolved(block.first, circular(features, 1))))
-    hidden = block.second_norm(convolved(block.second, circular(hidden, 1)))
-    return F.gelu(hidden + _skipped(block.around, features))
+    strided = block.first.stride[1] > 1
+    size = (features.shape[2] - 1) // block.first.stride[1] + 1
+    skipped = _skipped(block.around, features)
+    if block.second.in_channels * size < ENOUGH:
+        hidden = F.gelu(block.first_norm(convolved(block.first, closed(features))))
+        hidden = block.second_norm(convolved(block.second, hidden))
+        return F.gelu(hidden + skipped)
+    # From here on (N, d', …, |B|). The optimizer removes transposes between two of these blocks.
+    if strided:
+        hidden = block.first_norm(convolved(block.first, closed(features))).transpose(1, 2)
+    else:
+        hidden = in_few_products(block.first, block.first_norm, closed(features.transpose(1, 2)))
+    hidden = in_few_products(block.second, block.second_norm, F.gelu(hidden))
+    return F.gelu(hidden + skipped.transpose(1, 2)).transpose(1, 2)
+
+
+def closed(features: Tensor) -> Tensor:
+    """One beam on either side for each convolution of a block: (…, |B|) → (…, |B| + 4)."""
+    return circular(features, 2)
+
+
+def in_few_products(layer: nn.Conv2d, norm: nn.Module, features: Tensor) -> Tensor:
+    """A 3 × 3 convolution and its norm: (N, d, C, |B|) → (N, d, maps, |B| − 2).
+
+    The products along a beam are groups of channels, for a convolution around the circle.
+    """
+    count, size, channels, beams = features.shape
+    before, taps, after = (matrix.to(features) for matrix in scheme(size))
+    products, maps = len(taps), layer.out_channels
+    read = before @ features.flatten(2)  # (N, tiles·products, C·|B|)
+    kernel, bias = with_norm(layer, norm)
+    kernel = taps @ kernel.permute(3, 0, 1, 2).flatten(1)  # (products, maps·C·3)
+    made = F.conv2d(
+        read.reshape(-1, products * channels, 1, beams),
+        kernel.reshape(products * maps, channels, 1, 3),
+        torch.cat([bias if n == ONE else torch.zeros_like(bias) for n in range(products)]),
+        groups=products,
+    )  # (N·tiles, products·maps, 1, |B| − 2)
+    return (after @ made.reshape(count, len(before), -1)).reshape(count, size, maps, beams - 2)
+
+
+def with_norm(layer: nn.Conv2d, norm: nn.Module) -> tuple[Tensor, Tensor]:
+    """Weight and bias of a convolution, with those of the norm after it, if there still is one."""
+    bias = layer.weight.new_zeros(layer.out_channels) if layer.bias is None else layer.bias
+    if not isinstance(norm, nn.BatchNorm2d):
+        return layer.weight, bias
+    scale, shift = scale_and_shift(norm)
+    return layer.weight * scale[:, None, None, None], bias * scale + shift
 
 
 def _skipped(skip: nn.Module, features: Tensor) -> Tensor:
@@ -106,5 +157,28 @@ def around(block: nn.Module, rim: Tensor) -> Tensor:
         wide = convolved(block.wide, circular(rim, block.dilation))
         mixed = block.mix(F.gelu(block.wide_norm(wide)))
         return F.gelu(rim + block.mix_norm(mixed))
-    attended: Tensor = block(rim.transpose(2, 3))
-    return attended.transpose(2, 3)
+    if not isinstance(block, RingAttention):
+        raise TypeError(f"Expected a block of the ring; got {type(block).__name__}.")
+    rim = rim + block.tell(attended(block, rim))
+    norm, widen, activation, narrow = block.mix
+    wide = F.conv2d(rim, *after_norm(norm, widen))
+    narrowed: Tensor = narrow(activation(wide))
+    return rim + narrowed
+
+
+def attended(block: RingAttention, rim: Tensor) -> Tensor:
+    """What each beam gathers from all beams: (N, width, 1, |B|) → the same."""
+    kernel, bias = after_norm(block.norm, block.ask)
+    projected = F.conv2d(rim, kernel, bias).reshape(rim.shape[0], 3 * block.heads, -1, rim.shape[3])
+    query, key, value = projected.chunk(3, dim=1)  # (N, heads, width/heads, |B|) each
+    scores = query.mT @ key / math.sqrt(query.shape[2]) + block.by_distance()
+    return (value @ scores.softmax(-1).mT).reshape(rim.shape)  # a row of scores for each query
+
+
+def after_norm(norm: nn.Module, layer: nn.Module) -> tuple[Tensor, Tensor]:
+    """Weight and bias of a 1 × 1 convolution, with those of the norm before it, if there is one."""
+    weight, bias = layer.get_parameter("weight"), layer.get_parameter("bias")
+    if not isinstance(norm, nn.BatchNorm2d):
+        return weight, bias
+    scale, shift = scale_and_shift(norm)
+    return weight * scale[:, None, None], bias + weight.flatten(1) @ shift

@@ -68,11 +68,15 @@ def below(process: int) -> Iterator[int]:
             yield from below(int(entry.parent.name))
 
 
+def titles() -> dict[int, str]:
+    """What Ray calls the processes of its workers: `ray::` and what they run, or `IDLE`."""
+    lines = {pid: Path(f"/proc/{pid}/cmdline") for pid in below(os.getpid())}
+    read = {pid: line.read_text() for pid, line in lines.items() if line.exists()}
+    return {pid: line for pid, line in read.items() if line.startswith("ray::")}
+
+
 def actors() -> list[int]:
-    names = {pid: Path(f"/proc/{pid}/cmdline") for pid in below(os.getpid())}
-    return [
-        pid for pid, name in names.items() if name.exists() and b"ray::Map" in name.read_bytes()
-    ]
+    return [pid for pid, title in titles().items() if title.startswith("ray::Actor")]
 
 
 def report(out: Path) -> list[str]:
@@ -99,6 +103,19 @@ def test_a_killed_worker_costs_nothing(
     assert sorted(outcome.path for outcome in outcomes) == inputs
     assert sorted(report(out)) == inputs
     assert sum(outcome.error is not None for outcome in outcomes) == 1
+
+
+def test_a_run_starts_no_other_actors_than_its_own(
+    cluster: str, faces: Path, tmp_path: Path
+) -> None:
+    seen = {
+        title.rstrip("\0").partition(".")[0]
+        for _ in engine.upright(JOB, [str(faces)], str(tmp_path / "out"), TWO)
+        for title in titles().values()
+    }
+    assert {title for title in seen if not title.endswith("Agent")} - {"ray::IDLE"} == {
+        "ray::Actor"
+    }
 
 
 def command(many: Path, out: Path) -> list[str]:

@@ -1,4 +1,4 @@
-"""Turning images as it is exported: the same pixels as a pose turns, in few operations."""
+"""Views and turning as they are exported: the same pixels in fewer operations."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import math
 
 import pytest
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
 from radialbeams.front.affine import Canvas, cosine_and_sine
-from radialbeams.front.exported import sources, turned
+from radialbeams.front.exported import ExportedViews, sources, turned
 from radialbeams.front.pose import Pose
 from radialbeams.front.sampling import sampled_with_fill
+from radialbeams.front.view_geometry import ViewGeometry
 
 ANGLES = torch.tensor([0.0, 0.3, math.pi / 2, 2.0, math.pi, 4.4, 6.28])
 
@@ -43,3 +45,26 @@ def test_images_left_alone_are_not_turned() -> None:
 def test_a_quarter_turn_that_falls_between_pixels_is_left_to_the_pose() -> None:
     images, pose = noise(len(ANGLES), 31, 32), Pose.from_angles(ANGLES, (31, 32))
     assert torch.equal(turned(pose, images, 0.0, exact=True), pose.apply_images(images))
+
+
+@pytest.mark.parametrize("parent_size", [None, 64])
+@pytest.mark.parametrize("channels", [1, 3])
+@pytest.mark.parametrize("size", [(96, 96), (96, 131), (97, 50), (20, 20)])
+def test_views_made_in_bands_are_the_same(
+    size: tuple[int, int], channels: int, parent_size: int | None
+) -> None:
+    geometry, images = ViewGeometry(28, channels, parent_size), noise(2, *size)
+    exported = ExportedViews.of(geometry, size)
+    torch.testing.assert_close(exported(images), geometry(images), atol=2e-6, rtol=0)
+    assert type(geometry) is ViewGeometry
+    assert (type(exported) is ExportedViews) == (parent_size is not None)
+
+
+def test_views_made_in_bands_take_half_of_the_products() -> None:
+    geometry, images = ViewGeometry(79, 3, 176), noise(1, 224, 224)
+    exported = ExportedViews.of(geometry, (224, 224))
+    with FlopCounterMode(display=False) as plain:
+        geometry(images)
+    with FlopCounterMode(display=False) as banded:
+        exported(images)
+    assert banded.get_total_flops() < 0.5 * plain.get_total_flops()

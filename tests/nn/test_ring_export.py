@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import pytest
 import torch
+from torch.utils.flop_counter import FlopCounterMode
 
+from radialbeams.front.folding import folded
 from radialbeams.nn.architectures import architecture
-from radialbeams.nn.ring_export import ExportedRing
+from radialbeams.nn.ring_export import ExportedRing, in_few_products
 from radialbeams.nn.ring_network import RingBIC, RingConfig
 
 CONFIGS = {
@@ -39,6 +41,32 @@ def test_the_exported_form_computes_the_same(name: str) -> None:
     for want, found in zip(network(views), ExportedRing.of(network)(views), strict=True):
         scale = float(want.abs().max())
         torch.testing.assert_close(found, want, atol=1e-5 * scale, rtol=1e-4)
+
+
+@torch.no_grad()
+def test_the_exported_form_of_a_folded_network_computes_the_same() -> None:
+    network = folded(lived_in(CONFIGS["attention"]))
+    views = torch.rand(3, 3, network.config.view_size, network.config.view_size)
+    for want, found in zip(network(views), ExportedRing.of(network)(views), strict=True):
+        torch.testing.assert_close(found, want, atol=1e-5 * float(want.abs().max()), rtol=1e-4)
+
+
+@torch.no_grad()
+def test_convolutions_along_beams_take_half_of_the_products() -> None:
+    network = lived_in(RingConfig(num_beams=16, beam_length=20, stages=(64, 64), sampler="polar"))
+    features = torch.rand(1, 5, 64, 18)  # (N, d, C, |B| + 2)
+    block = network.ring.radial[1]
+    with FlopCounterMode(display=False) as plain:
+        block.second(features.transpose(1, 2).mT)
+    with FlopCounterMode(display=False) as few:
+        convolved = in_few_products(block.second, block.second_norm, features)
+    assert convolved.shape == (1, 5, 64, 16)
+    assert counted(few, "convolution") < 0.5 * counted(plain, "convolution")
+
+
+def counted(flops: FlopCounterMode, name: str) -> int:
+    operations = flops.get_flop_counts()["Global"]
+    return sum(count for operation, count in operations.items() if name in str(operation))
 
 
 def test_the_exported_form_has_the_same_tensors_and_leaves_the_network_as_it_is() -> None:
