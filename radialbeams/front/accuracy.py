@@ -7,6 +7,7 @@ So is the upper bound ("ceiling"), which rotates images back by the true angle.
 from __future__ import annotations
 
 import math
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
@@ -60,6 +61,7 @@ class Tally:
     probabilities: Tensor  # (n, K): for the rotated images as they are
     predicted: dict[str, Tensor]  # (n,) by method
     estimates: dict[str, AngleEstimates]
+    seconds: dict[str, float]  # by part
 
     def accuracy(self, line: str, where: Tensor | None = None) -> float:
         right = (self.predicted[line] == self.labels).float()
@@ -83,6 +85,9 @@ class Tally:
             }
         return rows
 
+    def milliseconds(self) -> dict[str, float]:
+        return {name: 1e3 * spent / len(self.labels) for name, spent in self.seconds.items()}
+
 
 @torch.inference_mode()
 def tally(
@@ -105,15 +110,22 @@ def tally(
 
 def _tally_batch(task: ClassificationTask, rows: Tensor, angles: Tensor, averaged: bool) -> Tally:
     images = task.turned(rows, angles)
+    seconds = {"classifier": 0.0}
 
     def classified(given: Tensor) -> Tensor:
-        return task.classify(task.shown(given)).softmax(-1)
+        shown, started = task.shown(given), time.perf_counter()
+        scores = task.classify(shown).softmax(-1)
+        seconds["classifier"] += time.perf_counter() - started
+        return scores
 
     plain = classified(images)
+    seconds_of_one = seconds["classifier"]
     predicted, estimates = {"plain": plain.argmax(-1)}, {}
     for name, finder in task.finders.items():
+        started = time.perf_counter()
         estimates[name] = finder(images)
         upright = turned_back(images, estimates[name].angle, task.fill)
+        seconds[name] = time.perf_counter() - started
         predicted[name] = classified(upright).argmax(-1)
     # The line "abstain" is that of the ring, or of the only canonicaliser.
     decider = next(iter(estimates)) if len(estimates) == 1 else "ring"
@@ -126,7 +138,8 @@ def _tally_batch(task: ClassificationTask, rows: Tensor, angles: Tensor, average
         turns = [torch.full_like(angles, turn * 2 * math.pi / TURNS) for turn in range(1, TURNS)]
         rotated = [classified(turned_back(images, turn, task.fill)) for turn in turns]
         predicted["averaged"] = (plain + sum(rotated)).argmax(-1)
-    return Tally(task.labels[rows], angles, plain, predicted, estimates)
+    seconds["classifier"] = seconds_of_one  # the cost of one run of the classifier
+    return Tally(task.labels[rows], angles, plain, predicted, estimates, seconds)
 
 
 def turned_back(images: Tensor, angles: Tensor, fill: float) -> Tensor:
@@ -153,6 +166,7 @@ def _joined(parts: list[Tally]) -> Tally:
             )
             for name in first.estimates
         },
+        {name: sum(part.seconds[name] for part in parts) for name in first.seconds},
     )
 
 

@@ -134,6 +134,7 @@ def test_batches_are_joined_in_their_order() -> None:
     assert whole.predicted["plain"].shape == whole.estimates["ring"].angle.shape == (72,)
     alone = tally(task({}), many[50:51], angles[50:51])
     assert torch.equal(whole.predicted["ceiling"][50:51], alone.predicted["ceiling"])
+    assert set(whole.milliseconds()) == {"classifier", "ring"}
 
 
 def test_the_share_of_the_gap() -> None:
