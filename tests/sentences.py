@@ -205,6 +205,23 @@ def how_drawings_are_judged() -> Iterator[str]:
     yield f"would have {mean} on average, and less than {low} in one case of twenty"
 
 
+def what_more_training_changed() -> Iterator[str]:
+    found = result("more-training")
+    yield f"{found['minutes']:.0f} more minutes"
+    yield f"{found['of_imagenet']:,} photos of ImageNet's validation set"
+    rows = {(row["data"], row["model"]): row["four"] for row in found["rows"]}
+    places = list(dict.fromkeys(data for data, _ in rows))
+    before, after = (
+        [rows[place, model] for place in places] for model in ("general", "trained further")
+    )
+    for words, figure in (("four views", "within_10"), ("surer half", "surer_half_within_10")):
+        changes = " and ".join(
+            f"{100 * one[figure]:.1f} → {100 * two[figure]:.1f} %"
+            for one, two in zip(before, after, strict=True)
+        )
+        yield f"{words} {changes}"
+
+
 def what_an_engine_costs() -> Iterator[str]:
     quiet = result("speed/engines")
     plain, ray = (quiet["model"][engine] for engine in ("plain", "ray"))
@@ -259,6 +276,7 @@ PAGES: dict[str, tuple[Sentences, ...]] = {
     "docs/training.md": (
         what_polishing_did_to_the_ring,
         which_network_is_better_on_objects_and_faces,
+        what_more_training_changed,
     ),
     "docs/documents.md": (
         what_two_turns_decide,
