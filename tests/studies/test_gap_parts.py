@@ -43,5 +43,6 @@ def test_shares_are_those_of_all_photos_and_of_two_halves() -> None:
 
 
 def test_what_was_made_is_kept(tmp_path: Path) -> None:
-    made = parts.kept(tmp_path, "a", lambda: {"x": np.arange(3)})
-    assert (parts.kept(tmp_path, "a", lambda: pytest.fail("made twice"))["x"] == made["x"]).all()
+    folder = tmp_path / "new"
+    made = parts.kept(folder, "a", lambda: {"x": np.arange(3)})
+    assert (parts.kept(folder, "a", lambda: pytest.fail("made twice"))["x"] == made["x"]).all()

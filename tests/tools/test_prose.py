@@ -95,12 +95,15 @@ def test_the_tables_of_documents_are_the_stored_figures(part: str, columns: str)
 
 
 def test_two_measurements_of_one_classifier_agree() -> None:
-    """`downstream` and `studies/gap.py` share classifier, photos and angles, or photos at least."""
+    """`downstream` and `studies/gap.py` share classifier, photos and angles, or photos at least.
+
+    One ran on a GPU, the other on a CPU: three borderline photos of a thousand may differ.
+    """
     photos, ring = (
         result("downstream")["data"]["sets"]["imagenet"],
         result("gap")["models"]["ring"],
     )
-    near = 0.0021 if photos["n"] == ring["n"] else 0.03
+    near = 3.1 / ring["n"] if photos["n"] == ring["n"] else 0.03
     for theirs, ours in (("plain", "plain"), ("ring", "always"), ("ceiling", "ceiling")):
         assert photos["uniform"][theirs] == pytest.approx(ring["accuracy"][ours], abs=near)
 
