@@ -2,7 +2,7 @@
 
 The paper leaves this for future work. One network rotates an image back by its estimate, another
 classifies the result. The first learns from the angle loss, from the loss of the second, or from
-both. It is compared, at equal parameters, steps, batches and views, with the paper's way (both
+both. At equal parameters, steps, batches and views, it is compared with the paper's pipeline (both
 networks trained separately, then combined) and with classifiers without a canonicaliser.
 """
 
@@ -24,9 +24,9 @@ from radialbeams.reproduce.joint_fit import (
     AVERAGED,
     JointDesign,
     TurnedImages,
-    along,
+    evaluate_fully,
     joint_parts,
-    judge_fully,
+    learning_curve,
     probe_of,
 )
 from radialbeams.reproduce.settings import ReproduceSettings
@@ -41,14 +41,14 @@ if TYPE_CHECKING:
 
 NAME = "end-to-end"
 WAYS = {
-    "plain": JointWay("no canonicaliser", localises=False, shown="upright"),
-    "augmented": JointWay("rotation augmentation", localises=False, shown="turned"),
-    "apart": JointWay("trained apart", angle=1.0, shown="upright"),
+    "plain": JointWay("no canonicaliser", localises=False, trained_on="upright"),
+    "augmented": JointWay("rotation augmentation", localises=False, trained_on="turned"),
+    "apart": JointWay("trained apart", angle=1.0, trained_on="upright"),
     "angle": JointWay("end to end, angle loss", angle=1.0),
     "downstream": JointWay("end to end, downstream loss", downstream=1.0, answers="mean"),
     "both": JointWay("end to end, both losses", angle=1.0, downstream=1.0),
 }
-# Other gradients of the estimate, on the first data set only.
+# Other choices of the estimate's gradient, on the first data set only.
 VARIANTS = {
     "both-through": JointWay(
         "both, straight-through", angle=1.0, downstream=1.0, answers="through"
@@ -78,7 +78,7 @@ class JointTask:
     batch: int
 
     def model(self) -> RingConfig:
-        """The localisation network; small parents only allow leak-free views of 12 px."""
+        """The localisation network; from small parents, leak-free views have at most 12 px."""
         small = self.parent_size < 64
         return RingConfig(
             view_size=12 if small else self.design.side,
@@ -127,7 +127,7 @@ def trainings(settings: ReproduceSettings) -> list[PlannedTraining]:
     seeds = settings.seeds_of(quick=1, full=3)
     runs = [(task, name, way) for task in (first, second) for name, way in WAYS.items()]
     runs += [] if settings.quick else [(first, name, way) for name, way in VARIANTS.items()]
-    # Once is enough: all trainings have the same views.
+    # One check is enough: all trainings have the same views.
     checked = None if settings.quick else (first, "apart", 0)
     return [
         PlannedTraining(
@@ -151,13 +151,16 @@ def measure(design: JointDesign, trained: Trained) -> JsonDict:
     fit, model = trained.fit, trained.model
     if not isinstance(model, Joint):
         raise TypeError(f"Expected a joint training; got {type(model).__name__}.")
-    return {"along": along(fit), **judge_fully(model, probe_of(fit, design, trained.held_out))}
+    return {
+        "along": learning_curve(fit),
+        **evaluate_fully(model, probe_of(fit, design, trained.held_out)),
+    }
 
 
 def measure_with_canaries(
     design: JointDesign, trained: Trained, effort: CanaryEffort = FULL
 ) -> JsonDict:
-    """Also trains canaries on the views of noise, and one on bilinear views as a control."""
+    """The measurements of `measure`, and those of canaries on views of noise and a control."""
     recipe, turned = trained.recipe, TurnedImages(design.side)
     geometry = ViewGeometry(recipe.model.view_size, 3, recipe.parent_size).to(trained.device)
 
@@ -177,20 +180,22 @@ def measure_with_canaries(
     return {**measure(design, trained), "canaries": [leak.record() for leak in leaks]}
 
 
-# --- what was found ---
+# --- results ---
 
 
 def run(settings: ReproduceSettings, records: Records) -> Finding:
-    data = {task.data: _of_task(task, records) for task in tasks(settings)}
-    canaries = [line for record in records.values() for line in _measured(record, "canaries", [])]
-    found = {"tasks": data, "averaged_turns": AVERAGED, "canaries": canaries}
-    return Finding(*conclude(found), found)
+    by_task = {task.data: _task_results(task, records) for task in tasks(settings)}
+    canaries = [
+        canary for record in records.values() for canary in _measured(record, "canaries", [])
+    ]
+    data = {"tasks": by_task, "averaged_turns": AVERAGED, "canaries": canaries}
+    return Finding(*conclude(data), data)
 
 
-def conclude(found: Record) -> Conclusion:
-    fashion = found["tasks"]["fashion-mnist"]["ways"]
+def conclude(data: Record) -> Conclusion:
+    fashion = data["tasks"]["fashion-mnist"]["ways"]
     apart, both = (fashion[way]["turned"]["mean"] for way in ("apart", "both"))
-    ours = {REACHED: "yes" if both >= apart else "no", **accuracies(found["tasks"])}
+    ours = {REACHED: "yes" if both >= apart else "no", **accuracies(data["tasks"])}
     return ours, _why(fashion)
 
 
@@ -203,17 +208,17 @@ def accuracies(data: dict[str, Record]) -> dict[str, str]:
     }
 
 
-def _measured(record: TrainingRecord, name: str, otherwise: Any) -> Any:
-    return record.measured.get(name, otherwise)
+def _measured(record: TrainingRecord, name: str, default: Any) -> Any:
+    return record.measured.get(name, default)
 
 
-def _of_task(task: JointTask, records: Records) -> Record:
+def _task_results(task: JointTask, records: Records) -> Record:
     ways = {}
     for name, way in {**WAYS, **VARIANTS}.items():
-        mine = {"data": task.data, "way": name}
-        runs = [record for record in records.values() if record.tags == mine]
-        if lost := [run.name for run in runs if run.diverged]:
-            raise ValueError(f"{', '.join(lost)} diverged; lower the learning rate.")
+        tags = {"data": task.data, "way": name}
+        runs = [record for record in records.values() if record.tags == tags]
+        if diverged := [run.name for run in runs if run.diverged]:
+            raise ValueError(f"{', '.join(diverged)} diverged; lower the learning rate.")
         if runs:
             ways[name] = {"title": way.title, **_summary(runs)}
     return {"title": task.title, "ways": ways}
@@ -223,16 +228,16 @@ FIGURES = ("turned", "upright", "averaged", "mean", "median", "flips", "between_
 
 
 def _summary(runs: Sequence[TrainingRecord]) -> Record:
-    """Mean and values of each figure over the seeds, and all curves."""
-    found: Record = {"parameters": runs[0].parameters, "n": runs[0].measured["n"]}
+    """Mean and values of each figure over the seeds, and the learning curves."""
+    summary: Record = {"parameters": runs[0].parameters, "n": runs[0].measured["n"]}
     for name in (*FIGURES, "within_class"):
         values = [run.measured[name] for run in runs if name in run.measured]
         if values:
-            found[name] = {"mean": mean(values), "values": values}
-    found["seconds"] = [run.seconds for run in runs]
-    found["along"] = [run.measured["along"] for run in runs]
-    found["classes"] = _measured(runs[0], "classes", [])
-    return found
+            summary[name] = {"mean": mean(values), "values": values}
+    summary["seconds"] = [run.seconds for run in runs]
+    summary["along"] = [run.measured["along"] for run in runs]
+    summary["classes"] = _measured(runs[0], "classes", [])
+    return summary
 
 
 def _why(ways: Record) -> str:

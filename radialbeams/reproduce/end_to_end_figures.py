@@ -26,7 +26,7 @@ def draw(record: Record) -> dict[str, Figure]:
     }
 
 
-def _look(name: str) -> JsonDict:
+def _style(name: str) -> JsonDict:
     colours = {
         "plain": figures.GREY,
         "augmented": figures.YELLOW,
@@ -49,22 +49,22 @@ def _rows(ways: Record) -> list[tuple[str, str, str]]:
 
 
 def _dots(data: Sequence[Record]) -> Figure:
-    """Accuracy of every way: a dot for each seed, a bar at their mean; rings: upright images."""
+    """Accuracies by way: a dot for each seed, a bar at their mean, a ring for upright images."""
     rows = _rows(data[0]["ways"])
     figure = figures.new(figures.PAGE, 0.8 + 0.21 * len(rows))
     panels = figure.subplots(1, len(data), sharey=True)
     for axes, task in zip(panels, data, strict=True):
-        axes.set(title=task["title"], xlabel="accuracy, %", xlim=_room(task["ways"]))
+        axes.set(title=task["title"], xlabel="accuracy, %", xlim=_limits(task["ways"]))
         for y, (name, key, _) in enumerate(rows):
             if name in task["ways"]:
-                _row(axes, y, task["ways"][name], key, _look(name))
+                _row(axes, y, task["ways"][name], key, _style(name))
     panels[0].set_yticks(range(len(rows)), [title for _, _, title in rows])
     panels[0].set_ylim(len(rows) - 0.4, -0.8)
     figure.suptitle("dots: images at any angle, one for each seed; rings: upright images", size=7)
     return figure
 
 
-def _room(ways: Record) -> tuple[float, float]:
+def _limits(ways: Record) -> tuple[float, float]:
     """The range of accuracies above 50%; lower ones are shown as a number at the edge."""
     values = [
         100 * value
@@ -73,45 +73,47 @@ def _room(ways: Record) -> tuple[float, float]:
         for value in way[key]["values"]
     ]
     least, most = min((value for value in values if value > 50), default=0.0), max(values)
-    room = max(most - least, 1.0)
-    return least - 0.25 * room, most + 0.06 * room
+    span = max(most - least, 1.0)
+    return least - 0.25 * span, most + 0.06 * span
 
 
-def _row(axes: Any, y: int, way: Record, key: str, look: JsonDict) -> None:
+def _row(axes: Any, y: int, way: Record, key: str, style: JsonDict) -> None:
     values = [100 * value for value in way[key]["values"]]
     centre = mean(values)
     if max(values) < axes.get_xlim()[0]:
-        beside = {"xytext": (3, 0), "textcoords": "offset points", "fontsize": 6.5}
-        axes.annotate(f"← {centre:.1f}", (axes.get_xlim()[0], y), va="center", **beside, **look)
+        offset = {"xytext": (3, 0), "textcoords": "offset points", "fontsize": 6.5}
+        axes.annotate(f"← {centre:.1f}", (axes.get_xlim()[0], y), va="center", **offset, **style)
     else:
-        axes.plot(values, [y] * len(values), "o", markersize=3, alpha=0.6, **look)
-        axes.plot([centre], [y], "|", markersize=8, markeredgewidth=1.4, **look)
-        beside = {"xytext": (-5, 0), "textcoords": "offset points", "fontsize": 6.5}
-        where = (min(*values, 100 * way["upright"]["mean"]), y)
-        axes.annotate(f"{centre:.1f}", where, ha="right", va="center", **beside)
+        axes.plot(values, [y] * len(values), "o", markersize=3, alpha=0.6, **style)
+        axes.plot([centre], [y], "|", markersize=8, markeredgewidth=1.4, **style)
+        offset = {"xytext": (-5, 0), "textcoords": "offset points", "fontsize": 6.5}
+        anchor = (min(*values, 100 * way["upright"]["mean"]), y)
+        axes.annotate(f"{centre:.1f}", anchor, ha="right", va="center", **offset)
     if key == "turned":
         upright = 100 * way["upright"]["mean"]
-        axes.plot([upright], [y], "o", markersize=4.5, markerfacecolor="none", **look)
+        axes.plot([upright], [y], "o", markersize=4.5, markerfacecolor="none", **style)
 
 
 def _lines(axes: Any, task: Record, names: Sequence[str], key: str, split: str) -> None:
-    """The mean over the seeds, and their range."""
+    """Draws a line at the mean over seeds, and a band over their range."""
     for name in names:
         curves = task["ways"][name]["along"]
         steps = [line["step"] for line in curves[0]]
-        values = [[_shown(key, line[split][key]) for line in curve] for curve in curves]
-        middle = [mean(at) for at in zip(*values, strict=True)]
+        values = [[_plotted(key, line[split][key]) for line in curve] for curve in curves]
+        middle = [mean(values_at) for values_at in zip(*values, strict=True)]
         if split == "train":
-            axes.plot(steps, middle, ":", linewidth=0.8, label=f"_{name}", **_look(name))
+            axes.plot(steps, middle, ":", linewidth=0.8, label=f"_{name}", **_style(name))
             continue
-        # Dashed on top: it lies on another line where both learn the same angle.
+        # Dashed and on top: where both learn the same angle, it coincides with another line.
         style = {"linestyle": "--", "zorder": 3} if name == "apart" else {}
-        axes.plot(steps, middle, label=task["ways"][name]["title"], **style, **_look(name))
-        low, high = ([choose(at) for at in zip(*values, strict=True)] for choose in (min, max))
-        axes.fill_between(steps, low, high, alpha=0.15, linewidth=0, **_look(name))
+        axes.plot(steps, middle, label=task["ways"][name]["title"], **style, **_style(name))
+        low, high = (
+            [choose(values_at) for values_at in zip(*values, strict=True)] for choose in (min, max)
+        )
+        axes.fill_between(steps, low, high, alpha=0.15, linewidth=0, **_style(name))
 
 
-def _shown(key: str, value: float) -> float:
+def _plotted(key: str, value: float) -> float:
     """Angles unchanged; an accuracy as its distance from 100%, for a logarithmic scale."""
     return value if key == "mean" else max(100 * (1 - value), LEAST)
 
@@ -167,7 +169,7 @@ def _angles(data: Sequence[Record]) -> Figure:
 
 
 def _poses(task: Record) -> Figure:
-    """The pose that each class is rotated to: up is upright, a long arrow means always the same."""
+    """The pose that each class is rotated to: up is upright; a longer arrow, a steadier pose."""
     names = [name for name in ("apart", "downstream", "both") if name in task["ways"]]
     figure = figures.new(figures.PAGE, 3.2)
     panels = figure.subplots(1, len(names), subplot_kw={"projection": "polar"})
@@ -175,11 +177,11 @@ def _poses(task: Record) -> Figure:
         way = task["ways"][name]
         axes.set_theta_zero_location("N")
         for number, row in enumerate(way["classes"]):
-            # The turn that is left after turning back, counter-clockwise.
-            left = -math.radians(row["direction"])
+            # The residual rotation after rotating back, counter-clockwise.
+            residual = -math.radians(row["direction"])
             colour = colormaps["tab10"](number % 10)
             label = row["name"] if number < 10 else None
-            axes.plot([left, left], [0, row["length"]], "o-", markevery=[1], markersize=3,
+            axes.plot([residual, residual], [0, row["length"]], "o-", markevery=[1], markersize=3,
                       linewidth=1.2, color=colour, label=label)  # fmt: skip
         axes.set_ylim(0, 1.05)
         axes.set_yticks([0.5, 1], ["", ""])

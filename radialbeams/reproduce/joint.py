@@ -2,8 +2,8 @@
 
 The canonicaliser is the localisation network. It can learn from the angle loss, from the
 classifier's loss through the rotation, or from both. A *way* defines which loss reaches which
-network. The networks are the same in every way; without a canonicaliser, the classifier is wider by
-as many parameters.
+network. The networks are the same in every way; without a canonicaliser, the classifier is widened
+by as many parameters.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from radialbeams.nn.ring_network import RingBIC
 
 # The angle by which an image is rotated back, and the outputs that its gradient reaches.
 # `beam`: the likeliest beam and its offset; the gradient reaches only that offset (at most ±1.5
-# beam steps). A class loss can then refine the angle, but not move it to another beam.
+# beam steps), so a class loss can refine the angle but not move it to another beam.
 # `mean`: the mean direction of the posterior; the gradient reaches every beam.
-# `through`: rotates by the former, with the gradient of the latter (straight-through).
+# `through`: the angle of `beam` with the gradient of `mean` (straight-through).
 Answers = Literal["beam", "mean", "through"]
 # The training images of the classifier.
-Shown = Literal["upright", "turned", "localised"]
+ClassifierImages = Literal["upright", "turned", "localised"]
 
 
 @dataclass(frozen=True)
@@ -42,7 +42,7 @@ class JointWay:
     localises: bool = True  # False: no canonicaliser, and a wider classifier
     angle: float = 0.0  # weight of the angle loss
     downstream: float = 0.0  # share of the class loss's gradient that reaches the canonicaliser
-    shown: Shown = "localised"
+    trained_on: ClassifierImages = "localised"
     answers: Answers = "beam"
 
 
@@ -85,13 +85,13 @@ class Localisation(TorchCanonicalizer):
         # The confidence is not used here.
         return Reading(angle, torch.full_like(angle, math.nan), torch.zeros_like(angle))
 
-    def _angle(self, found: Posterior) -> Tensor:
+    def _angle(self, distribution: Posterior) -> Tensor:
         if self.answers == "beam":
-            return answer(found)
-        mean = mean_direction(found)
+            return answer(distribution)
+        mean = mean_direction(distribution)
         if self.answers == "mean":
             return mean
-        return answer(found).detach() + (mean - mean.detach())
+        return answer(distribution).detach() + (mean - mean.detach())
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ class JointOutput:
     """The outputs of one pass; without a localisation network there are only logits."""
 
     logits: Tensor  # (N, K) of the classes
-    angles: Tensor | None = None  # (N,) radians, rotated back by
+    angles: Tensor | None = None  # (N,) radians by which the images were rotated back
     outputs: tuple[Tensor, Tensor] | None = None  # (N, |B|) each, of the localisation network
 
 
@@ -136,18 +136,18 @@ def losses(
 
     `upright` and `turned` are images (N, C, S, S) of the same parents, rotated by `angles` (N,).
     """
-    if way.shown == "localised" or way.angle:
-        seen = model(turned, downstream=way.downstream)
-    if way.shown == "upright":
+    if way.trained_on == "localised" or way.angle:
+        output = model(turned, downstream=way.downstream)
+    if way.trained_on == "upright":
         logits = model.classifier(upright)
     else:
-        logits = seen.logits if way.localises else model.classifier(turned)
+        logits = output.logits if way.localises else model.classifier(turned)
     total = F.cross_entropy(logits, labels)
     if not way.localises:
         return total, torch.zeros_like(total)
     if way.angle:
-        total = total + way.angle * ring_loss(angles, *seen.outputs)[0].mean()
-    return total, circle_loss(angles, to_unit(seen.angles.detach())).mean()
+        total = total + way.angle * ring_loss(angles, *output.outputs)[0].mean()
+    return total, circle_loss(angles, to_unit(output.angles.detach())).mean()
 
 
 # --- equal numbers of parameters ---
@@ -165,7 +165,7 @@ def classifier_parameters(channels: int, classes: int, widths: Sequence[int]) ->
 
 
 def widened(channels: int, classes: int, widths: Sequence[int], total: int) -> tuple[int, ...]:
-    """The widths scaled by one factor, so that the classifier has this many parameters."""
+    """The widths, scaled so that the classifier has about `total` parameters."""
     factors = (1 + step / 500 for step in range(2000))
-    tried = [tuple(round(factor * width) for width in widths) for factor in factors]
-    return min(tried, key=lambda w: abs(classifier_parameters(channels, classes, w) - total))
+    candidates = [tuple(round(factor * width) for width in widths) for factor in factors]
+    return min(candidates, key=lambda w: abs(classifier_parameters(channels, classes, w) - total))

@@ -46,7 +46,7 @@ FLIPPED = math.radians(150)
 class TurnedImages:
     """Parents (N, C, W, W) rotated about their centre: images (N, C, S, S), a disc on black.
 
-    If S allows it they are leak-free views. Smaller parents, such as those of 28 px, are
+    If S is small enough, they are leak-free views. Smaller parents, such as those of 28 px, are
     upsampled: blur and bicubic kernel together are a Gaussian of half a parent pixel, and the disc
     is the largest possible. These images are for the classifier; the network that estimates the
     angle gets a leak-free view of them.
@@ -91,10 +91,12 @@ def joint_network(recipe: Recipe, way: JointWay, design: JointDesign, classes: i
     """The network of a way; all ways have equal numbers of parameters to within 1%."""
     sizes = (recipe.model.channels, classes)
     # The network sees leak-free images directly, and others through a leak-free view.
-    seen = None if TurnedImages(design.side).leakfree(recipe.parent_size) else recipe.parent_size
+    parent_size = (
+        None if TurnedImages(design.side).leakfree(recipe.parent_size) else recipe.parent_size
+    )
     if not isinstance(recipe.model, RingConfig):
         raise TypeError(f"Expected a ring to localise with; got {recipe.model.architecture}.")
-    localisation = Localisation(RingBIC(recipe.model), way.answers, parent_size=seen)
+    localisation = Localisation(RingBIC(recipe.model), way.answers, parent_size=parent_size)
     if way.localises:
         return Joint(SmallClassifier(*sizes, design.widths), localisation)
     total = classifier_parameters(*sizes, design.widths) + parameters(localisation)
@@ -117,7 +119,7 @@ def labels_of(images: ImageSet, classes: Sequence[str], device: torch.device) ->
 
 
 def joint_parts(way: JointWay, design: JointDesign) -> Parts:
-    """What `Fit` trains the joint network with, in one of the ways."""
+    """The parts with which `Fit` trains the joint network in one of the ways."""
 
     def network(recipe: Recipe, images: ImageSet) -> Network:
         return cast(Network, joint_network(recipe, way, design, len(classes_of(images))))
@@ -132,53 +134,55 @@ def joint_parts(way: JointWay, design: JointDesign) -> Parts:
         network=network,
         loss=loss,
         training_views=training_views,
-        validation=partial(judged, design),
-        keeps_model=False,  # judged by who runs it; nobody needs the weights
+        validation=partial(validation_line, design),
+        keeps_model=False,  # it is evaluated during training; the weights are not needed
     )
 
 
 def joint_loss(
-    way: JointWay, labels: Tensor, network: Joint, given: LossInputs
+    way: JointWay, labels: Tensor, network: Joint, inputs: LossInputs
 ) -> tuple[Tensor, Losses]:
-    upright = given.upright() if way.shown == "upright" else given.views
-    total, circle = losses(network, way, upright, given.views, given.angles, labels[given.rows])
-    # Where no angle is learnt the circle loss is 0, unless the run has diverged.
+    upright = inputs.upright() if way.trained_on == "upright" else inputs.views
+    total, circle = losses(network, way, upright, inputs.views, inputs.angles, labels[inputs.rows])
+    # Without an angle the circle loss is 0, or not finite if the run has diverged.
     reported = circle + 0 * total.detach()
     return total, Losses(reported, torch.zeros_like(reported))
 
 
-# --- along the way ---
+# --- evaluation during training ---
 
 
-def judged(design: JointDesign, fit: Fit) -> JsonDict:
-    """A line for the log: both splits, on evenly spaced images."""
+def validation_line(design: JointDesign, fit: Fit) -> JsonDict:
+    """A line for the log: evaluations on evenly spaced images of both splits."""
     if fit.held_out is None:
         raise ValueError("validate_every needs held_out images; give some or leave it 0.")
-    most = min(PROBES, len(fit.held_out))
+    limit = min(PROBES, len(fit.held_out))
     model = cast(Joint, fit.averaged())
     sets = {"train": fit.images, "test": fit.held_out}
-    found = {name: judge(model, probe_of(fit, design, one, most)) for name, one in sets.items()}
-    return {"joint": found}
+    results = {
+        name: evaluate(model, probe_of(fit, design, images, limit)) for name, images in sets.items()
+    }
+    return {"joint": results}
 
 
 def probe_of(
-    fit: Fit, design: JointDesign, images: ImageSet, most: int | None = None
+    fit: Fit, design: JointDesign, images: ImageSet, limit: int | None = None
 ) -> AccuracyProbe:
-    """Evenly spaced images, ready to be turned."""
-    number = len(images) if most is None else min(most, len(images))
+    """Evenly spaced images, prepared for rotation."""
+    number = len(images) if limit is None else min(limit, len(images))
     chosen = images.select([k * len(images) // number for k in range(number)])
     turned, classes = TurnedImages(design.side), classes_of(fit.images)
     prepared = turned.prepare(chosen.images.to(fit.device))
     return AccuracyProbe(turned, prepared, labels_of(chosen, classes, fit.device), classes)
 
 
-def along(fit: Fit) -> list[JsonDict]:
-    """What was judged so far: the step, and both splits."""
+def learning_curve(fit: Fit) -> list[JsonDict]:
+    """The evaluations during training: for each, the step and both splits."""
     lines = [json.loads(line) for line in fit.folder.metrics.open(encoding="utf-8")]
     return [{"step": line["step"], **line["joint"]} for line in lines if "joint" in line]
 
 
-# --- judging -----------------------------------------------------------------------------------
+# --- evaluation ---
 
 
 @dataclass(frozen=True)
@@ -195,7 +199,7 @@ class AccuracyProbe:
 
 
 @torch.no_grad()
-def answers_of(
+def predictions(
     model: Joint, probe: AccuracyProbe, angles: Tensor, *, averaged: int = 1, batch: int = 500
 ) -> tuple[Tensor, Tensor | None]:
     """Class probabilities (N, K) and residual angles (N,) of the images rotated by `angles`.
@@ -203,91 +207,93 @@ def answers_of(
     With `averaged`, the probabilities are the mean over that many rotations of each image.
     """
     model.eval()
-    chances, residuals = [], []
+    probabilities, residuals = [], []
     for start in range(0, len(angles), batch):
         part = slice(start, start + batch)
         images = probe.turned.turn(probe.prepared[part], angles[part])
-        seen = model(images)
-        chance = seen.logits.softmax(-1)
+        output = model(images)
+        probability = output.logits.softmax(-1)
         for turn in range(1, averaged):
-            more = torch.full_like(angles[part], turn * TURN / averaged)
-            again = Pose.from_angles(more, (images.shape[-2], images.shape[-1]))
-            chance = chance + model(again.apply_images(images)).logits.softmax(-1)
-        chances.append(chance / averaged)
-        if seen.angles is not None:
-            residuals.append(wrap(seen.angles - angles[part]))
-    return torch.cat(chances), torch.cat(residuals) if residuals else None
+            extra = torch.full_like(angles[part], turn * TURN / averaged)
+            pose = Pose.from_angles(extra, (images.shape[-2], images.shape[-1]))
+            probability = probability + model(pose.apply_images(images)).logits.softmax(-1)
+        probabilities.append(probability / averaged)
+        if output.angles is not None:
+            residuals.append(wrap(output.angles - angles[part]))
+    return torch.cat(probabilities), torch.cat(residuals) if residuals else None
 
 
-def judge(model: Joint, probe: AccuracyProbe) -> dict[str, float]:
+def evaluate(model: Joint, probe: AccuracyProbe) -> dict[str, float]:
     """Accuracy on images at any angle and on upright ones, and the error of the angle."""
     angles = probe.angles(0)
-    chances, residuals = answers_of(model, probe, angles)
-    found = {
-        "turned": _accuracy(chances, probe.labels),
-        "upright": _accuracy(answers_of(model, probe, 0 * angles)[0], probe.labels),
+    probabilities, residuals = predictions(model, probe, angles)
+    result = {
+        "turned": _accuracy(probabilities, probe.labels),
+        "upright": _accuracy(predictions(model, probe, 0 * angles)[0], probe.labels),
     }
     if residuals is not None:
-        found |= {"mean": _degrees(residuals.abs()), "median": _degrees(residuals.abs(), True)}
-    return {name: float(f"{value:.5g}") for name, value in found.items()}
+        result |= {"mean": _degrees(residuals.abs()), "median": _degrees(residuals.abs(), True)}
+    return {name: float(f"{value:.5g}") for name, value in result.items()}
 
 
-def judge_fully(model: Joint, probe: AccuracyProbe) -> JsonDict:
-    """The same for several angles of each image, and statistics of the residual angles.
+def evaluate_fully(model: Joint, probe: AccuracyProbe) -> JsonDict:
+    """The evaluation at several angles of each image, with statistics of the residual angles.
 
     `between_turns`: the angle between the results of two rotations of one image, in degrees; 0
     means that it is always rotated to the same pose, upright or not. `within_class`: the error
     after each class is corrected by a constant.
     """
-    draws = [answers_of(model, probe, probe.angles(draw)) for draw in range(TURNS)]
-    rights = [(chances.argmax(-1) == probe.labels).float() for chances, _ in draws]
-    found: JsonDict = {
-        "turned": torch.stack(rights).mean().item(),
-        "upright": judge(model, probe)["upright"],
+    draws = [predictions(model, probe, probe.angles(draw)) for draw in range(TURNS)]
+    correct = [(probabilities.argmax(-1) == probe.labels).float() for probabilities, _ in draws]
+    result: JsonDict = {
+        "turned": torch.stack(correct).mean().item(),
+        "upright": evaluate(model, probe)["upright"],
         "n": len(probe.labels) * TURNS,
     }
     residuals = [residual for _, residual in draws if residual is not None]
     if not residuals:
         averaged = [
-            answers_of(model, probe, probe.angles(draw), averaged=AVERAGED)[0]
+            predictions(model, probe, probe.angles(draw), averaged=AVERAGED)[0]
             for draw in range(TURNS)
         ]
-        found["averaged"] = sum(_accuracy(chance, probe.labels) for chance in averaged) / TURNS
-        return found
+        result["averaged"] = (
+            sum(_accuracy(probability, probe.labels) for probability in averaged) / TURNS
+        )
+        return result
     errors = torch.cat(residuals)
-    found |= {
+    result |= {
         "mean": _degrees(errors.abs()),
         "median": _degrees(errors.abs(), True),
         "flips": (errors.abs() >= FLIPPED).float().mean().item(),
         "between_turns": _degrees(wrap(residuals[0] - residuals[1]).abs()),
-        **_by_class(residuals[0], rights[0], probe),
+        **_by_class(residuals[0], correct[0], probe),
     }
-    return found
+    return result
 
 
-def _by_class(residuals: Tensor, right: Tensor, probe: AccuracyProbe) -> JsonDict:
+def _by_class(residuals: Tensor, correct: Tensor, probe: AccuracyProbe) -> JsonDict:
     """The mean pose of each class, its concentration, and the accuracy on it."""
-    rest = torch.empty_like(residuals)
+    corrected = torch.empty_like(residuals)
     rows = []
     for number, name in enumerate(probe.classes):
-        mine = probe.labels == number
-        if not bool(mine.any()):
+        members = probe.labels == number
+        if not bool(members.any()):
             continue
-        direction = torch.polar(torch.ones_like(residuals[mine]), residuals[mine]).mean()
-        rest[mine] = wrap(residuals[mine] - direction.angle()).abs()
+        direction = torch.polar(torch.ones_like(residuals[members]), residuals[members]).mean()
+        corrected[members] = wrap(residuals[members] - direction.angle()).abs()
         rows.append(
             {
                 "name": name,
                 "direction": math.degrees(direction.angle().item()),
                 "length": direction.abs().item(),
-                "accuracy": right[mine].mean().item(),
+                "accuracy": correct[members].mean().item(),
             }
         )
-    return {"within_class": _degrees(rest), "classes": rows}
+    return {"within_class": _degrees(corrected), "classes": rows}
 
 
-def _accuracy(chances: Tensor, labels: Tensor) -> float:
-    return (chances.argmax(-1) == labels).float().mean().item()
+def _accuracy(probabilities: Tensor, labels: Tensor) -> float:
+    return (probabilities.argmax(-1) == labels).float().mean().item()
 
 
 def _degrees(angles: Tensor, median: bool = False) -> float:

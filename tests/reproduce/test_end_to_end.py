@@ -30,10 +30,10 @@ from radialbeams.reproduce.joint import (
 from radialbeams.reproduce.joint_fit import (
     JointDesign,
     TurnedImages,
-    along,
+    evaluate,
     joint_network,
     joint_parts,
-    judge,
+    learning_curve,
     probe_of,
 )
 from radialbeams.reproduce.settings import ReproduceSettings
@@ -252,11 +252,11 @@ def fitted(folder: Path, name: str = "both", recipe: Recipe = RECIPE) -> Fit:
 def test_a_tiny_training_learns_class_and_angle(tmp_path: Path) -> None:
     fit = fitted(tmp_path)
     probe = probe_of(fit, DESIGN, drawn(40, seed=1))
-    before = judge(fit.averaged(), probe)  # type: ignore[arg-type]
+    before = evaluate(fit.averaged(), probe)  # type: ignore[arg-type]
     fit.run()
-    judged = along(fit)
-    assert [line["step"] for line in judged] == [20, 40, 60]
-    after = judged[-1]["test"]
+    evaluations = learning_curve(fit)
+    assert [line["step"] for line in evaluations] == [20, 40, 60]
+    after = evaluations[-1]["test"]
     assert after["turned"] > 0.9 > before["turned"]
     assert after["mean"] < 0.3 * before["mean"]
 
@@ -278,7 +278,7 @@ def test_a_killed_training_goes_on_where_it_was(tmp_path: Path) -> None:
     resumed = fitted(tmp_path / "halved", recipe=recipe)
     assert 0 < resumed.at.step < 40
     resumed.run()
-    assert along(resumed) == along(whole)
+    assert learning_curve(resumed) == learning_curve(whole)
     for one, two in zip(resumed.model.parameters(), whole.model.parameters(), strict=True):
         torch.testing.assert_close(one, two, atol=0, rtol=0)
 
