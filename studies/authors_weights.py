@@ -3,10 +3,10 @@
     python studies/authors_weights.py --coil100 MODEL --lfw MODEL --data DIR
 
 MODEL is one of the two SavedModel folders in the authors' public repository (`model/*.h5py`). The
-script needs `tensorflow-cpu` 2.21 beside this package. The networks have 16 beams of D = 64, also
-for LFW, whose images are 250 pixels wide. Their views are made as the authors' code makes them: a
-canvas 27 pixels wider than the image, one bilinear rotation, beams that end in equal steps along
-the border. Images are taken evenly from the whole set, so most of them were trained on.
+script needs `tensorflow-cpu` 2.21 in addition to this package. The networks have 16 beams of
+D = 64, also for LFW, whose images are 250 pixels wide. The views follow the authors' code: a canvas
+27 pixels wider than the image, one bilinear rotation, and beams that end in equal steps along the
+border. Images are taken evenly from the whole set, so most of them are training images.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from radialbeams.training.views import as_floats, draw_angles
 BEAMS, LENGTH = 16, 64
 IMAGES = {"coil100": 1500, "lfw": 1200}
 BATCH = 50
-KEPT = ("n", "mean", "mean_low", "mean_high", "median", "p95", "paper_equivalent", "within_5",
-        "within_10", "flips")  # fmt: skip
+STORED_FIGURES = ("n", "mean", "mean_low", "mean_high", "median", "p95", "paper_equivalent",
+                  "within_5", "within_10", "flips")  # fmt: skip
 
 
 def canvas_of(size: int) -> tuple[int, int]:
-    """The width that beams are laid out for, and the padding on each side, half of the paper's."""
+    """The width for which beams are laid out, and the padding on each side, half of the paper's."""
     width = size + math.ceil(LENGTH * (math.sqrt(2) - 1))
     return width, (width - size) // 2
 
@@ -65,21 +65,21 @@ def line(centre: int, end: NDArray[np.int64]) -> NDArray[np.int64]:
     steps, rise = abs(apart[along]), abs(apart[across])
     backwards = apart[along] < 0
     # Lines towards smaller indices are drawn from their end, so they round the other way.
-    number = np.arange(LENGTH)
-    drawn = steps - number if backwards else number
-    climbed = np.maximum(0, -(-(drawn * rise - steps // 2) // max(steps, 1)))
+    index = np.arange(LENGTH)
+    along_steps = steps - index if backwards else index
+    across_steps = np.maximum(0, -(-(along_steps * rise - steps // 2) // max(steps, 1)))
     start = end if backwards else np.full(2, centre)
-    towards = np.sign(apart) * (-1 if backwards else 1)
+    signs = np.sign(apart) * (-1 if backwards else 1)
     middle = np.empty((LENGTH, 2), dtype=np.int64)
-    middle[:, along] = start[along] + drawn
-    middle[:, across] = start[across] + towards[across] * climbed
+    middle[:, along] = start[along] + along_steps
+    middle[:, across] = start[across] + signs[across] * across_steps
     sideways = np.zeros(2, dtype=np.int64)
     sideways[across] = 1 if steep or backwards else -1
     return np.stack((middle + sideways, middle, middle - sideways))
 
 
 def pixels_of(size: int) -> NDArray[np.int64]:
-    """(16, 3, D, 2)."""
+    """(16, 3, D, 2): the pixels of all beams."""
     width, _ = canvas_of(size)
     lines = [line(width // 2, end) for end in ends(width)]
     return np.clip(np.stack(lines), 0, width - 1)
@@ -90,32 +90,32 @@ def beams_of(images: Tensor, angles: Tensor) -> NDArray[np.float32]:
     size = images.shape[-1]
     turned = rotate(pad(as_floats(images), canvas_of(size)[1]), angles)
     pixels = turned.permute(0, 2, 3, 1).numpy()
-    at = pixels_of(size)
-    return np.asarray(pixels[:, at[..., 0], at[..., 1]])
+    positions = pixels_of(size)
+    return np.asarray(pixels[:, positions[..., 0], positions[..., 1]])
 
 
-def measured(model: Path, images: ImageSet) -> dict[str, Any]:
+def measure(model: Path, images: ImageSet) -> dict[str, Any]:
     import tensorflow as tf  # type: ignore[import-not-found, import-untyped, unused-ignore]
 
     network = tf.saved_model.load(str(model))
     signature = network.signatures["serving_default"]
     (name,) = signature.structured_input_signature[1]
     angles = draw_angles("evaluation", 0, 0, len(images))
-    answers = []
+    estimates = []
     for start in range(0, len(images), BATCH):
         part = slice(start, start + BATCH)
         beams = beams_of(images.images[part], angles[part])
-        # The network takes pairs; for a single image the authors give it twice.
+        # The network takes pairs; the authors pass a single image twice.
         outputs = signature(**{name: tf.constant(np.stack((beams, beams), 1))})
         (unit,) = [value for value in outputs.values() if value.shape[1:] == (2,)]
-        answers.append(torch.from_numpy(unit.numpy()))
-    figures = summarise(angular_error(from_unit(torch.cat(answers)), angles)[None]).to_dict()
+        estimates.append(torch.from_numpy(unit.numpy()))
+    figures = summarise(angular_error(from_unit(torch.cat(estimates)), angles)[None]).to_dict()
     parameters = sum(int(np.prod(value.shape)) for value in network.variables)
     return {
         "parameters": parameters,
         "beams": BEAMS,
         "beam_length": LENGTH,
-        **{key: figures[key] for key in KEPT},
+        **{key: figures[key] for key in STORED_FIGURES},
     }
 
 
@@ -131,7 +131,7 @@ def main() -> None:
     for name, count in IMAGES.items():
         if model := getattr(arguments, name):
             images = load(name, root=arguments.data, limit=arguments.limit or count)
-            results[name] = measured(model, images)
+            results[name] = measure(model, images)
             print(name, json.dumps(results[name]), flush=True)
     arguments.out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
 

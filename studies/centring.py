@@ -2,11 +2,10 @@
 
     python studies/centring.py [--data DIR] [--photos PATH] [--limit N] [--out FILE]
 
-Held-out views of COIL-100 are rotated and placed on a background of their own colour, off the
-centre by a given distance in a random direction. `ring.coil100` sees a square of the object's own
-scale, around the centre of the canvas or around the estimated centre of mass. Photos have no single
-object on a plain background; there `ring` sees the centre of the photo, or the point that centring
-chooses.
+Held-out views of COIL-100 are rotated and placed on a background of their own colour, at a given
+distance from the centre in a random direction. `ring.coil100` sees a square of the object's size
+around the centre of the canvas, or around the estimated centre of mass. Photos have no single
+object on a plain background; `ring` sees their centre, or the point that centring chooses.
 """
 
 from __future__ import annotations
@@ -29,14 +28,14 @@ from radialbeams.training.views import draw_angles, draws
 
 SHIFTS = (0, 4, 8, 16, 24, 32, 48)  # pixels, of objects in squares of 128
 WAYS = ("none", "foreground", "saliency")
-KEPT = ("n", "mean", "median", "p95", "within_10", "flips")
+STORED_FIGURES = ("n", "mean", "median", "p95", "within_10", "flips")
 BATCH = 64
 
 
-def beside_the_middle(parents: Tensor, angles: Tensor, directions: Tensor, shift: int) -> Tensor:
+def off_centre(parents: Tensor, angles: Tensor, directions: Tensor, shift: int) -> Tensor:
     """(N, C, W, W) → (N, C, 2·W, 2·W): rotated, and `shift` pixels off the centre.
 
-    Only the disc is pasted: the corners of a rotated square would give its centre away.
+    Only the disc is pasted: the corners of a rotated square would reveal its centre.
     """
     size = parents.shape[-1]
     offsets = torch.arange(size) - (size - 1) / 2
@@ -51,8 +50,8 @@ def beside_the_middle(parents: Tensor, angles: Tensor, directions: Tensor, shift
     return canvas
 
 
-def found_angles(front: Canonicalizer, images: Tensor, side: int, way: str) -> Tensor:
-    """(N,) radians, estimated on the square of that side that `way` chooses."""
+def estimated_angles(front: Canonicalizer, images: Tensor, side: int, way: str) -> Tensor:
+    """(N,) radians: the estimates on the squares that `way` chooses."""
     if way == "none":
         middle = (images.shape[-1] - 1) / 2
         box = torch.tensor([middle - side / 2] * 2 + [middle + side / 2] * 2)
@@ -63,8 +62,8 @@ def found_angles(front: Canonicalizer, images: Tensor, side: int, way: str) -> T
 
 
 @torch.inference_mode()
-def measured(front: Canonicalizer, images: ImageSet, shift: int | None) -> dict[str, Any]:
-    """Errors of each way; without a `shift`, the rotated image is used without a larger canvas."""
+def measure(front: Canonicalizer, images: ImageSet, shift: int | None) -> dict[str, Any]:
+    """The errors by way; without a `shift`, images are rotated without a larger canvas."""
     angles = draw_angles("evaluation", 0, 0, len(images))
     directions = torch.from_numpy(draws("noise", 0, 0, len(images)) * 2 * math.pi)
     errors = {way: torch.empty(1, len(images)) for way in WAYS}
@@ -72,34 +71,37 @@ def measured(front: Canonicalizer, images: ImageSet, shift: int | None) -> dict[
         part = slice(start, start + BATCH)
         parents = images.images[part].float() / 255
         if shift is None:
-            shown = rotate(parents, angles[part])
+            views = rotate(parents, angles[part])
         else:
-            shown = beside_the_middle(parents, angles[part], directions[part], shift)
+            views = off_centre(parents, angles[part], directions[part], shift)
         for way in WAYS:
-            estimates = found_angles(front, shown, parents.shape[-1], way)
+            estimates = estimated_angles(front, views, parents.shape[-1], way)
             errors[way][0, part] = angular_error(estimates, angles[part])
     figures = {way: summarise(error).to_dict() for way, error in errors.items()}
-    return {way: {name: round(f[name], 4) for name in KEPT} for way, f in figures.items()}
+    return {
+        way: {name: round(way_figures[name], 4) for name in STORED_FIGURES}
+        for way, way_figures in figures.items()
+    }
 
 
 def main() -> None:
-    options = harness.arguments(__doc__, Path("results/centring.json"))
-    objects = harness.objects(options)
+    arguments = harness.arguments(__doc__, Path("results/centring.json"))
+    objects = harness.objects(arguments)
     front = Canonicalizer.from_pretrained("ring.coil100", abstain=None, snap="none")
     results: dict[str, Any] = {
         "objects": {
             "model": "ring.coil100",
             "data": "coil100",
             "side": objects.images.shape[-1],
-            "shifts": {str(shift): measured(front, objects, shift) for shift in SHIFTS},
+            "shifts": {str(shift): measure(front, objects, shift) for shift in SHIFTS},
         }
     }
-    photos = harness.photos(options)
+    photos = harness.photos(arguments)
     if photos is not None:
         ring = Canonicalizer.from_pretrained("ring", abstain=None, snap="none")
         name = Path(photos.name).stem
-        results["photos"] = {"model": "ring", "data": name, **measured(ring, photos, None)}
-    harness.keep(results, options.out)
+        results["photos"] = {"model": "ring", "data": name, **measure(ring, photos, None)}
+    harness.write(results, arguments.out)
 
 
 if __name__ == "__main__":

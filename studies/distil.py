@@ -6,9 +6,9 @@
 
 A profile is the teacher's posterior of one photo relative to its true angle, averaged over rotated
 views and over their quarter turns. A plate from above has a flat profile, a building two peaks. The
-student's target is a mixture of the usual narrow one and of the profile, so it is not asked for
-what nobody can see. The teacher sees each photo only once, before the training, and may have other
-views, another size and another number of bins than the student.
+student's target is a mixture of the usual narrow target and the profile, so that the student need
+not learn what cannot be seen. The teacher processes each photo once, before the training. Its
+views, size and number of bins may differ from the student's.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ from radialbeams.training.views import draw_angles
 from radialbeams.training.weights import load_model, pick_device, save_model
 
 BINS = 72  # of a profile: 5° each
-SEED = 3000  # of angles that no other part draws
+SEED = 3000  # of angles that are drawn nowhere else
 TURN = 2 * math.pi
 
 
 @torch.inference_mode()
 def profiles(stem: Path, images: ImageSet, turns: int, batch: int = 512) -> np.ndarray:
-    """(N, BINS): the posterior of each photo over estimate minus truth, as probabilities."""
+    """(N, BINS): the posterior of each photo over the error of the angle, as probabilities."""
     device = pick_device()
     model, card = load_model(stem)
     model, views = model.to(device).eval(), card_views(card)
@@ -52,10 +52,10 @@ def profiles(stem: Path, images: ImageSet, turns: int, batch: int = 512) -> np.n
         angles = draw_angles("evaluation", SEED + turn, 0, len(images))
         for start in range(0, len(images), batch):
             part = slice(start, start + batch)
-            seen = views.render(images.images[part].to(device), angles[part].to(device))
+            rendered = views.render(images.images[part].to(device), angles[part].to(device))
             for quarter in range(4):
                 with torch.autocast("cuda", torch.bfloat16, enabled=device.type == "cuda"):
-                    logits, offsets = model(torch.rot90(seen, quarter, (-2, -1)))
+                    logits, offsets = model(torch.rot90(rendered, quarter, (-2, -1)))
                 truth = angles[part].to(device) + quarter * math.pi / 2
                 total[part] += relative(logits.float(), offsets.float(), truth).cpu()
     mean = total / (4 * turns)
@@ -65,22 +65,22 @@ def profiles(stem: Path, images: ImageSet, turns: int, batch: int = 512) -> np.n
 
 
 def relative(logits: Tensor, offsets: Tensor, truth: Tensor) -> Tensor:
-    """(N, bins) each → (N, BINS): the mass at each angle from the truth, shared by two bins."""
-    read = posterior(logits, offsets)
-    place = ((read.angles - truth[:, None]) / TURN * BINS) % BINS
-    low = place.floor()
-    part, mass = place - low, read.log_probabilities.exp()
+    """(N, bins) each → (N, BINS): the mass by error of the angle, interpolated between bins."""
+    distribution = posterior(logits, offsets)
+    position = ((distribution.angles - truth[:, None]) / TURN * BINS) % BINS
+    low = position.floor()
+    part, mass = position - low, distribution.log_probabilities.exp()
     target = mass.new_zeros(len(mass), BINS)
     target.scatter_add_(1, low.long() % BINS, mass * (1 - part))
     return target.scatter_add_(1, (low.long() + 1) % BINS, mass * part)
 
 
 def shifted(profile: Tensor, angles: Tensor, bins: int) -> Tensor:
-    """(N, BINS) and radians (N,) → (N, bins): the profiles around these angles."""
+    """(N, BINS) and radians (N,) → (N, bins): the profiles, moved to these angles."""
     centres = torch.arange(bins, device=angles.device) * (TURN / bins)
-    place = ((centres - angles[:, None]) / TURN * BINS) % BINS
-    low = place.floor()
-    part = place - low
+    position = ((centres - angles[:, None]) / TURN * BINS) % BINS
+    low = position.floor()
+    part = position - low
     first, second = (profile.gather(1, (low.long() + step) % BINS) for step in (0, 1))
     profile = first * (1 - part) + second * part
     return profile / profile.sum(1, keepdim=True).clamp(min=1e-6)
@@ -89,31 +89,31 @@ def shifted(profile: Tensor, angles: Tensor, bins: int) -> Tensor:
 def softened(profile: Tensor, share: float) -> Loss:
     """The usual loss, with `share` of its target replaced by the profiles (images, BINS)."""
 
-    def loss(network: object, given: LossInputs) -> tuple[Tensor, Losses]:
-        logits, offsets = network(given.views)  # type: ignore[operator]
-        usual, circle = ring_loss(given.angles, logits, offsets, given.settings)
+    def loss(network: object, inputs: LossInputs) -> tuple[Tensor, Losses]:
+        logits, offsets = network(inputs.views)  # type: ignore[operator]
+        hard, circle = ring_loss(inputs.angles, logits, offsets, inputs.settings)
         bins = logits.shape[-1]
         step = TURN / bins
-        away = torch.arange(bins, device=logits.device) * step - given.angles[:, None]
-        narrow = (torch.cos(away) / (given.settings.width * step) ** 2).softmax(-1)
-        wide = shifted(profile[given.rows].float(), given.angles, bins)
-        surprise = -((wide - narrow) * logits.float().log_softmax(-1)).sum(-1)
-        total = (usual + share * surprise).mean()
+        away = torch.arange(bins, device=logits.device) * step - inputs.angles[:, None]
+        narrow = (torch.cos(away) / (inputs.settings.width * step) ** 2).softmax(-1)
+        wide = shifted(profile[inputs.rows].float(), inputs.angles, bins)
+        extra = -((wide - narrow) * logits.float().log_softmax(-1)).sum(-1)
+        total = (hard + share * extra).mean()
         return total, Losses(circle.mean().detach(), circle.new_zeros(()))
 
     return loss
 
 
-def in_order(place: Path, images: ImageSet) -> Tensor:
+def in_order(path: Path, images: ImageSet) -> Tensor:
     """The stored profiles in the order of the images; a photo without one is an error."""
-    with np.load(place) as stored:
-        known = dict(zip(stored["keys"].tolist(), stored["profiles"], strict=True))
-    if missing := [key for key in images.keys if key not in known]:
+    with np.load(path) as stored:
+        by_key = dict(zip(stored["keys"].tolist(), stored["profiles"], strict=True))
+    if missing := [key for key in images.keys if key not in by_key]:
         raise SystemExit(
-            f"Expected a profile of every training image in {place}; {len(missing)} are missing, "
+            f"Expected a profile of every training image in {path}; {len(missing)} are missing, "
             f"such as {missing[0]}. Make the profiles from the same photos."
         )
-    return torch.from_numpy(np.stack([known[key] for key in images.keys]))
+    return torch.from_numpy(np.stack([by_key[key] for key in images.keys]))
 
 
 def images_of(data: str, name: str, size: int, split: str, limit: int | None) -> ImageSet:
@@ -122,38 +122,38 @@ def images_of(data: str, name: str, size: int, split: str, limit: int | None) ->
     return load(data, split=split, size=size, limit=limit)
 
 
-def make(asked: argparse.Namespace) -> None:
-    _, card = load_model(asked.teacher)
-    images = images_of(asked.data, "cache", card.parent_size, "train", asked.limit)
-    stored = profiles(asked.teacher, images, asked.turns)
-    np.savez(asked.out, keys=np.array(images.keys), profiles=stored)
+def make(arguments: argparse.Namespace) -> None:
+    _, card = load_model(arguments.teacher)
+    images = images_of(arguments.data, "cache", card.parent_size, "train", arguments.limit)
+    stored = profiles(arguments.teacher, images, arguments.turns)
+    np.savez(arguments.out, keys=np.array(images.keys), profiles=stored)
     near = stored[:, [0, 1, 2, -2, -1]].astype(np.float32).sum(1)
     print(json.dumps({"images": len(images), "mass within 10°": round(float(near.mean()), 4)}))
 
 
-def train(asked: argparse.Namespace) -> None:
-    recipe = Recipe.from_dict(read_object(asked.recipe, "a recipe"))
+def train(arguments: argparse.Namespace) -> None:
+    recipe = Recipe.from_dict(read_object(arguments.recipe, "a recipe"))
     size = recipe.parent_size
-    images = images_of(asked.data, recipe.data, size, "train", asked.limit)
-    profile = in_order(asked.profiles, images)
+    images = images_of(arguments.data, recipe.data, size, "train", arguments.limit)
+    profile = in_order(arguments.profiles, images)
     device = pick_device()
-    parts = Parts(loss=lambda recipe, images, device: softened(profile.to(device), asked.share))
+    parts = Parts(loss=lambda recipe, images, device: softened(profile.to(device), arguments.share))
     fit = Fit(
         recipe,
         images,
-        asked.out,
+        arguments.out,
         device=device,
         parts=parts,
-        minutes=asked.minutes,
-        start=asked.start,
-        fused=asked.fuse,
-        log_every=asked.log_every,
+        minutes=arguments.minutes,
+        start=arguments.start,
+        fused=arguments.fuse,
+        log_every=arguments.log_every,
         save_seconds=60.0,
     )
     fit.run(lambda progress: print(json.dumps(asdict(progress)), flush=True))
-    if asked.half:
-        model, card = load_model(asked.out / "model")
-        save_model(asked.out / "half", model, card, half=True)
+    if arguments.half:
+        model, card = load_model(arguments.out / "model")
+        save_model(arguments.out / "half", model, card, half=True)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -177,8 +177,8 @@ def main(argv: Sequence[str]) -> int:
         command.add_argument("--data", required=True, help="cache:FOLDER, or a data set's name")
         command.add_argument("--out", type=Path, required=True)
         command.add_argument("--limit", type=int)
-    asked = parser.parse_args(argv)
-    asked.run(asked)
+    arguments = parser.parse_args(argv)
+    arguments.run(arguments)
     return 0
 
 

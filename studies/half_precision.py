@@ -2,8 +2,8 @@
 
     python studies/half_precision.py [--data DIR] [--photos PATH] [--limit N] [--out FILE]
 
-The same rotated images go through a canonicaliser as loaded and after `for_inference`: held-out
-views of COIL-100 through `ring.coil100`, photos through `ring`. Uses a GPU if there is one.
+The same rotated images are estimated by a canonicaliser as loaded and after `for_inference`:
+held-out views of COIL-100 by `ring.coil100`, photos by `ring`. Uses a GPU if there is one.
 """
 
 from __future__ import annotations
@@ -34,31 +34,33 @@ def poses(front: Canonicalizer, images: ImageSet, angles: Tensor) -> tuple[Tenso
     results: list[Pose] = []
     for start in range(0, len(images), BATCH):
         part = slice(start, start + BATCH)
-        shown = rotate(images.images[part].float() / 255, angles[part]).to(device)
-        results.append(front.canonicalize(shown)[1].to("cpu"))
-    return torch.cat([p.angle for p in results]), torch.cat([p.confidence for p in results])
+        rotated = rotate(images.images[part].float() / 255, angles[part]).to(device)
+        results.append(front.canonicalize(rotated)[1].to("cpu"))
+    return torch.cat([pose.angle for pose in results]), torch.cat(
+        [pose.confidence for pose in results]
+    )
 
 
 @torch.inference_mode()
-def measured(name: str, images: ImageSet, device: torch.device) -> dict[str, Any]:
+def measure(name: str, images: ImageSet, device: torch.device) -> dict[str, Any]:
     front = Canonicalizer.from_pretrained(name, abstain=None, snap="none").to(device)
     angles = draw_angles("evaluation", 0, 0, len(images))
-    loaded, sure = poses(front, images, angles)
+    reference, confidences = poses(front, images, angles)
     results: dict[str, Any] = {
         "model": name,
         "data": Path(images.name).stem,
         "n": len(images),
-        "loaded": {"within_10": within_10(loaded, angles)},
+        "loaded": {"within_10": within_10(reference, angles)},
     }
     for way, dtype in WAYS.items():
-        ready, as_sure = poses(front.for_inference(dtype), images, angles)
-        moved = torch.rad2deg(angular_error(ready, loaded))
+        estimates, way_confidences = poses(front.for_inference(dtype), images, angles)
+        changes = torch.rad2deg(angular_error(estimates, reference))
         results[way] = {
-            "within_10": within_10(ready, angles),
-            "moved_median": round(moved.median().item(), 4),
-            "moved_p99": round(moved.quantile(0.99).item(), 4),
-            "moved_over_1": round((moved > 1).float().mean().item(), 4),
-            "confidence_p99": round((as_sure - sure).abs().quantile(0.99).item(), 4),
+            "within_10": within_10(estimates, angles),
+            "moved_median": round(changes.median().item(), 4),
+            "moved_p99": round(changes.quantile(0.99).item(), 4),
+            "moved_over_1": round((changes > 1).float().mean().item(), 4),
+            "confidence_p99": round((way_confidences - confidences).abs().quantile(0.99).item(), 4),
         }
     return results
 
@@ -68,17 +70,17 @@ def within_10(estimates: Tensor, true: Tensor) -> float:
 
 
 def main() -> None:
-    options = harness.arguments(__doc__, Path("results/half.json"))
+    arguments = harness.arguments(__doc__, Path("results/half.json"))
     device = pick_device()
     models = []
     try:
-        models.append(measured("ring.coil100", harness.objects(options), device))
-    except DataNotFound as missing:  # the photos alone are worth measuring
+        models.append(measure("ring.coil100", harness.objects(arguments), device))
+    except DataNotFound as missing:  # the photos can still be measured
         print(missing, file=sys.stderr)
-    photos = harness.photos(options)
+    photos = harness.photos(arguments)
     if photos is not None:
-        models.append(measured("ring", photos, device))
-    harness.keep({"device": device.type, "models": models}, options.out)
+        models.append(measure("ring", photos, device))
+    harness.write({"device": device.type, "models": models}, arguments.out)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""Options, pictures and output file that the studies of the torch module share."""
+"""The options, images and output file that the studies of the torch module share."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def objects(options: argparse.Namespace) -> ImageSet:
 
 
 def photos(options: argparse.Namespace) -> ImageSet | None:
-    """The named photos, or COCO-1030; None if there are none."""
+    """The photos of `--photos`, by default COCO-1030; None if they are not found."""
     top = options.data or Path(os.environ.get("RADIALBEAMS_DATA", "."))
     try:
         return load(options.photos or top / "coco-1030.zip", limit=options.limit)
@@ -34,7 +34,7 @@ def photos(options: argparse.Namespace) -> ImageSet | None:
         return None
 
 
-def keep(results: dict[str, Any], out: Path) -> None:
+def write(results: dict[str, Any], out: Path) -> None:
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
     print(json.dumps(results))

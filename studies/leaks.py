@@ -1,4 +1,4 @@
-"""The full canary grid: every protocol, network and noise, one JSON file each.
+"""The full grid of canaries: a JSON file for every protocol, network and noise.
 
     python studies/leaks.py --out results/leaks [--only leakfree] [--views 600000]
     python studies/leaks.py --out results/leaks --small --batch 64     # hours on a CPU
@@ -82,8 +82,8 @@ def main() -> None:
         if arguments.small and not arguments.sigma:
             settings["parent"] = QUICK["parent"]
         settings |= {"views": arguments.views, "batch": arguments.batch}
-        with claimed(path.with_suffix(".claimed")) as mine:
-            if mine and not path.exists():  # neither claimed by another process nor done
+        with claimed(path.with_suffix(".claimed")) as acquired:
+            if acquired and not path.exists():  # neither claimed by another process nor done
                 _measure(path, rendering, canary, noise, settings)
 
 

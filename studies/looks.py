@@ -1,11 +1,11 @@
-"""How much additional views at quarter turns help, and below which confidence they are worth it.
+"""How much additional views at quarter turns help, and below which confidence they are worthwhile.
 
     python studies/looks.py RUN/model --data cache:CACHE --out looks.json [--outputs looks.npz]
 
 Every held-out image is rotated at random, and the model sees each view as it is and at the three
-quarter turns, which are exact. The table compares one view, always four views, and four views only
-below a confidence: share within 10°, mean error, flips, and the mean number of views. Calibrate
-first: the temperature and spread of a card are used if it has them.
+other quarter turns, which are exact. The table compares one view, always four views, and four views
+only below a confidence: share within 10°, mean error, flips, and the mean number of views.
+Calibrate the model first: the temperature and spread on its card are used if there are any.
 
 On a CPU the ONNX file beside the card is used if there is one: ONNX Runtime is faster there.
 """
@@ -32,7 +32,7 @@ from radialbeams.training.views import draw_angles
 from radialbeams.training.weights import load_model, pick_device, read_card
 
 THRESHOLDS = (0.5, 0.6, 0.7, 0.8, 0.85, 0.9, 0.93, 0.95, 0.97, 0.99)
-SEED = 2000  # of angles that no other part draws
+SEED = 2000  # of angles that are drawn nowhere else
 
 Floats = NDArray[np.float32]
 Network = Callable[[torch.Tensor], tuple[torch.Tensor, torch.Tensor]]
@@ -50,10 +50,10 @@ def outputs(stem: Path, images: ImageSet, seeds: int) -> tuple[Floats, Floats, F
         turns.append(torch.rad2deg(angles))
         for start in range(0, len(images), batch):
             part = slice(start, start + batch)
-            seen = views.render(images.images[part].to(device), angles[part].to(device))
-            turned = [model(torch.rot90(seen, k, (-2, -1))) for k in range(4)]
-            logits.append(torch.stack([first for first, _ in turned], 1).cpu())
-            offsets.append(torch.stack([second for _, second in turned], 1).cpu())
+            rendered = views.render(images.images[part].to(device), angles[part].to(device))
+            by_quarter = [model(torch.rot90(rendered, k, (-2, -1))) for k in range(4)]
+            logits.append(torch.stack([first for first, _ in by_quarter], 1).cpu())
+            offsets.append(torch.stack([second for _, second in by_quarter], 1).cpu())
     return torch.cat(logits).numpy(), torch.cat(offsets).numpy(), torch.cat(turns).numpy()
 
 
@@ -62,7 +62,7 @@ def card_of(stem: Path) -> Card:
 
 
 def network(stem: Path, device: torch.device) -> Network:
-    """Views (n, C, S, S) → logits and offsets (n, bins), by the fastest way on the device."""
+    """A function of views (n, C, S, S) → logits and offsets (n, bins), fast on this device."""
     onnx = stem.with_name(f"{stem.name}.onnx")
     if device.type != "cpu" or not onnx.is_file():
         return load_model(stem)[0].to(device)
@@ -78,21 +78,24 @@ def network(stem: Path, device: torch.device) -> Network:
 def table(
     logits: Floats, offsets: Floats, degrees: Floats, calibration: Calibration
 ) -> dict[str, Any]:
-    """Errors with one view, with four, and with every rule in between."""
+    """The errors with one view, with four, and with every rule in between."""
     bins = logits.shape[-1]
     quarters = np.arange(4, dtype=np.float32) * np.float32(bins / 4)
-    single = read_posterior(logits[:, 0], offsets[:, 0], *calibration)
-    four = read_posteriors(logits, offsets, quarters, *calibration)
+    one_view = read_posterior(logits[:, 0], offsets[:, 0], *calibration)
+    four_views = read_posteriors(logits, offsets, quarters, *calibration)
     result = {
         "views": len(degrees),
-        "one": figures(single, degrees),
-        "four": figures(four, degrees),
+        "one": figures(one_view, degrees),
+        "four": figures(four_views, degrees),
     }
-    sure = np.array([answer.confidence for answer in single])
+    confidences = np.array([answer.confidence for answer in one_view])
     rows = []
     for below in THRESHOLDS:
-        rule = [b if s < below else a for a, b, s in zip(single, four, sure, strict=True)]
-        cost = float(1 + 3 * (sure < below).mean())
+        rule = [
+            second if confidence < below else first
+            for first, second, confidence in zip(one_view, four_views, confidences, strict=True)
+        ]
+        cost = float(1 + 3 * (confidences < below).mean())
         rows.append({"below": below, "looks": round(cost, 3), **figures(rule, degrees)})
     return {**result, "rules": rows}
 
@@ -100,15 +103,15 @@ def table(
 def figures(answers: list[Answer], degrees: Floats) -> dict[str, float]:
     angles = np.array([answer.angle_degrees for answer in answers])
     errors = np.abs((angles - degrees + 180) % 360 - 180)
-    sure = np.array([answer.confidence for answer in answers])
-    surer = errors[sure >= np.median(sure)]
+    confidences = np.array([answer.confidence for answer in answers])
+    confident_half = errors[confidences >= np.median(confidences)]
     return {
         "within_10": round(float((errors <= 10).mean()), 4),
         "within_5": round(float((errors <= 5).mean()), 4),
         "mean": round(float(errors.mean()), 3),
         "median": round(float(np.median(errors)), 3),
         "flips": round(float((errors >= 150).mean()), 4),
-        "surer_half_within_10": round(float((surer <= 10).mean()), 4),
+        "surer_half_within_10": round(float((confident_half <= 10).mean()), 4),
     }
 
 

@@ -1,15 +1,16 @@
-"""Photos of a test set that a model may have been trained on, found by their fingerprints.
+"""Finds photos of a test set that a model may have been trained on, by their fingerprints.
 
     python studies/overlap.py --tested PHOTOS.zip --against NAME=FOLDER_OR_LOOKS…
 
-A fingerprint is that of `tools/photos`: 128 bits of a picture, whatever its shape. Photos are
-compared whole and by their centred squares, since copies are often cut. Two pictures that differ in
-at most 20 bits are taken for copies, up to 26 for near ones. `--against` names folders of training
-photos, which have to be brought (`tools/photos/README.md` lists their sources), or a `looks.jsonl`
-that `tools/photos/prepare.py` wrote; that holds the fingerprints of whole photos only. Results of
-other names stay in the file, so the sources can be compared one after the other. `--sheet` draws
-the near pairs side by side, for whoever decides which of them show the same picture; `--looked
-NAME=BITS` writes the decision down: pairs up to so many bits do, the others do not (-1: none does).
+Fingerprints are those of `tools/photos`: 128 bits of a picture, independent of its shape. Photos
+are compared whole and by their centred squares, since copies are often cropped. Two pictures that
+differ in at most 20 bits count as copies, and in at most 26 bits as near. `--against` names folders
+of training photos, which must be downloaded first (`tools/photos/README.md` lists their sources),
+or a `looks.jsonl` that `tools/photos/prepare.py` wrote, which has fingerprints of whole photos
+only. Results under other names stay in the file, so sources can be compared one after the other.
+`--sheet` draws the near pairs side by side, so that a person can decide which of them show the same
+picture. `--looked NAME=BITS` records the decision: pairs up to so many bits do, the others do not
+(-1: none does).
 """
 
 from __future__ import annotations
@@ -31,11 +32,11 @@ DECODED = 64  # pixels that a photo is decoded to at least; a fingerprint needs 
 ENDINGS = (".jpg", ".jpeg", ".png", ".webp")
 
 Bits = NDArray[np.bool_]
-Named = tuple[list[str], list[Bits]]  # names, and one or more fingerprints of each
+Fingerprinted = tuple[list[str], list[Bits]]  # names, and one or more fingerprints of each
 
 
 def fingerprints(photo: Image.Image) -> tuple[Bits, Bits]:
-    """Of the whole photo, and of its centred square."""
+    """The fingerprints of the whole photo, and of its centred square."""
     photo.draft("L", (DECODED, DECODED))
     wide, high = photo.size
     side = min(wide, high)
@@ -43,10 +44,10 @@ def fingerprints(photo: Image.Image) -> tuple[Bits, Bits]:
     return fingerprint(photo), fingerprint(photo.crop((left, top, left + side, top + side)))
 
 
-def of_folder(place: Path) -> Named:
-    """The photos in a folder; files that cannot be read are passed over."""
+def of_folder(folder: Path) -> Fingerprinted:
+    """The photos in a folder; files that cannot be read are skipped."""
     names, pairs = [], []
-    for path in sorted(place.rglob("*")):
+    for path in sorted(folder.rglob("*")):
         if path.suffix.lower() not in ENDINGS:
             continue
         try:
@@ -54,16 +55,16 @@ def of_folder(place: Path) -> Named:
                 pairs.append(fingerprints(photo))
         except (OSError, ValueError):
             continue
-        names.append(str(path.relative_to(place)))
+        names.append(str(path.relative_to(folder)))
     if not names:
-        raise SystemExit(f"Expected a folder of photos; got {place}, which has none.")
+        raise SystemExit(f"Expected a folder of photos; got {folder}, which has none.")
     return names, [np.stack(side) for side in zip(*pairs, strict=True)]
 
 
-def of_looks(place: Path) -> Named:
-    """Whole photos, fingerprinted by `prepare.py`; those that it dropped count too."""
+def of_looks(path: Path) -> Fingerprinted:
+    """Whole photos, fingerprinted by `prepare.py`, including those that it dropped."""
     names, rows = [], []
-    for line in place.read_text(encoding="utf-8").splitlines():
+    for line in path.read_text(encoding="utf-8").splitlines():
         look = json.loads(line)
         if look.get("bits"):
             names.append(f"{look['source']}/{look['name']}")
@@ -71,10 +72,10 @@ def of_looks(place: Path) -> Named:
     return names, [np.unpackbits(np.stack(rows), axis=1).astype(bool)]
 
 
-def of_archive(place: Path) -> Named:
+def of_archive(path: Path) -> Fingerprinted:
     """The photos in a zip file."""
     names, pairs = [], []
-    with zipfile.ZipFile(place) as archive:
+    with zipfile.ZipFile(path) as archive:
         for name in sorted(archive.namelist()):
             if name.endswith(ENDINGS):
                 with archive.open(name) as file, Image.open(file) as photo:
@@ -83,48 +84,51 @@ def of_archive(place: Path) -> Named:
     return names, [np.stack(side) for side in zip(*pairs, strict=True)]
 
 
-def nearest(bits: Bits, known: Bits, tile: int = 8192) -> tuple[NDArray[np.int64], Any]:
-    """For each row the nearest of `others`, and in how many bits they differ."""
+def nearest(bits: Bits, others: Bits, tile: int = 8192) -> tuple[NDArray[np.int64], Any]:
+    """For each row, the index of the nearest of `others`, and the number of bits that differ."""
     signs = np.where(bits, 1, -1).astype(np.float32)
-    best = np.full(len(bits), BITS + 1)
-    where = np.full(len(bits), -1)
-    for start in range(0, len(known), tile):
-        part = np.where(known[start : start + tile], 1, -1).astype(np.float32)
-        apart = (BITS - signs @ part.T) / 2
-        least = apart.min(1)
-        where = np.where(least < best, start + apart.argmin(1), where)
-        best = np.minimum(best, least)
-    return where, best
+    lowest = np.full(len(bits), BITS + 1)
+    index = np.full(len(bits), -1)
+    for start in range(0, len(others), tile):
+        tile_signs = np.where(others[start : start + tile], 1, -1).astype(np.float32)
+        distance = (BITS - signs @ tile_signs.T) / 2
+        tile_lowest = distance.min(1)
+        index = np.where(tile_lowest < lowest, start + distance.argmin(1), index)
+        lowest = np.minimum(lowest, tile_lowest)
+    return index, lowest
 
 
-def compared(tested: Named, known: Named) -> dict[str, Any]:
-    """Whole photos with whole ones, and squares with squares: what is nearer counts."""
-    pairs = [nearest(ours, theirs) for ours, theirs in zip(tested[1], known[1], strict=False)]
-    where, apart = pairs[0]
-    for other, bits in pairs[1:]:
-        where, apart = np.where(bits < apart, other, where), np.minimum(bits, apart)
+def compare(tested: Fingerprinted, source: Fingerprinted) -> dict[str, Any]:
+    """The near pairs: whole photos against whole, squares against squares, the nearer counts."""
+    pairs = [nearest(ours, theirs) for ours, theirs in zip(tested[1], source[1], strict=False)]
+    index, distance = pairs[0]
+    for square_index, square_distance in pairs[1:]:
+        index, distance = (
+            np.where(square_distance < distance, square_index, index),
+            np.minimum(square_distance, distance),
+        )
     near = [
-        {"photo": tested[0][row], "like": known[0][where[row]], "bits": int(apart[row])}
-        for row in np.argsort(apart, kind="stable")
-        if apart[row] <= NEAR
+        {"photo": tested[0][row], "like": source[0][index[row]], "bits": int(distance[row])}
+        for row in np.argsort(distance, kind="stable")
+        if distance[row] <= NEAR
     ]
     return {
-        "photos": len(known[0]),
+        "photos": len(source[0]),
         "copies": sum(pair["bits"] <= COPY for pair in near),
         "near": near,
-        "nearest_bits": int(apart.min()),
-        "same_by_eye": None if near else 0,  # to be filled in by whoever has looked at the pairs
+        "nearest_bits": int(distance.min()),
+        "same_by_eye": None if near else 0,  # recorded by --looked, after looking at the pairs
     }
 
 
-def looked_at(found: dict[str, Any], bits: int) -> dict[str, Any]:
-    """The result of a source after its near pairs were looked at: those up to `bits` are copies."""
-    near = [{**pair, "same": pair["bits"] <= bits} for pair in found["near"]]
-    return {**found, "near": near, "same_by_eye": sum(pair["same"] for pair in near)}
+def looked_at(comparison: dict[str, Any], bits: int) -> dict[str, Any]:
+    """The comparison after looking at its near pairs: those up to `bits` are copies."""
+    near = [{**pair, "same": pair["bits"] <= bits} for pair in comparison["near"]]
+    return {**comparison, "near": near, "same_by_eye": sum(pair["same"] for pair in near)}
 
 
 def draw_sheet(comparison: dict[str, Any], tested: Path, folder: Path, out: Path) -> None:
-    """Every near pair side by side, the photo of the test set on the left."""
+    """Writes an image of the near pairs side by side, the photo of the test set on the left."""
     side, rows = 128, max(1, len(comparison["near"]))
     sheet = Image.new("RGB", (2 * side, side * rows))
     with zipfile.ZipFile(tested) as archive:
@@ -148,20 +152,20 @@ def main() -> None:
     tested = of_archive(arguments.tested)
     results: dict[str, Any] = {"tested": arguments.tested.stem, "n": len(tested[0]), "against": {}}
     if arguments.out.is_file():
-        before = json.loads(arguments.out.read_text(encoding="utf-8"))
-        if before["tested"] == results["tested"]:
-            results["against"] = before["against"]
-    for named in arguments.against:
-        name, _, place = named.partition("=")
-        known = of_looks(Path(place)) if place.endswith(".jsonl") else of_folder(Path(place))
-        comparison = compared(tested, known)
+        earlier = json.loads(arguments.out.read_text(encoding="utf-8"))
+        if earlier["tested"] == results["tested"]:
+            results["against"] = earlier["against"]
+    for argument in arguments.against:
+        name, _, place = argument.partition("=")
+        source = of_looks(Path(place)) if place.endswith(".jsonl") else of_folder(Path(place))
+        comparison = compare(tested, source)
         results["against"][name] = comparison
         if arguments.sheet and Path(place).is_dir():
             draw_sheet(comparison, arguments.tested, Path(place), arguments.sheet / f"{name}.png")
         print(f"{name}: {comparison['photos']:,} photos, {len(comparison['near'])} near, nearest "
               f"{comparison['nearest_bits']} bits", flush=True)  # fmt: skip
-    for named in arguments.looked:
-        name, _, bits = named.partition("=")
+    for argument in arguments.looked:
+        name, _, bits = argument.partition("=")
         if name not in results["against"]:
             parser.error(f"expected a source that was compared; got {name!r}. Name it in --against")
         results["against"][name] = looked_at(results["against"][name], int(bits))

@@ -1,12 +1,12 @@
-"""Whether another measure than the confidence ranks photos better, at which number of views.
+"""Whether another score ranks photos better than the confidence, and how many views it needs.
 
     python studies/ranking.py NAME=PHOTOS … [--out results/ranking.json] [--keep FOLDER]
 
 PHOTOS is a folder of upright photos that the model was not trained on. Each is rotated by a
-uniformly random angle, saved as JPEG of quality 90 and seen at all four quarter turns. Every
-candidate gives each photo an angle and a score. Reported: the share within 10° among the half with
-the higher scores, for all photos and for two halves of them, the share within 10° of all, and the
-mean number of views. A candidate is worth shipping only if it wins on both halves.
+uniformly random angle, saved as JPEG of quality 90 and viewed at all four quarter turns. Every
+candidate gives each photo an angle and a score. The results are the share within 10° among the half
+with the higher scores, for all photos and for two halves of them, the share within 10° of all, and
+the mean number of views. A candidate should replace the default only if it wins on both halves.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from radialbeams.training.views import draws
 
 COMMAND = "python studies/ranking.py NAME=PHOTOS …"
 QUALITY = 90
-SHIPPED = "confidence, four views below 0.8"
-BELOW = (0.8, 0.9, 0.95)  # confidences below which three more views are used; 0.8 is shipped
+DEFAULT_CANDIDATE = "confidence, four views below 0.8"
+BELOW = (0.8, 0.9, 0.95)  # confidences below which three more views are used; 0.8 is the default
 TEMPERATURES = (0.8, 1.5, 2.0)  # instead of the card's
 SPREADS = (2.0, 4.0)  # degrees, instead of the card's
 
@@ -53,15 +53,17 @@ class Ranking(NamedTuple):
     views: float
 
 
-def outputs(place: Path, model: str, seed: int = 0) -> Outputs:
+def outputs(folder: Path, model: str, seed: int = 0) -> Outputs:
     """The model's outputs for the rotated files of all photos in a folder."""
-    photos = sorted(p for p in place.rglob("*") if p.suffix.lower() in (".jpg", ".png", ".webp"))
+    photos = sorted(
+        path for path in folder.rglob("*") if path.suffix.lower() in (".jpg", ".png", ".webp")
+    )
     reader = Canonicalizer(model, threads=1, documents=False)
     degrees = 360 * draws("evaluation", seed, 0, (len(photos), 6))[:, 0]
     pairs = []
     for photo, angle in zip(photos, degrees, strict=True):
-        with Image.open(photo) as opened:
-            picture = ImageOps.exif_transpose(opened).convert("RGB")
+        with Image.open(photo) as image:
+            picture = ImageOps.exif_transpose(image).convert("RGB")
         file = io.BytesIO()
         picture.rotate(angle, Image.Resampling.BICUBIC).save(file, "JPEG", quality=QUALITY)
         view = reader.view(file.getvalue())
@@ -70,31 +72,39 @@ def outputs(place: Path, model: str, seed: int = 0) -> Outputs:
     return Outputs(logits, offsets, degrees)
 
 
-def candidates(given: Outputs, temperature: float, spread: float) -> Iterator[tuple[str, Ranking]]:
-    """By name: what ranks the photos, and with how many views."""
-    logits, offsets, _ = given
+def candidates(
+    model_outputs: Outputs, temperature: float, spread: float
+) -> Iterator[tuple[str, Ranking]]:
+    """The candidates by name: how they rank the photos, and with how many views."""
+    logits, offsets, _ = model_outputs
     shifts = np.arange(4, dtype=np.float32) * np.float32(logits.shape[-1] / 4)
-    one = read_posterior(logits[:, 0], offsets[:, 0], temperature, spread)
-    four = read_posteriors(logits, offsets, shifts, temperature, spread)
-    yield "confidence, one view", ranked(one, 1)
+    one_view = read_posterior(logits[:, 0], offsets[:, 0], temperature, spread)
+    four_views = read_posteriors(logits, offsets, shifts, temperature, spread)
+    yield "confidence, one view", ranked(one_view, 1)
     for below in BELOW:
-        unsure = [(answer.confidence or 0.0) < below for answer in one]
-        mixed = [b if more else a for a, b, more in zip(one, four, unsure, strict=True)]
+        unsure = [(answer.confidence or 0.0) < below for answer in one_view]
+        mixed = [
+            second if is_unsure else first
+            for first, second, is_unsure in zip(one_view, four_views, unsure, strict=True)
+        ]
         yield f"confidence, four views below {below}", ranked(mixed, 1 + 3 * float(np.mean(unsure)))
-    yield "confidence, always four views", ranked(four, 4)
+    yield "confidence, always four views", ranked(four_views, 4)
     for other in TEMPERATURES:
         hot = read_posterior(logits[:, 0], offsets[:, 0], other, spread)
         yield f"temperature {other}, one view", ranked(hot, 1)
     for other in SPREADS:
         wide = read_posterior(logits[:, 0], offsets[:, 0], temperature, other)
         yield f"spread {other}°, one view", ranked(wide, 1)
-    yield "entropy, one view", ranked(one, 1, [-_entropy(answer) for answer in one])
-    yield "mass of the quarter, one view", ranked(one, 1, [_quarter(answer) for answer in one])
-    agreed = np.stack(
-        [_near(logits[:, k], offsets[:, k] - shifts[k], four, temperature) for k in range(4)]
+    yield "entropy, one view", ranked(one_view, 1, [-_entropy(answer) for answer in one_view])
+    yield (
+        "mass of the quarter, one view",
+        ranked(one_view, 1, [_quarter(answer) for answer in one_view]),
     )
-    yield "lowest of four views", ranked(four, 4, agreed.min(0))
-    yield "geometric mean of four views", ranked(four, 4, np.log(agreed + 1e-9).mean(0))
+    agreement = np.stack(
+        [_near(logits[:, k], offsets[:, k] - shifts[k], four_views, temperature) for k in range(4)]
+    )
+    yield "lowest of four views", ranked(four_views, 4, agreement.min(0))
+    yield "geometric mean of four views", ranked(four_views, 4, np.log(agreement + 1e-9).mean(0))
 
 
 def ranked(answers: list[Answer], views: float, scores: Any = None) -> Ranking:
@@ -143,15 +153,15 @@ def surer(right: Floats, scores: Floats) -> float:
     return round(float(right[best].mean()), 4)
 
 
-def kept(place: Path, model: str, file: Path | None) -> Outputs:
-    """The outputs from an earlier run, or made now."""
+def cached_outputs(folder: Path, model: str, file: Path | None) -> Outputs:
+    """The outputs stored by an earlier run, else computed and stored."""
     if file is not None and file.is_file():
         with np.load(file) as stored:
             return Outputs(*(stored[name] for name in Outputs._fields))
-    made = outputs(place, model)
+    new = outputs(folder, model)
     if file is not None:
-        np.savez(file, **made._asdict())
-    return made
+        np.savez(file, **new._asdict())
+    return new
 
 
 def main() -> None:
@@ -160,20 +170,29 @@ def main() -> None:
     parser.add_argument("--model", default=zoo.DEFAULT)
     parser.add_argument("--keep", type=Path, help="folder for the outputs of the model")
     parser.add_argument("--out", type=Path, default=Path("results") / "ranking.json")
-    asked = parser.parse_args()
-    calibration = zoo.find(asked.model).card.calibration
+    arguments = parser.parse_args()
+    calibration = zoo.find(arguments.model).card.calibration
     sets = {}
-    for one in asked.photos:
-        name, _, place = one.partition("=")
-        given = kept(Path(place), asked.model, asked.keep and asked.keep / f"{name}.npz")
+    for argument in arguments.photos:
+        name, _, place = argument.partition("=")
+        model_outputs = cached_outputs(
+            Path(place), arguments.model, arguments.keep and arguments.keep / f"{name}.npz"
+        )
         rows = {
-            title: figures(ranking, given.degrees)
-            for title, ranking in candidates(given, calibration.temperature, calibration.spread)
+            title: figures(ranking, model_outputs.degrees)
+            for title, ranking in candidates(
+                model_outputs, calibration.temperature, calibration.spread
+            )
         }
-        sets[name] = {"n": len(given.degrees), "rows": rows}
+        sets[name] = {"n": len(model_outputs.degrees), "rows": rows}
         print(json.dumps({name: sets[name]}), flush=True)
-    record = {"command": COMMAND, "model": asked.model, "shipped": SHIPPED, "sets": sets}
-    write_record(asked.out, record, long=[])
+    record = {
+        "command": COMMAND,
+        "model": arguments.model,
+        "shipped": DEFAULT_CANDIDATE,
+        "sets": sets,
+    }
+    write_record(arguments.out, record, long=[])
 
 
 if __name__ == "__main__":

@@ -7,7 +7,7 @@
 Each run writes one JSON file. A run whose file exists is skipped, so a killed table can be resumed,
 and several processes can share it: each claims a run with a lock that ends with the process. The
 ablation is measured on a part of the training split that is not trained on (sha256 % 5 == 1), so
-that no choice is made on test images; the ablation of the default model uses the photos that are
+that no choice is made on test images. The ablation of the default model uses the photos that are
 held out for such choices.
 """
 
@@ -83,24 +83,26 @@ ABLATION: dict[str, Changes] = {
 }
 
 
-LEFT_OUT = {"drop": 0.1}  # stochastic depth: drops each residual branch for 10% of the views
+STOCHASTIC_DEPTH = {
+    "drop": 0.1
+}  # stochastic depth: drops each residual branch for 10% of the views
 PHOTOS: dict[str, Changes] = {
     "as shipped": {},
     "no attention": {"model": {"attention": 0, "dilations": (1, 2, 4, 8, 16, 1)}},
     "views of 58 px": {"model": {"view_size": 58, "beam_length": 29}},
     "64 beams": {"model": {"num_beams": 64}},
     "target twice as wide": {"loss": {"width": 2.0}},
-    "branches left out": {"model": LEFT_OUT},
+    "branches left out": {"model": STOCHASTIC_DEPTH},
     "branches left out, no attention": {
-        "model": {**LEFT_OUT, "attention": 0, "dilations": (1, 2, 4, 8, 16, 1)}
+        "model": {**STOCHASTIC_DEPTH, "attention": 0, "dilations": (1, 2, 4, 8, 16, 1)}
     },
     "branches left out, views of 58 px": {
-        "model": {**LEFT_OUT, "view_size": 58, "beam_length": 29}
+        "model": {**STOCHASTIC_DEPTH, "view_size": 58, "beam_length": 29}
     },
-    "branches left out, thin beams": {"model": {**LEFT_OUT, "epsilon": 0}},
-    "branches left out, 64 beams": {"model": {**LEFT_OUT, "num_beams": 64}},
-    "branches left out, less zoom": {"model": LEFT_OUT, "augmentation": {"zoom": 0.25}},
-    "branches left out, no fill": {"model": LEFT_OUT, "augmentation": {"fill": 0.0}},
+    "branches left out, thin beams": {"model": {**STOCHASTIC_DEPTH, "epsilon": 0}},
+    "branches left out, 64 beams": {"model": {**STOCHASTIC_DEPTH, "num_beams": 64}},
+    "branches left out, less zoom": {"model": STOCHASTIC_DEPTH, "augmentation": {"zoom": 0.25}},
+    "branches left out, no fill": {"model": STOCHASTIC_DEPTH, "augmentation": {"fill": 0.0}},
 }
 
 
@@ -111,7 +113,7 @@ class Table(NamedTuple):
     steps: int
     rows: dict[str, Changes]
     split: str
-    base: Changes | None = None  # what all rows change
+    base: Changes | None = None  # the changes that all rows share
 
 
 # The first `ring.coil100` had 48 beams. The pretrained one has 32, since that row is no worse.
@@ -164,7 +166,7 @@ class BasicBlock(nn.Module):
             nn.BatchNorm2d(maps),
         )
         same = channels == maps and stride == 1
-        self.around = (
+        self.skip = (
             nn.Identity()
             if same
             else nn.Sequential(
@@ -173,18 +175,18 @@ class BasicBlock(nn.Module):
         )
 
     def forward(self, features: Tensor) -> Tensor:
-        return F.relu(self.body(features) + self.around(features))
+        return F.relu(self.body(features) + self.skip(features))
 
 
-def resnet_loss(network: nn.Module, given: LossInputs) -> tuple[Tensor, Losses]:
-    outputs = network(given.views)
+def resnet_loss(network: nn.Module, inputs: LossInputs) -> tuple[Tensor, Losses]:
+    outputs = network(inputs.views)
     if outputs.shape[1] == 2:
-        circle = circle_loss(given.angles, F.normalize(outputs, dim=1)).mean()
+        circle = circle_loss(inputs.angles, F.normalize(outputs, dim=1)).mean()
         return circle, Losses(circle.detach(), circle.new_zeros(()))
-    classes = torch.rad2deg(given.angles).long().clamp(0, 359)
+    classes = torch.rad2deg(inputs.angles).long().clamp(0, 359)
     loss = F.cross_entropy(outputs, classes)
-    answers = torch.deg2rad(outputs.argmax(1).float() + 0.5)
-    circle = circle_loss(given.angles, to_unit(answers)).mean()
+    estimates = torch.deg2rad(outputs.argmax(1).float() + 0.5)
+    circle = circle_loss(inputs.angles, to_unit(estimates)).mean()
     return loss, Losses(circle.detach(), circle.new_zeros(()))
 
 
@@ -201,11 +203,11 @@ PARTS = {None: Parts(), "vector": resnet_parts(2), "360": resnet_parts(360)}
 
 def recipe_of(table: Table) -> Changes:
     values: Changes = json.loads((RECIPES / f"{table.recipe}.json").read_text(encoding="utf-8"))
-    return changed({**values, "steps": table.steps}, table.base or {})
+    return with_changes({**values, "steps": table.steps}, table.base or {})
 
 
-def changed(base: Changes, changes: Changes) -> Changes:
-    """The recipe with the changes applied; a change of a part replaces only the named fields."""
+def with_changes(base: Changes, changes: Changes) -> Changes:
+    """The recipe with the changes applied; within a part, only the named fields are replaced."""
     values = {**base, **changes}
     for part in ("model", "augmentation", "loss"):
         # An empty part switches the part off.
@@ -231,7 +233,11 @@ def run(
     return {
         "parameters": sum(p.numel() for p in model.parameters()),
         "training_seconds": round(seconds, 1),
-        **{k: v for k, v in result.to_dict().items() if k not in ("groups", "risk_coverage")},
+        **{
+            key: value
+            for key, value in result.to_dict().items()
+            if key not in ("groups", "risk_coverage")
+        },
         "changes": changes,
         "steps": values["steps"],
         "batch": values["batch"],
@@ -256,19 +262,19 @@ def main() -> None:
     recipe = Recipe.from_dict(base)
     images = read_images(recipe, "train", root=arguments.data, limit=arguments.limit)
     if table.split == VALIDATION:
-        inside = [i for i, key in enumerate(images.keys) if in_validation(key)]
-        outside = [i for i, key in enumerate(images.keys) if not in_validation(key)]
-        images, held_out = images.select(outside), images.select(inside)
+        validation_rows = [row for row, key in enumerate(images.keys) if in_validation(key)]
+        training_rows = [row for row, key in enumerate(images.keys) if not in_validation(key)]
+        images, held_out = images.select(training_rows), images.select(validation_rows)
     else:
         held_out = read_images(recipe, "test", root=arguments.data, limit=arguments.limit)
     arguments.out.mkdir(parents=True, exist_ok=True)
     for name, changes in table.rows.items():
         path = arguments.out / f"{arguments.table}-{name.replace(',', '').replace(' ', '-')}.json"
-        with claimed(path.with_suffix(".claimed")) as mine:
-            if not mine or path.exists():  # claimed by another process, or done
+        with claimed(path.with_suffix(".claimed")) as acquired:
+            if not acquired or path.exists():  # claimed by another process, or done
                 continue
             result: dict[str, Any] = {"name": name, "split": table.split}
-            result |= run(changed(base, changes), changes, images, held_out, device)
+            result |= run(with_changes(base, changes), changes, images, held_out, device)
             text = json.dumps(result, indent=1) + "\n"
             write_whole(path, lambda part, text=text: part.write_text(text))  # type: ignore[misc]
         print(name, round(result["mean"], 3), round(result["median"], 3), flush=True)

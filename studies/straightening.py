@@ -2,13 +2,13 @@
 
     python studies/straightening.py PHOTOS [--limit N] [--out results/straightening.json]
 
-PHOTOS is a folder of upright photos. Each is measured as it is, and once more after a tilt of 2° to
-10° and a crop that leaves no filled corner, as a camera would have taken it. Two kinds of evidence
-are available: the estimate of the default model, and the direction of the strongest lines near it,
+PHOTOS is a folder of upright photos. Each is measured as it is, and again after a tilt of 2° to 10°
+and a crop that leaves no filled corner, as if the camera had been tilted. There are two kinds of
+evidence: the estimate of the default model, and the direction of the strongest lines near it,
 measured at full resolution. A rule acts if the model is confident, the lines are strong, and the
-angle is large enough to matter; the angle of the lines is taken. The table shows for each rule how
-many tilted photos it acts on, how many of all tilted ones end within 1.5° of upright, and how many
-upright ones it makes worse by more than 1.5°.
+angle is large enough to matter; it corrects by the angle of the lines. The table shows, for each
+rule, the shares of tilted photos that it acts on and that it brings within 1.5° of upright, and the
+share of upright photos that it tilts by more than 1.5°.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from radialbeams.posterior import signed
 TILTS = (2.0, 10.0)  # degrees
 NEAR = 1.5  # degrees: right if this close, worse if further
 REACH = 4.0  # degrees around the model's estimate in which lines are searched
-FURTHEST = 12.0  # degrees: a larger estimate is no small tilt
+FURTHEST = 12.0  # degrees: larger estimates are not small tilts
 ENDINGS = (".jpg", ".jpeg", ".png", ".webp")
 CONFIDENCES, LEAST = (0.0, 0.6, 0.8, 0.9), (1.5, 2.5)
 STRENGTHS = (0.0, 8.0, 12.0, 16.0, 20.0, 30.0, 45.0)  # deviations above the other directions
@@ -41,7 +41,7 @@ STRENGTHS = (0.0, 8.0, 12.0, 16.0, 20.0, 30.0, 45.0)  # deviations above the oth
 
 @dataclass(frozen=True)
 class Evidence:
-    """What is known of one picture, in degrees; `tilt` is the truth."""
+    """The measurements of one picture, in degrees; `tilt` is the true angle."""
 
     tilt: float
     estimate: float
@@ -51,7 +51,7 @@ class Evidence:
 
 
 def tilted(photo: Image.Image, degrees: float) -> Image.Image:
-    """Rotated counter-clockwise, and cropped to the largest rectangle of the same shape."""
+    """The photo rotated counter-clockwise, cropped to the largest rectangle of its shape."""
     width, height = photo.size
     turn = math.radians(abs(degrees))
     shrink = math.cos(turn) + math.sin(turn) * max(photo.size) / min(photo.size)
@@ -61,7 +61,7 @@ def tilted(photo: Image.Image, degrees: float) -> Image.Image:
     return turned.crop((left, top, left + inner[0], top + inner[1]))
 
 
-def look(model: Canonicalizer, picture: Image.Image, tilt: float) -> Evidence:
+def evidence_of(model: Canonicalizer, picture: Image.Image, tilt: float) -> Evidence:
     answer = model.answers([picture])[0]
     estimate = signed(answer.angle_degrees)
     if abs(estimate) > FURTHEST:
@@ -71,30 +71,30 @@ def look(model: Canonicalizer, picture: Image.Image, tilt: float) -> Evidence:
 
 
 def table(pictures: list[Evidence]) -> list[dict[str, float]]:
-    """One row for each rule, those that help most first."""
-    columns = np.array([list(asdict(one).values()) for one in pictures]).T
+    """One row for each rule, the most helpful rules first."""
+    columns = np.array([list(asdict(picture).values()) for picture in pictures]).T
     tilt, _, confidence, lines, strength = columns
-    crooked = tilt != 0
+    is_tilted = tilt != 0
     rows = []
-    for sure, strong, least in product(CONFIDENCES, STRENGTHS, LEAST):
-        acts = (confidence >= sure) & (strength >= strong) & (np.abs(lines) >= least)
+    for confident, strong, least in product(CONFIDENCES, STRENGTHS, LEAST):
+        acts = (confidence >= confident) & (strength >= strong) & (np.abs(lines) >= least)
         right = acts & (np.abs(lines - tilt) <= NEAR)
         worse = acts & (np.abs(lines) > NEAR)
         rows.append(
             {
-                "confidence": sure,
+                "confidence": confident,
                 "strength": strong,
                 "least_degrees": least,
-                "tilted_acted_on": share(acts, crooked),
-                "tilted_right": share(right, crooked),
-                "upright_worse": share(worse, ~crooked),
+                "tilted_acted_on": share(acts, is_tilted),
+                "tilted_right": share(right, is_tilted),
+                "upright_worse": share(worse, ~is_tilted),
             }
         )
     return sorted(rows, key=lambda row: -row["tilted_right"])
 
 
-def share(chosen: np.ndarray[Any, Any], among: np.ndarray[Any, Any]) -> float:
-    return round(float(chosen[among].mean()), 4)
+def share(selected: np.ndarray[Any, Any], among: np.ndarray[Any, Any]) -> float:
+    return round(float(selected[among].mean()), 4)
 
 
 def best(rows: list[dict[str, float]], worse: float) -> dict[str, float] | None:
@@ -107,16 +107,16 @@ def main() -> None:
     parser.add_argument("photos", type=Path)
     parser.add_argument("--limit", type=int)
     parser.add_argument("--out", type=Path)
-    options = parser.parse_args()
-    paths = [path for path in sorted(options.photos.iterdir()) if path.suffix.lower() in ENDINGS]
-    paths = paths[: options.limit]
+    arguments = parser.parse_args()
+    paths = [path for path in sorted(arguments.photos.iterdir()) if path.suffix.lower() in ENDINGS]
+    paths = paths[: arguments.limit]
     draw, model = np.random.default_rng(0), Canonicalizer("general", threads=1)
     pictures = []
     for number, path in enumerate(paths, 1):
         photo = ImageOps.exif_transpose(Image.open(path)).convert("RGB")
         tilt = float(draw.uniform(*TILTS) * draw.choice((-1, 1)))
-        pictures.append(look(model, photo, 0.0))
-        pictures.append(look(model, tilted(photo, tilt), tilt))
+        pictures.append(evidence_of(model, photo, 0.0))
+        pictures.append(evidence_of(model, tilted(photo, tilt), tilt))
         print(f"\r{number} of {len(paths)} photos", end="", file=sys.stderr, flush=True)
     print(file=sys.stderr)
     rows = table(pictures)
@@ -126,8 +126,8 @@ def main() -> None:
         "rules": rows,
     }
     text = json.dumps(result, indent=1) + "\n"
-    if options.out:
-        write_whole(options.out, lambda path: path.write_text(text, encoding="utf-8"))
+    if arguments.out:
+        write_whole(arguments.out, lambda path: path.write_text(text, encoding="utf-8"))
     print(json.dumps(result["best"], indent=1))
 
 

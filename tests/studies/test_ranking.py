@@ -35,10 +35,10 @@ def test_the_half_with_the_higher_scores_counts() -> None:
 
 
 def test_every_candidate_finds_the_sure_ones_and_counts_its_views() -> None:
-    given = some_outputs()
+    outputs = some_outputs()
     rows = {
-        name: ranking.figures(found, given.degrees)
-        for name, found in ranking.candidates(given, 1.0, 0.5)
+        name: ranking.figures(candidate, outputs.degrees)
+        for name, candidate in ranking.candidates(outputs, 1.0, 0.5)
     }
     assert rows["confidence, one view"]["views"] == 1
     assert rows["confidence, always four views"]["views"] == 4
@@ -51,7 +51,7 @@ def test_every_candidate_finds_the_sure_ones_and_counts_its_views() -> None:
 def test_outputs_are_made_from_rotated_files_and_kept(tmp_path: Path) -> None:
     pixels = np.random.default_rng(0).integers(0, 256, (120, 160, 3), dtype=np.uint8)
     Image.fromarray(pixels).save(tmp_path / "a.png")
-    made = ranking.kept(tmp_path, "ring", tmp_path / "kept.npz")
+    made = ranking.cached_outputs(tmp_path, "ring", tmp_path / "kept.npz")
     assert made.logits.shape == made.offsets.shape == (1, 4, 48)
-    again = ranking.kept(tmp_path / "gone", "ring", tmp_path / "kept.npz")
+    again = ranking.cached_outputs(tmp_path / "gone", "ring", tmp_path / "kept.npz")
     assert (again.logits == made.logits).all() and again.degrees == made.degrees
