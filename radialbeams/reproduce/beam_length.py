@@ -1,4 +1,4 @@
-"""Beams of length A, B and C, padding that removes the border, and what the border gives away.
+"""Beams of length A, B and C, adaptive padding, and what the border reveals about the angle.
 
 Beams of length A stay inside the image at every rotation, B reach its border, C its corners. Black
 padding draws a square around the image that rotates with it. Three measurements show whether a
@@ -46,7 +46,7 @@ LENGTHS: tuple[Length, ...] = ("A", "B", "C")
 DATA = {"coil100": "COIL-100", "lfw": "LFW"}
 ERROR = "paper-equivalent error on COIL-100 and LFW"
 WIDTH = {"coil100": 128, "lfw": 250}
-WORDS = {"zeros": "black padding", "corner": "adaptive padding"}
+LABELS = {"zeros": "black padding", "corner": "adaptive padding"}
 LEAKS = Path("results") / "leaks"  # canaries that were measured on a GPU
 DRAWN, DRAWN_SIZE, DRAWN_TURN = 73, 64, 20.0  # a duck on a ground that is not quite black
 
@@ -65,7 +65,7 @@ class LengthKind:
 
 
 def kinds() -> list[LengthKind]:
-    """All combinations, the longest first; A reads no padding, so its padding does not matter."""
+    """All combinations, slowest first. Length A reads no padding, so one padding is enough."""
     return [
         LengthKind(data, length, padding)
         for data in reversed(DATA)
@@ -89,11 +89,11 @@ def recipe(kind: LengthKind, seed: int, settings: ReproduceSettings) -> Recipe:
 
 
 def trainings(settings: ReproduceSettings) -> list[PlannedTraining]:
-    found = []
+    planned = []
     for kind in kinds():
         # LFW's images are four times as large.
         for seed in settings.seeds_of(quick=1, full=2 if kind.data == "lfw" else 3):
-            found.append(
+            planned.append(
                 PlannedTraining(
                     f"{kind.name}-seed{seed}",
                     recipe(kind, seed, settings),
@@ -104,7 +104,7 @@ def trainings(settings: ReproduceSettings) -> list[PlannedTraining]:
                     measure=measure,
                 )
             )
-    return found + [canary(kind, settings) for kind in CANARIES]
+    return planned + [canary(kind, settings) for kind in CANARIES]
 
 
 def measure(trained: Trained) -> JsonDict:
@@ -120,27 +120,27 @@ def measure(trained: Trained) -> JsonDict:
     return {**errors(trained), "other_padding": summary(swapped)}
 
 
-# --- what was found ---
+# --- results ---
 
 
 def run(settings: ReproduceSettings, records: Records) -> Finding:
     cells, curves = [], {}
     for kind in kinds():
-        runs = _of(kind.name, records)
-        cells.append({**vars(kind), **cell(runs)})
+        runs = _finished_runs(kind.name, records)
+        cells.append({**vars(kind), **cell_of(runs)})
         curves[kind.name] = {
             "step": runs[0].validated_at,
             "test": mean_curve([run.validated("so2") for run in runs]),
         }
     canaries = {}
     for protocol, length in CANARIES:
-        found = _of(f"canary-{protocol}-{length}", records)[0].measured
-        canaries[f"{protocol}-{length}"] = found
-    shipped = {name: swapped_shipped(name, settings) for name in DATA}
+        measured = _finished_runs(f"canary-{protocol}-{length}", records)[0].measured
+        canaries[f"{protocol}-{length}"] = measured
+    pretrained = {name: swapped_pretrained(name, settings) for name in DATA}
     edges = {name: border(name, settings) for name in DATA}
     data = {
         "cells": cells,
-        "shipped": shipped,
+        "shipped": pretrained,
         "curves": curves,
         "canaries": canaries,
         "border": edges,
@@ -153,8 +153,8 @@ def run(settings: ReproduceSettings, records: Records) -> Finding:
 
 
 def conclude(data: Record) -> Conclusion:
-    cells, canaries, shipped = data["cells"], data["canaries"], data["shipped"]
-    ours = numbers(cells, canaries, shipped)
+    cells, canaries, pretrained = data["cells"], data["canaries"], data["shipped"]
+    ours = numbers(cells, canaries, pretrained)
     for name, title in DATA.items():
         step = data["border"][name]
         ours[f"layers of the spatial encoder of A, B, C, {title}"] = ", ".join(
@@ -163,24 +163,24 @@ def conclude(data: Record) -> Conclusion:
         ours[f"step at the border, black and adaptive padding, grey levels of 255, {title}"] = (
             f"{step['zeros']:.0f}, {step['corner']:.0f}"
         )
-    return ours, sentence(cells, canaries, shipped, data["border"])
+    return ours, sentence(cells, canaries, pretrained, data["border"])
 
 
-def _of(kind: str, records: Records) -> list[TrainingRecord]:
+def _finished_runs(kind: str, records: Records) -> list[TrainingRecord]:
     return [
         record for record in records.values() if record.tags["kind"] == kind and record.finished
     ]
 
 
-def cell(runs: Sequence[TrainingRecord]) -> JsonDict:
-    tested = [run.errors() for run in runs]
+def cell_of(runs: Sequence[TrainingRecord]) -> JsonDict:
+    results = [run.errors() for run in runs]
     swapped = [run.measured["other_padding"] for run in runs]
     return {
-        "test": spread([one["circle_loss"] for one in tested]),
-        "degrees": spread([one["paper_equivalent"] for one in tested]),
-        "mean": spread([one["mean"] for one in tested]),
-        "mean_swapped": spread([one["mean"] for one in swapped]),
-        "degrees_swapped": spread([one["paper_equivalent"] for one in swapped]),
+        "test": spread([result["circle_loss"] for result in results]),
+        "degrees": spread([result["paper_equivalent"] for result in results]),
+        "mean": spread([result["mean"] for result in results]),
+        "mean_swapped": spread([result["mean"] for result in swapped]),
+        "degrees_swapped": spread([result["paper_equivalent"] for result in swapped]),
     }
 
 
@@ -194,71 +194,71 @@ def edge_step(images: Tensor, padding: Padding) -> float:
 
 
 def border(data: str, settings: ReproduceSettings) -> dict[str, float]:
-    """The step at the border with each padding, which the adaptive one is meant to remove."""
+    """The step at the border with each padding; adaptive padding is meant to remove it."""
     limit = settings.pick(quick=100, full=500)
-    found = load(data, root=settings.data, split="test", size=WIDTH[data], limit=limit)
-    return {padding: edge_step(found.images, padding) for padding in PADDINGS}
+    images = load(data, root=settings.data, split="test", size=WIDTH[data], limit=limit)
+    return {padding: edge_step(images.images, padding) for padding in PADDINGS}
 
 
 def measured_leaks() -> list[Record]:
     """White-noise canaries of `radialbeams leaks`, if their results exist here."""
-    found = []
+    leaks = []
     for name in ("paper", "bilinear", "leakfree"):
         for network in ("ring", "cnn"):
-            place = LEAKS / f"{name}-{network}-white.json"
-            if place.is_file():
-                leak = json.loads(place.read_text(encoding="utf-8"))
-                kept = ("rendering", "canary", "views", "rho4", "rho1")
-                found.append({key: leak[key] for key in kept})
-    return found
+            path = LEAKS / f"{name}-{network}-white.json"
+            if path.is_file():
+                leak = json.loads(path.read_text(encoding="utf-8"))
+                keys = ("rendering", "canary", "views", "rho4", "rho1")
+                leaks.append({key: leak[key] for key in keys})
+    return leaks
 
 
 def find(cells: Sequence[Record], data: str, length: str, padding: str) -> Record:
     wanted = {"data": data, "length": length, "padding": "zeros" if length == "A" else padding}
-    return next(one for one in cells if wanted.items() <= one.items())
+    return next(cell for cell in cells if wanted.items() <= cell.items())
 
 
 def _least(cells: Sequence[Record], data: str) -> str:
-    """The length with the lowest mean loss, and those that are not clearly different from it."""
+    """The length with the lowest mean loss, and the lengths not clearly different from it."""
     losses = {name: find(cells, data, name, "zeros")["test"] for name in LENGTHS}
     best = min(losses, key=lambda name: losses[name]["mean"])
     near = [name for name in LENGTHS if name != best and not compare(losses[name], losses[best])]
     return f"{best}, not clearly different from {' and '.join(near)}" if near else best
 
 
-def numbers(cells: Sequence[Record], canaries: JsonFields, shipped: JsonFields) -> JsonDict:
+def numbers(cells: Sequence[Record], canaries: JsonFields, pretrained: JsonFields) -> JsonDict:
     errors = [find(cells, data, "B", "zeros")["degrees"]["mean"] for data in DATA]
-    found: JsonDict = {ERROR: " and ".join(f"{error:.1f}°" for error in errors)}
+    ours: JsonDict = {ERROR: " and ".join(f"{error:.1f}°" for error in errors)}
     for data, title in DATA.items():
-        found[f"beam length with the lowest loss, {title}"] = _least(cells, data)
-        for padding, words in WORDS.items():
-            found[f"circle loss of A, B, C, {title}, {words}"] = ", ".join(
-                f"{one['test']['mean']:.4f} ± {one['test']['std']:.4f}"
-                for one in (find(cells, data, length, padding) for length in LENGTHS)
+        ours[f"beam length with the lowest loss, {title}"] = _least(cells, data)
+        for padding, words in LABELS.items():
+            ours[f"circle loss of A, B, C, {title}, {words}"] = ", ".join(
+                f"{cell['test']['mean']:.4f} ± {cell['test']['std']:.4f}"
+                for cell in (find(cells, data, length, padding) for length in LENGTHS)
             )
-            found[f"paper-equivalent error of A, B, C, {title}, {words}"] = ", ".join(
+            ours[f"paper-equivalent error of A, B, C, {title}, {words}"] = ", ".join(
                 f"{find(cells, data, length, padding)['degrees']['mean']:.1f}°"
                 for length in LENGTHS
             )
         for length in ("B", "C"):
-            one = find(cells, data, length, "zeros")
-            found[f"mean error of length {length}, black → adaptive padding, {title}"] = (
-                f"{one['mean']['mean']:.1f}° → {one['mean_swapped']['mean']:.1f}°"
+            cell = find(cells, data, length, "zeros")
+            ours[f"mean error of length {length}, black → adaptive padding, {title}"] = (
+                f"{cell['mean']['mean']:.1f}° → {cell['mean_swapped']['mean']:.1f}°"
             )
-        found[f"mean error of pretrained bic.{data}, black → adaptive padding"] = (
-            f"{shipped[data]['zeros']['mean']:.1f}° → {shipped[data]['corner']['mean']:.1f}°"
+        ours[f"mean error of pretrained bic.{data}, black → adaptive padding"] = (
+            f"{pretrained[data]['zeros']['mean']:.1f}° → {pretrained[data]['corner']['mean']:.1f}°"
         )
-    for name, one in canaries.items():
+    for name, result in canaries.items():
         protocol, length = name.split("-")
         words = f"length {length}" if protocol == "paper" else "leak-free views"
-        found[f"ρ₄ of the network on white noise, {words}"] = round(one["rho4"][0], 3)
-    return found
+        ours[f"ρ₄ of the network on white noise, {words}"] = round(result["rho4"][0], 3)
+    return ours
 
 
 def sentence(
     cells: Sequence[Record],
     canaries: JsonFields,
-    shipped: JsonFields,
+    pretrained: JsonFields,
     edges: JsonFields,
 ) -> str:
     """Whether longer beams gain by reading the border, as the authors suspect."""
@@ -268,8 +268,8 @@ def sentence(
             find(cells, data, length, padding)
             for length, padding in (("A", "zeros"), ("C", "zeros"), ("C", "corner"))
         )
-        gain = _judged(border, short)
-        lost = _judged(adaptive, border)
+        gain = _comparison(border, short)
+        lost = _comparison(adaptive, border)
         parts.append(
             f"On {title} ({len(border['test']['values'])} seeds), C {gain} A "
             f"({border['degrees']['mean']:.1f}° against {short['degrees']['mean']:.1f}°). C on "
@@ -277,39 +277,40 @@ def sentence(
             f"({adaptive['degrees']['mean']:.1f}°). C trained on black padding has a mean "
             f"error of {border['mean_swapped']['mean']:.1f}° on adaptive padding instead of "
             f"{border['mean']['mean']:.1f}°; the pretrained bic.{data} (length B) has "
-            f"{shipped[data]['corner']['mean']:.1f}° instead of "
-            f"{shipped[data]['zeros']['mean']:.1f}°. Adaptive padding reduces the step at the "
+            f"{pretrained[data]['corner']['mean']:.1f}° instead of "
+            f"{pretrained[data]['zeros']['mean']:.1f}°. Adaptive padding reduces the step at the "
             f"border from {edges[data]['zeros']:.0f} to {edges[data]['corner']:.0f} grey levels."
         )
-    found = {length: canaries[f"paper-{length}"]["rho4"][0] for length in LENGTHS}
-    leaks = [length for length, value in found.items() if value > ALERT]
-    read = ", ".join(f"{value:.2f} ({length})" for length, value in found.items())
+    rho4 = {length: canaries[f"paper-{length}"]["rho4"][0] for length in LENGTHS}
+    leaks = [length for length, value in rho4.items() if value > ALERT]
+    readings = ", ".join(f"{value:.2f} ({length})" for length, value in rho4.items())
     return (
         f"{' '.join(parts)} Lengths that leak: {', '.join(leaks) or 'none'}. Trained on white "
-        f"noise, the network reads the angle modulo 90° with ρ₄ = {read}, where 1 is exact and 0 "
-        f"is chance; on leak-free views ρ₄ is {canaries['leakfree-B']['rho4'][0]:.2f}. Differences "
-        "are judged by Welch's test over seeds. The encoders of the lengths differ in depth too "
-        "(rows *layers of the spatial encoder*), so more than the length changes between them."
+        f"noise, the network reads the angle modulo 90° with ρ₄ = {readings}, where 1 is exact and "
+        f"0 is chance; on leak-free views ρ₄ is {canaries['leakfree-B']['rho4'][0]:.2f}. "
+        "Differences are judged by Welch's test over seeds. The encoders of the lengths differ in "
+        "depth too (rows *layers of the spatial encoder*), so more than the length changes between "
+        "them."
     )
 
 
-def _judged(one: Record, other: Record) -> str:
-    """By the paper-equivalent error; without a clear difference, which one would go unnoticed."""
-    sign = compare(one["degrees"], other["degrees"])
+def _comparison(first: Record, second: Record) -> str:
+    """How the paper-equivalent errors compare; if not clearly, what would go unnoticed."""
+    sign = compare(first["degrees"], second["degrees"])
     if sign:
         return "is better than" if sign < 0 else "is worse than"
-    least = detectable(one["degrees"], other["degrees"])
+    least = detectable(first["degrees"], second["degrees"])
     return f"does not clearly differ (a difference below {least:.0f}° would go unnoticed) from"
 
 
-def swapped_shipped(data: str, settings: ReproduceSettings) -> JsonDict:
+def swapped_pretrained(data: str, settings: ReproduceSettings) -> JsonDict:
     """The errors on both paddings of a pretrained model, which was trained on black padding."""
     limit = settings.pick(quick=24, full=300)
-    there = open_pretrained(f"bic.{data}", settings, limit=limit)
-    predict = partial(predict_with, there.model)
+    held_out = open_pretrained(f"bic.{data}", settings, limit=limit)
+    predict = partial(predict_with, held_out.model)
     return {
         padding: summary(
-            evaluate(predict, there.images, PaperViews(padding), seeds=1, device=there.device)
+            evaluate(predict, held_out.images, PaperViews(padding), seeds=1, device=held_out.device)
         )
         for padding in PADDINGS
     }
@@ -320,19 +321,19 @@ def swapped_shipped(data: str, settings: ReproduceSettings) -> JsonDict:
 
 def drawing(settings: ReproduceSettings) -> JsonDict:
     """A small picture of COIL-100, rotated, on black and on the colour of its corner."""
-    found = load("coil100", root=settings.data, size=DRAWN_SIZE, limit=100)  # one of each object
-    return pictures_of(found.images[DRAWN : DRAWN + 1])
+    images = load("coil100", root=settings.data, size=DRAWN_SIZE, limit=100)  # one of each object
+    return pictures_of(images.images[DRAWN : DRAWN + 1])
 
 
 def pictures_of(upright: Tensor) -> JsonDict:
     """Bytes (1, 3, W, W) → the two paddings as PNGs, and the three lengths at this size."""
     size = upright.shape[-1]
-    found: JsonDict = {"lengths": {name: named_length(name, size) for name in LENGTHS}}
+    pictures: JsonDict = {"lengths": {name: named_length(name, size) for name in LENGTHS}}
     for padding in PADDINGS:
         turned = PaperViews(padding).render(upright, torch.tensor([math.radians(DRAWN_TURN)]))
         pixels = turned[0].permute(1, 2, 0).mul(255).round().clamp(0, 255).byte()
-        found[padding] = encode(pixels.numpy())
-    return found
+        pictures[padding] = encode(pixels.numpy())
+    return pictures
 
 
 def draw(record: Record) -> dict[str, Figure]:

@@ -10,7 +10,7 @@ from matplotlib.patches import Rectangle
 
 from radialbeams.nn.rotation import PADDINGS
 from radialbeams.reproduce import figures
-from radialbeams.reproduce.beam_length import DATA, LENGTHS, WORDS, find
+from radialbeams.reproduce.beam_length import DATA, LABELS, LENGTHS, find
 from radialbeams.reproduce.experiment import Record
 from radialbeams.reproduce.thumbnails import decode
 from radialbeams.stored import JsonDict, JsonFields
@@ -31,13 +31,13 @@ def draw_lengths(data: JsonDict) -> Figure:
     lfw.sharey(coil)
     for axes, padding, letter in zip(pictures, PADDINGS, "ab", strict=True):
         _draw_picture(axes, data["drawing"], padding)
-        axes.set_title(f"{letter}  lengths on {WORDS[padding]}")
-    places = range(len(LENGTHS))
+        axes.set_title(f"{letter}  lengths on {LABELS[padding]}")
+    positions = range(len(LENGTHS))
     for shift, (name, title) in zip((-0.2, 0.2), DATA.items(), strict=True):
         values = [100 * data["padding"][name][length]["mean"] for length in LENGTHS]
         colour = figures.BLUE if name == "coil100" else figures.YELLOW
-        shares.bar([p + shift for p in places], values, 0.36, color=colour, label=title)
-    shares.set_xticks(places, LENGTHS)
+        shares.bar([p + shift for p in positions], values, 0.36, color=colour, label=title)
+    shares.set_xticks(positions, LENGTHS)
     shares.yaxis.set_major_formatter("{x:g} %")
     shares.set_title("c  samples that read padding")
     shares.grid(axis="x", visible=False)
@@ -54,7 +54,7 @@ def draw_lengths(data: JsonDict) -> Figure:
     coil.set_ylabel("circle loss")
     _draw_swapped(dots, data["cells"], data["shipped"])
     handles = {f"length {name}": colour for name, colour in _colours().items()}
-    figures.legend_above(figure, handles, {WORDS["zeros"]: "-", WORDS["corner"]: "--"})
+    figures.legend_above(figure, handles, {LABELS["zeros"]: "-", LABELS["corner"]: "--"})
     return figure
 
 
@@ -79,21 +79,21 @@ def _draw_picture(axes: Axes, drawn: JsonDict, padding: str) -> None:
         )
 
 
-def _draw_swapped(axes: Axes, cells: Sequence[Record], shipped: JsonFields) -> None:
-    """The error with the padding of the training, joined to that with the other padding."""
+def _draw_swapped(axes: Axes, cells: Sequence[Record], pretrained: JsonFields) -> None:
+    """A line for each model, from its error on the training's padding to that on the other."""
     rows: list[tuple[str, str, float, float]] = []  # label, length, before, after
     for data, title in DATA.items():
-        for one in (find(cells, data, "B", "zeros"), find(cells, data, "C", "zeros")):
-            after = one["mean_swapped"]["mean"]
-            label = f"{title}, {one['length']}"
-            rows.append((label, one["length"], one["mean"]["mean"], after))
-        both = shipped[data]
-        rows.append((f"bic.{data}", "B", both["zeros"]["mean"], both["corner"]["mean"]))
-    for place, (_, length, before, after) in enumerate(rows):
+        for cell in (find(cells, data, "B", "zeros"), find(cells, data, "C", "zeros")):
+            after = cell["mean_swapped"]["mean"]
+            label = f"{title}, {cell['length']}"
+            rows.append((label, cell["length"], cell["mean"]["mean"], after))
+        errors = pretrained[data]
+        rows.append((f"bic.{data}", "B", errors["zeros"]["mean"], errors["corner"]["mean"]))
+    for y, (_, length, before, after) in enumerate(rows):
         colour = _colours()[length]
-        axes.plot([before, after], [place, place], color=colour, lw=1)
-        axes.plot([before], [place], "o", color=colour)
-        axes.plot([after], [place], "o", color=colour, mfc="white")
+        axes.plot([before, after], [y, y], color=colour, lw=1)
+        axes.plot([before], [y], "o", color=colour)
+        axes.plot([after], [y], "o", color=colour, mfc="white")
     axes.set_yticks(range(len(rows)), [row[0] for row in rows])
     axes.set(ylim=(len(rows) - 0.5, -0.5), xscale="log", xlabel="mean error")
     axes.set_xlim(0.2, 130)
@@ -105,16 +105,16 @@ def _draw_swapped(axes: Axes, cells: Sequence[Record], shipped: JsonFields) -> N
 
 
 def draw_leak(data: JsonDict) -> Figure:
-    """How well networks read white noise: this one by length, and those of `leaks`."""
+    """How well networks read the angle off white noise: ours by length, and those of `leaks`."""
     cited = [
         (f"{leak['rendering']}, {leak['canary']}", leak["rho4"], leak["rho1"])
         for leak in data["measured_leaks"]
     ]
     own = []
-    for name, one in data["canaries"].items():
+    for name, result in data["canaries"].items():
         protocol, length = name.split("-")
         words = f"length {length}" if protocol == "paper" else "leak-free views"
-        own.append((words, one["rho4"][0], one["rho1"][0]))
+        own.append((words, result["rho4"][0], result["rho1"][0]))
     figure = figures.new(figures.PAGE, 2.3)
     panels = figure.subplots(1, 2 if cited else 1, squeeze=False)[0]
     _bars(panels[0], own)
@@ -135,8 +135,8 @@ def draw_leak(data: JsonDict) -> Figure:
 
 
 def _bars(axes: Axes, rows: Sequence[tuple[str, float, float]]) -> None:
-    for place, (_, fourfold, whole) in enumerate(rows):
-        axes.barh(place - 0.18, fourfold, 0.34, color=figures.ORANGE)
-        axes.barh(place + 0.18, whole, 0.34, color=figures.BLUE)
+    for y, (_, fourfold, whole) in enumerate(rows):
+        axes.barh(y - 0.18, fourfold, 0.34, color=figures.ORANGE)
+        axes.barh(y + 0.18, whole, 0.34, color=figures.BLUE)
     axes.set_yticks(range(len(rows)), [row[0] for row in rows])
     axes.set_ylim(len(rows) - 0.5, -0.5)

@@ -1,6 +1,6 @@
 """A canary for the border: the paper's network trained on white noise, which has no direction.
 
-Whatever it still finds out about the angle comes from the padding around the noise.
+Whatever it still learns about the angle comes from the padding around the noise.
 """
 
 from __future__ import annotations
@@ -28,14 +28,14 @@ from radialbeams.training.views import Protocol, draw_angles
 TEST_VIEWS = 4096
 
 
-def canary_loss(network: Network, given: LossInputs) -> tuple[Tensor, Losses]:
-    """Also trains for the angle modulo 90°, which is all that a square gives away.
+def canary_loss(network: Network, inputs: LossInputs) -> tuple[Tensor, Losses]:
+    """The circle loss plus a term for the angle modulo 90°, which is all that a square reveals.
 
-    The circle loss alone would teach nothing there: four equally likely answers cancel out.
+    The circle loss alone has no gradient there: four equally likely answers cancel out.
     """
-    unit = network(given.views).float()
-    circle = circle_loss(given.angles, unit).mean()
-    fourfold = circle_loss(4 * given.angles, squared(squared(unit))).mean()
+    unit = network(inputs.views).float()
+    circle = circle_loss(inputs.angles, unit).mean()
+    fourfold = circle_loss(4 * inputs.angles, squared(squared(unit))).mean()
     return circle + 5 * fourfold, Losses(circle.detach(), circle.new_zeros(()))
 
 
@@ -46,7 +46,7 @@ def squared(unit: Tensor) -> Tensor:
 
 
 def noise_like(recipe: Recipe, images: ImageSet) -> ImageSet:
-    """White noise in place of the images; noise has no up."""
+    """White noise in place of the images; it has no upright direction."""
     generator = torch.Generator().manual_seed(recipe.seed)
     noise = NoiseSource("white", recipe.parent_size, generator)(len(images))
     return replace(images, images=noise).upright()
@@ -57,18 +57,18 @@ CANARY = Parts(images=noise_like, loss=lambda recipe, images, device: canary_los
 
 @torch.inference_mode()
 def read_off_noise(trained: Trained) -> JsonDict:
-    """ρ₄ and ρ₁ on unseen noise: 0 is chance, 1 gives the angle away."""
+    """ρ₄ and ρ₁ on unseen noise: 0 is chance, 1 reads the angle exactly."""
     size, batch = trained.recipe.parent_size, 256
-    draw = NoiseSource("white", size, torch.Generator().manual_seed(trained.recipe.seed + 1))
-    turns = draw_angles("evaluation", 1, 0, TEST_VIEWS)
-    found = []
+    noise = NoiseSource("white", size, torch.Generator().manual_seed(trained.recipe.seed + 1))
+    angles = draw_angles("evaluation", 1, 0, TEST_VIEWS)
+    residuals = []
     for start in range(0, TEST_VIEWS, batch):
-        part = turns[start : start + batch]
-        parents = draw(len(part)).to(trained.device)
-        answers = trained.model.angles(trained.fit.views.render(parents, part)).cpu()
-        found.append(answers - part)
-    off = torch.cat(found).double().numpy()
-    return {"rho4": rho(off, 4), "rho1": rho(off, 1), "test_views": TEST_VIEWS}
+        batch_angles = angles[start : start + batch]
+        parents = noise(len(batch_angles)).to(trained.device)
+        estimates = trained.model.angles(trained.fit.views.render(parents, batch_angles)).cpu()
+        residuals.append(estimates - batch_angles)
+    errors = torch.cat(residuals).double().numpy()
+    return {"rho4": rho(errors, 4), "rho1": rho(errors, 1), "test_views": TEST_VIEWS}
 
 
 # The three lengths, and leak-free views as a control.
@@ -81,10 +81,10 @@ CANARIES: tuple[tuple[Protocol, Length], ...] = (
 def canary(kind: tuple[Protocol, Length], settings: ReproduceSettings) -> PlannedTraining:
     protocol, length = kind
     size = settings.pick(quick=64, full=128)
-    named = {"beam_length": named_length(length, size)} if protocol == "paper" else {}
+    overrides = {"beam_length": named_length(length, size)} if protocol == "paper" else {}
     recipe = Recipe(
         "coil100",
-        paper.network(protocol, size, settings, **named),
+        paper.network(protocol, size, settings, **overrides),
         size,
         protocol=protocol,
         **paper.effort(settings, quick_steps=150),
@@ -94,7 +94,7 @@ def canary(kind: tuple[Protocol, Length], settings: ReproduceSettings) -> Planne
         paper.fitting(recipe, settings),  # so that it learns whatever can be read
         {"kind": f"canary-{protocol}-{length}"},
         images=settings.pick(quick=400, full=None),
-        held_out=100,  # unused: it is tested on noise
+        held_out=100,  # unused: the test is on noise
         measure=read_off_noise,
         parts=CANARY,
     )

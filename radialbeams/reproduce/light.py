@@ -1,9 +1,9 @@
-"""Does a network trained on COIL-100 read the light? Spheres lit from nine positions.
+"""Whether a network trained on COIL-100 reads the light: spheres lit from nine positions.
 
-A sphere has no upright direction but the one that its light suggests. As in the paper, the rendered
+The upright direction of a sphere can only be read from its light. As in the paper, the rendered
 picture counts as upright, wherever the light is, and is rotated by random angles. The paper does
-not state the background of its spheres. Here it is black, where only the light can be read, and
-COIL-100's own dark grey, where a border shows how the canvas was padded with black.
+not state the background of its spheres. Here it is black, where only the light can be read, or
+COIL-100's own dark grey, where the black padding of the canvas leaves a border.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from torch import Tensor
 
 from radialbeams.nn.angles import paper_equivalent, wrap
 from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
-from radialbeams.reproduce.pretrained import COIL100, Pretrained, shipped
+from radialbeams.reproduce.pretrained import COIL100, Pretrained, load_pretrained
 from radialbeams.reproduce.settings import QUICK, ReproduceSettings
 from radialbeams.reproduce.spheres import POSITIONS, Linear, photographed, spheres, unit
 from radialbeams.reproduce.thumbnails import decode, encode
@@ -37,7 +37,7 @@ DIMMEST, BRIGHTEST = 1 / 8, 4.0  # 1: lit from the front, the centre of the sphe
 QUANTILES = (0.05, 0.25, 0.5, 0.75, 0.95)
 GROUNDS = ("black", "COIL-100's")
 BATCH = 128
-SHOWN = 48  # pixels of the spheres in the figure
+THUMBNAIL_SIZE = 48  # pixels of the spheres in the figure
 
 # --- the light in COIL-100 ---
 
@@ -60,26 +60,28 @@ def lighting(images: ImageSet) -> JsonDict:
 
 
 @torch.inference_mode()
-def answers(network: Pretrained, images: Tensor, angles: Tensor) -> tuple[Tensor, Tensor | None]:
+def signed_errors(
+    network: Pretrained, images: Tensor, angles: Tensor
+) -> tuple[Tensor, Tensor | None]:
     """Signed errors (T, N) in radians at the rotations (T, N), and confidences if there are any."""
-    found, sure = torch.empty(angles.shape), torch.full(angles.shape, torch.nan)
+    errors, confidences = torch.empty(angles.shape), torch.full(angles.shape, torch.nan)
     for start in range(0, len(images), BATCH):
         part = slice(start, start + BATCH)
         prepared = network.views.prepare(images[part].to(network.device))
-        for turn, turned in enumerate(angles[:, part]):
-            views = network.views.turn(prepared, turned)
-            said = predict_with(network.model, views, *network.calibration)
-            if isinstance(said, tuple):
-                said, sure[turn, part] = said[0], said[1].cpu().float()
-            found[turn, part] = wrap(said.cpu().float() - turned)
-    return found, None if sure.isnan().any() else sure
+        for turn, batch_angles in enumerate(angles[:, part]):
+            views = network.views.turn(prepared, batch_angles)
+            output = predict_with(network.model, views, *network.calibration)
+            if isinstance(output, tuple):
+                output, confidences[turn, part] = output[0], output[1].cpu().float()
+            errors[turn, part] = wrap(output.cpu().float() - batch_angles)
+    return errors, None if confidences.isnan().any() else confidences
 
 
-def cell(signed: Tensor, sure: Tensor | None) -> JsonDict:
-    """One light position: errors in degrees, and the mean estimate for the upright sphere."""
+def cell_of(signed: Tensor, confidences: Tensor | None) -> JsonDict:
+    """One light position: the errors in degrees, and the mean estimate for the upright sphere."""
     degrees = torch.rad2deg(signed.abs().double()).flatten()
     mean = torch.polar(torch.ones_like(signed.double()), signed.double()).mean()
-    found = {
+    cell = {
         "n": len(degrees),
         "mean": degrees.mean().item(),
         "quantiles": [degrees.quantile(q).item() for q in QUANTILES],
@@ -87,33 +89,33 @@ def cell(signed: Tensor, sure: Tensor | None) -> JsonDict:
         "within_10": (degrees <= 10).double().mean().item(),
         "flips": (degrees >= FLIP).double().mean().item(),
         "answer": math.degrees(math.atan2(mean.imag.item(), mean.real.item())),
-        "agreement": mean.abs().item(),  # 1: all answers the same, 0: all directions alike
+        "agreement": mean.abs().item(),  # 1: all estimates equal; 0: spread evenly
     }
-    if sure is not None:
-        found["confidence"] = sure.double().mean().item()
-    return {name: _short(value) for name, value in found.items()}
+    if confidences is not None:
+        cell["confidence"] = confidences.double().mean().item()
+    return {name: _short(value) for name, value in cell.items()}
 
 
 def _short(value: Any) -> Any:
     if isinstance(value, list):
-        return [_short(one) for one in value]
+        return [_short(item) for item in value]
     return float(f"{value:.4g}") if isinstance(value, float) else value
 
 
 def follows(signed: Sequence[Tensor]) -> dict[str, float]:
-    """Whether estimates follow the light or the picture: two scores from 0 to 1.
+    """How closely estimates follow the light and the picture: two scores from 0 to 1.
 
     `light`: 1 if all estimates have the same angle to the light. `picture`: 1 if all have the same
     angle to the picture. The eight directions are equally spaced, so a network that follows only
     one scores 0 on the other. `up`: the light direction for which the estimate is 0, degrees.
     """
     turned = [
-        (found.double(), math.radians(position.degrees))
-        for found, position in zip(signed, POSITIONS, strict=True)
+        (errors.double(), math.radians(position.degrees))
+        for errors, position in zip(signed, POSITIONS, strict=True)
         if position.degrees is not None
     ]
-    to_light = torch.stack([light - found for found, light in turned])
-    to_picture = torch.stack([found for found, _ in turned])
+    to_light = torch.stack([light - errors for errors, light in turned])
+    to_picture = torch.stack([errors for errors, _ in turned])
     light, picture = (
         torch.polar(torch.ones_like(part), part).mean() for part in (to_light, to_picture)
     )
@@ -127,16 +129,20 @@ def follows(signed: Sequence[Tensor]) -> dict[str, float]:
 def measure(
     network: Pretrained, linear: Linear, scales: NDArray[np.float64], ground: Any, turns: int
 ) -> JsonDict:
-    """One network on one background: a cell for each position, and what the estimates follow."""
-    images = np.concatenate([photographed(one, scales, ground) for one in linear])
+    """A cell for each light position on one background, and what the estimates follow."""
+    images = np.concatenate([photographed(rendering, scales, ground) for rendering in linear])
     angles = torch.stack([draw_angles("evaluation", t, 0, len(images)) for t in range(turns)])
-    signed, sure = answers(network, torch.from_numpy(images), angles)
-    apart = (turns, len(linear), len(scales))
-    by_position = signed.reshape(apart).unbind(1)
-    sures = [None] * len(linear) if sure is None else sure.reshape(apart).unbind(1)
+    signed, confidences = signed_errors(network, torch.from_numpy(images), angles)
+    shape = (turns, len(linear), len(scales))
+    by_position = signed.reshape(shape).unbind(1)
+    confidences_by_position = (
+        [None] * len(linear) if confidences is None else confidences.reshape(shape).unbind(1)
+    )
     cells = [
-        {"position": position.name, **cell(found, confident)}
-        for position, found, confident in zip(POSITIONS, by_position, sures, strict=True)
+        {"position": position.name, **cell_of(errors, confidence)}
+        for position, errors, confidence in zip(
+            POSITIONS, by_position, confidences_by_position, strict=True
+        )
     ]
     return {"cells": cells, "follows": follows(by_position)}
 
@@ -153,12 +159,14 @@ def run(settings: ReproduceSettings, records: Records) -> Finding:
     scales = unit(linear) * np.geomspace(DIMMEST, BRIGHTEST, intensities)
     colours = dict(zip(GROUNDS, ([0, 0, 0], coil["ground"]), strict=True))
     rows = []
-    for number, (name, shipped_name) in enumerate(COIL100.items()):
-        network = shipped(shipped_name, settings.devices)
-        for part, ground in enumerate(GROUNDS):
-            settings.show(2 * number + part, 2 * len(COIL100), f"{name} on {ground} ground")
-            found = measure(network, linear, scales, colours[ground], turns)
-            rows.append({"model": name, "ground": ground, **found})
+    for number, (name, model_name) in enumerate(COIL100.items()):
+        network = load_pretrained(model_name, settings.devices)
+        for ground_number, ground in enumerate(GROUNDS):
+            settings.show(
+                2 * number + ground_number, 2 * len(COIL100), f"{name} on {ground} ground"
+            )
+            result = measure(network, linear, scales, colours[ground], turns)
+            rows.append({"model": name, "ground": ground, **result})
     middle = unit(linear) * np.ones(1)
     data = {
         "coil100": coil,
@@ -168,9 +176,9 @@ def run(settings: ReproduceSettings, records: Records) -> Finding:
             {
                 "name": position.name,
                 "degrees": position.degrees,
-                "picture": _thumbnail(photographed(one, middle, colours["COIL-100's"])[0]),
+                "picture": _thumbnail(photographed(rendering, middle, colours["COIL-100's"])[0]),
             }
-            for position, one in zip(POSITIONS, linear, strict=True)
+            for position, rendering in zip(POSITIONS, linear, strict=True)
         ],
         "rows": rows,
     }
@@ -186,17 +194,19 @@ def _thumbnail(pixels: NDArray[np.uint8]) -> str:
     from PIL import Image
 
     picture = Image.fromarray(pixels.transpose(1, 2, 0))
-    return encode(np.asarray(picture.resize((SHOWN, SHOWN), Image.Resampling.LANCZOS)))
+    return encode(
+        np.asarray(picture.resize((THUMBNAIL_SIZE, THUMBNAIL_SIZE), Image.Resampling.LANCZOS))
+    )
 
 
 def _ends(row: Record) -> tuple[Record, Record]:
-    ranked = sorted(row["cells"], key=lambda one: float(one["mean"]))
+    ranked = sorted(row["cells"], key=lambda cell: float(cell["mean"]))
     return ranked[0], ranked[-1]
 
 
 def _front(row: Record) -> Record:
-    found: Record = next(one for one in row["cells"] if one["position"] == "front")
-    return found
+    front: Record = next(cell for cell in row["cells"] if cell["position"] == "front")
+    return front
 
 
 def numbers(data: Record) -> JsonDict:
@@ -208,11 +218,11 @@ def numbers(data: Record) -> JsonDict:
             f"{best['mean']:.1f}° ({best['position']}), {worst['mean']:.1f}° ({worst['position']})"
         )
         ours[f"mean error, light in front, {where}"] = f"{_front(row)['mean']:.1f}°"
-        found = row["follows"]
+        follows = row["follows"]
         ours[f"how closely estimates follow the light and the picture (0 to 1), {where}"] = (
-            f"{found['light']:.2f}, {found['picture']:.2f}"
+            f"{follows['light']:.2f}, {follows['picture']:.2f}"
         )
-        ours[f"light direction that is taken for up, {where}"] = _signed(found["up"])
+        ours[f"light direction that is taken for up, {where}"] = _signed(follows["up"])
     ours["direction in which COIL-100's mean picture is brightest"] = _signed(
         data["coil100"]["degrees"]
     )
@@ -232,7 +242,7 @@ def sentence(data: Record) -> str:
         for best, worst in [_ends(row)]
     ]
     front = [f"{_front(row)['mean']:.0f}° for {row['model']}" for row in black]
-    found = (
+    on_black = (
         "On a black background, the mean error varies with the position of the light: "
         f"{' and '.join(ranges)}. With light from the front, which gives no direction, it is "
         f"{' and '.join(front)}."
@@ -254,7 +264,7 @@ def sentence(data: Record) -> str:
             f"({first['follows']['light']:.2f} without, {bordered['follows']['light']:.2f} with, "
             "on a scale from 0 to 1)."
         )
-    return f"{found} {border}"
+    return f"{on_black} {border}"
 
 
 # --- figures ---
@@ -298,10 +308,10 @@ def draw_positions(data: Record) -> Figure:
 
 
 def _draw_spheres(axes: Axes, positions: Sequence[Record]) -> None:
-    for place, position in enumerate(positions):
+    for x, position in enumerate(positions):
         axes.imshow(
             decode(position["picture"]),
-            extent=(place - 0.42, place + 0.42, -0.42, 0.42),
+            extent=(x - 0.42, x + 0.42, -0.42, 0.42),
             interpolation="lanczos",
         )
     axes.set(xlim=(-0.6, len(positions) - 0.4), ylim=(-0.45, 0.45), aspect="equal", yticks=[])
@@ -312,15 +322,15 @@ def _draw_spheres(axes: Axes, positions: Sequence[Record]) -> None:
 
 
 def _draw_boxes(axes: Axes, row: Record, shift: float) -> None:
-    """From 5 to 95%, the middle half thick, a white line at the median, a dot at the mean."""
+    """Draws 5 to 95%, thick from 25 to 75%, a white line at the median and a dot at the mean."""
     colour = _colours()[row["model"]]
-    for place, one in enumerate(row["cells"]):
-        low, quarter, median, three, high = one["quantiles"]
-        x = place + shift
+    for column, cell in enumerate(row["cells"]):
+        low, quarter, median, three, high = cell["quantiles"]
+        x = column + shift
         axes.plot([x, x], [low, high], color=colour, lw=1, solid_capstyle="butt")
         axes.bar(x, max(three - quarter, 1.2), 0.26, quarter, color=colour, lw=0)
         axes.plot([x - 0.13, x + 0.13], [median, median], color="white", lw=1)
-        axes.plot([x], [one["mean"]], "o", color=colour, mec="white", mew=0.6, ms=4.5)
+        axes.plot([x], [cell["mean"]], "o", color=colour, mec="white", mew=0.6, ms=4.5)
 
 
 def draw_answers(data: Record) -> Figure:
@@ -332,14 +342,14 @@ def draw_answers(data: Record) -> Figure:
     degrees = {position["name"]: position["degrees"] for position in data["positions"]}
     up = data["coil100"]["degrees"]
     for axes, ground, letter in zip(panels, GROUNDS, "ab", strict=True):
-        for turn in (-360, 0, 360):  # the line is one on the circle
+        for turn in (-360, 0, 360):  # on the circle, these are one line
             ends = [-400 + turn, 400 + turn]
             axes.plot([up - 400, up + 400], ends, color="0.75", lw=0.8, zorder=1)
         axes.axhline(0, color="0.75", lw=0.8, ls="--", zorder=1)
         for row in (row for row in data["rows"] if row["ground"] == ground):
-            for one in row["cells"]:
-                if degrees[one["position"]] is not None:
-                    _draw_answer(axes, degrees[one["position"]], one, _colours()[row["model"]])
+            for cell in row["cells"]:
+                if degrees[cell["position"]] is not None:
+                    _draw_answer(axes, degrees[cell["position"]], cell, _colours()[row["model"]])
         axes.set(xlim=(-203, 203), ylim=(-203, 203), xlabel="direction of the light, from up")
         axes.set(xticks=[-180, -90, 0, 90, 180], yticks=[-180, -90, 0, 90, 180])
         axes.xaxis.set_major_formatter("{x:g}°")
@@ -351,12 +361,12 @@ def draw_answers(data: Record) -> Figure:
     return figure
 
 
-def _draw_answer(axes: Axes, light: float, one: Record, colour: str) -> None:
-    """The area of a dot shows how much the estimates agree; at ±180° it is drawn on both sides."""
+def _draw_answer(axes: Axes, light: float, cell: Record, colour: str) -> None:
+    """Draws a dot whose area is the agreement of the estimates; at ±180°, on both sides."""
     for x in (light, light - 360, light + 360):
-        for y in (one["answer"], one["answer"] - 360, one["answer"] + 360):
+        for y in (cell["answer"], cell["answer"] - 360, cell["answer"] + 360):
             if abs(x) < 200 and abs(y) < 200:
-                size = 70 * one["agreement"]
+                size = 70 * cell["agreement"]
                 axes.scatter([x], [y], size, color=colour, alpha=0.85, lw=0, zorder=3)
 
 

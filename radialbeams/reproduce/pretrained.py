@@ -25,10 +25,10 @@ class Pretrained:
     views: Views
     parent_size: int  # of the upright images that its views are rendered from
     device: torch.device
-    calibration: Calibration  # of its confidence, where it has one
+    calibration: Calibration  # of its confidence, if it has one
 
 
-def shipped(name: str, devices: str = "auto") -> Pretrained:
+def load_pretrained(name: str, devices: str = "auto") -> Pretrained:
     model, card = load_model(zoo.find(name).stem)
     views = views_of(card.protocol, model.config.view_size)
     device = pick_device(devices)
@@ -49,15 +49,18 @@ class HeldOut:
 def open_pretrained(
     name: str, settings: ReproduceSettings, *, limit: int | None = None, data: str | None = None
 ) -> HeldOut:
-    """`data` replaces the data set on the model's card; `limit` takes evenly spaced images."""
-    found, card = shipped(name, settings.devices), zoo.find(name).card
+    """A pretrained model with held-out images of `data`, by default the data set on its card.
+
+    `limit` takes that many evenly spaced images.
+    """
+    pretrained, card = load_pretrained(name, settings.devices), zoo.find(name).card
     images = load(
         data or ("" if card.data is None else card.data.name),
         root=settings.data,
         split="test",
         split_by="default" if data or card.data is None else card.data.split_by,
-        size=found.parent_size,
-        channels=found.model.config.channels,
+        size=pretrained.parent_size,
+        channels=pretrained.model.config.channels,
         limit=limit,
     )
-    return HeldOut(name, found.model, images, found.views, found.device)
+    return HeldOut(name, pretrained.model, images, pretrained.views, pretrained.device)

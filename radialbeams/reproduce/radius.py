@@ -2,8 +2,8 @@
 
 The networks were trained on whole beams, so a mask is out of distribution. Two fills bracket its
 effect: `mean`, the average over all beams at that radius, which has no direction and is closest to
-real content; and `zero`, black, which adds an edge. A third mask hides one eighth of the beam at a
-time.
+real content; and `zero`, black, which adds an edge. Besides the inner and the outer part, the masks
+hide one eighth of the beam at a time.
 """
 
 from __future__ import annotations
@@ -31,12 +31,12 @@ from radialbeams.training.views import draw_angles
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-SHIPPED = ("bic.coil100", "ring.coil100", "bic.lfw", "ring.lfw")
+PRETRAINED = ("bic.coil100", "ring.coil100", "bic.lfw", "ring.lfw")
 Part = Literal["inner", "outer", "band"]
 Fill = Literal["mean", "zero"]
 FILLS: tuple[Fill, ...] = ("mean", "zero")
 BANDS = 8
-STILL_GOOD = 10.0  # degrees of mean error up to which the remaining part suffices
+STILL_GOOD = 10.0  # the highest mean error, in degrees, at which a part of the beam suffices
 
 
 class Mask(NamedTuple):
@@ -48,11 +48,11 @@ class Mask(NamedTuple):
 
 
 def masks(steps: int) -> list[Mask]:
-    """From the centre outwards, from the tip inwards, and one band at a time."""
+    """All masks: from the centre outwards, from the tip inwards, and one band at a time."""
     shares = [step / steps for step in range(1, steps)]
-    found = [Mask("inner", 0.0, share) for share in shares]
-    found += [Mask("outer", share, 1.0) for share in reversed(shares)]
-    return found + [Mask("band", k / BANDS, (k + 1) / BANDS) for k in range(BANDS)]
+    planned = [Mask("inner", 0.0, share) for share in shares]
+    planned += [Mask("outer", share, 1.0) for share in reversed(shares)]
+    return planned + [Mask("band", k / BANDS, (k + 1) / BANDS) for k in range(BANDS)]
 
 
 def masked(beams: Tensor, mask: Mask, fill: Tensor | float) -> Tensor:
@@ -64,7 +64,7 @@ def masked(beams: Tensor, mask: Mask, fill: Tensor | float) -> Tensor:
 
 
 def answers(model: Network, beams: Tensor) -> Tensor:
-    """(N, |B|, C, 2ε + 1, D) → (N,) radians: the model without its sampling."""
+    """(N, |B|, C, 2ε + 1, D) → (N,) radians: the estimates from sampled beams."""
     if isinstance(model, BIC):
         return from_unit(model.decoder(model.context(model.encoder(beams))))
     if isinstance(model, RingBIC):
@@ -80,66 +80,66 @@ def beams_of(model: Network, views: Tensor) -> Tensor:
 
 
 @torch.inference_mode()
-def mean_beam(there: HeldOut, batch: int = 64) -> Tensor:
+def mean_beam(held_out: HeldOut, batch: int = 64) -> Tensor:
     """(C, 1, D): the mean over images, rotations, beams and their width, at each radius.
 
     It is the same for every beam, so it contains no angle.
     """
     total, count = torch.zeros(()), 0
-    for beams, _ in batches(there, batch):
+    for beams, _ in batches(held_out, batch):
         total = total + beams.mean(dim=(1, 3), keepdim=True).sum(0)[0].cpu()
         count += len(beams)
-    return total.to(there.device) / count
+    return total.to(held_out.device) / count
 
 
-def batches(there: HeldOut, batch: int) -> Iterator[tuple[Tensor, Tensor]]:
+def batches(held_out: HeldOut, batch: int) -> Iterator[tuple[Tensor, Tensor]]:
     """The beams of every held-out image at one angle each, and those angles."""
-    turns = draw_angles("evaluation", 0, 0, len(there.images))
-    for start in range(0, len(there.images), batch):
+    turns = draw_angles("evaluation", 0, 0, len(held_out.images))
+    for start in range(0, len(held_out.images), batch):
         part = slice(start, start + batch)
-        prepared = there.views.prepare(there.images.images[part].to(there.device))
-        yield beams_of(there.model, there.views.turn(prepared, turns[part])), turns[part]
+        prepared = held_out.views.prepare(held_out.images.images[part].to(held_out.device))
+        yield beams_of(held_out.model, held_out.views.turn(prepared, turns[part])), turns[part]
 
 
 @torch.inference_mode()
-def profile(there: HeldOut, steps: int, show: Any = None, batch: int = 64) -> JsonDict:
-    """Errors with nothing hidden, and with each mask in each fill."""
-    fills: dict[Fill, Tensor | float] = {"mean": mean_beam(there, batch), "zero": 0.0}
-    asked: list[tuple[Mask, Fill]] = [(mask, fill) for mask in masks(steps) for fill in FILLS]
-    errors: list[list[Tensor]] = [[] for _ in range(1 + len(asked))]
+def profile(held_out: HeldOut, steps: int, show: Any = None, batch: int = 64) -> JsonDict:
+    """The errors with nothing hidden, and with each mask and fill."""
+    fills: dict[Fill, Tensor | float] = {"mean": mean_beam(held_out, batch), "zero": 0.0}
+    cases: list[tuple[Mask, Fill]] = [(mask, fill) for mask in masks(steps) for fill in FILLS]
+    errors: list[list[Tensor]] = [[] for _ in range(1 + len(cases))]
     done = 0
-    for beams, turns in batches(there, batch):
-        errors[0].append(angular_error(answers(there.model, beams).cpu(), turns))
-        for row, (mask, fill) in enumerate(asked, 1):
-            found = answers(there.model, masked(beams, mask, fills[fill]))
-            errors[row].append(angular_error(found.cpu(), turns))
+    for beams, turns in batches(held_out, batch):
+        errors[0].append(angular_error(answers(held_out.model, beams).cpu(), turns))
+        for row, (mask, fill) in enumerate(cases, 1):
+            estimates = answers(held_out.model, masked(beams, mask, fills[fill]))
+            errors[row].append(angular_error(estimates.cpu(), turns))
         done += len(turns)
         if show is not None:
-            show(done, len(there.images))
-    whole, *rest = (figures(torch.cat(parts)) for parts in errors)
-    config = there.model.config
+            show(done, len(held_out.images))
+    whole, *rest = (statistics(torch.cat(parts)) for parts in errors)
+    config = held_out.model.config
     return {
-        "images": len(there.images),
+        "images": len(held_out.images),
         "length": with_beams(config).beam_length,
-        "unread": unread(there.model),
+        "unread": unread(held_out.model),
         "whole": whole,
         "cells": [
-            {**mask._asdict(), "fill": fill, **found}
-            for (mask, fill), found in zip(asked, rest, strict=True)
+            {**mask._asdict(), "fill": fill, **result}
+            for (mask, fill), result in zip(cases, rest, strict=True)
         ],
     }
 
 
-def figures(errors: Tensor) -> dict[str, float]:
-    found = summarise(errors[None])
-    kept = ("mean", "median", "within_10", "paper_equivalent")
-    return {name: float(f"{getattr(found, name):.4g}") for name in kept}
+def statistics(errors: Tensor) -> dict[str, float]:
+    evaluation = summarise(errors[None])
+    names = ("mean", "median", "within_10", "paper_equivalent")
+    return {name: float(f"{getattr(evaluation, name):.4g}") for name in names}
 
 
 def unread(model: Network) -> int:
     """The number of samples at the tip that no stride of the encoder reaches."""
     if not isinstance(model, BIC):
-        return 0  # the ring pads along the radius, and drops nothing
+        return 0  # the ring pads along the radius, so every sample is read
     length = model.config.beam_length
     used = 1
     for layer in reversed(spatial_table(length)):
@@ -153,14 +153,14 @@ def unread(model: Network) -> int:
 def run(settings: ReproduceSettings, records: Records) -> Finding:
     steps = settings.pick(quick=4, full=16)
     models = {}
-    for number, name in enumerate(SHIPPED):
+    for number, name in enumerate(PRETRAINED):
         limit = settings.pick(quick=24, full=493 if name.endswith("coil100") else 300)
-        there = open_pretrained(name, settings, limit=limit)
+        held_out = open_pretrained(name, settings, limit=limit)
 
         def show(done: int, total: int, name: str = name, number: int = number) -> None:
-            settings.show(number + done / total, len(SHIPPED), f"masks, {name}")
+            settings.show(number + done / total, len(PRETRAINED), f"masks, {name}")
 
-        models[name] = profile(there, steps, show)
+        models[name] = profile(held_out, steps, show)
     data = {"models": models, "steps": steps}
     ours, why = conclude(data)
     return Finding(ours, settings.pick(quick=QUICK, full="") + why, data)
@@ -169,59 +169,65 @@ def run(settings: ReproduceSettings, records: Records) -> Finding:
 def conclude(data: Record) -> Conclusion:
     models = data["models"]
     ours: JsonDict = {}
-    for name, one in models.items():
-        halves = {part: _half(one, part)["mean"] for part in ("inner", "outer")}
+    for name, model in models.items():
+        halves = {part: _half(model, part)["mean"] for part in ("inner", "outer")}
         ours[f"mean error, {name}: whole beams, inner half masked, outer half masked"] = (
-            f"{one['whole']['mean']:.2f}°, {halves['inner']:.1f}°, {halves['outer']:.1f}°"
+            f"{model['whole']['mean']:.2f}°, {halves['inner']:.1f}°, {halves['outer']:.1f}°"
         )
-        ours[f"outer part that suffices for {STILL_GOOD:g}°, {name}"] = _enough(one, "inner")
-        ours[f"inner part that suffices for {STILL_GOOD:g}°, {name}"] = _enough(one, "outer")
-        band = max(_cells(one, "band", "mean"), key=lambda c: float(c["mean"]))
+        ours[f"outer part that suffices for {STILL_GOOD:g}°, {name}"] = _sufficient_part(
+            model, "inner"
+        )
+        ours[f"inner part that suffices for {STILL_GOOD:g}°, {name}"] = _sufficient_part(
+            model, "outer"
+        )
+        band = max(_cells(model, "band", "mean"), key=lambda cell: float(cell["mean"]))
         ours[f"eighth of the beam that matters most, {name}"] = (
             f"{band['start']:.0%} to {band['end']:.0%} of the radius ({band['mean']:.1f}°)"
         )
-        if one["unread"]:
-            ours[f"outermost samples that are never read, {name}"] = one["unread"]
+        if model["unread"]:
+            ours[f"outermost samples that are never read, {name}"] = model["unread"]
     ours["half of the beam that matters more"] = ", ".join(
-        f"{name}: {matters(one)}" for name, one in models.items()
+        f"{name}: {more_important_half(model)}" for name, model in models.items()
     )
     return ours, sentence(models)
 
 
-def _cells(one: JsonFields, part: str, fill: str) -> list[Record]:
-    return [c for c in one["cells"] if c["part"] == part and c["fill"] == fill]
+def _cells(model: JsonFields, part: str, fill: str) -> list[Record]:
+    return [cell for cell in model["cells"] if cell["part"] == part and cell["fill"] == fill]
 
 
-def _half(one: JsonFields, part: str, fill: str = "mean") -> Record:
+def _half(model: JsonFields, part: str, fill: str = "mean") -> Record:
     edge = "end" if part == "inner" else "start"
-    return next(c for c in _cells(one, part, fill) if c[edge] == 0.5)
+    return next(cell for cell in _cells(model, part, fill) if cell[edge] == 0.5)
 
 
-def _enough(one: JsonFields, hidden: str) -> str:
+def _sufficient_part(model: JsonFields, hidden: str) -> str:
     """The smallest part of the beam with a mean error of at most STILL_GOOD, filled by the mean."""
-    left = [
-        1 - (c["end"] - c["start"]) for c in _cells(one, hidden, "mean") if c["mean"] <= STILL_GOOD
+    remaining = [
+        1 - (cell["end"] - cell["start"])
+        for cell in _cells(model, hidden, "mean")
+        if cell["mean"] <= STILL_GOOD
     ]
-    return f"{min(left):.0%} of the beam" if left else "only the whole beam"
+    return f"{min(remaining):.0%} of the beam" if remaining else "only the whole beam"
 
 
-def matters(one: JsonFields) -> str:
-    """The half whose loss increases the mean error more, with either fill."""
-    found = {
+def more_important_half(model: JsonFields) -> str:
+    """The half whose masking raises the mean error more with both fills, if they agree."""
+    halves = {
         "outer"
-        if _half(one, "outer", fill)["mean"] > _half(one, "inner", fill)["mean"]
+        if _half(model, "outer", fill)["mean"] > _half(model, "inner", fill)["mean"]
         else "inner"
         for fill in FILLS
     }
-    return found.pop() if len(found) == 1 else "depends on the fill"
+    return halves.pop() if len(halves) == 1 else "depends on the fill"
 
 
 def sentence(models: JsonFields) -> str:
-    said = "; ".join(
-        f"{name} {_half(one, 'outer')['mean']:.1f}° and {_half(one, 'inner')['mean']:.1f}°"
-        for name, one in models.items()
+    listed = "; ".join(
+        f"{name} {_half(model, 'outer')['mean']:.1f}° and {_half(model, 'inner')['mean']:.1f}°"
+        for name, model in models.items()
     )
-    halves = {matters(one) for one in models.values()}
+    halves = {more_important_half(model) for model in models.values()}
     meaning = (
         "As expected, the outer half matters more for every model."
         if halves == {"outer"}
@@ -229,7 +235,7 @@ def sentence(models: JsonFields) -> str:
     )
     return (
         f"{meaning} Mean errors without the outer half and without the inner half, each radius "
-        f"filled with its mean: {said}."
+        f"filled with its mean: {listed}."
     )
 
 
@@ -241,22 +247,22 @@ def draw(record: Record) -> dict[str, Figure]:
 
 
 def draw_parts(models: JsonFields) -> Figure:
-    """One panel per model: inner and outer part masked, with both fills, over the hidden share."""
-    from radialbeams.reproduce import figures as look
+    """A panel per model: the error over the hidden share, inner or outer part, both fills."""
+    from radialbeams.reproduce import figures
 
-    figure = look.new(look.PAGE, 4.6)
+    figure = figures.new(figures.PAGE, 4.6)
     panels = figure.subplots(2, 2, sharex=True, sharey=True).flat
-    colours = {"inner": look.BLUE, "outer": look.ORANGE}
-    for axes, (name, one), letter in zip(panels, models.items(), "abcd", strict=False):
+    colours = {"inner": figures.BLUE, "outer": figures.ORANGE}
+    for axes, (name, model), letter in zip(panels, models.items(), "abcd", strict=False):
         for part, colour in colours.items():
-            for fill, line in (("mean", "o-"), ("zero", "--")):
-                cells = _cells(one, part, fill)
-                hidden = [0.0, *(c["end"] - c["start"] for c in cells)]
-                means = [one["whole"]["mean"], *(c["mean"] for c in cells)]
-                axes.plot(100 * np.asarray(hidden), means, line, color=colour, ms=2.5)
+            for fill, linestyle in (("mean", "o-"), ("zero", "--")):
+                cells = _cells(model, part, fill)
+                hidden = [0.0, *(cell["end"] - cell["start"] for cell in cells)]
+                means = [model["whole"]["mean"], *(cell["mean"] for cell in cells)]
+                axes.plot(100 * np.asarray(hidden), means, linestyle, color=colour, ms=2.5)
         axes.axhline(90, color="0.4", lw=0.7, ls=":")
         axes.set(yscale="log")
-        axes.set_title(f"{letter}  {name}, D = {one['length']}")
+        axes.set_title(f"{letter}  {name}, D = {model['length']}")
         axes.set_xticks([0, 25, 50, 75, 100], ["0", "¼", "½", "¾", "1"])
         axes.set_xlim(-3, 103)
         if letter in "cd":
@@ -265,12 +271,14 @@ def draw_parts(models: JsonFields) -> Figure:
             axes.set_ylabel("mean error")
         if letter == "a":
             axes.annotate("chance", (98, 90), fontsize=6.5, va="bottom", ha="right", color="0.3")
-    lows = [one["whole"]["mean"] for one in models.values()]
+    lows = [model["whole"]["mean"] for model in models.values()]
     axes.set_ylim(0.7 * min(lows), 130)
-    axes.set_yticks([t for t in (0.2, 0.5, 1, 2, 5, 10, 20, 50, 90) if t > 0.7 * min(lows)])
+    axes.set_yticks(
+        [tick for tick in (0.2, 0.5, 1, 2, 5, 10, 20, 50, 90) if tick > 0.7 * min(lows)]
+    )
     axes.yaxis.set_major_formatter("{x:g}°")
     axes.minorticks_off()
-    look.legend_above(
+    figures.legend_above(
         figure,
         {"inner part hidden": colours["inner"], "outer part hidden": colours["outer"]},
         {"filled with the mean": "-", "filled with black": "--"},
@@ -280,27 +288,35 @@ def draw_parts(models: JsonFields) -> Figure:
 
 def draw_bands(models: JsonFields) -> Figure:
     """The error without each eighth of the beam."""
-    from radialbeams.reproduce import figures as look
+    from radialbeams.reproduce import figures
 
-    figure = look.new(look.PAGE, 2.4)
+    figure = figures.new(figures.PAGE, 2.4)
     panels = figure.subplots(1, 2, sharey=True)
     for axes, data, letter in zip(panels, ("coil100", "lfw"), "ab", strict=True):
-        for kind, colour in (("bic", look.BLUE), ("ring", look.ORANGE)):
-            one = models[f"{kind}.{data}"]
-            for fill, line, inside in (("mean", "-", colour), ("zero", "--", "white")):
-                cells = _cells(one, "band", fill)
-                middles = [100 * (c["start"] + c["end"]) / 2 for c in cells]
-                means = [c["mean"] for c in cells]
+        for kind, colour in (("bic", figures.BLUE), ("ring", figures.ORANGE)):
+            model = models[f"{kind}.{data}"]
+            for fill, linestyle, fill_colour in (("mean", "-", colour), ("zero", "--", "white")):
+                cells = _cells(model, "band", fill)
+                middles = [100 * (cell["start"] + cell["end"]) / 2 for cell in cells]
+                means = [cell["mean"] for cell in cells]
                 words = "the mean" if fill == "mean" else "black"
                 label = f"{kind}, filled with {words}"
-                axes.plot(middles, means, f"o{line}", color=colour, mfc=inside, label=label, lw=1)
-            axes.axhline(one["whole"]["mean"], color=colour, lw=0.8, ls=":")
+                axes.plot(
+                    middles,
+                    means,
+                    f"o{linestyle}",
+                    color=colour,
+                    mfc=fill_colour,
+                    label=label,
+                    lw=1,
+                )
+            axes.axhline(model["whole"]["mean"], color=colour, lw=0.8, ls=":")
         axes.set(xlabel="eighth of the beam that is hidden, from centre to tip")
         axes.set_xticks([0, 25, 50, 75, 100], ["0", "¼", "½", "¾", "1"])
         axes.set_title(f"{letter}  {'COIL-100' if data == 'coil100' else 'LFW'}")
         axes.grid(axis="x", visible=False)
         axes.set(yscale="log")
-        look.plain_log(axes.yaxis)
+        figures.plain_log(axes.yaxis)
         axes.yaxis.set_major_formatter("{x:g}°")
     panels[0].set_ylabel("mean error; ··· nothing hidden")
     handles, labels = panels[0].get_legend_handles_labels()

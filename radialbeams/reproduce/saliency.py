@@ -1,8 +1,8 @@
-"""Which pixels decide the angle, and whether that map rotates with the image.
+"""Which pixels decide the angle, and whether the map of these pixels rotates with the image.
 
 The map is the gradient of the estimated angle with respect to each pixel (`saliency_maps`). Maps
 are blurred slightly before they are compared, because beams leave gaps. All maps are denser at the
-centre, where beams meet; every correlation is therefore shown beside two controls: the map of
+centre, where beams meet. Every correlation is therefore compared with two controls: the map of
 another object, and the map that is not rotated back.
 """
 
@@ -19,12 +19,12 @@ from radialbeams.nn.bic import BICConfig
 from radialbeams.nn.rotation import PADDINGS
 from radialbeams.reproduce import paper
 from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
-from radialbeams.reproduce.pretrained import COIL100, shipped
+from radialbeams.reproduce.pretrained import COIL100, load_pretrained
 from radialbeams.reproduce.saliency_maps import (
     BAND,
     BLUR,
     OBJECT,
-    Looker,
+    SaliencyProbe,
     blurred,
     contrast,
     densities,
@@ -45,9 +45,9 @@ if TYPE_CHECKING:
 
 NAME = "saliency"
 QUARTERS = (90.0, 180.0, 270.0)  # degrees: here no pixel is resampled
-SHOWN_TURNS = (0.0, 60.0, 135.0, 270.0)
-SHOWN = 64  # pixels of a picture or map in the figure
-SHOWN_OBJECTS = (2, 1, 4)  # sixths of the way through the images
+FIGURE_TURNS = (0.0, 60.0, 135.0, 270.0)
+THUMBNAIL_SIZE = 64  # pixels of a picture or map in the figure
+FIGURE_OBJECTS = (2, 1, 4)  # sixths of the way through the images
 SALIENCY = "saliency of a pixel on the object, the border and the rest (mean: 1)"
 REGIONS = ("object", "border", "rest")
 SIZE, LATENT, BATCH, STEPS, RATE = 64, 64, 32, 1500, 1e-3  # of the short trainings
@@ -86,34 +86,38 @@ def trainings(settings: ReproduceSettings) -> list[PlannedTraining]:
     ]
 
 
-def lookers(settings: ReproduceSettings, count: int) -> list[Looker]:
-    """Both pretrained networks, and two that differ only in the padding."""
+def probes(settings: ReproduceSettings, count: int) -> list[SaliencyProbe]:
+    """Both pretrained networks, and two short trainings that differ only in the padding."""
 
     def pictures(size: int) -> ImageSet:
         return load("coil100", root=settings.data, split="test", size=size, limit=count)
 
-    found = []
+    networks = []
     for name, model_name in COIL100.items():
-        network = shipped(model_name, settings.devices)
-        found.append(Looker(name, network.model, network.views, pictures(network.parent_size)))
+        network = load_pretrained(model_name, settings.devices)
+        networks.append(
+            SaliencyProbe(name, network.model, network.views, pictures(network.parent_size))
+        )
     for training in trainings(settings):
         padding = training.recipe.padding
         model = load_trained(training, settings, NAME)
         images = pictures(training.recipe.parent_size)
-        found.append(Looker(f"short bic, {PADDED[padding]}", model, PaperViews(padding), images))
-    return found
+        networks.append(
+            SaliencyProbe(f"short bic, {PADDED[padding]}", model, PaperViews(padding), images)
+        )
+    return networks
 
 
 def run(settings: ReproduceSettings, records: Records) -> Finding:
     count = settings.pick(quick=8, full=100)
     draws = settings.pick(quick=1, full=4)
     rows, pictures = [], []
-    found = lookers(settings, count)
-    for number, looker in enumerate(found):
-        settings.show(number, len(found), f"maps of {looker.name}")
-        rows.append(measure(looker, draws))
-        objects = [shown(looker, share * count // 6) for share in SHOWN_OBJECTS]
-        pictures.append({"name": looker.name, "objects": objects})
+    networks = probes(settings, count)
+    for number, probe in enumerate(networks):
+        settings.show(number, len(networks), f"maps of {probe.name}")
+        rows.append(measure(probe, draws))
+        objects = [thumbnails_of(probe, share * count // 6) for share in FIGURE_OBJECTS]
+        pictures.append({"name": probe.name, "objects": objects})
     data = {
         "images": count,
         "draws": draws,
@@ -128,52 +132,58 @@ def conclude(data: Record) -> Conclusion:
     return numbers(data["rows"]), sentence(data["rows"])
 
 
-def measure(looker: Looker, draws: int) -> JsonDict:
+def measure(probe: SaliencyProbe, draws: int) -> JsonDict:
     """All measurements of one network: its errors and its maps."""
-    count = len(looker.images)
+    count = len(probe.images)
     anywhere = [draw_angles("evaluation", seed, 0, count) for seed in range(draws)]
     quarters = [torch.full((count,), degrees).deg2rad() for degrees in QUARTERS]
-    upright = blurred(looker.maps(torch.zeros(count)))
-    errors = torch.cat([looker.errors(angles) for angles in anywhere])
+    upright = blurred(probe.maps(torch.zeros(count)))
+    errors = torch.cat([probe.errors(angles) for angles in anywhere])
     return {
-        "name": looker.name,
-        "contrast": contrast(looker),
+        "name": probe.name,
+        "contrast": contrast(probe),
         "error": float(f"{torch.rad2deg(errors).mean().item():.4g}"),
-        "quarters": equivariance(looker, quarters, upright),
-        "anywhere": equivariance(looker, anywhere, upright),
-        "density": densities(looker, anywhere[0]),
+        "quarters": equivariance(probe, quarters, upright),
+        "anywhere": equivariance(probe, anywhere, upright),
+        "density": densities(probe, anywhere[0]),
     }
 
 
-def shown(looker: Looker, which: int) -> list[dict[str, str]]:
-    """One picture, its map and its object's mask at four rotations, small, as text."""
-    one = looker.images.select([which] * len(SHOWN_TURNS))
-    angles = torch.tensor(SHOWN_TURNS).deg2rad()
-    here = Looker(looker.name, looker.model, looker.views, one)
-    device = next(looker.model.parameters()).device
-    views = looker.views.render(one.images.to(device), angles).cpu()
-    maps = blurred(here.maps(angles))
-    bright = [one / one.flatten().quantile(0.995) for one in maps[:, 0]]
-    masks = masks_of(looker, which)
+def thumbnails_of(probe: SaliencyProbe, index: int) -> list[dict[str, str]]:
+    """An image, its map and its object's mask at four rotations, as encoded thumbnails."""
+    images = probe.images.select([index] * len(FIGURE_TURNS))
+    angles = torch.tensor(FIGURE_TURNS).deg2rad()
+    rotations = SaliencyProbe(probe.name, probe.model, probe.views, images)
+    device = next(probe.model.parameters()).device
+    views = probe.views.render(images.images.to(device), angles).cpu()
+    maps = blurred(rotations.maps(angles))
+    bright = [pixels / pixels.flatten().quantile(0.995) for pixels in maps[:, 0]]
+    masks = masks_of(probe, index)
     return [
-        {"input": _small(view.permute(1, 2, 0).numpy()), "map": _small(found.numpy()), "mask": mask}
-        for view, found, mask in zip(views, bright, masks, strict=True)
+        {
+            "input": _small(view.permute(1, 2, 0).numpy()),
+            "map": _small(brightness.numpy()),
+            "mask": mask,
+        }
+        for view, brightness, mask in zip(views, bright, masks, strict=True)
     ]
 
 
-def masks_of(looker: Looker, which: int) -> list[str]:
-    """Where the object lies at the four rotations."""
-    images = looker.images.images[which : which + 1].expand(len(SHOWN_TURNS), -1, -1, -1)
-    angles = torch.tensor(SHOWN_TURNS).deg2rad()
-    rendered = looker.views.render(object_masks(images), angles)
-    return [_small(one[0].numpy()) for one in rendered]
+def masks_of(probe: SaliencyProbe, index: int) -> list[str]:
+    """The masks of the object at the four rotations, as encoded thumbnails."""
+    images = probe.images.images[index : index + 1].expand(len(FIGURE_TURNS), -1, -1, -1)
+    angles = torch.tensor(FIGURE_TURNS).deg2rad()
+    rendered = probe.views.render(object_masks(images), angles)
+    return [_small(mask[0].numpy()) for mask in rendered]
 
 
 def _small(values: NDArray[np.float32]) -> str:
     from PIL import Image
 
     picture = Image.fromarray(np.round(255 * np.clip(values, 0, 1)).astype(np.uint8))
-    return encode(np.asarray(picture.resize((SHOWN, SHOWN), Image.Resampling.LANCZOS)))
+    return encode(
+        np.asarray(picture.resize((THUMBNAIL_SIZE, THUMBNAIL_SIZE), Image.Resampling.LANCZOS))
+    )
 
 
 def numbers(rows: Sequence[Record]) -> JsonDict:
@@ -198,19 +208,19 @@ def numbers(rows: Sequence[Record]) -> JsonDict:
 
 def sentence(rows: Sequence[Record]) -> str:
     by_name = {row["name"]: row for row in rows}
-    said = []
+    sentences = []
     for name in COIL100:
         part = by_name[name]["anywhere"]
-        said.append(
+        sentences.append(
             f"The maps of {name}, rotated back, correlate with those of the upright images by "
             f"{part['back']['mean']:.2f}; maps of another object, by {part['other']['mean']:.2f}."
         )
-    shipped_bic = by_name["bic"]["density"]
-    said.append(
+    pretrained_bic = by_name["bic"]["density"]
+    sentences.append(
         "The pretrained bic responds most to the border: a pixel there is "
-        f"{shipped_bic['border']:.1f} times as salient as the mean pixel, one on the object "
-        f"{shipped_bic['object']:.1f} times."
-        if shipped_bic["border"] > shipped_bic["object"]
+        f"{pretrained_bic['border']:.1f} times as salient as the mean pixel, one on the object "
+        f"{pretrained_bic['object']:.1f} times."
+        if pretrained_bic["border"] > pretrained_bic["object"]
         else "The pretrained bic responds more to the object than to the border."
     )
     zero, adaptive = (by_name[f"short bic, {PADDED[p]}"] for p in PADDINGS)
@@ -221,13 +231,13 @@ def sentence(rows: Sequence[Record]) -> str:
         change = "the adaptive padding draws the network away from the border"
     else:
         change = "the adaptive padding does not draw the network away from the border"
-    said.append(
+    sentences.append(
         f"In a short training, {change}: a pixel there is {before:.2f} times as salient as the "
         f"mean with zero padding and {after:.2f} times with adaptive padding, which leaves a "
         f"contrast of {adaptive['contrast']:.0f} grey levels where zeros leave "
         f"{zero['contrast']:.0f}."
     )
-    return f"{' '.join(said)} {SETTINGS}"
+    return f"{' '.join(sentences)} {SETTINGS}"
 
 
 # --- figures ---

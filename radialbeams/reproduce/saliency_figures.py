@@ -10,7 +10,7 @@ from matplotlib.figure import Figure
 
 from radialbeams.reproduce import figures
 from radialbeams.reproduce.experiment import Record
-from radialbeams.reproduce.saliency import REGIONS, SHOWN_TURNS
+from radialbeams.reproduce.saliency import FIGURE_TURNS, REGIONS
 from radialbeams.reproduce.thumbnails import decode
 
 
@@ -28,21 +28,21 @@ TITLES: Mapping[str, str] = {
 
 
 def draw_maps(pictures: Sequence[Record]) -> Figure:
-    """The upright picture of each object, and its maps with the object's outline over them."""
-    most = [max(len(p["objects"]) for p in pair) for pair in (pictures[:2], pictures[2:])]
-    figure = figures.new(figures.PAGE, 0.75 + 0.72 * sum(most))
+    """The upright picture of each object, and its maps under the outline of the object."""
+    row_counts = [max(len(p["objects"]) for p in pair) for pair in (pictures[:2], pictures[2:])]
+    figure = figures.new(figures.PAGE, 0.75 + 0.72 * sum(row_counts))
     blocks: Any = figure.subfigures(
-        2, 2, wspace=0.04, hspace=0.02, height_ratios=[0.45 + rows for rows in most]
+        2, 2, wspace=0.04, hspace=0.02, height_ratios=[0.45 + rows for rows in row_counts]
     )
-    for block, found, letter in zip(blocks.flat, pictures, "abcd", strict=True):
-        rows = found["objects"]
-        panels = block.subplots(len(rows), 1 + len(SHOWN_TURNS), squeeze=False)
+    for block, picture, letter in zip(blocks.flat, pictures, "abcd", strict=True):
+        rows = picture["objects"]
+        panels = block.subplots(len(rows), 1 + len(FIGURE_TURNS), squeeze=False)
         for axes, turns in zip(panels, rows, strict=True):
             _draw_object(axes, turns)
-        titles = ["image", *(f"{degrees:g}°" for degrees in SHOWN_TURNS)]
+        titles = ["image", *(f"{degrees:g}°" for degrees in FIGURE_TURNS)]
         for axes, title in zip(panels[0], titles, strict=True):
             axes.set_title(title, loc="center", fontsize=7, pad=2)
-        block.suptitle(f"{letter}  {TITLES[found['name']]}", x=0.02, ha="left", fontsize=8)
+        block.suptitle(f"{letter}  {TITLES[picture['name']]}", x=0.02, ha="left", fontsize=8)
     return figure
 
 
@@ -65,7 +65,7 @@ KINDS = {
 
 def draw_measured(rows: Sequence[Record]) -> Figure:
     figure = figures.new(figures.PAGE, 2.6)
-    quarters, anywhere, where = figure.subplots(1, 3, width_ratios=(1, 1, 1.05))
+    quarters, anywhere, location = figure.subplots(1, 3, width_ratios=(1, 1, 1.05))
     colours = dict(zip(KINDS, (figures.BLUE, figures.ORANGE, figures.GREY), strict=True))
     for axes, kind, title in (
         (quarters, "quarters", "a  quarter turns"),
@@ -73,23 +73,23 @@ def draw_measured(rows: Sequence[Record]) -> Figure:
     ):
         _draw_correlations(axes, [row[kind] for row in rows], colours)
         axes.set_title(title)
-    places = range(len(rows))
-    quarters.set_yticks(places, [row["name"].replace(", ", ",\n") for row in rows])
-    for axes in (anywhere, where):
-        axes.set_yticks(places, [""] * len(rows))
-    shades = dict(zip(REGIONS, (figures.GREEN, figures.BLACK, figures.SKY), strict=True))
-    for place, row in enumerate(rows):
+    ys = range(len(rows))
+    quarters.set_yticks(ys, [row["name"].replace(", ", ",\n") for row in rows])
+    for axes in (anywhere, location):
+        axes.set_yticks(ys, [""] * len(rows))
+    region_colours = dict(zip(REGIONS, (figures.GREEN, figures.BLACK, figures.SKY), strict=True))
+    for y, row in enumerate(rows):
         for shift, region in zip((-0.24, 0, 0.24), REGIONS, strict=True):
             if region in row["density"]:
                 value = row["density"][region]
-                where.barh(place + shift, value, 0.22, color=shades[region])
-    for region, colour in shades.items():
-        where.barh([0], [0], color=colour, label=region)
-    where.axvline(1, color=figures.GREY, lw=0.7, ls=":")
-    where.set(ylim=(len(rows) - 0.5, -0.5), xlabel="saliency of a pixel; 1 = mean")
-    where.set_title("c  where the maps lie")
-    where.grid(axis="y", visible=False)
-    where.legend(loc="best", fontsize=6.5)
+                location.barh(y + shift, value, 0.22, color=region_colours[region])
+    for region, colour in region_colours.items():
+        location.barh([0], [0], color=colour, label=region)
+    location.axvline(1, color=figures.GREY, lw=0.7, ls=":")
+    location.set(ylim=(len(rows) - 0.5, -0.5), xlabel="saliency of a pixel; 1 = mean")
+    location.set_title("c  where the maps lie")
+    location.grid(axis="y", visible=False)
+    location.legend(loc="best", fontsize=6.5)
     handles, labels = quarters.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside upper center", ncols=3)
     return figure

@@ -1,4 +1,4 @@
-"""Saliency maps: how they are made, compared under rotation, and where they lie.
+"""Saliency maps: computing them, comparing them under rotation, and locating them.
 
 The map is the gradient of the estimated angle with respect to each pixel, the largest of the three
 colours. Up to a factor it is the gradient of the circle loss. For the ring, the estimate is the
@@ -25,7 +25,7 @@ from radialbeams.training.data import ImageSet
 from radialbeams.training.views import PaperViews, Views
 
 BLUR = 60  # maps are blurred by 1/60 of the view's width
-OBJECT = 24  # levels by which a pixel differs from the background to be one of the object
+OBJECT = 24  # grey levels: a pixel of the object differs from the background by more
 BAND = 2  # pixels to both sides of the border between image and padding
 
 # --- maps ---
@@ -36,8 +36,8 @@ def direction(model: Network, views: Tensor) -> Tensor:
     if not isinstance(model, RingBIC):
         unit: Tensor = model(views)
         return unit
-    found = posterior(*model(views))
-    return (found.log_probabilities.exp()[..., None] * to_unit(found.angles)).sum(-2)
+    distribution = posterior(*model(views))
+    return (distribution.log_probabilities.exp()[..., None] * to_unit(distribution.angles)).sum(-2)
 
 
 def saliency(model: Network, views: Tensor) -> Tensor:
@@ -52,7 +52,7 @@ def saliency(model: Network, views: Tensor) -> Tensor:
 
 
 def blurred(maps: Tensor) -> Tensor:
-    """Blurred by a Gaussian of 1/60 of the width along both axes."""
+    """The maps, blurred by a Gaussian of 1/60 of their width along both axes."""
     sigma = maps.shape[-1] / BLUR
     reach = int(3 * sigma + 1)
     offsets = torch.arange(-reach, reach + 1, device=maps.device)
@@ -64,17 +64,19 @@ def blurred(maps: Tensor) -> Tensor:
 
 def correlation(first: Tensor, second: Tensor, inside: Tensor) -> Tensor:
     """Pearson correlation of each image, (N,), over the pixels inside the mask (S, S)."""
-    one, other = (maps[:, 0][:, inside > 0].double() for maps in (first, second))
-    one, other = one - one.mean(1, keepdim=True), other - other.mean(1, keepdim=True)
-    scale = (one.square().sum(1) * other.square().sum(1)).sqrt()
-    return (one * other).sum(1) / scale.clamp(min=1e-30)
+    x, y = (maps[:, 0][:, inside > 0].double() for maps in (first, second))
+    x, y = x - x.mean(1, keepdim=True), y - y.mean(1, keepdim=True)
+    scale = (x.square().sum(1) * y.square().sum(1)).sqrt()
+    return (x * y).sum(1) / scale.clamp(min=1e-30)
 
 
 # --- a network and its images ---
 
 
 @dataclass(frozen=True)
-class Looker:
+class SaliencyProbe:
+    """A network, and the images on which its saliency is mapped."""
+
     name: str
     model: Network
     views: Views
@@ -86,32 +88,32 @@ class Looker:
         return self.views.padding if isinstance(self.views, PaperViews) else None
 
     def maps(self, angles: Tensor, batch: int = 25) -> Tensor:
-        """(N,) radians → (N, 1, S, S), on the CPU."""
+        """(N,) radians → maps (N, 1, S, S), on the CPU."""
         device = next(self.model.parameters()).device
-        found = []
+        batches = []
         for start in range(0, len(angles), batch):
             part = slice(start, start + batch)
             views = self.views.render(self.images.images[part].to(device), angles[part])
-            found.append(saliency(self.model, views).cpu())
-        return torch.cat(found)
+            batches.append(saliency(self.model, views).cpu())
+        return torch.cat(batches)
 
     @torch.inference_mode()
     def errors(self, angles: Tensor) -> Tensor:
-        """(N,) radians."""
+        """(N,) radians: the errors at these angles."""
         device = next(self.model.parameters()).device
         views = self.views.render(self.images.images.to(device), angles)
-        found: Tensor = self.model.angles(views).cpu()
-        return angular_error(found, angles)
+        estimates: Tensor = self.model.angles(views).cpu()
+        return angular_error(estimates, angles)
 
-    def read(self) -> Tensor:
+    def sampled(self) -> Tensor:
         """A mask (S, S) of the pixels that beams sample."""
         config = self.model.config
         size = config.view_size
         if isinstance(self.model, RingBIC):
             return disc(size)
-        read = torch.zeros(size * size)
-        read[torch.as_tensor(self.model.beams.index).flatten().cpu()] = 1
-        return read.reshape(size, size)
+        mask = torch.zeros(size * size)
+        mask[torch.as_tensor(self.model.beams.index).flatten().cpu()] = 1
+        return mask.reshape(size, size)
 
     def inside(self) -> Tensor:
         """A mask (S, S) of the circle that beams of every direction reach."""
@@ -122,25 +124,25 @@ class Looker:
         return ((offsets**2 + offsets[:, None] ** 2) <= with_beams(config).beam_length ** 2).float()
 
 
-def equivariance(looker: Looker, turns: Sequence[Tensor], upright: Tensor) -> JsonDict:
+def equivariance(probe: SaliencyProbe, turns: Sequence[Tensor], upright: Tensor) -> JsonDict:
     """Correlations of maps of rotated and upright images; `turns` are radians (N,) each."""
-    inside = looker.inside()
-    other = len(upright) // 2  # in natural order: another object
-    found: dict[str, list[Tensor]] = {"back": [], "other": [], "unturned": []}
+    inside = probe.inside()
+    shift = len(upright) // 2  # images are in natural order, so this is another object
+    correlations: dict[str, list[Tensor]] = {"back": [], "other": [], "unturned": []}
     for angles in turns:
-        turned = looker.maps(angles)
+        turned = probe.maps(angles)
         back = blurred(rotate(turned, -angles))
-        found["back"].append(correlation(back, upright, inside))
-        found["other"].append(correlation(back.roll(other, 0), upright, inside))
-        found["unturned"].append(correlation(blurred(turned), upright, inside))
+        correlations["back"].append(correlation(back, upright, inside))
+        correlations["other"].append(correlation(back.roll(shift, 0), upright, inside))
+        correlations["unturned"].append(correlation(blurred(turned), upright, inside))
     # Rotations of one image are averaged first: the spread is over images.
-    means = {name: torch.stack(parts).mean(0) for name, parts in found.items()}
-    return {name: _of_images(values) for name, values in means.items()}
+    means = {name: torch.stack(parts).mean(0) for name, parts in correlations.items()}
+    return {name: _over_images(values) for name, values in means.items()}
 
 
-def _of_images(values: Tensor) -> dict[str, float]:
-    found = spread(values.tolist())
-    return {name: float(f"{found[name]:.4g}") for name in ("mean", "std")}
+def _over_images(values: Tensor) -> dict[str, float]:
+    statistics = spread(values.tolist())
+    return {name: float(f"{statistics[name]:.4g}") for name in ("mean", "std")}
 
 
 # --- location of the map ---
@@ -153,8 +155,8 @@ def object_masks(images: Tensor) -> Tensor:
     """
     edges = (images[..., 0, :], images[..., -1, :], images[..., 0], images[..., -1])
     ground = torch.cat(edges, dim=-1).median(-1).values[..., None, None]  # (N, 3, 1, 1)
-    away = (images.int() - ground.int()).abs().amax(1, keepdim=True)
-    return ((away > OBJECT) * 255).byte().expand_as(images)
+    difference = (images.int() - ground.int()).abs().amax(1, keepdim=True)
+    return ((difference > OBJECT) * 255).byte().expand_as(images)
 
 
 def border(size: int, angles: Tensor) -> Tensor:
@@ -167,38 +169,38 @@ def border(size: int, angles: Tensor) -> Tensor:
     return wide - narrow
 
 
-def contrast(looker: Looker) -> float | None:
+def contrast(probe: SaliencyProbe) -> float | None:
     """The median difference between the image's edge and the padding, grey levels of 255."""
-    if looker.padding is None:
+    if probe.padding is None:
         return None
-    images = looker.images.images.int()
-    fill = images[..., :1, :1] if looker.padding == "corner" else torch.zeros(1, 1, 1, 1).int()
-    away = (images - fill).abs().amax(1)  # (N, W, W)
-    edges = (away[:, 0], away[:, -1], away[:, :, 0], away[:, :, -1])
+    images = probe.images.images.int()
+    fill = images[..., :1, :1] if probe.padding == "corner" else torch.zeros(1, 1, 1, 1).int()
+    difference = (images - fill).abs().amax(1)  # (N, W, W)
+    edges = (difference[:, 0], difference[:, -1], difference[:, :, 0], difference[:, :, -1])
     return float(torch.cat(edges, dim=1).float().median())
 
 
-def densities(looker: Looker, angles: Tensor) -> dict[str, float]:
+def densities(probe: SaliencyProbe, angles: Tensor) -> dict[str, float]:
     """Saliency of a pixel on the object, at the border and elsewhere, relative to the mean.
 
     Only pixels that beams read count. Without padding there is no border.
     """
-    maps, read = looker.maps(angles), looker.read()
-    masks = object_masks(looker.images.images)
-    on_object = (looker.views.render(masks, angles)[:, :1] > 0.5).float()
-    near = torch.zeros_like(on_object)
-    if looker.padding is not None:
-        near = border(looker.images.images.shape[-1], angles)
+    maps, sampled = probe.maps(angles), probe.sampled()
+    masks = object_masks(probe.images.images)
+    on_object = (probe.views.render(masks, angles)[:, :1] > 0.5).float()
+    at_border = torch.zeros_like(on_object)
+    if probe.padding is not None:
+        at_border = border(probe.images.images.shape[-1], angles)
     regions = {
-        "object": on_object * (1 - near),
-        "border": near,
-        "rest": (1 - on_object) * (1 - near),  # the ground, and the padding
+        "object": on_object * (1 - at_border),
+        "border": at_border,
+        "rest": (1 - on_object) * (1 - at_border),  # the ground, and the padding
     }
-    total, pixels = maps.sum((1, 2, 3)), read.sum()
-    found = {}
+    total, pixels = maps.sum((1, 2, 3)), sampled.sum()
+    density = {}
     for name, region in regions.items():
         share = (maps * region).sum((1, 2, 3)) / total
-        area = (read * region).sum((1, 2, 3)) / pixels
+        area = (sampled * region).sum((1, 2, 3)) / pixels
         if area.sum():
-            found[name] = float(f"{(share.sum() / area.sum()).item():.4g}")
-    return found
+            density[name] = float(f"{(share.sum() / area.sum()).item():.4g}")
+    return density

@@ -1,7 +1,7 @@
 """A sphere lit from nine positions, by a physically based renderer (Mitsuba 3).
 
-Light is linear: twice the light gives twice the radiance in every pixel. One rendering per position
-in linear radiance therefore gives all intensities by scaling. The non-linear steps follow: values
+Light is linear: twice the light gives twice the radiance in every pixel. One rendering of linear
+radiance per position is therefore scaled to all intensities. The non-linear steps follow: values
 are clipped at white and encoded with the sRGB curve.
 """
 
@@ -98,20 +98,20 @@ def render(position: LightPosition, size: int, samples: int) -> Linear:
         )
     mitsuba: Any = import_module("mitsuba")
     mitsuba.set_variant("scalar_rgb")
-    asked = scene(position, size, samples, mitsuba.ScalarTransform4f)
-    return np.asarray(mitsuba.render(mitsuba.load_dict(asked)), dtype=np.float32)
+    description = scene(position, size, samples, mitsuba.ScalarTransform4f)
+    return np.asarray(mitsuba.render(mitsuba.load_dict(description)), dtype=np.float32)
 
 
 def spheres(settings: ReproduceSettings, size: int, samples: int) -> Linear:
-    """(9, S, S, 4), one for each position, from the cache or rendered into it."""
-    place = cache(settings, size, samples)
-    if not place.is_file():
-        found = []
+    """(9, S, S, 4): a rendering for each position, from the cache if it is there."""
+    path = cache(settings, size, samples)
+    if not path.is_file():
+        renderings = []
         for number, position in enumerate(POSITIONS):
             settings.show(number, len(POSITIONS), f"rendering, light {position.name}")
-            found.append(render(position, size, samples))
-        write_whole(place, partial(_write, np.stack(found)))
-    with np.load(place) as file:
+            renderings.append(render(position, size, samples))
+        write_whole(path, partial(_write, np.stack(renderings)))
+    with np.load(path) as file:
         linear: Linear = file["linear"]
     return linear
 
@@ -120,8 +120,8 @@ def cache(settings: ReproduceSettings, size: int, samples: int) -> Path:
     return settings.folder / "cache" / f"spheres-{size}px-{samples}samples.npz"
 
 
-def _write(linear: Linear, place: Path) -> None:
-    with place.open("wb") as file:  # given a name, numpy would add a suffix
+def _write(linear: Linear, path: Path) -> None:
+    with path.open("wb") as file:  # numpy would add a suffix to a path
         np.savez_compressed(file, linear=linear)
 
 
@@ -149,9 +149,9 @@ def photographed(linear: Linear, scales: NDArray[np.float64], ground: NDArray[An
 
 def to_srgb(linear: NDArray[Any]) -> NDArray[Any]:
     """[0, ∞) → [0, 1], clipped at white."""
-    held = np.clip(linear, 0, 1)
-    curved: NDArray[Any] = 1.055 * held ** (1 / 2.4) - 0.055
-    return np.where(held <= 0.0031308, 12.92 * held, curved)
+    clipped = np.clip(linear, 0, 1)
+    curved: NDArray[Any] = 1.055 * clipped ** (1 / 2.4) - 0.055
+    return np.where(clipped <= 0.0031308, 12.92 * clipped, curved)
 
 
 def to_linear(srgb: NDArray[Any]) -> NDArray[Any]:

@@ -1,4 +1,4 @@
-"""Estimates under shifts of the rotated image, and up to which shift they stay within 5°.
+"""Estimates under shifts of the rotated image, and the shift up to which they stay within 5°.
 
 Shifts are along the axes of the rotated image, as the model sees it, in whole pixels of the data
 set's images. Under the paper's protocol they move pixels without resampling, and padding enters at
@@ -37,7 +37,7 @@ SHIFTS = [shift for shift in range(-FARTHEST, FARTHEST + 1) if shift]
 DIRECTIONS = ("horizontal", "vertical")
 BOUNDARY = 5.0  # degrees of change from the estimate without a shift
 EPSILONS = (1, 2, 3)
-SHIPPED = ("bic.coil100", "ring.coil100", "ring")
+PRETRAINED = ("bic.coil100", "ring.coil100", "ring")
 
 # Bins of the changes on a logarithmic scale; the first contains all smaller values.
 EDGES = np.logspace(-2, math.log10(180), 41)
@@ -60,12 +60,12 @@ def shifted(views: Views, prepared: Tensor, turns: Tensor, direction: str, share
 
 def moved(images: Tensor, down: int, right: int) -> Tensor:
     """Shifts (N, C, S, S) by whole pixels, filled with black."""
-    found = torch.roll(images, (down, right), dims=(-2, -1))
+    shifted_images = torch.roll(images, (down, right), dims=(-2, -1))
     for pixels, axis in ((down, -2), (right, -1)):
         if pixels:
             edge = slice(0, pixels) if pixels > 0 else slice(pixels, None)
-            found.movedim(axis, 0)[edge] = 0
-    return found
+            shifted_images.movedim(axis, 0)[edge] = 0
+    return shifted_images
 
 
 @torch.inference_mode()
@@ -77,32 +77,32 @@ def sweep(
     batch: int = 128,
     show: Any = None,
 ) -> JsonDict:
-    """The changes of the estimates with each shift, and their errors; every image once."""
+    """The changes and the errors of the estimates under each shift; every image once."""
     turns = draw_angles("evaluation", 0, 0, len(images))
-    settings = [(direction, shift) for direction in DIRECTIONS for shift in SHIFTS]
-    still = torch.empty(len(images))
-    found = torch.empty(len(settings), len(images))
+    shifts = [(direction, shift) for direction in DIRECTIONS for shift in SHIFTS]
+    unshifted = torch.empty(len(images))
+    estimates = torch.empty(len(shifts), len(images))
     for start in range(0, len(images), batch):
         part = slice(start, start + batch)
         prepared = views.prepare(images.images[part].to(device))
-        still[part] = model.angles(views.turn(prepared, turns[part])).cpu()
-        for row, (direction, shift) in enumerate(settings):
-            seen = shifted(views, prepared, turns[part], direction, shift / WIDTH)
-            found[row, part] = model.angles(seen).cpu()
+        unshifted[part] = model.angles(views.turn(prepared, turns[part])).cpu()
+        for row, (direction, shift) in enumerate(shifts):
+            shifted_views = shifted(views, prepared, turns[part], direction, shift / WIDTH)
+            estimates[row, part] = model.angles(shifted_views).cpu()
         if show is not None:
             show(min(part.stop, len(images)), len(images))
-    changes = torch.rad2deg(angular_error(found, still)).double().numpy()
-    errors = torch.rad2deg(angular_error(found, turns)).double().numpy()
+    changes = torch.rad2deg(angular_error(estimates, unshifted)).double().numpy()
+    errors = torch.rad2deg(angular_error(estimates, turns)).double().numpy()
     cells = [
-        {"direction": direction, "shift": shift, **cell(changes[row], errors[row])}
-        for row, (direction, shift) in enumerate(settings)
+        {"direction": direction, "shift": shift, **cell_of(changes[row], errors[row])}
+        for row, (direction, shift) in enumerate(shifts)
     ]
-    upright = torch.rad2deg(angular_error(still, turns))
+    upright = torch.rad2deg(angular_error(unshifted, turns))
     return {"images": len(images), "error": _short(upright.mean().item()), "cells": cells}
 
 
-def cell(changes: np.ndarray, errors: np.ndarray) -> JsonDict:
-    """One violin: means, the share within the boundary, and the histogram of its shape."""
+def cell_of(changes: np.ndarray, errors: np.ndarray) -> JsonDict:
+    """The data of one violin: means, the share within the boundary, and the histogram."""
     counts, _ = np.histogram(np.clip(changes, EDGES[0], EDGES[-1]), EDGES)
     return {
         "mean": _short(float(changes.mean())),
@@ -154,23 +154,23 @@ def name_of(epsilon: int) -> str:
     return f"bic, ε = {epsilon}"
 
 
-# --- what was found ---
+# --- results ---
 
 
 def run(settings: ReproduceSettings, records: Records) -> Finding:
     models = {}
     for epsilon in EPSILONS:
-        runs = [r for r in records.values() if r.tags["model"] == name_of(epsilon)]
-        models[name_of(epsilon)] = together([r.measured for r in runs if r.finished])
-    for number, name in enumerate(SHIPPED):
+        runs = [record for record in records.values() if record.tags["model"] == name_of(epsilon)]
+        models[name_of(epsilon)] = combined([record.measured for record in runs if record.finished])
+    for number, name in enumerate(PRETRAINED):
         limit = settings.pick(quick=24, full=150 if name == "ring" else 493)
-        there = open_pretrained(name, settings, limit=limit, data="coil100")
+        held_out = open_pretrained(name, settings, limit=limit, data="coil100")
 
         def show(done: int, total: int, name: str = name, number: int = number) -> None:
-            settings.show(number + done / total, len(SHIPPED), f"shifts, {name}")
+            settings.show(number + done / total, len(PRETRAINED), f"shifts, {name}")
 
-        found = sweep(there.model, there.images, there.views, there.device, show=show)
-        models[f"pretrained {name}"] = together([found])
+        result = sweep(held_out.model, held_out.images, held_out.views, held_out.device, show=show)
+        models[f"pretrained {name}"] = combined([result])
     data = {"models": models, "edges": [_short(edge) for edge in EDGES], "boundary": BOUNDARY}
     ours, why = conclude(data)
     return Finding(ours, settings.pick(quick=QUICK, full="") + why, data)
@@ -179,23 +179,25 @@ def run(settings: ReproduceSettings, records: Records) -> Finding:
 def conclude(data: Record) -> Conclusion:
     models = models_of(data)
     ours: JsonDict = {}
-    for name, one in models.items():
+    for name, model in models.items():
         for direction in DIRECTIONS:
-            ours[f"largest stable shift, {direction}, {name}"] = said(one["stable"][direction])
-    for name, one in models.items():
-        ours[f"mean error without a shift, {name}"] = f"{one['error']['mean']:.2f}°"
+            ours[f"largest stable shift, {direction}, {name}"] = stable_range(
+                model["stable"][direction]
+            )
+    for name, model in models.items():
+        ours[f"mean error without a shift, {name}"] = f"{model['error']['mean']:.2f}°"
     return ours, sentence(models)
 
 
-def together(runs: Sequence[Record]) -> JsonDict:
+def combined(runs: Sequence[Record]) -> JsonDict:
     """All seeds of a model combined: means of the means, sums of the counts."""
     cells = []
-    for same in zip(*(run["cells"] for run in runs), strict=True):
-        joined = {key: same[0][key] for key in ("direction", "shift")}
+    for cells_at_shift in zip(*(run["cells"] for run in runs), strict=True):
+        cell = {key: cells_at_shift[0][key] for key in ("direction", "shift")}
         for key in ("mean", "median", "within", "error"):
-            joined[key] = _short(float(np.mean([one[key] for one in same])))
-        joined["counts"] = np.sum([one["counts"] for one in same], axis=0).tolist()
-        cells.append(joined)
+            cell[key] = _short(float(np.mean([single[key] for single in cells_at_shift])))
+        cell["counts"] = np.sum([single["counts"] for single in cells_at_shift], axis=0).tolist()
+        cells.append(cell)
     return {
         "images": runs[0]["images"],
         "error": spread([run["error"] for run in runs]),
@@ -214,25 +216,26 @@ def together(runs: Sequence[Record]) -> JsonDict:
 def crossing(cells: Sequence[Record], direction: str, key: str = "mean") -> float:
     """The shift at which the mean change first exceeds the boundary, in the worse direction.
 
-    Interpolated linearly between whole pixels; the largest shift if it never does.
+    It is interpolated linearly between whole pixels. If the change never exceeds the boundary, the
+    result is the largest shift.
     """
-    least = float(FARTHEST)
+    stable = float(FARTHEST)
     for sign in (-1, 1):
         before = 0.0
         for shift in range(1, FARTHEST + 1):
             value = next(
-                one[key]
-                for one in cells
-                if one["direction"] == direction and one["shift"] == sign * shift
+                cell[key]
+                for cell in cells
+                if cell["direction"] == direction and cell["shift"] == sign * shift
             )
             if value > BOUNDARY:
-                least = min(least, shift - 1 + (BOUNDARY - before) / (value - before))
+                stable = min(stable, shift - 1 + (BOUNDARY - before) / (value - before))
                 break
             before = value
-    return _short(least)
+    return _short(stable)
 
 
-def said(stable: JsonFields) -> str:
+def stable_range(stable: JsonFields) -> str:
     pixels = stable["pixels"]
     if pixels >= FARTHEST:
         return f"±{FARTHEST} px or more"
@@ -244,19 +247,19 @@ def _pixels(pixels: float) -> str:
 
 
 def models_of(data: Record) -> JsonDict:
-    """By today's names: results of earlier versions call pretrained models shipped ones."""
-    return {name.replace("shipped", "pretrained"): one for name, one in data["models"].items()}
+    """The models by their current names: earlier results call pretrained models shipped."""
+    return {name.replace("shipped", "pretrained"): model for name, model in data["models"].items()}
 
 
 def reach_of(name: str, models: JsonFields) -> str:
-    """For a legend: the shifts at which the mean change passes the boundary."""
+    """A legend label: the shifts at which the mean change exceeds the boundary."""
     stable = models[name]["stable"]
     return f"{name}: " + " and ".join(_pixels(stable[d]["pixels"]) for d in DIRECTIONS)
 
 
 def _unnoticed(thick: Record, thin: Record) -> float:
-    """Pixels, along the axis for which the seeds tell less."""
-    pairs = [[one["stable"][d]["seeds"] for one in (thick, thin)] for d in DIRECTIONS]
+    """The smallest detectable difference in pixels, along the axis where it is larger."""
+    pairs = [[model["stable"][d]["seeds"] for model in (thick, thin)] for d in DIRECTIONS]
     return max(detectable(*pair) for pair in pairs)
 
 

@@ -54,14 +54,14 @@ def border_is_not_read(kind: str) -> float:
 
 @pytest.fixture
 def without_data(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The drawing of any picture will do, and any figures of the shipped models."""
+    """The drawing of any picture will do, and any figures of the pretrained models."""
     pixels = torch.randint(256, (1, 3, 64, 64), dtype=torch.uint8)
     drawn = beam_length.pictures_of(pixels)
     monkeypatch.setattr(beam_length, "drawing", lambda settings: drawn)
     edges = {"zeros": 33.0, "corner": 4.0}
     monkeypatch.setattr(beam_length, "border", lambda data, settings: edges)
     swapped = {"zeros": {"mean": 0.5}, "corner": {"mean": 20.0}}
-    monkeypatch.setattr(beam_length, "swapped_shipped", lambda data, settings: swapped)
+    monkeypatch.setattr(beam_length, "swapped_pretrained", lambda data, settings: swapped)
 
 
 # --- the plan ---

@@ -13,7 +13,7 @@ import pytest
 import torch
 
 from radialbeams.reproduce import light, spheres
-from radialbeams.reproduce.pretrained import shipped
+from radialbeams.reproduce.pretrained import load_pretrained
 from radialbeams.reproduce.runner import reproduce
 from radialbeams.reproduce.settings import ReproduceSettings
 from radialbeams.reproduce.spheres import POSITIONS, Linear, photographed
@@ -130,7 +130,7 @@ def test_answers_that_turn_with_the_light_are_distinguished_from_those_that_stay
 
 def test_a_cell_counts_errors_on_the_circle() -> None:
     signed = torch.deg2rad(torch.tensor([[10.0, -10.0], [170.0, -170.0]]))
-    found = light.cell(signed, None)
+    found = light.cell_of(signed, None)
     assert found["mean"] == pytest.approx(90)
     assert (found["flips"], found["within_10"]) == (0.5, 0.5)
     assert found["agreement"] == pytest.approx(0, abs=1e-6)
@@ -139,7 +139,9 @@ def test_a_cell_counts_errors_on_the_circle() -> None:
 
 def test_the_ring_takes_the_side_of_the_light_for_a_side_of_the_sphere() -> None:
     scales = np.array([0.5, 1.0])
-    found = light.measure(shipped("ring.coil100", "cpu"), chalk(128), scales, np.zeros(3), 2)
+    found = light.measure(
+        load_pretrained("ring.coil100", "cpu"), chalk(128), scales, np.zeros(3), 2
+    )
     assert found["follows"]["light"] > 0.9 > 0.1 > found["follows"]["picture"]
     assert {one["position"] for one in found["cells"]} == {p.name for p in POSITIONS}
     assert all(0 <= one["confidence"] <= 1 for one in found["cells"])

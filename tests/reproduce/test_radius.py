@@ -94,7 +94,7 @@ def test_profile_verdict_and_figures(there: HeldOut, tmp_path: Path) -> None:
     assert len(one["cells"]) == (3 + 3 + 8) * 2
     half = radius._half(one, "outer")
     assert (half["start"], half["end"], half["fill"]) == (0.5, 1.0, "mean")
-    data = json.loads(json.dumps({"models": dict.fromkeys(radius.SHIPPED, one)}))
+    data = json.loads(json.dumps({"models": dict.fromkeys(radius.PRETRAINED, one)}))
     with figures.style():
         drawn = radius.draw({"data": data})
         assert set(drawn) == {"", "bands"}
@@ -115,9 +115,9 @@ def halves(**means: float) -> dict[str, Any]:
 def test_which_half_matters_follows_from_both_fills() -> None:
     outer = halves(inner_mean=3, inner_zero=4, outer_mean=30, outer_zero=40)
     split = halves(inner_mean=3, inner_zero=50, outer_mean=30, outer_zero=40)
-    assert radius.matters(outer) == "outer"
-    assert radius.matters(split) == "depends on the fill"
+    assert radius.more_important_half(outer) == "outer"
+    assert radius.more_important_half(split) == "depends on the fill"
     assert radius.sentence({"a": outer}).startswith("As expected")
     assert radius.sentence({"a": outer, "b": split}).startswith("Contrary to the expectation")
-    assert radius._enough(outer, "inner") == "50% of the beam"
-    assert radius._enough(outer, "outer") == "only the whole beam"
+    assert radius._sufficient_part(outer, "inner") == "50% of the beam"
+    assert radius._sufficient_part(outer, "outer") == "only the whole beam"

@@ -14,7 +14,7 @@ from radialbeams.nn.architectures import build
 from radialbeams.nn.bic import BIC, BICConfig
 from radialbeams.nn.rotation import PADDINGS, rotate
 from radialbeams.reproduce import registry, runner, saliency, saliency_maps
-from radialbeams.reproduce.saliency_maps import Looker
+from radialbeams.reproduce.saliency_maps import SaliencyProbe
 from radialbeams.reproduce.settings import ReproduceSettings
 from radialbeams.reproduce.thumbnails import decode
 from radialbeams.training.data import ImageSet
@@ -22,20 +22,22 @@ from radialbeams.training.views import LeakfreeViews, PaperViews
 
 
 @pytest.fixture
-def bic(tiny_model: BIC) -> Looker:
-    return Looker("bic", tiny_model, PaperViews("zeros"), easy_images(6))
+def bic(tiny_model: BIC) -> SaliencyProbe:
+    return SaliencyProbe("bic", tiny_model, PaperViews("zeros"), easy_images(6))
 
 
 @pytest.fixture
-def ring() -> Looker:
+def ring() -> SaliencyProbe:
     torch.manual_seed(0)
-    return Looker("ring", build(TINY_RING).eval(), LeakfreeViews(24), easy_images(6, size=56))
+    return SaliencyProbe(
+        "ring", build(TINY_RING).eval(), LeakfreeViews(24), easy_images(6, size=56)
+    )
 
 
 # --- maps ---
 
 
-def test_a_map_is_the_gradient_of_the_answer(bic: Looker) -> None:
+def test_a_map_is_the_gradient_of_the_answer(bic: SaliencyProbe) -> None:
     views = bic.views.render(bic.images.images[:1], torch.zeros(1))
     found = saliency_maps.saliency(bic.model, views)[0, 0]
     row, column = divmod(int(found.argmax()), found.shape[1])
@@ -48,9 +50,9 @@ def test_a_map_is_the_gradient_of_the_answer(bic: Looker) -> None:
     assert found.max().item() == pytest.approx(max(changes).item(), rel=0.05)
 
 
-def test_only_what_beams_read_is_salient(bic: Looker) -> None:
+def test_only_what_beams_read_is_salient(bic: SaliencyProbe) -> None:
     found = bic.maps(torch.zeros(6))
-    read = bic.read() > 0
+    read = bic.sampled() > 0
     assert (found[:, 0, ~read] == 0).all()
     assert (found[:, 0, read] > 0).float().mean() > 0.5
 
@@ -66,7 +68,7 @@ def test_correlation_is_over_the_pixels_inside() -> None:
 
 
 def test_the_ring_s_map_turns_with_the_image_and_the_lstm_s_does_not(
-    bic: Looker, ring: Looker
+    bic: SaliencyProbe, ring: SaliencyProbe
 ) -> None:
     quarter = [torch.full((6,), torch.pi / 2)]
     found = {}
@@ -112,19 +114,19 @@ def on_a_ground(images: ImageSet) -> ImageSet:
 
 
 def test_densities_average_to_one(
-    bic: Looker, ring: Looker, monkeypatch: pytest.MonkeyPatch
+    bic: SaliencyProbe, ring: SaliencyProbe, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     bic, ring = (replace(looker, images=on_a_ground(looker.images)) for looker in (bic, ring))
-    flat = torch.ones(6, 1, 1, 1) * bic.read()
-    monkeypatch.setattr(Looker, "maps", lambda self, angles: flat)
+    flat = torch.ones(6, 1, 1, 1) * bic.sampled()
+    monkeypatch.setattr(SaliencyProbe, "maps", lambda self, angles: flat)
     assert saliency_maps.densities(bic, torch.zeros(6)) == pytest.approx(
         {"object": 1, "border": 1, "rest": 1}
     )
-    flat = torch.ones(6, 1, 1, 1) * ring.read()
+    flat = torch.ones(6, 1, 1, 1) * ring.sampled()
     assert set(saliency_maps.densities(ring, torch.zeros(6))) == {"object", "rest"}
 
 
-def test_the_contrast_is_that_of_the_edge_to_the_padding(bic: Looker) -> None:
+def test_the_contrast_is_that_of_the_edge_to_the_padding(bic: SaliencyProbe) -> None:
     image = torch.full((1, 3, 4, 4), 30, dtype=torch.uint8)
     image[0, 1, 0, 0] = 37  # the corner has a colour of its own
     images = replace(easy_images(1), images=image)
@@ -146,10 +148,10 @@ def test_the_trainings_differ_in_their_padding_alone() -> None:
 
 
 def test_all_is_measured_and_drawn_from_json(
-    bic: Looker, ring: Looker, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    bic: SaliencyProbe, ring: SaliencyProbe, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     four = [bic, ring, *(replace(bic, name=f"short bic, {p}") for p in saliency.PADDED.values())]
-    monkeypatch.setattr(saliency, "lookers", lambda settings, count: four)
+    monkeypatch.setattr(saliency, "probes", lambda settings, count: four)
     asked = ReproduceSettings(quick=True, out=tmp_path, devices="cpu")
     experiment = replace(saliency.EXPERIMENT, trainings=lambda settings: [])
     monkeypatch.setattr(registry, "find", lambda name: experiment)
@@ -158,9 +160,9 @@ def test_all_is_measured_and_drawn_from_json(
     assert set(record["paper"]) <= set(record["ours"])
     assert len(record["data"]["rows"]) == 4
     objects = record["data"]["pictures"][0]["objects"]
-    assert len(objects) == len(saliency.SHOWN_OBJECTS)
+    assert len(objects) == len(saliency.FIGURE_OBJECTS)
     sizes = {decode(turn["input"]).shape[:2] for turns in objects for turn in turns}
-    assert sizes == {(saliency.SHOWN, saliency.SHOWN)}
+    assert sizes == {(saliency.THUMBNAIL_SIZE, saliency.THUMBNAIL_SIZE)}
     assert [path.name for path in files[1:]] == [
         "saliency.png", "saliency.svg", "saliency-measured.png", "saliency-measured.svg",
     ]  # fmt: skip
@@ -170,7 +172,7 @@ def test_longer_beams_are_compared_over_a_wider_circle() -> None:
     config = BICConfig.for_images(SIZE, num_beams=8, latent=16, lstm_layers=1)
     longer = replace(config, beam_length=config.beam_length + 3)
     areas = [
-        Looker("", build(c), PaperViews("zeros"), easy_images(1)).inside().sum()
+        SaliencyProbe("", build(c), PaperViews("zeros"), easy_images(1)).inside().sum()
         for c in (config, longer)
     ]
     assert areas[0] < areas[1]

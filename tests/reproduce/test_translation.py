@@ -100,7 +100,7 @@ def cells(slope: float) -> list[dict[str, Any]]:
             change = abs(shift) * slope * (2 if direction == "vertical" and shift > 0 else 1)
             values = np.full(10, change)
             found.append(
-                {"direction": direction, "shift": shift, **translation.cell(values, values)}
+                {"direction": direction, "shift": shift, **translation.cell_of(values, values)}
             )
     return found
 
@@ -113,7 +113,7 @@ def test_the_reach_is_where_the_worse_side_passes_the_boundary() -> None:
 
 def models(slopes: dict[str, list[float]]) -> dict[str, Any]:
     return {
-        name: translation.together([{"images": 10, "error": 1.0, "cells": cells(s)} for s in some])
+        name: translation.combined([{"images": 10, "error": 1.0, "cells": cells(s)} for s in some])
         for name, some in slopes.items()
     }
 
@@ -131,19 +131,23 @@ def test_whether_thickness_helps_follows_from_the_seeds(thick: list[float], word
         translation.name_of(1): [2.0, 2.01],
         translation.name_of(2): [2.0, 2.01],
         translation.name_of(3): thick,
-        **{f"shipped {name}": [0.1] for name in translation.SHIPPED},
+        **{f"shipped {name}": [0.1] for name in translation.PRETRAINED},
     }
     found = models(slopes)
     assert words in translation.conclude({"models": found})[1]
-    assert "≥ 8 px" not in translation.said(found[translation.name_of(1)]["stable"]["horizontal"])
-    assert translation.said(found["shipped ring"]["stable"]["horizontal"]) == "±8 px or more"
+    assert "≥ 8 px" not in translation.stable_range(
+        found[translation.name_of(1)]["stable"]["horizontal"]
+    )
+    assert (
+        translation.stable_range(found["shipped ring"]["stable"]["horizontal"]) == "±8 px or more"
+    )
 
 
 def test_the_figures_need_nothing_but_json(tmp_path: Path) -> None:
     from radialbeams.reproduce import figures
 
     names = [translation.name_of(e) for e in translation.EPSILONS]
-    names += [f"shipped {name}" for name in translation.SHIPPED]
+    names += [f"shipped {name}" for name in translation.PRETRAINED]
     data = {
         "models": models({name: [2.0] for name in names}),
         "edges": translation.EDGES.tolist(),
