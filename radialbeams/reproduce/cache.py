@@ -12,17 +12,22 @@ from radialbeams.reproduce.records import write_record
 from radialbeams.stored import JsonFields
 
 
-def once(place: Path, given: JsonFields, measure: Callable[[], Record]) -> tuple[Record, float]:
-    """The result of `measure`, or the stored one for the same `given`, and the seconds it took.
+def cached(
+    path: Path, conditions: JsonFields, measure: Callable[[], Record]
+) -> tuple[Record, float]:
+    """The result of `measure`, and the seconds that an earlier call spent on it.
 
-    A stored result is used until `given` changes.
+    The result is read from `path` if it was stored there under the same `conditions`; otherwise
+    it is measured and stored, and the seconds are 0.
     """
-    if place.is_file():
-        kept: Record = json.loads(place.read_text(encoding="utf-8"))
-        if kept["given"] == given:
-            return kept["found"], kept["seconds"]
+    if path.is_file():
+        stored: Record = json.loads(path.read_text(encoding="utf-8"))
+        if stored["given"] == conditions:
+            return stored["found"], stored["seconds"]
     started = time.monotonic()
-    found = measure()
+    result = measure()
     seconds = round(time.monotonic() - started, 1)
-    write_record(place, {"given": given, "seconds": seconds, "found": found}, ["given", "found"])
-    return found, 0.0
+    write_record(
+        path, {"given": conditions, "seconds": seconds, "found": result}, ["given", "found"]
+    )
+    return result, 0.0

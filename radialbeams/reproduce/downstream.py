@@ -29,7 +29,7 @@ from radialbeams.front.accuracy import (
     tally,
 )
 from radialbeams.front.classifiers import DEFAULT, Classifier, load_classifier
-from radialbeams.reproduce.cache import once
+from radialbeams.reproduce.cache import cached
 from radialbeams.reproduce.downstream_sets import (
     FEW_CUTOUTS,
     NAME,
@@ -65,7 +65,7 @@ NAMES = {
     "imagenet": "ImageNet photos",
     "coil100": "COIL-100",
 }
-SHOWN = ("si-score", "cut-outs", "imagenet", "coil100")  # in the figure
+FIGURE_SETS = ("si-score", "cut-outs", "imagenet", "coil100")  # in the figure
 TITLES = {
     "plain": "as given",
     "averaged": f"averaged over {TURNS} rotations",
@@ -76,15 +76,15 @@ TITLES = {
 }
 
 
-# --- what is measured ---
+# --- measurements ---
 
 
 def measure_grid(task: ClassificationTask, settings: ReproduceSettings, part: str) -> JsonDict:
-    """Some images at each of the 18 angles, and all images at random angles and upright."""
+    """Accuracies of some images at each of the 18 angles, of all at random angles and upright."""
     count = len(task.labels)
-    some = torch.arange(count)[:: max(1, count // settings.pick(quick=8, full=300))]
-    every = torch.arange(count)
-    total = len(some) * len(ANGLES) + 2 * count
+    grid_rows = torch.arange(count)[:: max(1, count // settings.pick(quick=8, full=300))]
+    all_rows = torch.arange(count)
+    total = len(grid_rows) * len(ANGLES) + 2 * count
     before = 0
 
     def show(done: int) -> None:
@@ -93,21 +93,23 @@ def measure_grid(task: ClassificationTask, settings: ReproduceSettings, part: st
     show(0)
     tallies = []
     for degrees in ANGLES:
-        angles = torch.full((len(some),), math.radians(degrees))
-        tallies.append(tally(task, some, angles, show=show))
-        before += len(some)
+        angles = torch.full((len(grid_rows),), math.radians(degrees))
+        tallies.append(tally(task, grid_rows, angles, show=show))
+        before += len(grid_rows)
     average_over_the_grid(tallies)
-    uniform = tally(task, every, draw_angles("evaluation", 0, 0, count), averaged=True, show=show)
+    uniform = tally(
+        task, all_rows, draw_angles("evaluation", 0, 0, count), averaged=True, show=show
+    )
     before += count
-    upright = tally(task, every, torch.zeros(count), show=show)
-    by_angle = [one.accuracies() for one in tallies]
+    upright = tally(task, all_rows, torch.zeros(count), show=show)
+    by_angle = [result.accuracies() for result in tallies]
     accuracies = uniform.accuracies()
     return {
         "n": count,
-        "n_on_the_grid": len(some),
+        "n_on_the_grid": len(grid_rows),
         "angles": list(ANGLES),
         "lines": {
-            line: [round(found[line], 4) for found in by_angle]
+            line: [round(shares[line], 4) for shares in by_angle]
             for line in LINES
             if line in by_angle[0]
         },
@@ -124,22 +126,22 @@ def measure_grid(task: ClassificationTask, settings: ReproduceSettings, part: st
 def measure_objects(
     task: ClassificationTask, angles: Tensor, settings: ReproduceSettings, part: str
 ) -> JsonDict:
-    """Every held-out image at its own angle."""
+    """Accuracies of all held-out images, each at its own angle."""
     count = len(task.labels)
 
     def show(done: int) -> None:
         settings.show(done, count, part)
 
     show(0)
-    found = tally(task, torch.arange(count), angles, averaged=True, show=show)
+    result = tally(task, torch.arange(count), angles, averaged=True, show=show)
     degrees = torch.rad2deg(angles).round().int()
     present = [angle for angle in ANGLES if (degrees == angle).any()]
-    accuracies = found.accuracies()
+    accuracies = result.accuracies()
     return {
         "n": count,
         "angles": present,
         "lines": {
-            line: [round(found.accuracy(line, degrees == angle), 4) for angle in present]
+            line: [round(result.accuracy(line, degrees == angle), 4) for angle in present]
             for line in LINES
             if line in accuracies
         },
@@ -147,7 +149,7 @@ def measure_objects(
         "share_of_the_gap": rounded(
             {line: share_of_the_gap(accuracies, line) for line in ("bic", "ring", "abstain")}
         ),
-        "errors": rounded(found.errors()),
+        "errors": rounded(result.errors()),
     }
 
 
@@ -155,8 +157,8 @@ def run(settings: ReproduceSettings, records: Records) -> Finding:
     device = pick_device(settings.devices)
     classifier = load_classifier(settings.classifier or DEFAULT, device)
     sets: JsonDict = {}
-    given = {"quick": settings.quick, "classifier": classifier.name, **_weights(settings)}
-    before = 0.0  # seconds of what was measured by a run that was interrupted
+    conditions = {"quick": settings.quick, "classifier": classifier.name, **_weights(settings)}
+    earlier_seconds = 0.0  # spent by a run that was interrupted
     measures: dict[str, Measure] = {
         **{name: partial(_measure_objects, name) for name in OBJECTS},
         "imagenet": _measure_imagenet,
@@ -164,19 +166,19 @@ def run(settings: ReproduceSettings, records: Records) -> Finding:
     }
     for name, measure in measures.items():
         try:
-            sets[name], kept = once(
+            sets[name], stored_seconds = cached(
                 settings.runs(NAME) / ".measured" / f"{name}.json",  # a quarter of an hour on a CPU
-                given,
+                conditions,
                 partial(measure, settings, classifier, device),
             )
-            before += kept
+            earlier_seconds += stored_seconds
         except DataNotFound as error:
             sets[name] = {"missing": str(error)}
-    if all("missing" in found for found in sets.values()):
-        raise DataNotFound(" ".join(found["missing"] for found in sets.values()))
+    if all("missing" in result for result in sets.values()):
+        raise DataNotFound(" ".join(result["missing"] for result in sets.values()))
     losses = {name: record.measured for name, record in records.items()}
     data = {"classifier": classifier.name, "turns": TURNS, "sets": sets, "losses": losses}
-    return Finding(*conclude(data), data, seeds=(0,), seconds=before)
+    return Finding(*conclude(data), data, seeds=(0,), seconds=earlier_seconds)
 
 
 def conclude(data: Record) -> Conclusion:
@@ -188,13 +190,13 @@ Measure = Callable[[ReproduceSettings, Classifier, torch.device], JsonDict]
 
 def _weights(settings: ReproduceSettings) -> dict[str, str]:
     """The hashes of the weights: of the pretrained models and of the trainings."""
-    shipped = {
+    pretrained = {
         name: zoo.find(name).card.sha256.weights for name in ("ring", "ring.coil100", "bic.coil100")
     }
     trained = {
         path.stem: sha256(path) for path in sorted(settings.runs(NAME).glob("*.safetensors"))
     }
-    return {**shipped, **trained}
+    return {**pretrained, **trained}
 
 
 def _measure_objects(
@@ -222,7 +224,7 @@ def _measure_coil(
 
 
 def _ours(sets: JsonDict, losses: JsonDict) -> JsonDict:
-    """Our numbers, under the names of the paper's where it has any."""
+    """Our numbers; those that the paper reports too have its names."""
     ours: JsonDict = {}
     for objects in OBJECTS.values():
         if objects.training in losses:
@@ -232,8 +234,8 @@ def _ours(sets: JsonDict, losses: JsonDict) -> JsonDict:
             ours[f"{title}, circle loss of bic, test"] = test["circle_loss"]
             degrees = f"{test['paper_equivalent']:.1f}°"
             ours[f"{title}, paper-equivalent error of bic"] = degrees
-    for name, found in sets.items():
-        for line, value in found.get("uniform", {}).items():
+    for name, result in sets.items():
+        for line, value in result.get("uniform", {}).items():
             ours[f"{NAMES[name]}, top-1, {TITLES[line]}"] = f"{value:.1%}"
     return rounded(ours)
 
@@ -241,9 +243,9 @@ def _ours(sets: JsonDict, losses: JsonDict) -> JsonDict:
 def _why(sets: JsonDict, losses: JsonDict) -> str:
     if "bic-by-cut-out" not in losses:
         return "SI-SCORE was not found, so there is nothing to compare with the paper's numbers."
-    said = "The classifier is EfficientNet-Lite0, not B0; the images and the split are ours."
+    text = "The classifier is EfficientNet-Lite0, not B0; the images and the split are ours."
     if (cutouts := _count(losses["bic-by-cut-out"])) < FEW:
-        said = (
+        text = (
             f"The images are composed by the benchmark's rules from {cutouts} cut-outs; the full "
             "set has many more. Split by image, every cut-out is in both halves, so a low loss "
             "only shows that the network memorised them. Split by cut-out, the test set has too "
@@ -251,16 +253,16 @@ def _why(sets: JsonDict, losses: JsonDict) -> str:
         )
     if "bic-cut-outs" in losses:
         many, test = _count(losses["bic-cut-outs"]), losses["bic-cut-outs"]["test"]
-        said += (
+        text += (
             f" With cut-outs of {many} classes, and unseen ones in the test set, the "
             f"paper-equivalent error of bic is {test['paper_equivalent']:.0f}° (loss "
             f"{test['circle_loss']:.2f})."
         )
-    return said + _regained(sets.get("imagenet", {}))
+    return text + _regained(sets.get("imagenet", {}))
 
 
 def _regained(photos: JsonDict) -> str:
-    """How much of the accuracy that rotation costs `ring` recovers, and why not all."""
+    """The share of the accuracy lost to rotation that `ring` recovers, and why it is not all."""
     if "uniform" not in photos:
         return ""
     top1, errors = photos["uniform"], photos["errors"]["ring"]
@@ -272,12 +274,12 @@ def _regained(photos: JsonDict) -> str:
         f"{errors['within_10']:.0%} of the estimates are within 10°. With abstention, "
         f"{photos['share_of_the_gap']['abstain']:.0%} of the gap is recovered, and upright photos "
         f"lose {photos['lost_upright']['abstain']:.1%} of their correct answers instead of "
-        f"{photos['lost_upright']['ring']:.1%}. {_seen(photos)}"
+        f"{photos['lost_upright']['ring']:.1%}. {_training_overlap(photos)}"
     )
 
 
-def _seen(photos: JsonDict) -> str:
-    """The photos that `ring` was trained on."""
+def _training_overlap(photos: JsonDict) -> str:
+    """How many photos `ring` was trained on, in a sentence."""
     if photos.get("left_out"):
         return (
             f"{photos['left_out']} more photos are left out, because they are also in Stanford "
@@ -288,9 +290,9 @@ def _seen(photos: JsonDict) -> str:
     )
 
 
-def _count(found: JsonDict) -> int:
-    """The number of classes in both halves, which is that of SI-SCORE's cut-outs."""
-    return len(found["training"]["groups"] | found["test"]["groups"])
+def _count(losses: JsonDict) -> int:
+    """The number of classes in both halves; for SI-SCORE it equals the number of cut-outs."""
+    return len(losses["training"]["groups"] | losses["test"]["groups"])
 
 
 # --- the figure ---

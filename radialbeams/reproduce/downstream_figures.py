@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 
 from radialbeams.front.accuracy import LINES
 from radialbeams.reproduce import figures
-from radialbeams.reproduce.downstream import NAMES, SHOWN, TITLES
+from radialbeams.reproduce.downstream import FIGURE_SETS, NAMES, TITLES
 from radialbeams.reproduce.experiment import Record
 from radialbeams.stored import JsonDict
 
@@ -19,23 +19,25 @@ FIRST_COLUMN = 0.22  # of the table's width
 
 
 def draw(record: Record) -> dict[str, Figure]:
-    sets = {name: found for name, found in record["data"]["sets"].items() if "missing" not in found}
+    sets = {
+        name: result for name, result in record["data"]["sets"].items() if "missing" not in result
+    }
     return {"": draw_curves(sets), "table": draw_table(sets)}
 
 
-def images_of(found: JsonDict) -> int:
+def images_of(result: JsonDict) -> int:
     """The number of images behind the curves: some at every angle, or all at one angle each."""
-    return int(found["n_on_the_grid"] if "n_on_the_grid" in found else found["n"])
+    return int(result["n_on_the_grid"] if "n_on_the_grid" in result else result["n"])
 
 
-def at_each_angle(found: JsonDict) -> float:
-    """The number of images at an angle; the mean where images come with theirs."""
-    everywhere = "n_on_the_grid" in found
-    return images_of(found) if everywhere else images_of(found) / len(found["angles"])
+def at_each_angle(result: JsonDict) -> float:
+    """The number of images at an angle; the mean if every image has one fixed angle."""
+    on_the_grid = "n_on_the_grid" in result
+    return images_of(result) if on_the_grid else images_of(result) / len(result["angles"])
 
 
 def interval(share: float, count: float) -> tuple[float, float]:
-    """Of a share of so many images, 95%, by Wilson's formula: at 0% or 100% it is no point."""
+    """The 95% interval of a share of `count` images by Wilson's formula, also at 0% and 100%."""
     middle = share + NORMAL**2 / (2 * count)
     half = NORMAL * math.sqrt(share * (1 - share) / count + NORMAL**2 / (4 * count**2))
     scale = 1 + NORMAL**2 / count
@@ -43,7 +45,7 @@ def interval(share: float, count: float) -> tuple[float, float]:
 
 
 def draw_curves(sets: JsonDict) -> Figure:
-    shown = [name for name in SHOWN if name in sets]
+    names = [name for name in FIGURE_SETS if name in sets]
     figure = figures.new(figures.PAGE, 3.1)
     colours = dict(
         zip(
@@ -52,15 +54,15 @@ def draw_curves(sets: JsonDict) -> Figure:
             strict=True,
         )
     )
-    panels = figure.subplots(1, len(shown), sharey=True, squeeze=False)[0]
-    for axes, name in zip(panels, shown, strict=True):
-        found = sets[name]
-        count = at_each_angle(found)
-        for line, values in found["lines"].items():
+    panels = figure.subplots(1, len(names), sharey=True, squeeze=False)[0]
+    for axes, name in zip(panels, names, strict=True):
+        result = sets[name]
+        count = at_each_angle(result)
+        for line, values in result["lines"].items():
             style = {"ls": "--"} if line == "ceiling" else {}
-            axes.plot(found["angles"], values, color=colours[line], label=TITLES[line], **style)
+            axes.plot(result["angles"], values, color=colours[line], label=TITLES[line], **style)
             low, high = zip(*(interval(value, count) for value in values), strict=True)
-            axes.fill_between(found["angles"], low, high, color=colours[line], alpha=0.12, lw=0)
+            axes.fill_between(result["angles"], low, high, color=colours[line], alpha=0.12, lw=0)
         axes.set_title(f"{SHORT.get(name, NAMES[name])}\n{count:.0f} images an angle", fontsize=7)
         axes.set_xticks(range(0, 361, 90))
         axes.set_xlabel("turned by (°)")
@@ -72,7 +74,7 @@ def draw_curves(sets: JsonDict) -> Figure:
 
 
 def draw_table(sets: JsonDict) -> Figure:
-    """Accuracy over the angles of the curves."""
+    """A table of the accuracies over the angles of the curves."""
     columns = [name for name in NAMES if name in sets]
     rows = [[TITLES[line], *(_cell(sets[name], line) for name in columns)] for line in LINES]
     figure = figures.new(figures.PAGE, 2.4)
@@ -98,21 +100,21 @@ def draw_table(sets: JsonDict) -> Figure:
     return figure
 
 
-def _head(name: str, found: JsonDict) -> str:
+def _head(name: str, result: JsonDict) -> str:
     words = SHORT.get(name, NAMES[name]).replace(", ", ",\n", 1)
-    return f"{words}\n{images_of(found):,} images"
+    return f"{words}\n{images_of(result):,} images"
 
 
-def accuracy(found: JsonDict, line: str) -> float:
-    """Over the images and angles of the curves."""
-    if "n_on_the_grid" in found:
-        return float(np.mean(found["lines"][line]))
-    return float(found["uniform"][line])
+def accuracy(result: JsonDict, line: str) -> float:
+    """The top-1 accuracy over the images and angles of the curves."""
+    if "n_on_the_grid" in result:
+        return float(np.mean(result["lines"][line]))
+    return float(result["uniform"][line])
 
 
-def _cell(found: JsonDict, line: str) -> str:
-    if line not in found["lines"]:
+def _cell(result: JsonDict, line: str) -> str:
+    if line not in result["lines"]:
         return "–"
-    share = accuracy(found, line)
-    low, high = (100 * end for end in interval(share, images_of(found)))
+    share = accuracy(result, line)
+    low, high = (100 * end for end in interval(share, images_of(result)))
     return f"{share:.1%} [{low:.0f}, {high:.0f}]"

@@ -48,7 +48,7 @@ class Objects:
 
     data: str
     split_by: str
-    training: str  # its name
+    training: str  # the name of that training
     title: str
 
 
@@ -77,8 +77,8 @@ SEEN_BY_RING = (
 
 def trainings(settings: ReproduceSettings) -> list[PlannedTraining]:
     """`bic` on 80% of the images, and on images of other cut-outs; empty without the data."""
-    there = [objects for objects in OBJECTS.values() if _is_there(objects.data, settings)]
-    return [training_of(objects, settings) for objects in there]
+    available = [objects for objects in OBJECTS.values() if _is_available(objects.data, settings)]
+    return [training_of(objects, settings) for objects in available]
 
 
 def training_of(objects: Objects, settings: ReproduceSettings) -> PlannedTraining:
@@ -106,14 +106,14 @@ def training_of(objects: Objects, settings: ReproduceSettings) -> PlannedTrainin
 
 def _losses(trained: Trained) -> JsonDict:
     """The losses on both halves, which the paper reports; their gap shows overfitting."""
-    found = {}
+    losses = {}
     for half, images in (("training", trained.fit.images), ("test", trained.held_out)):
         errors = turned_errors(trained.model, images, trained.device)
-        found[half] = {**summary(errors), "groups": rounded(errors.groups, 2)}
-    return found
+        losses[half] = {**summary(errors), "groups": rounded(errors.groups, 2)}
+    return losses
 
 
-def _is_there(data: str, settings: ReproduceSettings) -> bool:
+def _is_available(data: str, settings: ReproduceSettings) -> bool:
     try:
         place_of(data, settings.data)
     except DataNotFound:
@@ -127,7 +127,7 @@ def _is_there(data: str, settings: ReproduceSettings) -> bool:
 def objects_task(
     settings: ReproduceSettings, classifier: Classifier, device: torch.device, objects: Objects
 ) -> tuple[ClassificationTask, Tensor]:
-    """The held-out images and their angles, which are fixed because the images come rotated."""
+    """A task on the held-out images, and their angles: the images come pre-rotated."""
     training = training_of(objects, settings)
     images = load_images(
         objects.data,
@@ -142,7 +142,7 @@ def objects_task(
         objects.data,
         labels_of(images, objects.data, settings),
         lambda rows, angles: as_floats(images.images[rows]),
-        lambda given: _resized(masked(given, GREY), classifier.size),
+        lambda batch: _resized(masked(batch, GREY), classifier.size),
         classifier,
         {"bic": finder(bic, device), "ring": finder(_ring("ring"), device)},
         GREY,
@@ -165,13 +165,13 @@ def labels_of(images: ImageSet, data: str, settings: ReproduceSettings) -> Tenso
 def imagenet_task(
     settings: ReproduceSettings, classifier: Classifier, device: torch.device
 ) -> tuple[ClassificationTask, int]:
-    """The photos that `ring` has not seen, and how many it has seen."""
+    """A task on the photos that `ring` was not trained on, and how many others were left out."""
     every = load_images(
         "imagenet-samples", root=settings.data, limit=settings.pick(quick=24, full=None)
     )
     images = unseen_by_ring(every)
     finders = {"ring": finder(_ring("ring"), device)}
-    if _is_there(SISCORE, settings):  # the only `bic` that was trained on ImageNet's classes
+    if _is_available(SISCORE, settings):  # the only `bic` that was trained on ImageNet's classes
         training = training_of(OBJECTS["si-score"], settings)
         bic = Canonicalizer(load(training, settings, NAME)).eval()
         finders = {"bic": finder(bic, device), **finders}
@@ -185,12 +185,12 @@ def unseen_by_ring(images: ImageSet) -> ImageSet:
 def photos_of_imagenet(
     images: ImageSet, classifier: Classifier, finders: Mapping[str, Finder]
 ) -> ClassificationTask:
-    """Whole photos, of which a disc is rotated; the classifier sees the middle."""
+    """A task on whole photos: a disc of each is rotated, and the classifier sees its middle."""
     return ClassificationTask(
         "imagenet",
         torch.tensor([int(group) for group in images.groups]),
         lambda rows, angles: masked(rotate(as_floats(images.images[rows]), angles), GREY),
-        lambda given: _resized(_middle(masked(given, GREY), SIZE), classifier.size),
+        lambda batch: _resized(_middle(masked(batch, GREY), SIZE), classifier.size),
         classifier,
         finders,
         GREY,
@@ -203,10 +203,10 @@ def coil_task(
     device: torch.device,
     show: Callable[[int, int], object],
 ) -> ClassificationTask:
-    """COIL-100 on the paper's padded canvas, as `bic` was trained.
+    """A task on COIL-100 on the paper's padded canvas, as `bic` was trained.
 
-    The classifier is a linear layer on the scores of ImageNet's, fitted to the upright training
-    views: this takes minutes instead of a full training, and it has never seen a rotated object.
+    The classifier is a linear layer on the scores of the ImageNet classifier, fitted to the upright
+    training views. Fitting takes minutes, and no rotated object is among the training views.
     """
     train, test = (
         load_images("coil100", root=settings.data, split=split, limit=limit)
@@ -221,8 +221,8 @@ def coil_task(
     def turned(images: ImageSet) -> Callable[[Tensor, Tensor], Tensor]:
         return lambda rows, angles: rotate(as_floats(images.images[rows]), angles, width=width)
 
-    def shown(given: Tensor) -> Tensor:
-        return _resized(masked(_middle(given, side), 0.0), classifier.size)
+    def classifier_inputs(batch: Tensor) -> Tensor:
+        return _resized(masked(_middle(batch, side), 0.0), classifier.size)
 
     def labels(images: ImageSet) -> Tensor:
         return torch.tensor([int(group.removeprefix("obj")) - 1 for group in images.groups])
@@ -230,15 +230,15 @@ def coil_task(
     scores = []
     for rows in torch.split(torch.arange(len(train)), BATCH):
         upright = turned(train)(rows, torch.zeros(len(rows)))
-        scores.append(classifier(shown(upright)))
+        scores.append(classifier(classifier_inputs(upright)))
         show(min(int(rows[-1]) + 1, len(train)), len(train))
     head = fit_head(torch.cat(scores), labels(train))
     return ClassificationTask(
         "coil100",
         labels(test),
         turned(test),
-        shown,
-        lambda given: head(classifier(given)),
+        classifier_inputs,
+        lambda inputs: head(classifier(inputs)),
         {
             "bic": finder(
                 Canonicalizer.from_pretrained("bic.coil100", abstain=None, snap="none"), device
@@ -258,7 +258,7 @@ def _always(name: str) -> Canonicalizer:
 
 
 def masked(images: Tensor, fill: float) -> Tensor:
-    """Only the disc, which every rotation keeps; the corners would differ between lines."""
+    """The inscribed disc, which every rotation keeps; corners would differ between the curves."""
     inside = disc(images.shape[-1], images.device)
     return images * inside + fill * (1 - inside)
 

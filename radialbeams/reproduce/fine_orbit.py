@@ -30,9 +30,9 @@ TURNS = 1024
 SIZES = (64, 256, 1024)  # numbers of directions for the order of neighbours
 MARKS = 160  # landmarks for the homology
 RESAMPLED = 100  # bootstrap samples for the band of noise
-NULL_MARKS, NULL_DRAWS = 64, 19  # of clouds without a shape: the least p is 1/20
-FAR = 30.0  # degrees between directions from which on nearness is a crossing
-STRIP = 256  # directions at which the strip's width is followed
+NULL_MARKS, NULL_DRAWS = 64, 19  # of clouds without a shape: the lowest p is 1/20
+FAR = 30.0  # degrees: directions at least this far apart cross where they come near
+STRIP = 256  # directions at which the axis of the strip's width is followed
 BATCH = 128
 Place = str  # "before" the hub or "after" it
 Cloud = NDArray[np.float32]
@@ -42,52 +42,52 @@ Cloud = NDArray[np.float32]
 def embeddings(
     model: BIC, views: Views, image: Tensor, turns: int, place: Place, device: torch.device
 ) -> Cloud:
-    """Bytes (C, W, W) → (turns, |B|, L): by direction, and the beam that saw it.
+    """Bytes (C, W, W) → (turns, |B|, L): embeddings by direction, and by the beam that sampled it.
 
-    Place `pixels` gives the beams themselves.
+    The place `pixels` gives the samples of the beams themselves.
     """
     angles = torch.arange(turns, device=device) * (TURN / turns)
-    found = []
+    batches = []
     for start in range(0, turns, BATCH):
-        part = angles[start : start + BATCH]
-        parents = image[None].expand(len(part), -1, -1, -1).to(device)
-        beams = model.beams(views.render(parents, part))  # (N, |B|, C, 2ε+1, D)
+        batch_angles = angles[start : start + BATCH]
+        parents = image[None].expand(len(batch_angles), -1, -1, -1).to(device)
+        beams = model.beams(views.render(parents, batch_angles))  # (N, |B|, C, 2ε+1, D)
         if place == "pixels":
-            found.append(beams.flatten(2).cpu())
+            batches.append(beams.flatten(2).cpu())
             continue
         embedded = model.encoder(beams)
-        found.append((model.context(embedded) if place == "after" else embedded).cpu())
-    whole = torch.cat(found).float().numpy()  # (turns, |B|, L)
-    return by_direction(whole)
+        batches.append((model.context(embedded) if place == "after" else embedded).cpu())
+    by_rotation = torch.cat(batches).float().numpy()  # (turns, |B|, L)
+    return by_direction(by_rotation)
 
 
-def by_direction(found: Cloud) -> Cloud:
+def by_direction(cloud: Cloud) -> Cloud:
     """(turns, |B|, L) by rotation → by direction, in steps of 360°/turns from beam 0."""
-    turns, beams = found.shape[:2]
+    turns, beams = cloud.shape[:2]
     if turns % beams:
         raise ValueError(f"turns must be a multiple of the {beams} beams; got {turns}.")
     number = np.arange(beams)
-    # A turn by t steps takes direction d to d + t: beam b sees it where t = b·(turns/|B|) − d.
-    turn = (number * (turns // beams) - np.arange(turns)[:, None]) % turns
-    ordered: Cloud = found[turn, number]
+    # A rotation by t steps moves d to d + t, so beam b samples d at t = b·(turns/|B|) − d.
+    seen_at = (number * (turns // beams) - np.arange(turns)[:, None]) % turns
+    ordered: Cloud = cloud[seen_at, number]
     return ordered
 
 
 def describe(cloud: Cloud, seed: int = 0) -> JsonDict:
-    """All measures of an orbit (turns, |B|, L)."""
+    """All measures of an orbit (turns, |B|, L), by name."""
     generator = np.random.default_rng(seed)
     turns, beams = cloud.shape[:2]
     first, second = (cloud[np.arange(turns), generator.integers(beams, size=turns)] for _ in "12")
-    found: JsonDict = {"order": {}}
+    measures: JsonDict = {"order": {}}
     for size in SIZES:
         if turns % size == 0:
-            found["order"][str(size)] = _short(order(first[:: turns // size]))
-    found |= {**crossings(first, second), **circle(first, seed), **strip(cloud)}
-    return {**found, "centre": centre_line(cloud, seed)}
+            measures["order"][str(size)] = _short(order(first[:: turns // size]))
+    measures |= {**crossings(first, second), **circle(first, seed), **strip(cloud)}
+    return {**measures, "centre": centre_line(cloud, seed)}
 
 
 def centre_line(cloud: Cloud, seed: int) -> JsonDict:
-    """The same for the mean over the beams that see a direction: the curve without its width."""
+    """The measures of the curve without its width: each direction's mean over the beams."""
     points = cloud.mean(1)
     turns = len(points)
     sizes = [size for size in SIZES if turns % size == 0]
@@ -96,7 +96,7 @@ def centre_line(cloud: Cloud, seed: int) -> JsonDict:
 
 
 def order(points: Cloud) -> float:
-    """How often the nearest neighbour of a point is one of its two neighbours on the circle."""
+    """The share of points whose nearest neighbour is adjacent to them on the circle."""
     apart = pairwise(points)
     np.fill_diagonal(apart, np.inf)
     steps = np.abs(apart.argmin(1) - np.arange(len(points)))
@@ -104,28 +104,29 @@ def order(points: Cloud) -> float:
 
 
 def crossings(first: Cloud, second: Cloud) -> dict[str, float]:
-    """Whether far directions stay apart; `first` and `second` are two views of every direction.
+    """Whether far directions stay apart; `first` and `second` each embed every direction once.
 
-    `crossed`: the share of directions that come as near to a far one as their two views are to each
-    other. `nearest`: the closest approach of far directions, as a share of their median distance.
-    `width`: the median distance of two views of one direction, as the same share.
+    `crossed`: the share of directions that are as near to a far direction as their own two
+    embeddings are to each other. `nearest`: the smallest distance between far directions, relative
+    to their median distance. `width`: the median distance between the two embeddings of a
+    direction, relative to the same median.
     """
     apart = pairwise(first)
     steps = np.abs(np.subtract.outer(np.arange(len(first)), np.arange(len(first))))
     degrees = np.minimum(steps, len(first) - steps) * 360 / len(first)
     typical = float(np.median(apart[degrees >= FAR]))
-    far = np.where(degrees >= FAR, apart, np.inf).min(1)
-    own = np.linalg.norm(first - second, axis=1)
-    found = {
-        "crossed": (far <= own).mean(),
-        "nearest": far.min() / typical,
-        "width": np.median(own) / typical,
+    nearest_far = np.where(degrees >= FAR, apart, np.inf).min(1)
+    width = np.linalg.norm(first - second, axis=1)
+    shares = {
+        "crossed": (nearest_far <= width).mean(),
+        "nearest": nearest_far.min() / typical,
+        "width": np.median(width) / typical,
     }
-    return {name: _short(value) for name, value in found.items()}
+    return {name: _short(value) for name, value in shares.items()}
 
 
 def circle(points: Cloud, seed: int) -> JsonDict:
-    """The longest loops over the death of the longest, and those that are no noise."""
+    """The lives of the longest loops over the death of the longest, and how many exceed noise."""
     chosen, reach = landmarks(points, MARKS)
     bars = loops(points[chosen])
     noise = bootstrap_band(points, RESAMPLED, seed) + 4 * reach
@@ -140,30 +141,30 @@ def circle(points: Cloud, seed: int) -> JsonDict:
 
 
 def against_null(points: Cloud, seed: int) -> dict[str, float]:
-    """The longest loop's life beside those of clouds with the same variances and no shape."""
+    """The longest loop's life, and its p-value among clouds of the same variances and no shape."""
     generator = np.random.default_rng(seed)
-    found = longest(points, NULL_MARKS)
+    life = longest(points, NULL_MARKS)
     null = [longest(shapeless(points, generator), NULL_MARKS) for _ in range(NULL_DRAWS)]
-    as_long = sum(one >= found for one in null)
+    as_long = sum(null_life >= life for null_life in null)
     return {
-        "longest": _short(found),
+        "longest": _short(life),
         "null": _short(max(null)),
         "p": _short((1 + as_long) / (1 + NULL_DRAWS)),
     }
 
 
 def strip(cloud: Cloud) -> JsonDict:
-    """Whether the width of the curve turns over on the way round, as that of a Möbius strip does.
+    """Whether the axis of the curve's width reverses once around, as on a Möbius strip.
 
-    At every direction the first principal axis of its |B| embeddings is the strip's width. Carried
-    round the circle it comes back as itself (`turned_over` false) or reversed. `followed` is the
-    smallest |cosine| of neighbouring axes: near 0 the axis is lost, and there is no strip.
-    `share` is the axis's part of the variance across the curve.
+    The axis at a direction is the first principal axis of its |B| embeddings. Followed around the
+    circle, it returns as itself (`turned_over` is false) or reversed. `followed` is the smallest
+    |cosine| of neighbouring axes: near 0 the axis is lost, and there is no strip. `share` is the
+    axis's share of the variance across the curve.
     """
-    every = max(1, len(cloud) // STRIP)
-    rest = np.asarray(cloud[::every], dtype=np.float64)
-    rest = rest - rest.mean(1, keepdims=True)  # (directions, |B|, L)
-    _, lengths, axes = np.linalg.svd(rest, full_matrices=False)
+    stride = max(1, len(cloud) // STRIP)
+    offsets = np.asarray(cloud[::stride], dtype=np.float64)
+    offsets = offsets - offsets.mean(1, keepdims=True)  # (directions, |B|, L)
+    _, lengths, axes = np.linalg.svd(offsets, full_matrices=False)
     axis = axes[:, 0]  # (directions, L)
     cosines = (axis * np.roll(axis, -1, axis=0)).sum(1)
     squares = lengths**2
@@ -175,7 +176,7 @@ def strip(cloud: Cloud) -> JsonDict:
 
 
 def projected(cloud: Cloud, count: int = 256) -> list[list[float]]:
-    """The mean of every direction on the first two principal axes: x and y, at most 1."""
+    """The mean embedding of each direction on the first two principal axes: x and y, at most 1."""
     mean = np.asarray(cloud[:: max(1, len(cloud) // count)].mean(1), dtype=np.float64)
     mean = mean - mean.mean(0)
     _, _, axes = np.linalg.svd(mean, full_matrices=False)

@@ -19,33 +19,33 @@ Points = NDArray[np.floating]
 def loops(points: Points) -> list[tuple[float, float]]:
     """(birth, death) of every loop of n points (n, d), longest first; coefficients are Z/2.
 
-    Cohomology is reduced, edge by edge from the longest. An edge with a third point nearer to both
-    of its ends than they are to each other is filled as it appears, so only the few other edges
-    that close a loop need work.
+    The coboundary matrix is reduced edge by edge, from the longest. If a third point is nearer to
+    both ends of an edge than they are to each other, its loop is filled at once, so only the few
+    other edges that close a loop need a reduction.
     """
     edges = _Edges.of(pairwise(points))
-    found: list[tuple[float, float]] = []
+    bars: list[tuple[float, float]] = []
     killers: dict[int, list[int]] = {}  # triangle → the edges whose coboundaries it is reduced by
-    for edge in edges.open_ones():
+    for edge in edges.open_edges():
         column = _Column(edges)
         column.add(edge)
-        used = [edge]
+        reduced_by = [edge]
         while (killer := column.first()) is not None:
             last = killer // edges.count  # the longest edge of the triangle
             if killer == edges.instant[last]:
-                more = [last]
+                reducers = [last]
             elif killer in killers:
-                more = killers[killer]
+                reducers = killers[killer]
             else:
-                killers[killer] = used
+                killers[killer] = reduced_by
                 birth, death = float(edges.lengths[edge]), float(edges.lengths[last])
                 if death > birth:
-                    found.append((birth, death))
+                    bars.append((birth, death))
                 break
-            for other in more:
+            for other in reducers:
                 column.add(other)
-            used = used + more
-    return sorted(found, key=lambda bar: bar[0] - bar[1])
+            reduced_by = reduced_by + reducers
+    return sorted(bars, key=lambda bar: bar[0] - bar[1])
 
 
 @dataclass(frozen=True)
@@ -72,18 +72,18 @@ class _Edges:
             near = np.maximum(rank[rows[part]], rank[columns[part]]) < np.arange(
                 start, min(start + 4096, len(rows))
             ).reshape(-1, 1)
-            here = np.arange(len(near))
-            near[here, rows[part]] = near[here, columns[part]] = False
+            rows_here = np.arange(len(near))
+            near[rows_here, rows[part]] = near[rows_here, columns[part]] = False
             third = near.argmax(1)
-            instant[part] = np.where(near.any(1), (start + here) * n + third, -1)
+            instant[part] = np.where(near.any(1), (start + rows_here) * n + third, -1)
         ends = np.stack((rows, columns), axis=1)
         return cls(n, rank, ends, distances[rows, columns], instant)
 
-    def open_ones(self) -> list[int]:
-        """Edges that close a loop and do not fill it at once, from the longest."""
+    def open_edges(self) -> list[int]:
+        """The edges that close a loop which is not filled at once, from the longest."""
         joining = _joining(self.ends, self.count)
-        waiting = np.flatnonzero(self.instant < 0)
-        return [int(edge) for edge in waiting[::-1] if int(edge) not in joining]
+        candidates = np.flatnonzero(self.instant < 0)
+        return [int(edge) for edge in candidates[::-1] if int(edge) not in joining]
 
     def triangles(self, edge: int) -> list[int]:
         """The triangles on an edge."""
@@ -97,29 +97,29 @@ class _Edges:
 
 
 class _Column:
-    """A sum of coboundaries modulo 2, of which only the first triangle is ever asked for."""
+    """A sum of coboundaries modulo 2, which gives only its first triangle."""
 
     def __init__(self, edges: _Edges) -> None:
         self.edges = edges
-        self.held: set[int] = set()
+        self.terms: set[int] = set()
         self.heap: list[int] = []
 
     def add(self, edge: int) -> None:
         for triangle in self.edges.triangles(edge):
-            if triangle in self.held:
-                self.held.remove(triangle)
+            if triangle in self.terms:
+                self.terms.remove(triangle)
             else:
-                self.held.add(triangle)
+                self.terms.add(triangle)
                 heappush(self.heap, triangle)
 
     def first(self) -> int | None:
-        while self.heap and self.heap[0] not in self.held:
+        while self.heap and self.heap[0] not in self.terms:
             heappop(self.heap)
         return self.heap[0] if self.heap else None
 
 
 def _joining(ends: NDArray[np.int64], count: int) -> set[int]:
-    """The edges that join two parts, rather than close a loop."""
+    """The edges that join two components; all others close a loop."""
     parent = list(range(count))
 
     def root(point: int) -> int:
@@ -128,15 +128,15 @@ def _joining(ends: NDArray[np.int64], count: int) -> set[int]:
             point = parent[point]
         return point
 
-    found = set()
+    joining = set()
     for edge, (a, b) in enumerate(ends.tolist()):
         first, second = root(a), root(b)
         if first != second:
-            found.add(edge)
+            joining.add(edge)
             parent[first] = second
-            if len(found) == count - 1:
+            if len(joining) == count - 1:
                 break
-    return found
+    return joining
 
 
 def pairwise(points: Points) -> NDArray[np.float64]:
@@ -169,9 +169,10 @@ def circle_score(bars: list[tuple[float, float]]) -> float:
 
 
 def landmarks(points: Points, count: int) -> tuple[NDArray[np.int64], float]:
-    """Points far from one another, and how far the others are from them at most.
+    """Points far from one another, and the largest distance of any point to the nearest of them.
 
-    Births and deaths of the landmarks' loops are those of all points to within twice that distance.
+    The births and deaths of the landmarks' loops equal those of all points within twice that
+    distance.
     """
     exact = np.asarray(points, dtype=np.float64)
     chosen = [0]
@@ -183,23 +184,23 @@ def landmarks(points: Points, count: int) -> tuple[NDArray[np.int64], float]:
 
 
 def bootstrap_band(points: Points, repetitions: int, seed: int, level: float = 0.05) -> float:
-    """Loops that live no longer than this are noise, at this level.
+    """The life up to which a loop is noise, at this level.
 
-    Points are drawn again with replacement. A Hausdorff distance of h to the original ones moves
-    births and deaths by 2h at most, so a loop that lives longer than 4h does not depend on which
-    points were drawn.
+    Points are resampled with replacement. A Hausdorff distance of h from the original points moves
+    births and deaths by at most 2h, so a loop that lives longer than 4h does not depend on the
+    sample.
     """
     apart = pairwise(points)
     generator = np.random.default_rng(seed)
-    moved = [
+    distances = [
         apart[:, np.unique(generator.integers(len(apart), size=len(apart)))].min(1).max()
         for _ in range(repetitions)
     ]
-    return 4 * float(np.quantile(moved, 1 - level))
+    return 4 * float(np.quantile(distances, 1 - level))
 
 
 def shapeless(points: Points, generator: np.random.Generator) -> NDArray[np.float64]:
-    """As many points with the same variance along every principal axis, and no other shape.
+    """The same number of points with the same variance along each principal axis, and no shape.
 
     Along each axis, values are drawn with replacement, independently of the other axes.
     """

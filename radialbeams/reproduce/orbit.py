@@ -1,4 +1,4 @@
-"""Beam embeddings over the orbit of an image: are they a circle, and was that circle learned?
+"""Whether the beam embeddings over an image's orbit form a circle, and whether it is learned.
 
 An image is rotated by every element of C_|B|, and all its beams are embedded, before the context:
 |B|² points. After a rotation, a beam samples what another beam sampled in the upright image, so
@@ -47,11 +47,11 @@ if TYPE_CHECKING:
 
 NAME = "orbit"
 BEAMS = 64
-DATA = {"coil100": 128, "lfw": 250}  # and the width of its images
+DATA = {"coil100": 128, "lfw": 250}  # the data sets, with the width of their images
 TITLES = {"coil100": "COIL-100", "lfw": "LFW"}
-SHOWN = 48  # pixels of a picture in the figure; never of faces
+THUMBNAIL_SIZE = 48  # pixels of a picture in the figure; never of faces
 BATCH = 16
-GRID = 1000  # steps of the coordinates that are kept of a layout
+GRID = 1000  # steps of the stored coordinates of a layout
 # The paper's settings; its learning rate max(n / (0.25e), 50) is scikit-learn's n / e / 4.
 TSNE: JsonDict = {
     "perplexity": 100,
@@ -64,7 +64,7 @@ TSNE: JsonDict = {
     "method": "barnes_hut",
 }
 RIDGE = 0.01  # of the mean square of a point
-CIRCLE = 0.5  # scores from here on are called a circle
+CIRCLE = 0.5  # the lowest score that is called a circle
 KINDS = ("trained", "untrained", "pixels", "shuffled")
 
 # --- the orbit ---
@@ -86,7 +86,7 @@ class Orbit:
 
 @torch.inference_mode()
 def orbit(model: Network, image: Tensor, every: int = 1, *, pixels: bool = False) -> Orbit:
-    """Bytes (3, W, W) under every `every`-th rotation of C_|B|; `pixels`: raw beams."""
+    """The orbit of bytes (3, W, W) at every `every`-th rotation of C_|B|; `pixels`: raw beams."""
     if not isinstance(model, BIC):
         raise ValueError(
             "Expected the paper's network, which embeds each beam separately; got "
@@ -98,29 +98,29 @@ def orbit(model: Network, image: Tensor, every: int = 1, *, pixels: bool = False
     views = PaperViews("zeros").render(
         image[None].expand(len(turns), -1, -1, -1).to(device), turns * (TURN / beams)
     )
-    found = []
+    batches = []
     for start in range(0, len(views), BATCH):
-        read = model.beams(views[start : start + BATCH])  # (N, |B|, C, 2ε+1, D)
-        found.append(read.flatten(2) if pixels else model.encoder(read))
-    points = torch.cat(found).flatten(0, 1).cpu().numpy()
+        samples = model.beams(views[start : start + BATCH])  # (N, |B|, C, 2ε+1, D)
+        batches.append(samples.flatten(2) if pixels else model.encoder(samples))
+    points = torch.cat(batches).flatten(0, 1).cpu().numpy()
     # A turn by k steps rolls the beams by +k: beam i sees what beam i − k saw.
-    turned = turns.repeat_interleave(beams).numpy()
-    numbers = np.tile(np.arange(beams), len(turns))
-    return Orbit(points, turned, (numbers - turned) % beams)
+    rotations = turns.repeat_interleave(beams).numpy()
+    beam_numbers = np.tile(np.arange(beams), len(turns))
+    return Orbit(points, rotations, (beam_numbers - rotations) % beams)
 
 
 # --- is it a circle? ---
 
 
-def drawn(found: Orbit, seed: int) -> NDArray[np.float32]:
-    """One point for each direction in order, (|B|, L), from random rotations."""
-    order = np.random.default_rng(seed).permutation(len(found.points))
-    _, first = np.unique(found.directions[order], return_index=True)
-    return found.points[order[first]]
+def drawn(cloud: Orbit, seed: int) -> NDArray[np.float32]:
+    """(|B|, L): one point for each direction, in order, from random rotations."""
+    order = np.random.default_rng(seed).permutation(len(cloud.points))
+    _, first = np.unique(cloud.directions[order], return_index=True)
+    return cloud.points[order[first]]
 
 
 def order(points: NDArray[np.float32]) -> float:
-    """How often the nearest neighbour of a point is one of its two neighbours on the circle."""
+    """The share of points whose nearest neighbour is adjacent to them on the circle."""
     apart = pairwise(points)
     np.fill_diagonal(apart, np.inf)
     steps = np.abs(apart.argmin(1) - np.arange(len(points)))
@@ -128,43 +128,43 @@ def order(points: NDArray[np.float32]) -> float:
 
 
 def coordinate(points: NDArray[np.float32]) -> float:
-    """A circular coordinate fitted to every second direction; its error at the others, degrees.
+    """The error, in degrees, of a circular coordinate at every second direction.
 
-    Linear in the points (ridge regression on the cosine and sine), so it can only do well where
-    the points go around in the space of embeddings. Knowing nothing gives 90°.
+    It is fitted to the other directions by ridge regression of cosine and sine on the points, so it
+    succeeds only if the points go around a loop in the space of embeddings. Chance is 90°.
     """
     around = np.arange(len(points)) * TURN / len(points)
     centred = np.asarray(points, dtype=np.float64)
     centred = centred - centred.mean(0)
     inner = centred @ centred.T / np.square(centred).sum(1).mean()
-    known = np.arange(len(points)) % 2 == 0
-    target = np.stack((np.cos(around), np.sin(around)), axis=1)[known]
-    weights = np.linalg.solve(inner[np.ix_(known, known)] + RIDGE * np.eye(len(target)), target)
-    fitted = inner[np.ix_(~known, known)] @ weights
-    errors = np.arctan2(fitted[:, 1], fitted[:, 0]) - around[~known]
+    train = np.arange(len(points)) % 2 == 0
+    target = np.stack((np.cos(around), np.sin(around)), axis=1)[train]
+    weights = np.linalg.solve(inner[np.ix_(train, train)] + RIDGE * np.eye(len(target)), target)
+    predicted = inner[np.ix_(~train, train)] @ weights
+    errors = np.arctan2(predicted[:, 1], predicted[:, 0]) - around[~train]
     return float(np.degrees(np.abs((errors + np.pi) % TURN - np.pi)).mean())
 
 
 MEASURES = {"circle": one_circle, "order": order, "coordinate": coordinate}
 
 
-def measures(found: Orbit, draws: int) -> dict[str, float]:
-    """All measures, averaged over draws of the rotations."""
+def measures(cloud: Orbit, draws: int) -> dict[str, float]:
+    """All measures by name, averaged over draws of the rotations."""
     values = [
         {name: measure(points) for name, measure in MEASURES.items()}
-        for points in (drawn(found, seed) for seed in range(draws))
+        for points in (drawn(cloud, seed) for seed in range(draws))
     ]
-    return {name: float(np.mean([one[name] for one in values])) for name in MEASURES}
+    return {name: float(np.mean([draw[name] for draw in values])) for name in MEASURES}
 
 
 # --- the layout ---
 
 
-def layout(found: Orbit) -> list[list[int]]:
+def layout(cloud: Orbit) -> list[list[int]]:
     """t-SNE of all points: x and y as integers from 0 to 1,000."""
     from sklearn.manifold import TSNE as Embedding
 
-    places = Embedding(n_components=2, random_state=0, n_jobs=1, **TSNE).fit_transform(found.points)
+    places = Embedding(n_components=2, random_state=0, n_jobs=1, **TSNE).fit_transform(cloud.points)
     places = places - places.min(0)
     return [column.tolist() for column in np.rint(GRID * places / places.max()).astype(int).T]
 
@@ -220,9 +220,9 @@ def run(settings: ReproduceSettings, records: Records) -> Finding:
         ).images
         rows += measure(training, network, images, settings)
         if training.recipe.seed == 0:
-            layouts += shown(training, network, images, settings)
+            layouts += layouts_of(training, network, images, settings)
     error = {
-        data: spread([r.errors("cyclic")["mean"] for r in records.values() if _of(r, data)])
+        data: spread([r.errors("cyclic")["mean"] for r in records.values() if _trained_on(r, data)])
         for data in DATA
     }
     data: JsonDict = {
@@ -240,7 +240,7 @@ def conclude(data: Record) -> Conclusion:
     return numbers(data), sentence(data["table"])
 
 
-def _of(record: TrainingRecord, data: str) -> bool:
+def _trained_on(record: TrainingRecord, data: str) -> bool:
     return bool(record.tags["data"] == data)
 
 
@@ -253,82 +253,84 @@ def _untrained(training: PlannedTraining, device: torch.device) -> Network:
 def measure(
     training: PlannedTraining, network: Network, images: Tensor, settings: ReproduceSettings
 ) -> list[JsonDict]:
-    """A row for each image and kind; the pixels are the same for every seed."""
+    """A row for each image and kind; only the first seed has pixels, which no seed changes."""
     every = settings.pick(quick=3, full=1)
     draws = settings.pick(quick=1, full=3)
     before = _untrained(training, next(network.parameters()).device)
     rows = []
     for number, image in enumerate(images):
-        found = {"trained": orbit(network, image, every), "untrained": orbit(before, image, every)}
-        found["shuffled"] = found["trained"].shuffled(number)
+        orbits = {"trained": orbit(network, image, every), "untrained": orbit(before, image, every)}
+        orbits["shuffled"] = orbits["trained"].shuffled(number)
         if training.recipe.seed == 0:
-            found["pixels"] = orbit(network, image, every, pixels=True)
+            orbits["pixels"] = orbit(network, image, every, pixels=True)
         rows += [
             {
                 "data": training.recipe.data,
                 "image": number,
                 "kind": kind,
-                **measures(one, draws),
+                **measures(cloud, draws),
             }
-            for kind, one in found.items()
+            for kind, cloud in orbits.items()
         ]
     return rows
 
 
 def table(rows: Sequence[Record]) -> list[JsonDict]:
     """Statistics over images; the value of an image is the mean over its seeds."""
-    found = []
+    cells = []
     for data in DATA:
         for kind in KINDS:
-            here = [row for row in rows if (row["data"], row["kind"]) == (data, kind)]
+            kind_rows = [row for row in rows if (row["data"], row["kind"]) == (data, kind)]
             cell: JsonDict = {"data": data, "kind": kind}
             for name in MEASURES:
                 by_image = {
-                    image: [row[name] for row in here if row["image"] == image]
-                    for image in sorted({row["image"] for row in here})
+                    image: [row[name] for row in kind_rows if row["image"] == image]
+                    for image in sorted({row["image"] for row in kind_rows})
                 }
                 values = [float(f"{np.mean(part):.4g}") for part in by_image.values()]
                 cell[name] = spread(values)
-            found.append(cell)
-    return found
+            cells.append(cell)
+    return cells
 
 
-def shown(
+def layouts_of(
     training: PlannedTraining, network: Network, images: Tensor, settings: ReproduceSettings
 ) -> list[JsonDict]:
-    """Layouts of a few images, and of the first before training; pictures of objects only."""
+    """Layouts of a few images, and of the first before training; pictures only of objects."""
     every = settings.pick(quick=3, full=1)
     before = _untrained(training, next(network.parameters()).device)
     chosen = np.linspace(0, len(images) - 1, settings.pick(quick=1, full=3)).astype(int)
-    jobs = [(network, "trained", which) for which in chosen] + [(before, "untrained", chosen[0])]
-    found = []
-    for number, (model, kind, which) in enumerate(jobs):
+    jobs = [(network, "trained", index) for index in chosen] + [(before, "untrained", chosen[0])]
+    layouts = []
+    for number, (model, kind, index) in enumerate(jobs):
         settings.show(number, len(jobs), f"t-SNE, {training.recipe.data}, {kind}")
-        one = orbit(model, images[int(which)], every)
-        entry = {"data": training.recipe.data, "kind": kind, "image": int(which)}
-        entry |= {"places": layout(one), "directions": one.directions.tolist()}
+        cloud = orbit(model, images[int(index)], every)
+        entry = {"data": training.recipe.data, "kind": kind, "image": int(index)}
+        entry |= {"places": layout(cloud), "directions": cloud.directions.tolist()}
         if training.recipe.data == "coil100":
-            entry["picture"] = _small(images[int(which)])
-        found.append(entry)
-    return found
+            entry["picture"] = _small(images[int(index)])
+        layouts.append(entry)
+    return layouts
 
 
 def _small(image: Tensor) -> str:
     from PIL import Image
 
     picture = Image.fromarray(image.permute(1, 2, 0).numpy())
-    return encode(np.asarray(picture.resize((SHOWN, SHOWN), Image.Resampling.LANCZOS)))
+    return encode(
+        np.asarray(picture.resize((THUMBNAIL_SIZE, THUMBNAIL_SIZE), Image.Resampling.LANCZOS))
+    )
 
 
 def find(cells: Sequence[Record], data: str, kind: str) -> Record:
-    return next(one for one in cells if (one["data"], one["kind"]) == (data, kind))
+    return next(cell for cell in cells if (cell["data"], cell["kind"]) == (data, kind))
 
 
 def numbers(data: Record) -> JsonDict:
     ours: JsonDict = {}
-    for one in data["table"]:
-        where = f"{TITLES[one['data']]}, {one['kind']}"
-        circle, near, fit = (one[name] for name in MEASURES)
+    for cell in data["table"]:
+        where = f"{TITLES[cell['data']]}, {cell['kind']}"
+        circle, near, fit = (cell[name] for name in MEASURES)
         ours[f"one-circle score (at most 0.94), {where}"] = (
             f"{circle['mean']:.2f} ± {circle['std']:.2f}"
         )
@@ -342,8 +344,8 @@ def numbers(data: Record) -> JsonDict:
 
 
 def sentence(cells: Sequence[Record]) -> str:
-    """Whether the orbit is a circle, and whether it was learned."""
-    said = []
+    """Whether the orbit is a circle, and whether the circle is learned, in words."""
+    sentences = []
     for data, title in TITLES.items():
         trained, untrained, pixels, shuffled = (find(cells, data, kind) for kind in KINDS)
         circle, chance = trained["circle"], shuffled["circle"]
@@ -354,21 +356,21 @@ def sentence(cells: Sequence[Record]) -> str:
         else:
             meaning = "not a circle"
         fits = {
-            name: one["coordinate"]
-            for name, one in (("before training", untrained), ("from the beams' pixels", pixels))
+            name: cell["coordinate"]
+            for name, cell in (("before training", untrained), ("from the beams' pixels", pixels))
         }
         better = [name for name, fit in fits.items() if compare(trained["coordinate"], fit) < 0]
-        beside = ", ".join(f"{fit['mean']:.0f}° {name}" for name, fit in fits.items())
+        others = ", ".join(f"{fit['mean']:.0f}° {name}" for name, fit in fits.items())
         cause = (
             f"better than {' and '.join(better)}" if better else "no better than without learning"
         )
-        said.append(
+        sentences.append(
             f"By persistent homology, the orbit on {title} is {meaning}: it scores "
             f"{circle['mean']:.2f} of at most 0.94, and shuffled points score "
             f"{chance['mean']:.2f}. A circular coordinate that is fitted to the embeddings has an "
-            f"error of {trained['coordinate']['mean']:.0f}°, {cause} ({beside})."
+            f"error of {trained['coordinate']['mean']:.0f}°, {cause} ({others})."
         )
-    return " ".join(said)
+    return " ".join(sentences)
 
 
 def draw(record: Record) -> dict[str, Figure]:

@@ -21,18 +21,18 @@ def draw(record: Record) -> dict[str, Figure]:
 
 
 def draw_layouts(data: Record) -> Figure:
-    columns = max(sum(one["data"] == name for one in data["layouts"]) for name in DATA)
+    columns = max(sum(layout["data"] == name for layout in data["layouts"]) for name in DATA)
     figure = figures.new(figures.PAGE, 0.7 + 1.55 * figures.PAGE / max(columns, 3))
     panels = figure.subplots(2, columns, squeeze=False)
     for row, name in zip(panels, DATA, strict=True):
-        here = [one for one in data["layouts"] if one["data"] == name]
-        for axes, one in zip(row, here, strict=False):
-            _draw_layout(axes, one, data["beams"])
-            trained = one["kind"] == "trained"
-            of = f"sample {here.index(one) + 1}" if trained else "sample 1, untrained"
+        layouts = [layout for layout in data["layouts"] if layout["data"] == name]
+        for axes, layout in zip(row, layouts, strict=False):
+            _draw_layout(axes, layout, data["beams"])
+            trained = layout["kind"] == "trained"
+            label = f"sample {layouts.index(layout) + 1}" if trained else "sample 1, untrained"
             colour = "black" if trained else figures.ORANGE
-            axes.set_title(f"{TITLES[name]}, {of}", fontsize=7, color=colour)
-            _draw_key(axes, one.get("picture"), data["beams"])
+            axes.set_title(f"{TITLES[name]}, {label}", fontsize=7, color=colour)
+            _draw_key(axes, layout.get("picture"), data["beams"])
     figure.suptitle(
         "t-SNE of the beams' embeddings over an orbit. A dot is a beam at a rotation; its colour "
         "is the beam's\ndirection in the upright picture, as in the ring beside it",
@@ -43,18 +43,18 @@ def draw_layouts(data: Record) -> Figure:
     return figure
 
 
-def _draw_layout(axes: Axes, one: Record, beams: int) -> None:
+def _draw_layout(axes: Axes, layout: Record, beams: int) -> None:
     figures.picture(axes)
-    order = np.random.default_rng(0).permutation(len(one["directions"]))  # none always on top
-    x, y = (np.asarray(column)[order] for column in one["places"])
-    shade = np.asarray(one["directions"])[order] / beams
+    order = np.random.default_rng(0).permutation(len(layout["directions"]))  # none always on top
+    x, y = (np.asarray(column)[order] for column in layout["places"])
+    shade = np.asarray(layout["directions"])[order] / beams
     axes.scatter(x, y, 1.2, c=shade, cmap="hsv", vmin=0, vmax=1, lw=0, rasterized=True)
-    # On the right there is room for a picture that covers no point.
+    # The space on the right is for a picture that covers no point.
     axes.set(aspect="equal", xlim=(-40, 1.36 * GRID), ylim=(-40, GRID + 40))
 
 
 def _draw_key(axes: Axes, picture: str | None, beams: int) -> None:
-    """The colour of each direction, around the upright picture where it may be shown."""
+    """Draws the colour of each direction around the upright picture; faces are not shown."""
     inset = axes.inset_axes((0.75, 0.73, 0.25, 0.27))
     if picture is None:  # a face
         inset.text(0, 0, "up\n↑", ha="center", va="center", fontsize=6, color="0.3")
@@ -86,22 +86,22 @@ def draw_table(cells: Sequence[Record]) -> Figure:
     marks = {"circle": ("exact", exact), "coordinate": ("chance", 90), "order": ("chance", 2 / 63)}
     for axes, (name, (title, label, limits)) in zip(panels, PANELS.items(), strict=True):
         for shift, data in zip((-0.15, 0.15), DATA, strict=True):
-            for place, kind in enumerate(KINDS):
-                found, colour = find(cells, data, kind)[name], colours[data]
-                across = [place + shift] * len(found["values"])
-                axes.plot(found["values"], across, "o", color=colour, ms=3, alpha=0.5, mew=0)
-                axes.plot([found["mean"]], [place + shift], "|", color=colour, ms=10, mew=1.5)
-        word, at = marks[name]
-        axes.axvline(at, color=figures.GREY, lw=0.7, ls=":")
+            for y, kind in enumerate(KINDS):
+                measure, colour = find(cells, data, kind)[name], colours[data]
+                ys = [y + shift] * len(measure["values"])
+                axes.plot(measure["values"], ys, "o", color=colour, ms=3, alpha=0.5, mew=0)
+                axes.plot([measure["mean"]], [y + shift], "|", color=colour, ms=10, mew=1.5)
+        mark, x = marks[name]
+        axes.axvline(x, color=figures.GREY, lw=0.7, ls=":")
         axes.text(
-            at,
+            x,
             0,
-            f" {word} ",
+            f" {mark} ",
             transform=axes.get_xaxis_transform(),
             fontsize=6.5,
             color=figures.GREY,
             va="bottom",
-            ha="right" if at > limits[1] / 2 else "left",
+            ha="right" if x > limits[1] / 2 else "left",
         )
         axes.set(xlabel=label, xlim=limits, ylim=(len(KINDS) - 0.4, -0.5))
         axes.grid(axis="y", visible=False)

@@ -1,4 +1,4 @@
-"""The Toeplitz prior off, dynamic and full; and whether its harm was a bug.
+"""The Toeplitz prior off, dynamic and full, and whether its harm was a bug.
 
 `exact` is the prior as the paper intends it: beams at equal angles, so that a rotation of C_|B| is
 a roll of the beams; the plain distance; cross-entropy with the correct sign. `authors` is what the
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 BEAMS = 32
-# The names of the paper's numbers, which ours share.
+# Keys that our numbers share with the paper's.
 BEST = "best of off, dynamic and full"
 WHY = "why the prior hurts"
 
@@ -57,14 +57,14 @@ class SquaredPrior(ToeplitzPrior):
 
 
 class PrintedPrior(ToeplitzPrior):
-    """With the sign of the loss as printed: `prior_loss` negates its input."""
+    """The prior with the sign of the loss as printed: `prior_loss` negates its input."""
 
     def forward(self, upright: Tensor, turned: Tensor) -> Tensor:
         return -super().forward(upright, turned)
 
 
 def border_network(recipe: Recipe, images: ImageSet) -> Network:
-    """Beams with ends in equal steps along the border: only a quarter turn is a roll."""
+    """A network whose beams end in equal steps along the border: only quarter turns are rolls."""
     model = build(recipe.model)
     c = with_beams(recipe.model)
     layout = (c.num_beams, c.beam_length, c.epsilon, c.view_size)
@@ -75,7 +75,7 @@ def border_network(recipe: Recipe, images: ImageSet) -> Network:
 class PriorVariant(NamedTuple):
     parts: Parts
     hub: Hub
-    words: str
+    label: str
 
 
 VARIANTS = {
@@ -103,16 +103,16 @@ class PriorKind:
 
 
 def kinds() -> list[PriorKind]:
-    """`exact` and `authors` in every mode, `exact` on leak-free views too; others with `full`."""
-    found = [
+    """`exact` and `authors` in every mode, `exact` also on leak-free views; others with `full`."""
+    planned = [
         PriorKind(variant, "paper", mode)
         for variant in ("exact", "authors")
         for mode in PRIOR_MODES
     ]
-    found += [PriorKind("exact", "leakfree", mode) for mode in PRIOR_MODES]
-    # Without the prior a squared distance or a sign changes nothing.
-    found += [PriorKind("border", "paper", "off")]
-    return found + [PriorKind(name, "paper", "full") for name in ("border", "squared", "printed")]
+    planned += [PriorKind("exact", "leakfree", mode) for mode in PRIOR_MODES]
+    # Without the prior, its distance and its sign have no effect.
+    planned += [PriorKind("border", "paper", "off")]
+    return planned + [PriorKind(name, "paper", "full") for name in ("border", "squared", "printed")]
 
 
 def recipe(kind: PriorKind, seed: int, settings: ReproduceSettings) -> Recipe:
@@ -131,11 +131,13 @@ def recipe(kind: PriorKind, seed: int, settings: ReproduceSettings) -> Recipe:
 
 
 def trainings(settings: ReproduceSettings) -> list[PlannedTraining]:
-    found = []
+    planned = []
     for kind in kinds():
-        compared = kind.protocol == "paper" and kind.variant in ("exact", "authors")
-        for seed in settings.seeds_of(quick=2 if compared else 1, full=5 if compared else 3):
-            found.append(
+        main_variant = kind.protocol == "paper" and kind.variant in ("exact", "authors")
+        for seed in settings.seeds_of(
+            quick=2 if main_variant else 1, full=5 if main_variant else 3
+        ):
+            planned.append(
                 PlannedTraining(
                     f"{kind.name}-seed{seed}",
                     recipe(kind, seed, settings),
@@ -147,7 +149,7 @@ def trainings(settings: ReproduceSettings) -> list[PlannedTraining]:
                     parts=VARIANTS[kind.variant].parts,
                 )
             )
-    return found
+    return planned
 
 
 def measure(trained: Trained) -> JsonDict:
@@ -156,7 +158,7 @@ def measure(trained: Trained) -> JsonDict:
 
 @torch.inference_mode()
 def shift_found(trained: Trained, batch: int = 128) -> float:
-    """How often the strongest diagonal of the similarities is the true shift; chance is 1/|B|."""
+    """The share of images whose strongest diagonal is the true shift; chance is 1/|B|."""
     model, views, beams = trained.model, trained.fit.views, trained.recipe.model.num_bins
     if not isinstance(model, BIC):
         raise TypeError(
@@ -167,7 +169,7 @@ def shift_found(trained: Trained, batch: int = 128) -> float:
     prior = (SquaredPrior if squared else ToeplitzPrior)(beams).to(trained.device)
     images = trained.held_out.images
     angles = draw_angles("evaluation", 0, 0, len(images), group="cyclic", num_beams=beams)
-    right = 0
+    correct = 0
     for start in range(0, len(images), batch):
         parents = images[start : start + batch].to(trained.device)
         turns = angles[start : start + batch].to(trained.device)
@@ -175,22 +177,22 @@ def shift_found(trained: Trained, batch: int = 128) -> float:
             model.embed(views.upright(parents)),
             model.embed(views.render(parents, turns)),
         )
-        found = prior(upright, turned).argmax(dim=-1)
+        estimated = prior(upright, turned).argmax(dim=-1)
         true = torch.round(turns * (beams / (2 * torch.pi))).long() % beams
-        right += int((found == true).sum())
-    return right / len(images)
+        correct += int((estimated == true).sum())
+    return correct / len(images)
 
 
-# --- what was found ---
+# --- results ---
 
 
 def run(settings: ReproduceSettings, records: Records) -> Finding:
     cells, curves = [], {}
     for kind in kinds():
         runs = tagged(records, kind=kind.name)
-        cells.append({**vars(kind), **cell(runs)})
+        cells.append({**vars(kind), **cell_of(runs)})
         if kind.protocol == "paper" and kind.variant in ("exact", "authors"):
-            curves[kind.name] = along(runs)
+            curves[kind.name] = curves_of(runs)
     data = {"cells": cells, "curves": curves, "answer": verdict(cells)}
     ours, why = conclude(data)
     return Finding(ours, settings.pick(quick=QUICK, full="") + why, data)
@@ -198,20 +200,20 @@ def run(settings: ReproduceSettings, records: Records) -> Finding:
 
 def conclude(data: Record) -> Conclusion:
     answer = verdict(data["cells"])
-    beside = {BEST: _best(data["cells"]), WHY: answer["meaning"]}
-    return {**beside, **numbers(data["cells"]), **answer["harm"]}, answer["sentence"]
+    headlines = {BEST: _best(data["cells"]), WHY: answer["meaning"]}
+    return {**headlines, **numbers(data["cells"]), **answer["harm"]}, answer["sentence"]
 
 
-def cell(runs: Sequence[TrainingRecord]) -> JsonDict:
-    measured = [run.measured for run in runs if run.finished]
-    found: JsonDict = {"diverged": len(runs) - len(measured)}
+def cell_of(runs: Sequence[TrainingRecord]) -> JsonDict:
+    results = [run.measured for run in runs if run.finished]
+    cell: JsonDict = {"diverged": len(runs) - len(results)}
     for group in GROUPS:
-        found[f"test_{group}"] = spread([one[group]["circle_loss"] for one in measured])
-        found[f"degrees_{group}"] = spread([one[group]["paper_equivalent"] for one in measured])
-    return {**found, "shift_found": spread([one["shift_found"] for one in measured])}
+        cell[f"test_{group}"] = spread([result[group]["circle_loss"] for result in results])
+        cell[f"degrees_{group}"] = spread([result[group]["paper_equivalent"] for result in results])
+    return {**cell, "shift_found": spread([result["shift_found"] for result in results])}
 
 
-def along(runs: Sequence[TrainingRecord]) -> JsonDict:
+def curves_of(runs: Sequence[TrainingRecord]) -> JsonDict:
     runs = finished(runs)
     return {
         "train_step": runs[0].steps,
@@ -222,46 +224,46 @@ def along(runs: Sequence[TrainingRecord]) -> JsonDict:
 
 
 def numbers(cells: Sequence[Record]) -> dict[str, str]:
-    found = {}
-    for one in cells:
-        error, share = one["degrees_cyclic"], one["shift_found"]
-        name = f"{VARIANTS[one['variant']].words}, {one['protocol']}, prior {one['mode']}"
-        found[f"paper-equivalent error on C_B, {name}"] = (
+    ours = {}
+    for cell in cells:
+        error, share = cell["degrees_cyclic"], cell["shift_found"]
+        name = f"{VARIANTS[cell['variant']].label}, {cell['protocol']}, prior {cell['mode']}"
+        ours[f"paper-equivalent error on C_B, {name}"] = (
             f"{error['mean']:.2f}° ± {error['std']:.2f}°"
         )
-        found[f"shifts identified, {name}"] = f"{share['mean']:.0%}"
-    return found
+        ours[f"shifts identified, {name}"] = f"{share['mean']:.0%}"
+    return ours
 
 
 VERDICTS = {-1: "better", 1: "worse"}
-LEARNT = 0.9  # share of shifts identified from which on the prior has reached its goal
+LEARNT = 0.9  # the lowest share of identified shifts at which the prior has reached its goal
 
 
 def verdict(cells: Sequence[Record]) -> JsonDict:
     """Whether the prior hurts, in its exact form and as in the authors' code."""
     harm: dict[str, str] = {}
     signs: dict[tuple[str, str], list[int]] = {}
-    for one in cells:
-        if one["mode"] == "off":
+    for cell in cells:
+        if cell["mode"] == "off":
             continue
-        # Without the prior its distance and its sign are no part of the training.
-        base = one["variant"] if one["variant"] in ("authors", "border") else "exact"
-        off = _find(cells, base, one["protocol"], "off")
-        sign = compare(one["test_cyclic"], off["test_cyclic"])
-        signs.setdefault((one["variant"], one["protocol"]), []).append(sign)
-        name = f"{VARIANTS[one['variant']].words}, {one['protocol']}, prior {one['mode']}"
-        errors = one["degrees_cyclic"], off["degrees_cyclic"]
+        # Without the prior, its distance and its sign have no effect.
+        base = cell["variant"] if cell["variant"] in ("authors", "border") else "exact"
+        off = _find(cells, base, cell["protocol"], "off")
+        sign = compare(cell["test_cyclic"], off["test_cyclic"])
+        signs.setdefault((cell["variant"], cell["protocol"]), []).append(sign)
+        name = f"{VARIANTS[cell['variant']].label}, {cell['protocol']}, prior {cell['mode']}"
+        errors = cell["degrees_cyclic"], off["degrees_cyclic"]
         harm[f"against no prior: {name}"] = VERDICTS[sign] if sign else unclear(*errors)
     hurts = 1 in signs["exact", "paper"]
     meaning = _meaning(hurts, 1 in signs["authors", "paper"])
     reason = _why(cells) if hurts else ""
-    listed = f"Paper-equivalent errors on C_B: {_said(cells)}."
+    listed = f"Paper-equivalent errors on C_B: {_errors_in_words(cells)}."
     sentence = f"By Welch's test over seeds, {meaning}.{reason} {listed}"
     return {"harm": harm, "meaning": meaning, "sentence": sentence}
 
 
 def _best(cells: Sequence[Record]) -> str:
-    """The mode of the exact prior with the lowest mean error, and if it clearly beats `off`."""
+    """The mode of the exact prior with the lowest loss, and whether it clearly beats `off`."""
     modes = {mode: _find(cells, "exact", "paper", mode) for mode in PRIOR_MODES}
     best = min(modes, key=lambda mode: modes[mode]["test_cyclic"]["mean"])
     clear = compare(modes[best]["test_cyclic"], modes["off"]["test_cyclic"])
@@ -284,9 +286,9 @@ def _meaning(hurts_exact: bool, hurts_authors: bool) -> str:
     return "the prior does no visible harm, neither as in the authors' code nor in its exact form"
 
 
-def _said(cells: Sequence[Record]) -> str:
+def _errors_in_words(cells: Sequence[Record]) -> str:
     return "; ".join(
-        f"{VARIANTS[variant].words}: "
+        f"{VARIANTS[variant].label}: "
         + ", ".join(
             f"{mode} {_find(cells, variant, 'paper', mode)['degrees_cyclic']['mean']:.2f}°"
             for mode in PRIOR_MODES
@@ -296,7 +298,7 @@ def _said(cells: Sequence[Record]) -> str:
 
 
 def _why(cells: Sequence[Record]) -> str:
-    """Whether the prior reaches its own goal, where it has done all that it can."""
+    """Whether the prior reaches its own goal, in a sentence; empty if it was not learned."""
     shares = {
         (variant, mode): _find(cells, variant, "paper", mode)["shift_found"]["mean"]
         for variant in ("exact", "authors")
@@ -315,7 +317,7 @@ def _why(cells: Sequence[Record]) -> str:
 
 def _find(cells: Sequence[Record], variant: str, protocol: str, mode: str) -> Record:
     wanted = {"variant": variant, "protocol": protocol, "mode": mode}
-    return next(one for one in cells if wanted.items() <= one.items())
+    return next(cell for cell in cells if wanted.items() <= cell.items())
 
 
 def draw(record: Record) -> dict[str, Figure]:

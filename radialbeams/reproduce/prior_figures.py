@@ -29,38 +29,40 @@ def draw_curves(curves: JsonDict) -> Figure:
         panels, ("exact", "authors"), ("a  exact prior", "b  as in the authors' code"), strict=True
     ):
         for mode, colour in _colours().items():
-            found = curves[f"{variant}-paper-{mode}"]
-            figures.band(axes, found["train_step"], found["train"], colour, "-")
-            figures.band(axes, found["test_step"], found["test"], colour, "--")
+            curve = curves[f"{variant}-paper-{mode}"]
+            figures.band(axes, curve["train_step"], curve["train"], colour, "-")
+            figures.band(axes, curve["test_step"], curve["test"], colour, "--")
         axes.set(xlabel="training steps", yscale="log")
         axes.set_title(title)
     panels[0].set_ylabel("circle loss on C_B")
     figures.plain_log(panels[0].yaxis)
     figures.degrees_axis(panels[-1])
-    looks = {f"prior {mode}": colour for mode, colour in _colours().items()}
-    figures.legend_above(figure, looks, {"training": "-", "test": "--"})
+    colours_by_label = {f"prior {mode}": colour for mode, colour in _colours().items()}
+    figures.legend_above(figure, colours_by_label, {"training": "-", "test": "--"})
     return figure
 
 
 def draw_variants(cells: Sequence[Record]) -> Figure:
-    """A dot for every seed: the errors, and how often the strongest diagonal is the true shift."""
+    """Losses and shares of identified shifts by variant: a dot for every seed."""
     figure = figures.new(figures.PAGE, 3.1)
     left, right = figure.subplots(1, 2)
     rows = sorted(
-        {(one["protocol"] != "paper", list(VARIANTS).index(one["variant"])) for one in cells}
+        {(cell["protocol"] != "paper", list(VARIANTS).index(cell["variant"])) for cell in cells}
     )
     names = list(VARIANTS)
     labels = []
-    for place, (leakfree, number) in enumerate(rows):
+    for y, (leakfree, number) in enumerate(rows):
         protocol = "leakfree" if leakfree else "paper"
-        labels.append(VARIANTS[names[number]].words + (", leakfree" if leakfree else ""))
-        here = [
-            one for one in cells if (one["variant"], one["protocol"]) == (names[number], protocol)
+        labels.append(VARIANTS[names[number]].label + (", leakfree" if leakfree else ""))
+        variant_cells = [
+            cell
+            for cell in cells
+            if (cell["variant"], cell["protocol"]) == (names[number], protocol)
         ]
-        for one in here:
-            shift = 0.2 * (list(_colours()).index(one["mode"]) - 1)
-            for axes, what in ((left, "test_cyclic"), (right, "shift_found")):
-                _dots(axes, one[what], place + shift, _colours()[one["mode"]])
+        for cell in variant_cells:
+            shift = 0.2 * (list(_colours()).index(cell["mode"]) - 1)
+            for axes, key in ((left, "test_cyclic"), (right, "shift_found")):
+                _dots(axes, cell[key], y + shift, _colours()[cell["mode"]])
     for axes in (left, right):
         axes.set(ylim=(len(rows) - 0.5, -0.5))
         axes.set_yticks(range(len(rows)), labels)
@@ -86,6 +88,6 @@ def draw_variants(cells: Sequence[Record]) -> Figure:
     return figure
 
 
-def _dots(axes: Axes, found: JsonDict, place: float, colour: str) -> None:
-    axes.plot(found["values"], [place] * len(found["values"]), "o", color=colour, ms=3)
-    axes.plot([found["mean"]], [place], "|", color=colour, ms=9)
+def _dots(axes: Axes, statistics: JsonDict, y: float, colour: str) -> None:
+    axes.plot(statistics["values"], [y] * len(statistics["values"]), "o", color=colour, ms=3)
+    axes.plot([statistics["mean"]], [y], "|", color=colour, ms=9)

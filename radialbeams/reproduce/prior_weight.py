@@ -3,8 +3,8 @@
 `prior` follows the paper: a constant rate, and weights of 1. Here the schedule is one-cycle, the
 prior compares embeddings before the hub is added (the encoder's) or after it (the context
 encoder's), and its weight varies. If a lighter prior does no harm, it was too heavy. If the
-gradients of both losses are orthogonal and reaching the prior's goal changes nothing, it is a
-second task.
+gradients of both losses are orthogonal and reaching the prior's goal changes nothing, it is an
+unrelated second task.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from radialbeams.reproduce.prior_weight_measures import (
     OBJECTS,
     PLACES,
     Place,
-    compared,
+    compare_gradients,
     gradients,
     measure,
     measure_quickly,
@@ -53,7 +53,7 @@ SEEDS = 3
 MODEL = "bic.coil100"
 PROTOCOLS: tuple[Protocol, ...] = ("paper", "leakfree")
 WEIGHTS = (0.01, 0.1, 1.0)
-JUDGED = 8  # times that the gradients are compared during training
+GRADIENT_CHECKS = 8  # times that the gradients are compared during training
 
 
 @dataclass(frozen=True)
@@ -72,9 +72,9 @@ class WeightKind:
 
 
 def kinds(quick: bool = False) -> list[WeightKind]:
-    """The extremes first; quick settings have only these."""
-    found = [WeightKind(protocol) for protocol in PROTOCOLS]
-    return found + [
+    """No prior and the heaviest first; quick settings have only these."""
+    without_prior = [WeightKind(protocol) for protocol in PROTOCOLS]
+    return without_prior + [
         WeightKind(protocol, place, weight)
         for weight in ([max(WEIGHTS)] if quick else sorted(WEIGHTS, reverse=True))
         for place in PLACES
@@ -84,7 +84,7 @@ def kinds(quick: bool = False) -> list[WeightKind]:
 
 def recipe(kind: WeightKind, seed: int, settings: ReproduceSettings) -> Recipe:
     effort = settings.pick(quick=QUICK_EFFORT, full=FULL)
-    found = Recipe(
+    base = Recipe(
         "coil100",
         paper.network(kind.protocol, effort.size, settings, latent=32, num_beams=BEAMS),
         effort.size,
@@ -95,11 +95,11 @@ def recipe(kind: WeightKind, seed: int, settings: ReproduceSettings) -> Recipe:
         steps=effort.steps,
         seed=seed,
     )
-    return paper.fitting(found, settings)
+    return paper.fitting(base, settings)
 
 
 def trainings(settings: ReproduceSettings) -> list[PlannedTraining]:
-    """All kinds of the first seed, then all of the second: what is cut off leaves whole seeds."""
+    """All kinds of the first seed, then all of the second: an interrupted run has whole seeds."""
     effort = settings.pick(quick=QUICK_EFFORT, full=FULL)
     return [
         PlannedTraining(
@@ -108,7 +108,7 @@ def trainings(settings: ReproduceSettings) -> list[PlannedTraining]:
             {"kind": kind.name},
             images=effort.images,
             held_out=effort.held_out,
-            validations=settings.pick(quick=2, full=JUDGED),
+            validations=settings.pick(quick=2, full=GRADIENT_CHECKS),
             measure=measure_quickly if settings.quick else measure_of(kind, seed),
             parts=parts(kind),
         )
@@ -118,26 +118,26 @@ def trainings(settings: ReproduceSettings) -> list[PlannedTraining]:
 
 
 def measure_of(kind: WeightKind, seed: int) -> Measure:
-    """Orbits take minutes on a CPU: only those that `topology` shows, of one seed."""
-    shown = seed == 0 and kind.weight in (0.0, max(WEIGHTS))
-    return partial(measure, objects=OBJECTS if shown else 0)
+    """The measurements of a training; orbits take minutes, so only where `topology` needs them."""
+    in_topology = seed == 0 and kind.weight in (0.0, max(WEIGHTS))
+    return partial(measure, objects=OBJECTS if in_topology else 0)
 
 
 def parts(kind: WeightKind) -> Parts:
     def loss(recipe: Recipe, images: ImageSet, device: torch.device) -> Loss:
         return weighted(kind.place, kind.weight)
 
-    return Parts(loss=loss, validation=compared)
+    return Parts(loss=loss, validation=compare_gradients)
 
 
-# --- what was found ---
+# --- results ---
 
 
 def run(settings: ReproduceSettings, records: Records) -> Finding:
     cells = {}
     for kind in kinds():
         runs = tagged(records, kind=kind.name)
-        cells[kind.name] = {**vars(kind), **cell(runs)}
+        cells[kind.name] = {**vars(kind), **cell_of(runs)}
     notes = data_notes(records.values())
     data = {
         "cells": cells,
@@ -150,33 +150,41 @@ def run(settings: ReproduceSettings, records: Records) -> Finding:
 
 
 def pretrained(settings: ReproduceSettings) -> Record:
-    """The same of the pretrained network, which has converged without a prior."""
-    there = open_pretrained(MODEL, settings, limit=settings.pick(quick=8, full=FULL.held_out))
-    known = next(iter(zoo.find(MODEL).card.metrics.values()))
+    """The measurements of the pretrained network, which has converged without a prior."""
+    held_out = open_pretrained(MODEL, settings, limit=settings.pick(quick=8, full=FULL.held_out))
+    metrics = next(iter(zoo.find(MODEL).card.metrics.values()))
     return {
-        "shifts": shifts_found(there.model, there.views, there.images.images, there.device),
-        "gradients": gradients(there.model, there.views, there.images, there.device),
-        "mean": known.evaluation.mean,
+        "shifts": shifts_found(
+            held_out.model, held_out.views, held_out.images.images, held_out.device
+        ),
+        "gradients": gradients(held_out.model, held_out.views, held_out.images, held_out.device),
+        "mean": metrics.evaluation.mean,
     }
 
 
-def cell(runs: Sequence[TrainingRecord]) -> Record:
-    """Over the seeds that have finished: errors, shifts found, and the two gradients."""
-    measured = [run.measured for run in runs if run.finished]
-    found: Record = {"seeds": len(measured), "diverged": len(runs) - len(measured)}
+def cell_of(runs: Sequence[TrainingRecord]) -> Record:
+    """Errors, shifts found and gradients of one kind, over the seeds that have finished."""
+    results = [run.measured for run in runs if run.finished]
+    cell: Record = {"seeds": len(results), "diverged": len(runs) - len(results)}
     for group in ("cyclic", "so2"):
-        found[group] = spread([one[group]["mean"] for one in measured])
+        cell[group] = spread([result[group]["mean"] for result in results])
     for place in PLACES:
-        found[f"shifts_{place}"] = spread([one["shifts"][place] for one in measured])
-        found[f"cosine_{place}"] = spread([_along(one, place, "cosine") for one in measured])
-        found[f"ratio_{place}"] = spread([_along(one, place, "ratio") for one in measured])
-        found[f"cosines_{place}"] = [[p[place]["cosine"] for p in one["along"]] for one in measured]
-    found["judged"] = [point["step"] for point in measured[0]["along"]] if measured else []
-    return found
+        cell[f"shifts_{place}"] = spread([result["shifts"][place] for result in results])
+        cell[f"cosine_{place}"] = spread(
+            [_training_mean(result, place, "cosine") for result in results]
+        )
+        cell[f"ratio_{place}"] = spread(
+            [_training_mean(result, place, "ratio") for result in results]
+        )
+        cell[f"cosines_{place}"] = [
+            [point[place]["cosine"] for point in result["along"]] for result in results
+        ]
+    cell["judged"] = [point["step"] for point in results[0]["along"]] if results else []
+    return cell
 
 
-def _along(measured: Record, place: str, name: str) -> float:
-    """The mean over the training."""
+def _training_mean(measured: Record, place: str, name: str) -> float:
+    """The mean of a gradient statistic over the training."""
     values = [point[place][name] for point in measured["along"]]
     return float(sum(values) / len(values))
 
@@ -184,97 +192,98 @@ def _along(measured: Record, place: str, name: str) -> float:
 def conclude(data: Record) -> Conclusion:
     cells = data["cells"]
     ours = {ANSWER: answer(cells)}
-    for one in cells.values():
-        if one["seeds"]:
-            ours[f"mean error on C_B, {words(one)}"] = _row(cells, one)
+    for cell in cells.values():
+        if cell["seeds"]:
+            ours[f"mean error on C_B, {label(cell)}"] = _row(cells, cell)
     return ours, sentence(data)
 
 
 ANSWER = "a second task, or too heavy"
 
 
-def words(one: JsonFields) -> str:
-    views = _views(one["protocol"])
-    if not one["weight"]:
+def label(cell: JsonFields) -> str:
+    views = _views(cell["protocol"])
+    if not cell["weight"]:
         return f"{views}, no prior"
-    return f"{views}, weight {one['weight']:g} {one['place']} the hub"
+    return f"{views}, weight {cell['weight']:g} {cell['place']} the hub"
 
 
-def _row(cells: Mapping[str, Record], one: Record) -> str:
-    error, place = one["cyclic"], one["place"] if one["weight"] else "before"
+def _row(cells: Mapping[str, Record], cell: Record) -> str:
+    error, place = cell["cyclic"], cell["place"] if cell["weight"] else "before"
     text = (
-        f"{over_seeds(error['values'])}, {one[f'shifts_{place}']['mean']:.0%} of shifts found, "
-        f"cosine {_signed(one[f'cosine_{place}']['mean'])}"
+        f"{over_seeds(error['values'])}, {cell[f'shifts_{place}']['mean']:.0%} of shifts found, "
+        f"cosine {_signed(cell[f'cosine_{place}']['mean'])}"
     )
-    if not one["weight"]:
+    if not cell["weight"]:
         return text
-    return f"{text}; {_against(cells, one)}"
+    return f"{text}; {_against(cells, cell)}"
 
 
-def _against(cells: Mapping[str, Record], one: Record) -> str:
-    off = cells[WeightKind(one["protocol"]).name]["cyclic"]
-    sign = compare(one["cyclic"], off)
-    said = {-1: "better than without", 1: "worse than without"}
-    return said[sign] if sign else unclear(one["cyclic"], off)
+def _against(cells: Mapping[str, Record], cell: Record) -> str:
+    off = cells[WeightKind(cell["protocol"]).name]["cyclic"]
+    sign = compare(cell["cyclic"], off)
+    verdicts = {-1: "better than without", 1: "worse than without"}
+    return verdicts[sign] if sign else unclear(cell["cyclic"], off)
 
 
 def signs(cells: Mapping[str, Record]) -> dict[float, list[int]]:
-    """For every weight with enough seeds, which of its kinds are better (−1) or worse (1)."""
-    found: dict[float, list[int]] = {}
-    for one in judged(cells):
-        off = cells[WeightKind(one["protocol"]).name]["cyclic"]
-        found.setdefault(one["weight"], []).append(compare(one["cyclic"], off))
-    return dict(sorted(found.items()))
+    """By weight, the signs of its comparable kinds: better (−1), not clear (0), worse (1)."""
+    by_weight: dict[float, list[int]] = {}
+    for cell in comparable(cells):
+        off = cells[WeightKind(cell["protocol"]).name]["cyclic"]
+        by_weight.setdefault(cell["weight"], []).append(compare(cell["cyclic"], off))
+    return dict(sorted(by_weight.items()))
 
 
 def answer(cells: Mapping[str, Record]) -> str:
     """Whether the prior is a second task or too heavy, from the weights at which it hurts."""
     if not changes(cells):
         return "not trained"
-    found = signs(cells)
-    if not found:
+    by_weight = signs(cells)
+    if not by_weight:
         return f"open, with one seed of each; {largest_change(cells)}"
-    hurt = [weight for weight, those in found.items() if 1 in those]
-    helped = [weight for weight, those in found.items() if -1 in those]
+    hurt = [weight for weight, verdicts in by_weight.items() if 1 in verdicts]
+    helped = [weight for weight, verdicts in by_weight.items() if -1 in verdicts]
     if not hurt:
-        text = f"neither: it does no clear harm at weight {_listed(list(found))}; "
+        text = f"neither: it does no clear harm at weight {_listed(list(by_weight))}; "
         text += largest_change(cells)
-    elif len(found) == 1:
+    elif len(by_weight) == 1:
         text = f"it hurts at weight {_listed(hurt)}; lighter ones have too few seeds to judge"
-    elif min(hurt) > min(found):
-        lighter = [weight for weight in found if weight < min(hurt)]
+    elif min(hurt) > min(by_weight):
+        lighter = [weight for weight in by_weight if weight < min(hurt)]
         text = f"too heavy: it hurts at weight {_listed(hurt)} and not at {_listed(lighter)}"
     else:
         text = f"a second task: it hurts at weight {_listed(hurt)}"
     return f"{text}; it helps at weight {_listed(helped)}" if helped else text
 
 
-def judged(cells: Mapping[str, Record]) -> list[Record]:
-    """The kinds with a prior that have two seeds or more, as has the one without."""
+def comparable(cells: Mapping[str, Record]) -> list[Record]:
+    """The kinds with a prior for which they and the kind without have at least two seeds."""
     return [
-        one
-        for one in cells.values()
-        if one["weight"] and min(one["seeds"], cells[WeightKind(one["protocol"]).name]["seeds"]) > 1
+        cell
+        for cell in cells.values()
+        if cell["weight"]
+        and min(cell["seeds"], cells[WeightKind(cell["protocol"]).name]["seeds"]) > 1
     ]
 
 
 def changes(cells: Mapping[str, Record]) -> dict[str, float]:
-    """By kind, how many degrees of mean error the prior adds; below 0 is a gain."""
+    """By kind, the degrees of mean error that the prior adds; below 0 is a gain."""
     return {
-        name: one["cyclic"]["mean"] - cells[WeightKind(one["protocol"]).name]["cyclic"]["mean"]
-        for name, one in cells.items()
-        if one["weight"] and one["seeds"] and cells[WeightKind(one["protocol"]).name]["seeds"]
+        name: cell["cyclic"]["mean"] - cells[WeightKind(cell["protocol"]).name]["cyclic"]["mean"]
+        for name, cell in cells.items()
+        if cell["weight"] and cell["seeds"] and cells[WeightKind(cell["protocol"]).name]["seeds"]
     }
 
 
 def largest_change(cells: Mapping[str, Record]) -> str:
     """The change at the largest weight that was trained, in words."""
-    found = changes(cells)
-    weight = max(cells[name]["weight"] for name in found)
-    most = [change for name, change in found.items() if cells[name]["weight"] == weight]
+    added = changes(cells)
+    weight = max(cells[name]["weight"] for name in added)
+    at_weight = [change for name, change in added.items() if cells[name]["weight"] == weight]
     return (
-        f"at weight {weight:g} it changes the mean error by {_signed(min(most))}° to "
-        f"{_signed(max(most))}°"
+        f"at weight {weight:g} it changes the mean error by {_signed(min(at_weight))}° to "
+        f"{_signed(max(at_weight))}°"
     )
 
 
@@ -292,26 +301,26 @@ def _listed(weights: Sequence[float]) -> str:
 
 def sentence(data: Record) -> str:
     cells = data["cells"]
-    trained = [one for one in cells.values() if one["seeds"]]
+    trained = [cell for cell in cells.values() if cell["seeds"]]
     if not trained:
         return "Nothing has been trained yet."
-    off = [one for one in trained if not one["weight"]]
-    on = [one for one in trained if one["weight"]]
-    cosines = [one[f"cosine_{place}"]["mean"] for one in off for place in PLACES]
-    found = [one[f"shifts_{one['place']}"]["mean"] for one in on]
+    off = [cell for cell in trained if not cell["weight"]]
+    on = [cell for cell in trained if cell["weight"]]
+    cosines = [cell[f"cosine_{place}"]["mean"] for cell in off for place in PLACES]
+    shares_found = [cell[f"shifts_{cell['place']}"]["mean"] for cell in on]
     parts = [
         f"Is the prior a second task, or too heavy? After {data['steps']:,} steps of a one-cycle "
         f"schedule: {answer(cells)}. `prior` asks the same at the paper's constant rate.",
         _how_far(off),
         _gradients(cosines),
     ]
-    if off and found:
-        share = sum(one["shifts_before"]["mean"] for one in off) / len(off)
+    if off and shares_found:
+        share = sum(cell["shifts_before"]["mean"] for cell in off) / len(off)
         parts.append(
             f"The embeddings identify {share:.0%} of the shifts without the prior, and "
-            f"{_between(found)} with it: it reaches its own goal."
+            f"{_between(shares_found)} with it: it reaches its own goal."
         )
-    counts = [one["seeds"] for one in trained]
+    counts = [cell["seeds"] for cell in trained]
     if min(counts) < max(counts):
         parts.append(f"Rows have {min(counts)} to {max(counts)} seeds.")
     parts.append(_at_the_end(data["pretrained"]))
@@ -334,23 +343,24 @@ def _gradients(cosines: Sequence[float]) -> str:
     )
 
 
-def _at_the_end(found: Record) -> str:
-    ratios = [one["ratio"] for one in found["gradients"].values()]
+def _at_the_end(result: Record) -> str:
+    ratios = [gradient["ratio"] for gradient in result["gradients"].values()]
     cosines = " and ".join(
-        f"{_signed(one['cosine'])} {place} the hub" for place, one in found["gradients"].items()
+        f"{_signed(gradient['cosine'])} {place} the hub"
+        for place, gradient in result["gradients"].items()
     )
     return (
-        f"The pretrained network, which has converged without the prior ({found['mean']:.2f}°), "
-        f"identifies {found['shifts']['before']:.0%} of the shifts before the hub and "
-        f"{found['shifts']['after']:.0%} after it. There the cosine is {cosines}, and "
+        f"The pretrained network, which has converged without the prior ({result['mean']:.2f}°), "
+        f"identifies {result['shifts']['before']:.0%} of the shifts before the hub and "
+        f"{result['shifts']['after']:.0%} after it. There the cosine is {cosines}, and "
         f"the prior's gradient is {min(ratios):,.0f} to {max(ratios):,.0f} times as long as that "
         "of the circle loss: at weight 1 it outweighs a network that is nearly done."
     )
 
 
 def _how_far(off: Sequence[Record]) -> str:
-    """Whether the networks are near to the end of what training gives them."""
-    best = min((one["cyclic"]["mean"] for one in off), default=0.0)
+    """A caveat if the networks without a prior have not converged, else an empty string."""
+    best = min((cell["cyclic"]["mean"] for cell in off), default=0.0)
     if best < CONVERGED:
         return ""
     return (

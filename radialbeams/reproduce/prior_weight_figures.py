@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-OFF = min(WEIGHTS) / 10  # where no prior is drawn on the logarithmic axis
+OFF = min(WEIGHTS) / 10  # stands for no prior on the logarithmic axis
 DASHES = {0.0: ":", min(WEIGHTS): "--", max(WEIGHTS): "-"}  # of the cosines, by weight
 COLOURS = {"before": figures.BLUE, "after": figures.ORANGE}
 TITLES = {"paper": "paper's views", "leakfree": "leak-free views"}
@@ -25,11 +25,11 @@ TITLES = {"paper": "paper's views", "leakfree": "leak-free views"}
 
 def draw(record: Record) -> dict[str, Figure]:
     cells = record["data"]["cells"]
-    trained = {one["protocol"] for one in cells.values() if one["seeds"]}
-    shown = [protocol for protocol in PROTOCOLS if protocol in trained] or PROTOCOLS
+    trained = {cell["protocol"] for cell in cells.values() if cell["seeds"]}
+    protocols = [protocol for protocol in PROTOCOLS if protocol in trained] or PROTOCOLS
     figure = figures.new(figures.PAGE, 4.6)
-    panels = figure.subplots(3, len(shown), sharex="row", sharey="row", squeeze=False)
-    for column, protocol in enumerate(shown):
+    panels = figure.subplots(3, len(protocols), sharex="row", sharey="row", squeeze=False)
+    for column, protocol in enumerate(protocols):
         _over_weights(panels[0, column], cells, protocol, "cyclic")
         _over_weights(panels[1, column], cells, protocol, "shifts")
         _cosines(panels[2, column], cells, protocol)
@@ -49,7 +49,7 @@ def draw(record: Record) -> dict[str, Figure]:
         {
             f"weight {weight:g}" if weight else "no prior": style
             for weight, style in DASHES.items()
-            if any(one["weight"] == weight and one["seeds"] for one in cells.values())
+            if any(cell["weight"] == weight and cell["seeds"] for cell in cells.values())
         },
     )
     return {"": figure}
@@ -59,17 +59,21 @@ def _over_weights(axes: Axes, cells: Mapping[str, Record], protocol: Protocol, n
     for place in PLACES:
         key = name if name == "cyclic" else f"shifts_{place}"
         kinds = [WeightKind(protocol), *(WeightKind(protocol, place, weight) for weight in WEIGHTS)]
-        places = [OFF, *WEIGHTS]
-        found = [
+        xs = [OFF, *WEIGHTS]
+        points = [
             (x, cells[kind.name][key])
-            for x, kind in zip(places, kinds, strict=True)
+            for x, kind in zip(xs, kinds, strict=True)
             if cells[kind.name]["seeds"]
         ]
-        off = 1.06 if place == "after" else 1 / 1.06
-        axes.plot([x * off for x, _ in found], [s["mean"] for _, s in found], color=COLOURS[place])
-        for x, one in found:
-            values = one["values"]
-            axes.plot([x * off] * len(values), values, "o", color=COLOURS[place], ms=2.5)
+        shift = 1.06 if place == "after" else 1 / 1.06
+        axes.plot(
+            [x * shift for x, _ in points],
+            [statistics["mean"] for _, statistics in points],
+            color=COLOURS[place],
+        )
+        for x, statistics in points:
+            values = statistics["values"]
+            axes.plot([x * shift] * len(values), values, "o", color=COLOURS[place], ms=2.5)
     axes.set_xscale("log")
     axes.set_xticks([OFF, *WEIGHTS], ["none", *(f"{weight:g}" for weight in WEIGHTS)])
     axes.minorticks_off()
@@ -78,8 +82,8 @@ def _over_weights(axes: Axes, cells: Mapping[str, Record], protocol: Protocol, n
 def _cosines(axes: Axes, cells: Mapping[str, Record], protocol: Protocol) -> None:
     axes.axhline(0, color="0.4", lw=0.7)
     for place in PLACES:
-        for weight, look in DASHES.items():
-            one = cells[WeightKind(protocol, place, weight).name]
-            if one["seeds"]:
-                mean = np.mean(one[f"cosines_{place}"], axis=0)
-                axes.plot(one["judged"], mean, look, color=COLOURS[place], lw=1.2)
+        for weight, linestyle in DASHES.items():
+            cell = cells[WeightKind(protocol, place, weight).name]
+            if cell["seeds"]:
+                mean = np.mean(cell[f"cosines_{place}"], axis=0)
+                axes.plot(cell["judged"], mean, linestyle, color=COLOURS[place], lw=1.2)

@@ -32,17 +32,17 @@ def draw(record: Record) -> dict[str, Figure]:
     return {"": draw_measures(data["cells"]), "curves": draw_curves(data["shown"])}
 
 
-def draw_curves(shown: Record) -> Figure:
+def draw_curves(curves: Record) -> Figure:
     """One image: the mean embedding of every direction, coloured by direction."""
-    known = {words: places for words, places in shown.items() if places}
-    rows = [[w for w in known if w.startswith(views)] for views in VIEWS]
+    available = {words: places for words, places in curves.items() if places}
+    rows = [[w for w in available if w.startswith(views)] for views in VIEWS]
     rows = [row for row in rows if row]
     most = max(len(row) for row in rows)
     figure = figures.new(figures.PAGE, 1.7 * len(rows))
     panels = figure.subplots(len(rows), most, squeeze=False)
     for line, row in zip(panels, rows, strict=True):
         for axes, words in zip(line, row, strict=False):
-            _curve(axes, known[words])
+            _curve(axes, available[words])
             views, _, kind = words.partition(", ")
             kind = kind or "trained"
             axes.set_title(
@@ -73,17 +73,17 @@ def draw_measures(cells: Record) -> Figure:
     figure = figures.new(figures.PAGE, 2.7)
     panels = figure.subplots(1, len(MEASURES), sharey=True)
     names = list(cells)
-    places = list(range(len(names)))
+    ys = list(range(len(names)))
     for axes, (measure, title) in zip(panels, MEASURES.items(), strict=True):
         colours = [COLOURS[next(v for v in VIEWS if n.startswith(v))] for n in names]
-        axes.barh(places, [cells[name][measure] for name in names], color=colours, height=0.6)
+        axes.barh(ys, [cells[name][measure] for name in names], color=colours, height=0.6)
         if measure == "longest":
             nulls = [cells[name]["null"] for name in names]
-            axes.plot(nulls, places, "|", color=figures.BLACK, ms=10)
+            axes.plot(nulls, ys, "|", color=figures.BLACK, ms=10)
         axes.set_xlim(0, 1)
         axes.set_xlabel(title)
         axes.grid(axis="y", visible=False)
     labels = [name.replace("pretrained, ", "the same, ") for name in names]
-    panels[0].set_yticks(places, labels)
-    panels[0].set_ylim(len(places) - 0.5, -0.5)
+    panels[0].set_yticks(ys, labels)
+    panels[0].set_ylim(len(ys) - 0.5, -0.5)
     return figure

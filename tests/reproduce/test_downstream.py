@@ -176,8 +176,8 @@ def test_photos_that_ring_was_trained_on_are_left_out() -> None:
     keys = ("n02105505", "n01443537", "n02087394")
     images = ImageSet("imagenet-samples", torch.zeros(3, 3, 8, 8, dtype=torch.uint8), keys, keys)
     assert downstream_sets.unseen_by_ring(images).keys == ("n01443537",)
-    assert downstream._seen({"left_out": 17}).startswith("17 more photos are left out")
-    assert downstream._seen({}).startswith("17 of the photos are also in Stanford Dogs")
+    assert downstream._training_overlap({"left_out": 17}).startswith("17 more photos are left out")
+    assert downstream._training_overlap({}).startswith("17 of the photos are also in Stanford Dogs")
 
 
 def test_an_interval_has_a_width_even_if_all_images_are_right() -> None:

@@ -220,5 +220,5 @@ def test_faces_are_never_kept(tiny_model: BIC, monkeypatch: pytest.MonkeyPatch) 
     images = easy_images(2).images
     monkeypatch.setattr(orbit, "_untrained", lambda training, device: tiny_model)
     for training in orbit.trainings(ReproduceSettings(quick=True)):
-        kept = orbit.shown(training, tiny_model, images, ReproduceSettings(quick=True))
+        kept = orbit.layouts_of(training, tiny_model, images, ReproduceSettings(quick=True))
         assert all(("picture" in one) == (training.recipe.data == "coil100") for one in kept)
