@@ -40,7 +40,7 @@ VARIANTS: dict[str, JsonDict] = {
     "epsilon-2": {"epsilon": 2},
     "epsilon-3": {"epsilon": 3},
 }
-WORDS = {
+LABELS = {
     BASE: "base: 3 layers, mean hub, λ = 0.5, ε = 1",
     "context-off": "no context",
     "layers-1": "1 layer",
@@ -53,7 +53,7 @@ WORDS = {
     "epsilon-2": "ε = 2",
     "epsilon-3": "ε = 3",
 }
-SHOWN: tuple[Protocol, ...] = ("paper", "leakfree")
+PROTOCOLS: tuple[Protocol, ...] = ("paper", "leakfree")
 CHANCE = 90.0  # degrees of mean error
 FAR = 4.0  # times the error of the base: larger errors are shown as numbers
 
@@ -88,27 +88,27 @@ def trainings(settings: ReproduceSettings) -> list[PlannedTraining]:
             images=settings.pick(quick=400, full=None),
             held_out=settings.pick(quick=100, full=None),
         )
-        for protocol in reversed(SHOWN)
+        for protocol in reversed(PROTOCOLS)
         for variant in VARIANTS
         for seed in settings.seeds_of(quick=1, full=3)
     ]
 
 
-# --- what was found ---
+# --- results ---
 
 
 def run(settings: ReproduceSettings, records: Records) -> Finding:
     cells = []
-    for protocol in SHOWN:
+    for protocol in PROTOCOLS:
         for variant in VARIANTS:
             runs = [
                 record
                 for record in records.values()
                 if record.tags["kind"] == kind(variant, protocol)
             ]
-            cells.append({"protocol": protocol, "variant": variant, **cell(runs)})
-    for one in cells:
-        one["sign"] = sign(one, find(cells, one["protocol"], BASE))
+            cells.append({"protocol": protocol, "variant": variant, **cell_of(runs)})
+    for cell in cells:
+        cell["sign"] = sign(cell, find(cells, cell["protocol"], BASE))
     ours, why = conclude({"cells": cells})
     return Finding(ours, settings.pick(quick=QUICK, full="") + why, {"cells": cells})
 
@@ -117,66 +117,70 @@ def conclude(data: Record) -> Conclusion:
     return numbers(data["cells"]), sentence(data["cells"])
 
 
-def cell(runs: Sequence[TrainingRecord]) -> JsonDict:
-    """The errors over seeds; a run whose loss was not finite counts as diverged."""
-    tested = [run.errors() for run in runs if run.finished]
+def cell_of(runs: Sequence[TrainingRecord]) -> JsonDict:
+    """The errors over seeds; a run counts as diverged if its loss was not finite."""
+    results = [run.errors() for run in runs if run.finished]
     return {
-        "diverged": len(runs) - len(tested),
+        "diverged": len(runs) - len(results),
         "parameters": next((run.parameters for run in runs if run.finished), None),
         **{
-            name: spread([one[key] for one in tested]) if tested else None
+            name: spread([result[key] for result in results]) if results else None
             for name, key in (("mean", "mean"), ("degrees", "paper_equivalent"))
         },
     }
 
 
-def sign(one: JsonFields, base: JsonFields) -> int:
-    """1 if worse than the base by Welch's test over seeds, −1 if better, 0 if not clear."""
-    if one["mean"] is None or base["mean"] is None:
+def sign(cell: JsonFields, base: JsonFields) -> int:
+    """1 if worse than the base by Welch's test over seeds, −1 if better, 0 if not significant."""
+    if cell["mean"] is None or base["mean"] is None:
         return 1 if base["mean"] is not None else 0
-    return compare(one["mean"], base["mean"])
+    return compare(cell["mean"], base["mean"])
 
 
 def find(cells: Sequence[Record], protocol: str, variant: str) -> Record:
     wanted = {"protocol": protocol, "variant": variant}
-    return next(one for one in cells if wanted.items() <= one.items())
+    return next(cell for cell in cells if wanted.items() <= cell.items())
 
 
 def numbers(cells: Sequence[Record]) -> dict[str, str]:
-    found = {}
-    for one in cells:
-        text = _degrees(one)
-        if one["variant"] != BASE:
-            text += f" ({_judged(one, find(cells, one['protocol'], BASE))})"
-        found[f"mean error, {one['protocol']}, {WORDS[one['variant']]}"] = text
-    return found
+    ours = {}
+    for cell in cells:
+        text = _degrees(cell)
+        if cell["variant"] != BASE:
+            text += f" ({_comparison(cell, find(cells, cell['protocol'], BASE))})"
+        ours[f"mean error, {cell['protocol']}, {LABELS[cell['variant']]}"] = text
+    return ours
 
 
-def _judged(one: JsonFields, base: JsonFields) -> str:
-    if one["sign"]:
-        return "worse" if one["sign"] > 0 else "better"
-    if one["mean"] is None or base["mean"] is None:
+def _comparison(cell: JsonFields, base: JsonFields) -> str:
+    if cell["sign"]:
+        return "worse" if cell["sign"] > 0 else "better"
+    if cell["mean"] is None or base["mean"] is None:
         return "nothing to compare"
-    return unclear(one["mean"], base["mean"])
+    return unclear(cell["mean"], base["mean"])
 
 
-def _degrees(one: JsonFields) -> str:
-    if one["mean"] is None:
+def _degrees(cell: JsonFields) -> str:
+    if cell["mean"] is None:
         return "diverged"
-    return f"{one['mean']['mean']:.2f}° ± {one['mean']['std']:.2f}°"
+    return f"{cell['mean']['mean']:.2f}° ± {cell['mean']['std']:.2f}°"
 
 
 def sentence(cells: Sequence[Record]) -> str:
     parts = []
-    for protocol in SHOWN:
-        here = [one for one in cells if one["protocol"] == protocol and one["variant"] != BASE]
-        named = {
-            word: [WORDS[one["variant"]] for one in here if one["sign"] == sign]
+    for protocol in PROTOCOLS:
+        changed = [
+            cell for cell in cells if cell["protocol"] == protocol and cell["variant"] != BASE
+        ]
+        by_verdict = {
+            word: [LABELS[cell["variant"]] for cell in changed if cell["sign"] == sign]
             for word, sign in (("worse", 1), ("better", -1))
         }
-        said = "; ".join(f"{word}: {', '.join(found) or 'none'}" for word, found in named.items())
+        verdicts = "; ".join(
+            f"{word}: {', '.join(names) or 'none'}" for word, names in by_verdict.items()
+        )
         base = _degrees(find(cells, protocol, BASE))
-        parts.append(f"Protocol `{protocol}`, base {base}: {said}.")
+        parts.append(f"Protocol `{protocol}`, base {base}: {verdicts}.")
     return (
         f"The paper has no ablation. By Welch's test over seeds, against the base: "
         f"{' '.join(parts)} The other changes make no clear difference, which three seeds leave "
@@ -193,24 +197,24 @@ def draw(record: Record) -> dict[str, Figure]:
 
 
 def draw_variants(cells: Sequence[Record]) -> Figure:
-    """A dot for every seed, and a line at the base."""
+    """The errors by variant: a dot for every seed, and a line at the base."""
     from radialbeams.reproduce import figures
 
     figure = figures.new(figures.PAGE, 3.0)
     panels = figure.subplots(1, 2)
     titles = ("a  the paper's protocol and optimizer", "b  leak-free views, one-cycle rate")
-    for axes, protocol, title in zip(panels, SHOWN, titles, strict=True):
+    for axes, protocol, title in zip(panels, PROTOCOLS, titles, strict=True):
         base = find(cells, protocol, BASE)
         if base["mean"] is not None:
             axes.axvline(base["mean"]["mean"], color="0.4", lw=0.8, ls="--")
-        shown = [find(cells, protocol, variant) for variant in VARIANTS]
+        panel_cells = [find(cells, protocol, variant) for variant in VARIANTS]
         axes.set(xscale="log", xlabel="mean error, test", ylim=(len(VARIANTS) - 0.5, -0.5))
-        axes.set_xlim(*_limits(shown, base))
-        for place, one in enumerate(shown):
-            _dots(axes, one, place)
+        axes.set_xlim(*_limits(panel_cells, base))
+        for y, cell in enumerate(panel_cells):
+            _dots(axes, cell, y)
         figures.plain_log(axes.xaxis)
         axes.xaxis.set_major_formatter("{x:g}°")
-        axes.set_yticks(range(len(VARIANTS)), [WORDS[variant] for variant in VARIANTS])
+        axes.set_yticks(range(len(VARIANTS)), [LABELS[variant] for variant in VARIANTS])
         axes.grid(axis="y", visible=False)
         axes.set_title(title)
     panels[1].tick_params(labelleft=False)
@@ -229,25 +233,25 @@ def _colours() -> dict[int, str]:
 
 
 def _limits(cells: Sequence[JsonFields], base: JsonFields) -> tuple[float, float]:
-    """The range of the errors near the base; a network that learns nothing would dwarf it."""
+    """The range of the errors near the base, without networks that learned nothing."""
     if base["mean"] is None:
         return 1.0, CHANCE
-    most = FAR * base["mean"]["mean"]
-    values = [value for one in cells if one["mean"] for value in one["mean"]["values"]]
-    near = [value for value in values if value <= most]
+    limit = FAR * base["mean"]["mean"]
+    values = [value for cell in cells if cell["mean"] for value in cell["mean"]["values"]]
+    near = [value for value in values if value <= limit]
     return min(near) / 1.1, max(near) * 1.25
 
 
-def _dots(axes: Axes, one: JsonFields, place: float) -> None:
-    colour = _colours()[one["sign"]]
+def _dots(axes: Axes, cell: JsonFields, y: float) -> None:
+    colour = _colours()[cell["sign"]]
     right = axes.get_xlim()[1]
-    if one["mean"] is None or min(one["mean"]["values"]) > right:
-        said = "diverged" if one["mean"] is None else f"{one['mean']['mean']:.0f}° →"
-        axes.annotate(said, (right / 1.02, place), color=colour, va="center", ha="right")
+    if cell["mean"] is None or min(cell["mean"]["values"]) > right:
+        text = "diverged" if cell["mean"] is None else f"{cell['mean']['mean']:.0f}° →"
+        axes.annotate(text, (right / 1.02, y), color=colour, va="center", ha="right")
         return
-    values = one["mean"]["values"]
-    axes.plot(values, [place] * len(values), "o", color=colour, ms=3)
-    axes.plot([one["mean"]["mean"]], [place], "|", color=colour, ms=10)
+    values = cell["mean"]["values"]
+    axes.plot(values, [y] * len(values), "o", color=colour, ms=3)
+    axes.plot([cell["mean"]["mean"]], [y], "|", color=colour, ms=10)
 
 
 EXPERIMENT = Experiment(

@@ -1,9 +1,9 @@
 """Errors over the number of beams, and why training on C_|B| seemed to beat training on SO(2).
 
 The authors' code draws the rotations of C_|B| anew in every epoch, but those of SO(2) once for each
-image. Here both kinds of rotations are trained in both ways, so that like is compared with like. At
-the paper's learning rate a network has not converged when training ends, so that overfitting does
-not show; at 32 beams, all trainings are therefore repeated with a rate and schedule that converge.
+image. Here both groups are trained in both ways, so that like is compared with like. At the paper's
+learning rate, training ends before convergence, which hides overfitting. At 32 beams, all trainings
+are therefore repeated with a rate and schedule that converge.
 """
 
 from __future__ import annotations
@@ -18,7 +18,13 @@ import numpy as np
 from radialbeams.nn.beams import named_length
 from radialbeams.reproduce import paper
 from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
-from radialbeams.reproduce.seed_statistics import compare, finished, mean_curve, ranged, spread
+from radialbeams.reproduce.seed_statistics import (
+    compare,
+    finished,
+    mean_curve,
+    median_and_range,
+    spread,
+)
 from radialbeams.reproduce.settings import QUICK, ReproduceSettings
 from radialbeams.reproduce.training_record import TrainingRecord, tagged
 from radialbeams.reproduce.trainings import PlannedTraining
@@ -29,8 +35,8 @@ from radialbeams.training.views import GROUPS, Group, Protocol
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-MAIN = 32  # beams: the paper's
-# The names of the paper's numbers, which ours share.
+MAIN = 32  # beams, as in the paper
+# Keys that our numbers share with the paper's.
 RANDOM = "error on COIL-100 with random continuous rotations"
 FALL = "errors decrease with the number of beams"
 FITS = "training loss lower on C_B than on SO(2)"
@@ -39,7 +45,7 @@ DRAWS: tuple[Draw, ...] = ("image", "view")
 VALIDATIONS = 16
 LAST = 0.1  # share of a run over which the final training loss is averaged
 
-# What is trained on and what it is tested on, as the three curves of the paper.
+# The group trained on and the group tested on, for each of the paper's three curves.
 CURVES: dict[str, tuple[Group, Group]] = {
     "C_B": ("cyclic", "cyclic"),
     "SO(2)": ("so2", "so2"),
@@ -65,19 +71,19 @@ class BeamsKind:
 
 
 def kinds(settings: ReproduceSettings) -> list[BeamsKind]:
-    """All numbers of beams as the paper trains; 32 also to convergence and on leak-free views."""
-    over = settings.pick(quick=(4, 8, 16, 32), full=(4, 8, 16, 32, 64))
-    found = [BeamsKind("paper", *parts) for parts in product(over, GROUPS, DRAWS)]
-    found += [BeamsKind("paper", MAIN, *parts, fits=True) for parts in product(GROUPS, DRAWS)]
-    found += [BeamsKind("leakfree", MAIN, *parts) for parts in product(GROUPS, DRAWS)]
-    return sorted(found, key=lambda kind: -kind.beams)  # the longest first
+    """All numbers of beams with the paper's training; 32 also to convergence and leak-free."""
+    beam_counts = settings.pick(quick=(4, 8, 16, 32), full=(4, 8, 16, 32, 64))
+    planned = [BeamsKind("paper", *parts) for parts in product(beam_counts, GROUPS, DRAWS)]
+    planned += [BeamsKind("paper", MAIN, *parts, fits=True) for parts in product(GROUPS, DRAWS)]
+    planned += [BeamsKind("leakfree", MAIN, *parts) for parts in product(GROUPS, DRAWS)]
+    return sorted(planned, key=lambda kind: -kind.beams)  # the longest first
 
 
 def recipe(kind: BeamsKind, seed: int, settings: ReproduceSettings) -> Recipe:
     size = settings.pick(quick=64, full=128)
-    # A: with it, as the paper has it, no beam ever reads padding. Other views have none.
+    # Length A, as in the paper, so that no beam reads padding. Leak-free views have no padding.
     length = {"beam_length": named_length("A", size)} if kind.protocol == "paper" else {}
-    found = Recipe(
+    base = Recipe(
         "coil100",
         paper.network(kind.protocol, size, settings, num_beams=kind.beams, **length),
         size,
@@ -87,7 +93,7 @@ def recipe(kind: BeamsKind, seed: int, settings: ReproduceSettings) -> Recipe:
         seed=seed,
         **paper.effort(settings, quick_steps=250, quick_rate=1e-3),
     )
-    return paper.fitting(found, settings) if kind.fits else found
+    return paper.fitting(base, settings) if kind.fits else base
 
 
 def seeds_of(kind: BeamsKind, settings: ReproduceSettings) -> range:
@@ -110,16 +116,16 @@ def trainings(settings: ReproduceSettings) -> list[PlannedTraining]:
     ]
 
 
-# --- what was found ---
+# --- results ---
 
 
 def run(settings: ReproduceSettings, records: Records) -> Finding:
     cells, curves = [], {}
     for kind in kinds(settings):
         runs = tagged(records, kind=kind.name)
-        cells.append({**vars(kind), **cell(runs)})
+        cells.append({**vars(kind), **cell_of(runs)})
         if kind.beams == MAIN and kind.protocol == "paper":
-            curves[kind.name] = along(runs)
+            curves[kind.name] = curves_of(runs)
     data = {"cells": cells, "curves": curves, "main": MAIN, "answer": verdict(cells)}
     ours, why = conclude(data)
     return Finding(ours, settings.pick(quick=QUICK, full="") + why, data)
@@ -130,7 +136,7 @@ def conclude(data: Record) -> Conclusion:
     answer = verdict(cells)
     as_drawn = find(cells, "paper", MAIN, "so2", "image")["degrees_so2"]
     ours = {
-        RANDOM: f"{ranged(as_drawn)} at length A; `protocol` measures length B",
+        RANDOM: f"{median_and_range(as_drawn)} at length A; `protocol` measures length B",
         FALL: _falling(cells),
         FITS: _fitting(cells),
         TRANSFER: answer["meaning"],
@@ -140,17 +146,17 @@ def conclude(data: Record) -> Conclusion:
     return ours, answer["sentence"]
 
 
-def cell(runs: Sequence[TrainingRecord]) -> JsonDict:
+def cell_of(runs: Sequence[TrainingRecord]) -> JsonDict:
     """Training loss and test losses of one kind of training, over its seeds."""
-    trained = [run for run in runs if run.finished]
-    found: JsonDict = {"diverged": len(runs) - len(trained)}
-    found["train"] = spread([final_loss(run) for run in trained])
+    completed = [run for run in runs if run.finished]
+    cell: JsonDict = {"diverged": len(runs) - len(completed)}
+    cell["train"] = spread([final_loss(run) for run in completed])
     for group in GROUPS:
-        tested = [run.errors(group) for run in trained]
-        found[f"test_{group}"] = spread([one["circle_loss"] for one in tested])
-        found[f"degrees_{group}"] = spread([one["paper_equivalent"] for one in tested])
-        found[f"mean_{group}"] = spread([one["mean"] for one in tested])
-    return found
+        results = [run.errors(group) for run in completed]
+        cell[f"test_{group}"] = spread([result["circle_loss"] for result in results])
+        cell[f"degrees_{group}"] = spread([result["paper_equivalent"] for result in results])
+        cell[f"mean_{group}"] = spread([result["mean"] for result in results])
+    return cell
 
 
 def final_loss(run: TrainingRecord) -> float:
@@ -159,10 +165,10 @@ def final_loss(run: TrainingRecord) -> float:
     return float(sum(last) / len(last))
 
 
-def along(runs: Sequence[TrainingRecord]) -> JsonDict:
+def curves_of(runs: Sequence[TrainingRecord]) -> JsonDict:
     """Training and test losses over the steps, with their spread over seeds."""
     runs = finished(runs)
-    found: JsonDict = {
+    curves: JsonDict = {
         "train_step": runs[0].steps,
         "train": mean_curve([run.losses for run in runs]),
         "test_step": runs[0].validated_at,
@@ -170,48 +176,52 @@ def along(runs: Sequence[TrainingRecord]) -> JsonDict:
     for group in GROUPS:
         if group in runs[0].validations[0]:
             points = [run.validated(group) for run in runs]
-            found[f"test_{group}"] = mean_curve(points)
-    return found
+            curves[f"test_{group}"] = mean_curve(points)
+    return curves
 
 
 def numbers(cells: Sequence[Record]) -> JsonDict:
-    """Paper-equivalent errors at 32 beams, by group and by how angles were drawn."""
-    found = {}
-    for one in cells:
-        if one["beams"] == MAIN:
-            drawn = "one angle per image" if one["draw"] == "image" else "fresh angles"
-            trained = "C_B" if one["group"] == "cyclic" else "SO(2)"
-            error = one["degrees_so2"]
-            how = ROWS[one["protocol"], one["fits"]]
-            name = f"paper-equivalent error on SO(2), {MAIN} beams, {how}, {trained}, {drawn}"
-            found[name] = ranged(error)
-    return found
+    """Paper-equivalent errors at 32 beams, by group and way of drawing angles."""
+    ours = {}
+    for cell in cells:
+        if cell["beams"] == MAIN:
+            drawn = "one angle per image" if cell["draw"] == "image" else "fresh angles"
+            trained = "C_B" if cell["group"] == "cyclic" else "SO(2)"
+            error = cell["degrees_so2"]
+            setting = ROWS[cell["protocol"], cell["fits"]]
+            name = f"paper-equivalent error on SO(2), {MAIN} beams, {setting}, {trained}, {drawn}"
+            ours[name] = median_and_range(error)
+    return ours
 
 
 def _falling(cells: Sequence[Record]) -> str:
     """Whether errors decrease from the fewest to the most beams, with fresh angles on SO(2)."""
-    over = sorted({one["beams"] for one in cells if one["protocol"] == "paper"})
-    ends = [find(cells, "paper", beams, "so2", "view") for beams in (over[0], over[-1])]
-    fewest, most = (float(np.median(one["degrees_so2"]["values"])) for one in ends)
-    verdict = {-1: "no", 0: "not clearly", 1: "yes"}
-    sign = compare(*(one["test_so2"] for one in ends))
-    return f"{verdict[sign]}: {fewest:.1f}° with {over[0]}, {most:.1f}° with {over[-1]}"
+    beam_counts = sorted({cell["beams"] for cell in cells if cell["protocol"] == "paper"})
+    ends = [
+        find(cells, "paper", beams, "so2", "view") for beams in (beam_counts[0], beam_counts[-1])
+    ]
+    fewest, most = (float(np.median(cell["degrees_so2"]["values"])) for cell in ends)
+    answers = {-1: "no", 0: "not clearly", 1: "yes"}
+    sign = compare(*(cell["test_so2"] for cell in ends))
+    return (
+        f"{answers[sign]}: {fewest:.1f}° with {beam_counts[0]}, {most:.1f}° with {beam_counts[-1]}"
+    )
 
 
 def _fitting(cells: Sequence[Record]) -> str:
     """How often C_|B| has the lower training loss, with angles drawn as in the authors' code."""
-    over = sorted({one["beams"] for one in cells if one["protocol"] == "paper"})
+    beam_counts = sorted({cell["beams"] for cell in cells if cell["protocol"] == "paper"})
     signs = [
         compare(
             find(cells, "paper", beams, "cyclic", "view")["train"],
             find(cells, "paper", beams, "so2", "image")["train"],
         )
-        for beams in over
+        for beams in beam_counts
     ]
     return f"for {signs.count(-1)} of {len(signs)} numbers of beams; higher for {signs.count(1)}"
 
 
-# Protocol, and whether it was trained to convergence → what that is called.
+# (Protocol, trained to convergence) → label.
 ROWS: dict[tuple[str, bool], str] = {
     ("paper", False): "paper protocol",
     ("paper", True): "paper protocol, to convergence",
@@ -231,7 +241,7 @@ def verdict(cells: Sequence[Record]) -> JsonDict:
     counts, rows = {}, []
     for words, (cyclic_draw, so2_draw) in COMPARISONS.items():
         signs = []
-        for row in sorted({(one["protocol"], one["fits"], one["beams"]) for one in cells}):
+        for row in sorted({(cell["protocol"], cell["fits"], cell["beams"]) for cell in cells}):
             protocol, fits, beams = row
             cyclic = find(cells, protocol, beams, "cyclic", cyclic_draw, fits)
             so2 = find(cells, protocol, beams, "so2", so2_draw, fits)
@@ -254,12 +264,12 @@ def verdict(cells: Sequence[Record]) -> JsonDict:
             "no difference": signs.count(0),
         }
     meaning = _meaning(counts, rows)
-    sentence = f"{meaning}. {_said(counts)} {_converged(cells)}"
+    sentence = f"{meaning}. {_counts_in_words(counts)} {_converged(cells)}"
     return {"counts": counts, "rows": rows, "meaning": meaning, "sentence": sentence}
 
 
 def _converged(cells: Sequence[Record]) -> str:
-    """The plainest case in degrees: one number of beams, trained to convergence."""
+    """The errors in degrees for one number of beams, trained to convergence."""
     cyclic, once, fresh = (
         find(cells, "paper", MAIN, group, draw, fits=True)["degrees_so2"]["mean"]
         for group, draw in (("cyclic", "view"), ("so2", "image"), ("so2", "view"))
@@ -271,10 +281,10 @@ def _converged(cells: Sequence[Record]) -> str:
     )
 
 
-def _said(counts: dict[str, dict[str, int]]) -> str:
+def _counts_in_words(counts: dict[str, dict[str, int]]) -> str:
     listed = "; ".join(
-        f"{words}: {found['C_B better']}, {found['SO(2) better']}, {found['no difference']}"
-        for words, found in counts.items()
+        f"{words}: {count['C_B better']}, {count['SO(2) better']}, {count['no difference']}"
+        for words, count in counts.items()
     )
     return (
         "Settings in which C_B is better than, worse than and not clearly different from SO(2) by "
@@ -290,22 +300,22 @@ def _meaning(counts: dict[str, dict[str, int]], rows: Sequence[Record]) -> str:
         return "C_B does not beat SO(2) here, not even with angles drawn as in the authors' code"
     once = [row for row in rows if row["comparison"] != FRESH]
     better = [row for row in once if row["sign"] < 0]
-    short = [row for row in better if row["protocol"] == "paper" and not row["fits"]]
+    in_short_trainings = [row for row in better if row["protocol"] == "paper" and not row["fits"]]
     where = sorted({ROWS[row["protocol"], row["fits"]] for row in better})
-    said = (
+    text = (
         "C_B beats SO(2) only where SO(2) keeps one angle per image "
         f"({'; '.join(where)}); with fresh angles for both the advantage disappears, so it comes "
         "from how angles are drawn"
     )
-    unseen = "; in trainings as short as the paper's it appears at no number of beams"
-    return said if short else said + unseen
+    caveat = "; in trainings as short as the paper's it appears at no number of beams"
+    return text if in_short_trainings else text + caveat
 
 
 def find(
     cells: Sequence[Record], protocol: str, beams: int, group: str, draw: str, fits: bool = False
 ) -> JsonDict:
     wanted = {"protocol": protocol, "beams": beams, "group": group, "draw": draw, "fits": fits}
-    return next(one for one in cells if wanted.items() <= one.items())
+    return next(cell for cell in cells if wanted.items() <= cell.items())
 
 
 def draw(record: Record) -> dict[str, Figure]:

@@ -39,18 +39,24 @@ def _colours() -> dict[str, str]:
 def draw_over_beams(cells: Sequence[Record]) -> Figure:
     figure = figures.new(figures.PAGE, 2.7)
     panels = figure.subplots(1, 3, sharey=True)
-    paper = [one for one in cells if one["protocol"] == "paper"]
-    over = sorted({one["beams"] for one in paper})
+    paper = [cell for cell in cells if cell["protocol"] == "paper"]
+    beam_counts = sorted({cell["beams"] for cell in paper})
     for axes, (title, (cyclic, so2)) in zip(panels, PANELS.items(), strict=True):
         for name, (trained, tested) in CURVES.items():
             drawn = cyclic if trained == "cyclic" else so2
-            rows = [find(paper, "paper", beams, trained, drawn) for beams in over]
-            for what, look in ((f"test_{tested}", "--"), ("train", "-")):
-                if what == "train" and name == "C_B → SO(2)":
+            rows = [find(paper, "paper", beams, trained, drawn) for beams in beam_counts]
+            for key, linestyle in ((f"test_{tested}", "--"), ("train", "-")):
+                if key == "train" and name == "C_B → SO(2)":
                     continue  # the same trainings as C_B
-                _medians(axes, over, [row[what]["values"] for row in rows], _colours()[name], look)
+                _medians(
+                    axes,
+                    beam_counts,
+                    [row[key]["values"] for row in rows],
+                    _colours()[name],
+                    linestyle,
+                )
         axes.set(xscale="log", yscale="log", xlabel="number of beams |B|")
-        axes.set_xticks(over, [str(beams) for beams in over])
+        axes.set_xticks(beam_counts, [str(beams) for beams in beam_counts])
         axes.minorticks_off()
         axes.set_title(title.replace(" protocol", ""))
     panels[0].set_ylabel("circle loss")
@@ -61,12 +67,16 @@ def draw_over_beams(cells: Sequence[Record]) -> Figure:
 
 
 def _medians(
-    axes: Axes, over: Sequence[int], runs: Sequence[Sequence[float]], colour: str, look: str
+    axes: Axes,
+    beam_counts: Sequence[int],
+    runs: Sequence[Sequence[float]],
+    colour: str,
+    linestyle: str,
 ) -> None:
-    """A line through the medians; of the tests, a dot for every seed as well."""
-    axes.plot(over, [float(np.median(values)) for values in runs], look, color=colour)
-    if look == "--":
-        for beams, values in zip(over, runs, strict=True):
+    """Draws a line through the medians and, for test losses, a dot for every seed."""
+    axes.plot(beam_counts, [float(np.median(values)) for values in runs], linestyle, color=colour)
+    if linestyle == "--":
+        for beams, values in zip(beam_counts, runs, strict=True):
             axes.plot([beams] * len(values), values, "o", color=colour, ms=2, alpha=0.7)
 
 
@@ -76,11 +86,11 @@ def draw_curves(curves: JsonDict, beams: int) -> Figure:
     ways = product((("", "as the paper trains"), ("-fits", "to convergence")), ("fixed", "fresh"))
     for axes, letter, ((fits, how), drawn) in zip(panels.flat, "abcd", ways, strict=True):
         for name, (trained, tested) in CURVES.items():
-            found, colour = curves[f"paper-{beams}-{trained}-{drawn}{fits}"], _colours()[name]
-            tests = found[f"test_{tested}"]
-            figures.band(axes, found["test_step"], tests, colour, "--", "median")
+            curve, colour = curves[f"paper-{beams}-{trained}-{drawn}{fits}"], _colours()[name]
+            tests = curve[f"test_{tested}"]
+            figures.band(axes, curve["test_step"], tests, colour, "--", "median")
             if name != "C_B → SO(2)":
-                figures.band(axes, found["train_step"], found["train"], colour, "-", "median")
+                figures.band(axes, curve["train_step"], curve["train"], colour, "-", "median")
         axes.set(yscale="log")
         angles = "one angle per image" if drawn == "fixed" else "fresh angles"
         axes.set_title(f"{letter}  {how}, {angles}")
@@ -95,21 +105,23 @@ def draw_curves(curves: JsonDict, beams: int) -> Figure:
 
 
 def draw_answer(rows: Sequence[Record], beams: int) -> Figure:
-    """Tested on SO(2) at 32 beams: every seed a dot, both protocols."""
+    """The losses on SO(2) at 32 beams under each protocol: a dot for every seed."""
     figure = figures.new(figures.PAGE, 2.3)
     panels = figure.subplots(1, len(ROWS), squeeze=False, sharex=True)[0]
     colours = _colours()
     for axes, ((protocol, fits), title) in zip(panels, ROWS.items(), strict=True):
         wanted = {"protocol": protocol, "fits": fits, "beams": beams}
-        here = [row for row in rows if wanted.items() <= row.items()]
-        for place, row in enumerate(here):
+        panel_rows = [row for row in rows if wanted.items() <= row.items()]
+        for y, row in enumerate(panel_rows):
             for shift, key, name in ((-0.12, "cyclic", "C_B → SO(2)"), (0.12, "so2", "SO(2)")):
                 values = row[key]["values"]
-                axes.plot(values, [place + shift] * len(values), "o", color=colours[name], ms=3)
+                axes.plot(values, [y + shift] * len(values), "o", color=colours[name], ms=3)
                 middle = float(np.median(values))
-                axes.plot([middle], [place + shift], "|", color=colours[name], ms=11)
-        axes.set_yticks(range(len(here)), [row["comparison"] for row in here])
-        axes.set(xlabel="circle loss on SO(2), test", xscale="log", ylim=(len(here) - 0.5, -0.5))
+                axes.plot([middle], [y + shift], "|", color=colours[name], ms=11)
+        axes.set_yticks(range(len(panel_rows)), [row["comparison"] for row in panel_rows])
+        axes.set(
+            xlabel="circle loss on SO(2), test", xscale="log", ylim=(len(panel_rows) - 0.5, -0.5)
+        )
         axes.grid(axis="y", visible=False)
         axes.set_title(title.replace(" protocol", ""))
         if axes is not panels[0]:

@@ -1,4 +1,4 @@
-"""Small questions: LeakyReLU against ReLU, and CIFAR-10, for which the paper only has a table."""
+"""Small questions: LeakyReLU against ReLU, and CIFAR-10, which the paper lists without a result."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ ROWS = (
 
 
 class ReluContext(WheelContext):
-    """The context encoder with ReLU for LeakyReLU."""
+    """The context encoder with ReLU instead of LeakyReLU."""
 
     def messages(self, embeddings: Tensor) -> tuple[Tensor, Tensor]:
         nodes = F.pad(embeddings, (0, 0, 0, 1))  # (N, |B|+1, L): the hub starts at 0
@@ -75,7 +75,7 @@ class ReluContext(WheelContext):
 
 
 def relu_network(recipe: Recipe, images: ImageSet) -> Network:
-    """The same network with ReLU everywhere; its first weights are equal."""
+    """The same network with ReLU everywhere; its initial weights are equal."""
     model = build(recipe.model)
     if not isinstance(model, BIC):
         raise TypeError(f"Expected the paper's network; got {type(model).__name__}.")
@@ -112,7 +112,7 @@ def network(row: DetailsRow, size: int, settings: ReproduceSettings) -> Config:
 def recipe(row: DetailsRow, seed: int, settings: ReproduceSettings) -> Recipe:
     small = row.data == "cifar10"
     size = CIFAR_SIZE if small else settings.pick(quick=64, full=FULL.size)
-    found = Recipe(
+    base = Recipe(
         row.data,
         network(row, size, settings),
         size,
@@ -121,14 +121,14 @@ def recipe(row: DetailsRow, seed: int, settings: ReproduceSettings) -> Recipe:
         steps=settings.pick(quick=40, full=FULL.steps),
         seed=seed,
     )
-    found = paper.fitting(found, settings)
-    return replace(found, learning_rate=3e-3, weight_decay=0.05) if row.ring else found
+    base = paper.fitting(base, settings)
+    return replace(base, learning_rate=3e-3, weight_decay=0.05) if row.ring else base
 
 
 def trainings(settings: ReproduceSettings) -> list[PlannedTraining]:
-    """All rows of the first seed, then all of the second; CIFAR-10 only where it is."""
+    """All rows of the first seed, then all of the second; CIFAR-10 only if its files exist."""
     cifar = _has_cifar(settings)
-    there = [row for row in ROWS if row.data == "coil100" or cifar]
+    rows = [row for row in ROWS if row.data == "coil100" or cifar]
     return [
         PlannedTraining(
             f"{row.name}-seed{seed}",
@@ -144,12 +144,12 @@ def trainings(settings: ReproduceSettings) -> list[PlannedTraining]:
             parts=Parts(network=relu_network) if row.relu else Parts(),
         )
         for seed in settings.seeds_of(quick=1, full=SEEDS)
-        for row in there
+        for row in rows
     ]
 
 
 def _has_cifar(settings: ReproduceSettings) -> bool:
-    """Whether it can be trained on, or was."""
+    """Whether CIFAR-10 is available, or has been trained on before."""
     if any(settings.runs(NAME).glob("cifar-*.json")):
         return True
     try:
@@ -159,16 +159,17 @@ def _has_cifar(settings: ReproduceSettings) -> bool:
     return True
 
 
-# --- what was found ---
+# --- results ---
 
 
 def run(settings: ReproduceSettings, records: Records) -> Finding:
     cells: Record = {}
     for row in ROWS:
         runs = tagged(records, row=row.name)
-        tested = [run.errors() for run in runs if run.finished]
+        results = [run.errors() for run in runs if run.finished]
         cells[row.name] = {
-            name: spread([one[name] for one in tested]) for name in ("mean", "median", "within_10")
+            name: spread([result[name] for result in results])
+            for name in ("mean", "median", "within_10")
         }
     notes = data_notes(records.values())
     images = {record.tags["row"]: record.training_images for record in records.values()}
@@ -183,7 +184,7 @@ def conclude(data: Record) -> Conclusion:
     for protocol in ("paper", "leakfree"):
         leaky, relu = (cells[f"{name}-{protocol}"]["mean"] for name in ("leaky", "relu"))
         views = "paper's views" if protocol == "paper" else "leak-free views"
-        ours[f"LeakyReLU against ReLU, {views}"] = _told(leaky, relu)
+        ours[f"LeakyReLU against ReLU, {views}"] = _comparison(leaky, relu)
     return ours, sentence(data)
 
 
@@ -201,22 +202,22 @@ def _degrees(cell: Record) -> str:
     return f"{cell['mean']['mean']:.1f}° ± {cell['mean']['std']:.1f}°, median {middle:.1f}°"
 
 
-def _told(leaky: Record, relu: Record) -> str:
+def _comparison(leaky: Record, relu: Record) -> str:
     if not (leaky["values"] and relu["values"]):
         return "not trained"
     sign = compare(leaky, relu)
-    said = {-1: "LeakyReLU is better", 1: "ReLU is better"}
-    return said[sign] if sign else unclear(leaky, relu)
+    verdicts = {-1: "LeakyReLU is better", 1: "ReLU is better"}
+    return verdicts[sign] if sign else unclear(leaky, relu)
 
 
 def sentence(data: Record) -> str:
     cells, images = data["cells"], data["images"]
-    found = [
+    mean_errors = [
         f"{_degrees(cells[f'{name}-{protocol}'])} with {words}"
         for protocol in ("leakfree",)
         for name, words in (("leaky", "LeakyReLU"), ("relu", "ReLU"))
     ]
-    parts = [f"On COIL-100, leak-free views: {' and '.join(found)}."]
+    parts = [f"On COIL-100, leak-free views: {' and '.join(mean_errors)}."]
     cifar = [row for row in ROWS if row.data == "cifar10" and cells[row.name]["mean"]["values"]]
     if not cifar:
         return " ".join([*parts, "CIFAR-10 was not found.", *data["notes"]])
@@ -230,18 +231,18 @@ def sentence(data: Record) -> str:
 
 
 def draw(record: Record) -> dict[str, Figure]:
-    """A dot for every seed, and the mean."""
-    from radialbeams.reproduce import figures as look
+    """The mean errors by row: a dot for every seed, and their mean."""
+    from radialbeams.reproduce import figures
 
-    figure = look.new(look.PAGE, 2.0)
+    figure = figures.new(figures.PAGE, 2.0)
     panels = figure.subplots(1, 2)
     for axes, data, letter in zip(panels, ("coil100", "cifar10"), "ab", strict=True):
         rows = [row for row in ROWS if row.data == data]
-        for place, row in enumerate(rows):
-            one = record["data"]["cells"][row.name]["mean"]
-            axes.plot(one["values"], [place] * len(one["values"]), "o", color=look.BLUE, ms=3)
-            if one["values"]:
-                axes.plot([one["mean"]], [place], "|", color=look.BLUE, ms=12)
+        for y, row in enumerate(rows):
+            error = record["data"]["cells"][row.name]["mean"]
+            axes.plot(error["values"], [y] * len(error["values"]), "o", color=figures.BLUE, ms=3)
+            if error["values"]:
+                axes.plot([error["mean"]], [y], "|", color=figures.BLUE, ms=12)
         axes.set_yticks(range(len(rows)), [row.title for row in rows])
         axes.set_ylim(len(rows) - 0.5, -0.5)
         axes.set_xlim(0, 1.08 * axes.get_xlim()[1])

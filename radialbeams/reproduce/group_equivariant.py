@@ -21,10 +21,10 @@ SIDE = 5  # of the kernels
 def rotated_taps(order: int = ORDER, side: int = SIDE) -> Tensor:
     """(order, side², side²): the matrices that rotate a kernel counter-clockwise, bilinearly.
 
-    Taps outside of the inscribed disc are zero: a rotation would take them out of the kernel.
+    Taps outside the inscribed disc are zero: a rotation would move them out of the kernel.
     """
     middle = (side - 1) / 2
-    found = torch.zeros(order, side * side, side * side, dtype=torch.float64)
+    matrices = torch.zeros(order, side * side, side * side, dtype=torch.float64)
     for g in range(order):
         turn = 2 * math.pi * g / order
         for row in range(side):
@@ -32,11 +32,11 @@ def rotated_taps(order: int = ORDER, side: int = SIDE) -> Tensor:
                 x, y = column - middle, middle - row  # y points up
                 if math.hypot(x, y) > middle + 0.3:
                     continue
-                # The tap comes from the place that the rotation takes here.
+                # The value comes from the position that the rotation moves here.
                 from_x = math.cos(turn) * x + math.sin(turn) * y + middle
                 from_y = middle - (-math.sin(turn) * x + math.cos(turn) * y)
-                _spread(found[g, row * side + column], from_x, from_y, side)
-    return found.float()
+                _spread(matrices[g, row * side + column], from_x, from_y, side)
+    return matrices.float()
 
 
 def _spread(weights: Tensor, x: float, y: float, side: int) -> None:
@@ -122,10 +122,10 @@ def group_parameters(channels: int, classes: int, widths: Sequence[int]) -> int:
 
 def group_widths(channels: int, classes: int, total: int) -> tuple[int, ...]:
     """Widths in the proportion 1 : 2 : 3 with about this many parameters."""
-    tried = [
+    candidates = [
         (first, second, third)
         for first in range(2, 40)
         for second in range(2 * first - 1, 2 * first + 2)
         for third in range(3 * first - 2, 3 * first + 3)
     ]
-    return min(tried, key=lambda w: abs(group_parameters(channels, classes, w) - total))
+    return min(candidates, key=lambda w: abs(group_parameters(channels, classes, w) - total))

@@ -1,8 +1,8 @@
 """Inner and outer parts of the beams, by training on each alone.
 
 `radius` hides a part of the beams from a network that was trained on whole ones, which is out of
-distribution. Here every network is trained and tested on one part only. The parts are sampled with
-as many points, so all encoders are equal, and the views are leak-free.
+distribution. Here every network is trained and tested on one part only. All parts have the same
+number of samples, so all encoders are equal, and the views are leak-free.
 """
 
 from __future__ import annotations
@@ -98,7 +98,7 @@ def recipe(kind: HalvesNetwork, seed: int, settings: ReproduceSettings) -> Recip
     size = settings.pick(quick=64, full=FULL.size)
     view = largest_view(size)
     length = view // 2 - 1
-    found = Recipe(
+    base = Recipe(
         "coil100",
         BICConfig(
             view_size=view,
@@ -113,15 +113,15 @@ def recipe(kind: HalvesNetwork, seed: int, settings: ReproduceSettings) -> Recip
         steps=settings.pick(quick=20, full=STEPS[kind]),
         seed=seed,
     )
-    found = paper.fitting(found, settings)
+    base = paper.fitting(base, settings)
     if kind == "bic":
-        return found
+        return base
     ring = small_ring(view, length)
-    return replace(found, model=ring, learning_rate=3e-3, weight_decay=0.05)
+    return replace(base, model=ring, learning_rate=3e-3, weight_decay=0.05)
 
 
 def trainings(settings: ReproduceSettings) -> list[PlannedTraining]:
-    """All parts of the first seed, then all of the second: what is cut off leaves whole seeds."""
+    """All parts of the first seed, then all of the second: an interrupted run has whole seeds."""
     return [
         PlannedTraining(
             f"{kind}-{part.replace(', ', '-').replace(' ', '-')}-seed{seed}",
@@ -142,17 +142,19 @@ def measure(trained: Trained) -> JsonDict:
     return {"so2": errors(trained)["so2"]}
 
 
-# --- what was found ---
+# --- results ---
 
 
 def run(settings: ReproduceSettings, records: Records) -> Finding:
     cells: Record = {}
     for kind in KINDS:
         for part in PARTS:
-            runs = [r for r in records.values() if r.tags == {"kind": kind, "part": part}]
-            tested = [run.errors() for run in runs if run.finished]
+            runs = [
+                record for record in records.values() if record.tags == {"kind": kind, "part": part}
+            ]
+            results = [run.errors() for run in runs if run.finished]
             cells[f"{kind}, {part}"] = {
-                name: spread([one[name] for one in tested]) for name in ("mean", "median")
+                name: spread([result[name] for result in results]) for name in ("mean", "median")
             }
     notes = data_notes(records.values())
     data = {"cells": cells, "notes": notes, "steps": STEPS}
@@ -167,15 +169,15 @@ PAIRS = {"half": "half of the radius", "equal area": "half of the area"}
 def conclude(data: Record) -> Conclusion:
     cells = data["cells"]
     ours: JsonDict = {BETTER: _better(cells)}
-    for name, one in cells.items():
+    for name, cell in cells.items():
         kind, part = name.split(", ", 1)
         ours[f"mean error, {TITLES[kind]}, {part}"] = (
-            over_seeds(one["mean"]["values"]) if one["mean"]["values"] else "not trained"
+            over_seeds(cell["mean"]["values"]) if cell["mean"]["values"] else "not trained"
         )
     for kind in KINDS:
         for pair, words in PAIRS.items():
             inner, outer = _pair(cells, kind, pair)
-            ours[f"inner against outer, {words}, {TITLES[kind]}"] = _told(inner, outer)
+            ours[f"inner against outer, {words}, {TITLES[kind]}"] = _comparison(inner, outer)
     return ours, sentence(data)
 
 
@@ -185,32 +187,32 @@ def _pair(cells: Mapping[str, Record], kind: str, pair: str) -> tuple[Record, Re
     return inner, outer
 
 
-def _told(inner: Record, outer: Record) -> str:
+def _comparison(inner: Record, outer: Record) -> str:
     if not (inner["values"] and outer["values"]):
         return "not trained"
-    said = {-1: "the inner part is better", 1: "the outer part is better"}
+    verdicts = {-1: "the inner part is better", 1: "the outer part is better"}
     sign = compare(inner, outer)
-    return said[sign] if sign else unclear(inner, outer)
+    return verdicts[sign] if sign else unclear(inner, outer)
 
 
 def _better(cells: Mapping[str, Record]) -> str:
-    """Of the halves by radius, for every network."""
-    found = {
+    """Which half of the radius is better, for every network."""
+    signs = {
         kind: compare(*_pair(cells, kind, "half"))
         for kind in KINDS
         if all(len(part["values"]) > 1 for part in _pair(cells, kind, "half"))
     }
-    if not found:
+    if not signs:
         return "open: one seed of each"
     words = {-1: "the inner", 0: "no clear difference", 1: "the outer"}
-    if len(found) == len(KINDS) and len(set(found.values())) == 1:
-        return words[found["bic"]]
-    return ", ".join(f"{TITLES[kind]}: {words[sign]}" for kind, sign in found.items())
+    if len(signs) == len(KINDS) and len(set(signs.values())) == 1:
+        return words[signs["bic"]]
+    return ", ".join(f"{TITLES[kind]}: {words[sign]}" for kind, sign in signs.items())
 
 
 def sentence(data: Record) -> str:
-    parts = [_of_network(data["cells"], kind) for kind in KINDS]
-    counts = [len(one["mean"]["values"]) for one in data["cells"].values()]
+    parts = [_network_errors(data["cells"], kind) for kind in KINDS]
+    counts = [len(cell["mean"]["values"]) for cell in data["cells"].values()]
     if min(counts) < max(counts):
         parts.append(f"Rows have {min(counts)} to {max(counts)} seeds.")
     parts.append(
@@ -219,7 +221,7 @@ def sentence(data: Record) -> str:
     return " ".join(part for part in [*parts, *data["notes"]] if part)
 
 
-def _of_network(cells: Mapping[str, Record], kind: str) -> str:
+def _network_errors(cells: Mapping[str, Record], kind: str) -> str:
     values = [cells[f"{kind}, {part}"]["mean"]["values"] for part in PARTS]
     if not all(values):
         return ""
@@ -232,22 +234,22 @@ def _of_network(cells: Mapping[str, Record], kind: str) -> str:
 
 
 def draw(record: Record) -> dict[str, Figure]:
-    """A dot for every seed, and the mean."""
-    from radialbeams.reproduce import figures as look
+    """The mean errors by part: a dot for every seed, and their mean."""
+    from radialbeams.reproduce import figures
 
-    figure = look.new(look.PAGE, 2.2)
+    figure = figures.new(figures.PAGE, 2.2)
     cells = record["data"]["cells"]
-    shown = [kind for kind in KINDS if cells[f"{kind}, whole"]["mean"]["values"]] or KINDS
-    panels = figure.subplots(1, len(shown), sharex=True, sharey=True, squeeze=False)[0]
+    kinds = [kind for kind in KINDS if cells[f"{kind}, whole"]["mean"]["values"]] or KINDS
+    panels = figure.subplots(1, len(kinds), sharex=True, sharey=True, squeeze=False)[0]
     names = list(PARTS)
-    for axes, kind, letter in zip(panels, shown, "ab", strict=False):
-        for place, part in enumerate(names):
-            one = record["data"]["cells"][f"{kind}, {part}"]["mean"]
-            colour = look.BLUE if "inner" in part else look.ORANGE
-            colour = look.BLACK if part == "whole" else colour
-            axes.plot(one["values"], [place] * len(one["values"]), "o", color=colour, ms=3)
-            if one["values"]:
-                axes.plot([one["mean"]], [place], "|", color=colour, ms=12)
+    for axes, kind, letter in zip(panels, kinds, "ab", strict=False):
+        for y, part in enumerate(names):
+            error = record["data"]["cells"][f"{kind}, {part}"]["mean"]
+            colour = figures.BLUE if "inner" in part else figures.ORANGE
+            colour = figures.BLACK if part == "whole" else colour
+            axes.plot(error["values"], [y] * len(error["values"]), "o", color=colour, ms=3)
+            if error["values"]:
+                axes.plot([error["mean"]], [y], "|", color=colour, ms=12)
         axes.set_xlabel("mean error on unseen images")
         axes.xaxis.set_major_formatter("{x:g}°")
         axes.grid(axis="y", visible=False)

@@ -34,7 +34,7 @@ Localiser = Literal["none", "cnn", "bic", "ring"]
 
 @dataclass(frozen=True)
 class ComparedPipeline:
-    """What turns the image upright, what trains it, and what the classifier is trained on."""
+    """A localisation network, the losses that train it, and the classifier's training images."""
 
     title: str
     words: str  # in a sentence
@@ -68,15 +68,15 @@ PIPELINES = {
         "spatial transformer, ring", "a spatial transformer with the ring", "ring"
     ),
 }
-# Those that estimate an angle and turn the image back.
-CANONICALISERS = tuple(name for name, one in PIPELINES.items() if one.localiser != "none")
+# The pipelines that estimate an angle and rotate the image back.
+CANONICALISERS = tuple(name for name, pipeline in PIPELINES.items() if pipeline.localiser != "none")
 
 
 # --- the networks ---
 
 
 def localiser_config(kind: Localiser, size: int) -> Config:
-    """Networks of about 40,000 parameters; small parents only allow small leak-free views."""
+    """The configuration of a network of about 40,000 parameters on a small leak-free view."""
     view = largest_view(size)
     if kind == "bic":
         return BICConfig(
@@ -130,12 +130,12 @@ class Transformer(nn.Module):
             raise TypeError("This pipeline estimates no angle.")
         outputs = self.localiser(self.view(images))
         if isinstance(outputs, tuple):
-            found = answer(posterior(*outputs))
-            loss = ring_loss(found.detach() if true is None else true, *outputs)[0]
+            estimates = answer(posterior(*outputs))
+            loss = ring_loss(estimates.detach() if true is None else true, *outputs)[0]
         else:
-            found = from_unit(outputs)
-            loss = circle_loss(found.detach() if true is None else true, outputs)
-        return found, loss.mean()
+            estimates = from_unit(outputs)
+            loss = circle_loss(estimates.detach() if true is None else true, outputs)
+        return estimates, loss.mean()
 
     @staticmethod
     def uprighted(images: Tensor, angles: Tensor) -> Tensor:
@@ -143,18 +143,18 @@ class Transformer(nn.Module):
 
 
 def transformer(pipeline: ComparedPipeline, recipe: Recipe, classes: int) -> Transformer:
-    """All pipelines have equal numbers of parameters, those of the ring's, to within 3%."""
+    """The network of a pipeline; all have as many parameters as the ring's, to within 3%."""
     channels, view = recipe.model.channels, recipe.model.view_size
     ring = RingBIC(cast(RingConfig, localiser_config("ring", recipe.parent_size)))
     geometry = ViewGeometry(view, channels, recipe.parent_size)
-    spent = parameters(ring)
-    whole = classifier_parameters(channels, classes, WIDTHS) + spent
+    localiser_parameters = parameters(ring)
+    total = classifier_parameters(channels, classes, WIDTHS) + localiser_parameters
     if pipeline.group:
-        found = GroupClassifier(channels, classes, group_widths(channels, classes, whole))
-        return Transformer(found, None, geometry)
+        classifier = GroupClassifier(channels, classes, group_widths(channels, classes, total))
+        return Transformer(classifier, None, geometry)
     if pipeline.localiser == "none":
         return Transformer(
-            SmallClassifier(channels, classes, widened(channels, classes, WIDTHS, whole)),
+            SmallClassifier(channels, classes, widened(channels, classes, WIDTHS, total)),
             None,
             geometry,
         )
@@ -162,7 +162,7 @@ def transformer(pipeline: ComparedPipeline, recipe: Recipe, classes: int) -> Tra
     if pipeline.localiser == "bic":
         localiser = BIC(cast(BICConfig, recipe.model))
     elif pipeline.localiser == "cnn":
-        localiser = UnitCNN(channels, 2, widened(channels, 2, (8, 16, 32), spent))
-    left = whole - parameters(localiser)
-    widths = widened(channels, classes, (8, 16, 32), left)
+        localiser = UnitCNN(channels, 2, widened(channels, 2, (8, 16, 32), localiser_parameters))
+    remaining = total - parameters(localiser)
+    widths = widened(channels, classes, (8, 16, 32), remaining)
     return Transformer(SmallClassifier(channels, classes, widths), localiser, geometry)

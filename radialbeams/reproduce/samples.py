@@ -1,4 +1,4 @@
-"""How many training images are needed: pipelines of equal size over 1/64 to 1/1 of Fashion-MNIST.
+"""How many training images pipelines of equal size need, from 1/64 to all of Fashion-MNIST.
 
 The paper motivates canonicalisation by the sample complexity of augmentation, and hopes for spatial
 transformers with its network inside. Compared, at equal parameters, steps and batches: a classifier
@@ -74,22 +74,22 @@ def parts(pipeline: ComparedPipeline, share: int) -> Parts:
 
 
 def pipeline_loss(
-    pipeline: ComparedPipeline, labels: Tensor, network: Transformer, given: LossInputs
+    pipeline: ComparedPipeline, labels: Tensor, network: Transformer, inputs: LossInputs
 ) -> tuple[Tensor, Losses]:
-    labels = labels[given.rows]
+    labels = labels[inputs.rows]
     zero = torch.zeros((), device=labels.device)
     if pipeline.localiser == "none":
-        total = F.cross_entropy(network.classifier(given.views), labels)
+        total = F.cross_entropy(network.classifier(inputs.views), labels)
         return total, Losses(0 * total.detach(), zero)
-    angles, missed = network.angles(given.views, given.angles)
+    angles, angle_loss = network.angles(inputs.views, inputs.angles)
     if pipeline.upright:
-        shown = given.upright()
+        images = inputs.upright()
     else:
-        shown = network.uprighted(given.views, angles if pipeline.downstream else angles.detach())
-    total = F.cross_entropy(network.classifier(shown), labels)
+        images = network.uprighted(inputs.views, angles if pipeline.downstream else angles.detach())
+    total = F.cross_entropy(network.classifier(images), labels)
     if pipeline.angle:
-        total = total + missed
-    circle = circle_loss(given.angles, to_unit(angles.detach())).mean()
+        total = total + angle_loss
+    circle = circle_loss(inputs.angles, to_unit(angles.detach())).mean()
     return total, Losses(circle + 0 * total.detach(), zero)
 
 
@@ -129,25 +129,25 @@ def trainings(settings: ReproduceSettings) -> list[PlannedTraining]:
 
 @torch.no_grad()
 def measure(trained: Trained, batch: int = 500) -> JsonDict:
-    """Accuracy on turned and on upright held-out images, and the error of the angle."""
+    """Accuracies on rotated and upright held-out images, and the error of the angle."""
     model = cast(Transformer, trained.model).eval()
     images, device, turned = trained.held_out, trained.device, TurnedImages(SIDE)
     labels = labels_of(images, classes_of(trained.fit.images), device)
-    right: dict[str, list[Tensor]] = {"turned": [], "upright": []}
-    missed = []
+    correct: dict[str, list[Tensor]] = {"turned": [], "upright": []}
+    angle_errors = []
     for draw in range(TURNS):
         angles = draw_angles("evaluation", draw, 0, len(images)).to(device)
         for start in range(0, len(images), batch):
             part = slice(start, start + batch)
             prepared = turned.prepare(images.images[part].to(device))
             for name, turns in (("turned", angles[part]), ("upright", 0 * angles[part])):
-                logits, found = model(turned.turn(prepared, turns))
-                right[name].append((logits.argmax(-1) == labels[part]).float())
-                if found is not None and name == "turned":
-                    missed.append(torch.cos(found - angles[part]).clamp(-1, 1).acos())
-    result: JsonDict = {name: torch.cat(rows).mean().item() for name, rows in right.items()}
-    if missed:
-        errors = torch.cat(missed)
+                logits, estimates = model(turned.turn(prepared, turns))
+                correct[name].append((logits.argmax(-1) == labels[part]).float())
+                if estimates is not None and name == "turned":
+                    angle_errors.append(torch.cos(estimates - angles[part]).clamp(-1, 1).acos())
+    result: JsonDict = {name: torch.cat(rows).mean().item() for name, rows in correct.items()}
+    if angle_errors:
+        errors = torch.cat(angle_errors)
         result |= {
             "mean": math.degrees(errors.mean().item()),
             "median": math.degrees(errors.median().item()),
@@ -155,31 +155,33 @@ def measure(trained: Trained, batch: int = 500) -> JsonDict:
     return {**result, "n": TURNS * len(images), "trained_on": len(trained.fit.rows)}
 
 
-# --- what was found ---
+# --- results ---
 
 
 def run(settings: ReproduceSettings, records: Records) -> Finding:
     cells: Record = {}
     for name in PIPELINES:
         for share in settings.pick(quick=(16, 1), full=SHARES):
-            mine = {"pipeline": name, "share": share}
-            runs = [r for r in records.values() if r.tags == mine and r.finished]
+            tags = {"pipeline": name, "share": share}
+            runs = [
+                record for record in records.values() if record.tags == tags and record.finished
+            ]
             if runs:
-                cells[f"{name}, {share}"] = cell(runs)
+                cells[f"{name}, {share}"] = cell_of(runs)
     notes = data_notes(records.values())
     data = {"cells": cells, "notes": notes}
     ours, why = conclude(data)
     return Finding(ours, settings.pick(quick=QUICK, full="") + why, data)
 
 
-def cell(runs: Sequence[TrainingRecord]) -> Record:
-    measured = [run.measured for run in runs]
-    found: Record = {"images": measured[0]["trained_on"], "parameters": runs[0].parameters}
+def cell_of(runs: Sequence[TrainingRecord]) -> Record:
+    results = [run.measured for run in runs]
+    cell: Record = {"images": results[0]["trained_on"], "parameters": runs[0].parameters}
     for name in ("turned", "upright", "mean"):
-        values = [one[name] for one in measured if name in one]
+        values = [result[name] for result in results if name in result]
         if values:
-            found[name] = spread(values)
-    return found
+            cell[name] = spread(values)
+    return cell
 
 
 def conclude(data: Record) -> Conclusion:
@@ -188,15 +190,15 @@ def conclude(data: Record) -> Conclusion:
     if len(curves(cells)) == len(PIPELINES):
         for rival in (BASE, GROUP):
             ours[f"{CONFIRMED}, against {PIPELINES[rival].words}"] = verdict(cells, rival)
-    for name, one in curves(cells).items():
-        listed = ", ".join(f"{value:.1%} of {images:,}" for images, value in one)
+    for name, curve in curves(cells).items():
+        listed = ", ".join(f"{value:.1%} of {images:,}" for images, value in curve)
         ours[f"accuracy at any angle by training images, {PIPELINES[name].title}"] = listed
-    for name, images in needed(cells).items():
+    for name, images in images_needed(cells).items():
         ours[f"images for what {PIPELINES[BASE].title} reaches, {PIPELINES[name].title}"] = images
     return ours, sentence(data)
 
 
-BASE = "augmented"  # whose accuracy with all images the others are asked for
+BASE = "augmented"  # its accuracy with all images is the goal for the others
 
 
 Curve = Sequence[tuple[int, float]]  # numbers of images and mean accuracies
@@ -204,31 +206,33 @@ Curve = Sequence[tuple[int, float]]  # numbers of images and mean accuracies
 
 def curves(cells: Mapping[str, Record]) -> dict[str, Curve]:
     """For every pipeline, numbers of images and mean accuracies, from the fewest."""
-    found: dict[str, Curve] = {}
+    by_pipeline: dict[str, Curve] = {}
     for name in PIPELINES:
-        mine = [one for key, one in cells.items() if key.split(", ")[0] == name]
-        if mine:
-            found[name] = sorted((one["images"], one["turned"]["mean"]) for one in mine)
-    return found
+        pipeline_cells = [cell for key, cell in cells.items() if key.split(", ")[0] == name]
+        if pipeline_cells:
+            by_pipeline[name] = sorted(
+                (cell["images"], cell["turned"]["mean"]) for cell in pipeline_cells
+            )
+    return by_pipeline
 
 
-def needed(cells: Mapping[str, Record]) -> dict[str, str]:
+def images_needed(cells: Mapping[str, Record]) -> dict[str, str]:
     """How many images each pipeline needs for the accuracy of augmentation with all of them."""
-    known = curves(cells)
-    if BASE not in known:
+    by_pipeline = curves(cells)
+    if BASE not in by_pipeline:
         return {}
-    goal = known[BASE][-1][1]
-    return {name: _images_for(goal, one) for name, one in known.items() if name != BASE}
+    goal = by_pipeline[BASE][-1][1]
+    return {name: _images_for(goal, curve) for name, curve in by_pipeline.items() if name != BASE}
 
 
 def _images_for(goal: float, curve: Curve) -> str:
-    """Between two measured numbers of images, by their logarithms."""
-    for place, (images, value) in enumerate(curve):
+    """The number of images for an accuracy, interpolated between measured ones on a log scale."""
+    for index, (images, value) in enumerate(curve):
         if value < goal:
             continue
-        if place == 0:
+        if index == 0:
             return f"at most {images:,}"
-        fewer, less = curve[place - 1]
+        fewer, less = curve[index - 1]
         part = (goal - less) / (value - less)
         return f"about {round(fewer * (images / fewer) ** part, -2):,.0f}"
     return f"more than {curve[-1][0]:,} ({curve[-1][1]:.1%})"
@@ -238,29 +242,29 @@ GROUP = "c8"
 CONFIRMED = "canonicalisation lowers the sample complexity"
 
 
-def against(cells: Mapping[str, Record], rival: str) -> dict[int, int]:
-    """By the number of images, whether the best canonicaliser is better (1) or worse (−1)."""
-    found = {}
+def compared_with(cells: Mapping[str, Record], rival: str) -> dict[int, int]:
+    """By number of images, whether the best canonicaliser beats `rival` (1) or loses to it (−1)."""
+    signs = {}
     for share in {int(key.split(", ")[1]) for key in cells}:
         rows = [cells[f"{name}, {share}"] for name in CANONICALISERS]
-        best = max(rows, key=lambda one: float(one["turned"]["mean"]))
-        found[best["images"]] = compare(best["turned"], cells[f"{rival}, {share}"]["turned"])
-    return dict(sorted(found.items()))
+        best = max(rows, key=lambda cell: float(cell["turned"]["mean"]))
+        signs[best["images"]] = compare(best["turned"], cells[f"{rival}, {share}"]["turned"])
+    return dict(sorted(signs.items()))
 
 
 def verdict(cells: Mapping[str, Record], rival: str) -> str:
     """Whether the paper's claim holds against augmentation, or against the C8-equivariant CNN."""
-    signs = against(cells, rival)
-    said = []
+    signs = compared_with(cells, rival)
+    parts = []
     for sign, words in ((1, "better"), (0, "not clearly different"), (-1, "worse")):
-        images = [f"{number:,}" for number, found in signs.items() if found == sign]
+        images = [f"{number:,}" for number, observed in signs.items() if observed == sign]
         if images:
-            said.append(f"{words} with {enumerated(images)} images")
+            parts.append(f"{words} with {enumerated(images)} images")
     # With all images, a gain is no longer one of sample complexity.
     fewer = [sign for number, sign in signs.items() if number < max(signs)]
     holds = 1 in fewer and -1 not in fewer
     head = "confirmed" if holds else "in part" if 1 in fewer else "not confirmed"
-    return f"{head}: the best canonicaliser is {enumerated(said)}"
+    return f"{head}: the best canonicaliser is {enumerated(parts)}"
 
 
 def enumerated(words: Sequence[str]) -> str:
@@ -268,34 +272,34 @@ def enumerated(words: Sequence[str]) -> str:
 
 
 def sentence(data: Record) -> str:
-    cells, known = data["cells"], curves(data["cells"])
-    if len(known) < len(PIPELINES):
+    cells, by_pipeline = data["cells"], curves(data["cells"])
+    if len(by_pipeline) < len(PIPELINES):
         return "Not all pipelines have been trained yet."
     parts = [
         "That canonicalisation lowers the sample complexity is, against a CNN with augmentation, "
         f"{verdict(cells, BASE)}; against a C8-equivariant CNN, {verdict(cells, GROUP)}.",
-        *(_with_images(known, place) for place in (0, -1)),
+        *(_with_images(by_pipeline, index) for index in (0, -1)),
         _suffices(cells),
-        _localisers(known),
+        _localisers(by_pipeline),
         f"All have {min(_sizes(data)):,} to {max(_sizes(data)):,} parameters and are trained for "
         "as many steps; differences are judged by Welch's test over seeds.",
     ]
     return " ".join([*parts, *data["notes"]])
 
 
-def _with_images(known: Mapping[str, Curve], place: int) -> str:
-    """The accuracies with the fewest or with all images."""
-    found = {name: one[place][1] for name, one in known.items()}
-    best = max(CANONICALISERS, key=lambda name: found[name])
+def _with_images(by_pipeline: Mapping[str, Curve], index: int) -> str:
+    """The accuracies with the fewest or with all images, in a sentence."""
+    accuracy = {name: curve[index][1] for name, curve in by_pipeline.items()}
+    best = max(CANONICALISERS, key=lambda name: accuracy[name])
     return (
-        f"With {known[BASE][place][0]:,} training images, {PIPELINES[GROUP].words} has "
-        f"{found[GROUP]:.1%}, the best canonicaliser, {PIPELINES[best].words}, {found[best]:.1%}, "
-        f"and {PIPELINES[BASE].words} {found[BASE]:.1%}."
+        f"With {by_pipeline[BASE][index][0]:,} training images, {PIPELINES[GROUP].words} has "
+        f"{accuracy[GROUP]:.1%}, the best canonicaliser, {PIPELINES[best].words}, "
+        f"{accuracy[best]:.1%}, and {PIPELINES[BASE].words} {accuracy[BASE]:.1%}."
     )
 
 
 def _suffices(cells: Mapping[str, Record]) -> str:
-    goal, images = curves(cells)[BASE][-1][1], needed(cells)
+    goal, images = curves(cells)[BASE][-1][1], images_needed(cells)
     listed = ", ".join(f"{number} for {PIPELINES[name].words}" for name, number in images.items())
     return (
         f"The {goal:.1%} that {PIPELINES[BASE].words} reaches with all images takes this many "
@@ -303,18 +307,18 @@ def _suffices(cells: Mapping[str, Record]) -> str:
     )
 
 
-def _localisers(known: Mapping[str, Curve]) -> str:
-    top = {name: one[-1][1] for name, one in known.items()}
+def _localisers(by_pipeline: Mapping[str, Curve]) -> str:
+    accuracy = {name: curve[-1][1] for name, curve in by_pipeline.items()}
     return (
         "In a spatial transformer, with all images, the ring as the localisation network gives "
-        f"{top['ring']:.1%}, the paper's network {top['bic']:.1%}, a CNN with the angle loss "
-        f"{top['cnn']:.1%}, and a CNN without it, as spatial transformers are trained, "
-        f"{top['stn']:.1%}."
+        f"{accuracy['ring']:.1%}, the paper's network {accuracy['bic']:.1%}, a CNN with the angle "
+        f"loss {accuracy['cnn']:.1%}, and a CNN without it, as spatial transformers are trained, "
+        f"{accuracy['stn']:.1%}."
     )
 
 
 def _sizes(data: Record) -> list[int]:
-    return [one["parameters"] for one in data["cells"].values()]
+    return [cell["parameters"] for cell in data["cells"].values()]
 
 
 def draw(record: Record) -> dict[str, Figure]:

@@ -19,24 +19,24 @@ def draw(record: Record) -> dict[str, Figure]:
     figure = figures.new(figures.PAGE, 3.3)
     accuracy, angle = figure.subplots(1, 2)
     lines = zip(PIPELINES.items(), figures.COLOURS, figures.MARKERS, strict=True)
-    for place, ((name, pipeline), colour, marker) in enumerate(lines):
-        mine = sorted(
-            (one for key, one in cells.items() if key.split(", ")[0] == name),
-            key=lambda one: int(one["images"]),
+    for number, ((name, pipeline), colour, marker) in enumerate(lines):
+        pipeline_cells = sorted(
+            (cell for key, cell in cells.items() if key.split(", ")[0] == name),
+            key=lambda cell: int(cell["images"]),
         )
-        # Side by side, so that the ranges of neighbours can be told apart.
-        beside = APART ** (place - (len(PIPELINES) - 1) / 2)
-        for axes, measure in ((accuracy, "turned"), (angle, "mean")):
-            known = [(beside * one["images"], one[measure]) for one in mine if measure in one]
-            if not known:
+        # Shifted sideways, so that the ranges of neighbours do not overlap.
+        shift = APART ** (number - (len(PIPELINES) - 1) / 2)
+        for axes, key in ((accuracy, "turned"), (angle, "mean")):
+            points = [(shift * cell["images"], cell[key]) for cell in pipeline_cells if key in cell]
+            if not points:
                 continue
             label = pipeline.title if axes is accuracy else None
-            means = [found["mean"] for _, found in known]
+            means = [statistics["mean"] for _, statistics in points]
             axes.plot(
-                [x for x, _ in known], means, marker=marker, ms=3, lw=1, color=colour, label=label
+                [x for x, _ in points], means, marker=marker, ms=3, lw=1, color=colour, label=label
             )
-            for images, found in known:
-                ends = min(found["values"]), max(found["values"])
+            for images, statistics in points:
+                ends = min(statistics["values"]), max(statistics["values"])
                 axes.plot([images, images], ends, color=colour, lw=1, solid_capstyle="butt")
     accuracy.yaxis.set_major_formatter(lambda value, _: f"{value:.0%}")
     accuracy.set_ylabel("accuracy on images at any angle")
@@ -45,7 +45,7 @@ def draw(record: Record) -> dict[str, Figure]:
     angle.set_title("b  the angle, where one is estimated")
     figures.plain_log(angle.yaxis)
     angle.yaxis.set_major_formatter("{x:g}°")
-    ticks = sorted({one["images"] for one in cells.values()})
+    ticks = sorted({cell["images"] for cell in cells.values()})
     for axes in (accuracy, angle):
         axes.set(xscale="log", xlabel="training images")
         axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks])

@@ -11,9 +11,9 @@ from radialbeams.reproduce.training_record import TrainingRecord
 from radialbeams.stored import JsonDict, JsonFields
 
 LEVEL = 0.05  # of the test that two kinds of runs differ
-POWER = 0.8  # with which a difference that is called detectable is found
-REPETITIONS = 4000  # that are simulated
-STUCK = 45.0  # degrees of mean error, half of chance: from here on a run has not trained
+POWER = 0.8  # of the test, for a difference that counts as detectable
+REPETITIONS = 4000  # of the simulation
+STUCK = 45.0  # degrees of mean error, half of chance: a run that reaches it has not trained
 
 
 def spread(values: Sequence[float]) -> JsonDict:
@@ -23,9 +23,9 @@ def spread(values: Sequence[float]) -> JsonDict:
     """
     if not values:
         return {"mean": math.nan, "std": math.nan, "values": []}
-    found = np.asarray(values, dtype=float)
-    deviation = found.std(ddof=1) if len(found) > 1 else 0.0
-    return {"mean": float(found.mean()), "std": float(deviation), "values": found.tolist()}
+    array = np.asarray(values, dtype=float)
+    deviation = array.std(ddof=1) if len(array) > 1 else 0.0
+    return {"mean": float(array.mean()), "std": float(deviation), "values": array.tolist()}
 
 
 def compare(first: JsonFields, second: JsonFields) -> int:
@@ -34,15 +34,17 @@ def compare(first: JsonFields, second: JsonFields) -> int:
     With one seed there is no spread, so nothing is significant. There is no correction for the
     number of comparisons: of twenty equal pairs, one will seem to differ.
     """
-    counts = [len(one["values"]) for one in (first, second)]
+    counts = [len(kind["values"]) for kind in (first, second)]
     if min(counts) < 2:
         return 0
     gap = first["mean"] - second["mean"]
-    if first["std"] == second["std"] == 0:  # nothing was left to chance
+    if first["std"] == second["std"] == 0:  # deterministic
         return int(np.sign(gap))
     from scipy.stats import ttest_ind_from_stats  # type: ignore[import-untyped, unused-ignore]
 
-    samples = [(one["mean"], one["std"], n) for one, n in zip((first, second), counts, strict=True)]
+    samples = [
+        (kind["mean"], kind["std"], n) for kind, n in zip((first, second), counts, strict=True)
+    ]
     likely = ttest_ind_from_stats(*samples[0], *samples[1], equal_var=False).pvalue >= LEVEL
     return 0 if likely else int(np.sign(gap))
 
@@ -51,10 +53,11 @@ def detectable(first: JsonFields, second: JsonFields) -> float:
     """The smallest difference that `compare` finds in four of five repetitions, at this spread.
 
     Repetitions are simulated: with few seeds, the degrees of freedom of Welch's test are themselves
-    uncertain, and formulas are too optimistic. Infinite with one seed, which has no spread.
+    uncertain, and formulas are too optimistic. With one seed there is no spread, and the result is
+    infinite.
     """
     pair = (first, second)
-    counts = [len(one["values"]) for one in pair]
+    counts = [len(kind["values"]) for kind in pair]
     if min(counts) < 2:
         return math.inf
     if first["std"] == second["std"] == 0:
@@ -63,8 +66,8 @@ def detectable(first: JsonFields, second: JsonFields) -> float:
 
     generator = np.random.default_rng(0)
     low, high = (
-        one["std"] * generator.standard_normal((REPETITIONS, n))
-        for one, n in zip(pair, counts, strict=True)
+        kind["std"] * generator.standard_normal((REPETITIONS, n))
+        for kind, n in zip(pair, counts, strict=True)
     )
 
     # Welch's t and its degrees of freedom; only the difference of the means moves with the shift.
@@ -79,7 +82,7 @@ def detectable(first: JsonFields, second: JsonFields) -> float:
 
 
 def unclear(first: JsonFields, second: JsonFields, unit: str = "°") -> str:
-    """What the absence of a clear difference is worth, in words."""
+    """That no difference is clear, and how small a one would go unnoticed, in words."""
     least = detectable(first, second)
     if math.isinf(least):
         return "one seed, so no difference can be judged"
@@ -87,9 +90,9 @@ def unclear(first: JsonFields, second: JsonFields, unit: str = "°") -> str:
     return f"no clear difference; one below {size}{unit} would go unnoticed"
 
 
-def ranged(found: JsonFields, unit: str = "°") -> str:
-    """Median and range over seeds: one run that went astray does not drag them."""
-    values = found["values"]
+def median_and_range(errors: JsonFields, unit: str = "°") -> str:
+    """Median and range over seeds, in words; the median is robust against a single outlier."""
+    values = errors["values"]
     if not values:
         return "diverged"
     middle = f"{float(np.median(values)):.1f}{unit}"
@@ -99,17 +102,17 @@ def ranged(found: JsonFields, unit: str = "°") -> str:
 
 
 def over_seeds(degrees: Sequence[float]) -> str:
-    """Mean and standard deviation of the runs that trained, and how many there are."""
-    learnt = [value for value in degrees if value < STUCK]
-    if not learnt:
+    """Mean and standard deviation of the runs that trained, and their number, in words."""
+    trained = [value for value in degrees if value < STUCK]
+    if not trained:
         return f"{min(degrees):.0f}° ({_seeds(len(degrees))}, none trained)"
-    found, lost = spread(learnt), len(degrees) - len(learnt)
-    text = f"{found['mean']:.2f}°"
-    if len(learnt) > 1:
-        text += f" ± {found['std']:.2f}°"
-    if lost:
-        return f"{text} ({_seeds(len(learnt))}; {lost} more did not train)"
-    return f"{text} ({_seeds(len(learnt))})" if len(learnt) > 1 else text
+    statistics, failed = spread(trained), len(degrees) - len(trained)
+    text = f"{statistics['mean']:.2f}°"
+    if len(trained) > 1:
+        text += f" ± {statistics['std']:.2f}°"
+    if failed:
+        return f"{text} ({_seeds(len(trained))}; {failed} more did not train)"
+    return f"{text} ({_seeds(len(trained))})" if len(trained) > 1 else text
 
 
 def _seeds(count: int) -> str:
@@ -122,9 +125,11 @@ def finished(runs: Sequence[TrainingRecord]) -> Sequence[TrainingRecord]:
 
 
 def mean_curve(curves: Sequence[Sequence[float]]) -> dict[str, list[float]]:
-    """Pointwise mean, median, least and greatest over seeds, to the end of the shortest curve."""
+    """Pointwise mean, median, minimum and maximum over seeds, up to the shortest curve's end."""
     length = min(len(curve) for curve in curves)
-    found = np.asarray([curve[:length] for curve in curves], dtype=float)
-    ways = {"mean": found.mean(axis=0), "low": found.min(axis=0), "high": found.max(axis=0)}
-    ways["median"] = np.median(found, axis=0)
-    return {way: [float(f"{value:.4g}") for value in values] for way, values in ways.items()}
+    array = np.asarray([curve[:length] for curve in curves], dtype=float)
+    statistics = {"mean": array.mean(axis=0), "low": array.min(axis=0), "high": array.max(axis=0)}
+    statistics["median"] = np.median(array, axis=0)
+    return {
+        name: [float(f"{value:.4g}") for value in values] for name, values in statistics.items()
+    }

@@ -1,9 +1,9 @@
-"""From the authors' settings to ours, one change at a time, and what the context encoder is worth.
+"""From the authors' settings to ours, one change at a time, and the context encoder's contribution.
 
-Every stair is trained twice: on the paper's views, which give part of the angle away, and on
-leak-free views. Each network is measured on views like those that it was trained on, and on JPEG
-files that Pillow turned, where only a faint edge turns with the content. A gain on the paper's
-views alone is a better reading of the leak; a gain on leak-free views and on files is content.
+Every stair is trained twice: on the paper's views, which leak part of the angle, and on leak-free
+views. Each network is measured on views like those that it was trained on, and on JPEG files that
+Pillow rotated, in which only a faint edge rotates with the content. A gain on the paper's views
+alone is a better reading of the leak; a gain on leak-free views and files comes from the content.
 """
 
 from __future__ import annotations
@@ -25,12 +25,12 @@ from radialbeams.reproduce.seed_statistics import STUCK, compare, over_seeds, sp
 from radialbeams.reproduce.settings import QUICK, ReproduceSettings
 from radialbeams.reproduce.staircase_designs import (
     CONSTANT,
+    CONTEXT_LABELS,
     CONTEXT_SERIES,
-    CONTEXT_WORDS,
     CONTEXTS,
+    LABELS,
     SIDE_BY_SIDE,
     STAIRS,
-    WORDS,
     StairDesign,
 )
 from radialbeams.reproduce.staircase_measures import measure
@@ -61,7 +61,7 @@ class StaircaseRow:
 
 
 def rows() -> list[StaircaseRow]:
-    """The longest trainings first, so that none of them is left over at the end."""
+    """All rows, the longest trainings first, so that none of them runs alone at the end."""
     stairs = [
         StaircaseRow(f"{protocol}-{name}", protocol, design)
         for name, design in reversed(STAIRS.items())
@@ -76,14 +76,14 @@ def rows() -> list[StaircaseRow]:
 
 
 def row_of(series: str, name: str) -> str:
-    """The row of a context encoder; that of the pretrained `bic` is a stair."""
+    """The name of a context encoder's row; that of the pretrained `bic` is a stair."""
     protocol, stair = CONTEXT_SERIES[series]
     return f"{protocol}-{stair}" if name == "mean" else f"context-{series}-{name}"
 
 
 def recipe(row: StaircaseRow, seed: int, settings: ReproduceSettings) -> Recipe:
     size, design = settings.pick(quick=64, full=128), row.design
-    found = Recipe(
+    base = Recipe(
         "coil100",
         network(row, size, settings),
         size,
@@ -99,12 +99,12 @@ def recipe(row: StaircaseRow, seed: int, settings: ReproduceSettings) -> Recipe:
         seed=seed,
     )
     if design.large and not settings.quick:
-        found = replace(found, **LARGE)
-    return replace(found, **RING) if design.ring else found
+        base = replace(base, **LARGE)
+    return replace(base, **RING) if design.ring else base
 
 
 def augmentation(row: StaircaseRow) -> Augmentation:
-    """The ring's. The paper's views cannot zoom: their border is in view."""
+    """The ring's augmentation; without zoom on the paper's views, where the border is visible."""
     if not row.design.augmented:
         return Augmentation()
     return Augmentation(zoom=0.15 if row.protocol == "leakfree" else 0.0, jitter=0.2, noise=0.02)
@@ -113,18 +113,18 @@ def augmentation(row: StaircaseRow) -> Augmentation:
 def network(row: StaircaseRow, size: int, settings: ReproduceSettings) -> Config:
     design = row.design
     changes: JsonDict = {"hub": design.hub, "context_layers": design.layers}
-    found = paper.network(row.protocol, size, settings, **changes)
+    bic = paper.network(row.protocol, size, settings, **changes)
     if not design.ring:
-        return found
+        return bic
     return RingConfig(
-        view_size=found.view_size, sampler="polar", num_beams=48, beam_length=32, epsilon=0
+        view_size=bic.view_size, sampler="polar", num_beams=48, beam_length=32, epsilon=0
     )
 
 
 def trainings(settings: ReproduceSettings) -> list[PlannedTraining]:
-    """All rows of the first seed, then all of the second: what is cut off leaves whole seeds."""
+    """All rows of the first seed, then all of the second: an interrupted run has whole seeds."""
     seeds = settings.seeds_of(quick=1, full=SEEDS)
-    planned = sorted(((seed, row) for seed in seeds for row in rows()), key=_turn)
+    planned = sorted(((seed, row) for seed in seeds for row in rows()), key=_due)
     return [
         PlannedTraining(
             f"{row.name}-seed{seed}",
@@ -139,59 +139,59 @@ def trainings(settings: ReproduceSettings) -> list[PlannedTraining]:
     ]
 
 
-def _turn(planned: tuple[int, StaircaseRow]) -> float:
-    """When a training is due: with its seed, but the two networks side by side have three early."""
+def _due(planned: tuple[int, StaircaseRow]) -> float:
+    """A sort key: the seed, but three seeds of the networks compared side by side come early."""
     seed, row = planned
     return min(seed, 0.5) if row.name in SIDE_BY_SIDE and seed < 3 else seed
 
 
-# --- what was found ---
+# --- results ---
 
 
 def run(settings: ReproduceSettings, records: Records) -> Finding:
     cells = {}
     for row in rows():
         runs = tagged(records, row=row.name)
-        cells[row.name] = cell(runs)
+        cells[row.name] = cell_of(runs)
     notes = data_notes(records.values())
     data = {"cells": cells, "notes": notes}
     ours, why = conclude(data)
     return Finding(ours, settings.pick(quick=QUICK, full="") + why, data)
 
 
-def cell(runs: Sequence[TrainingRecord]) -> JsonDict:
-    """Errors over the seeds that have finished; a run with a loss that is not finite diverged."""
-    tested = [run.measured for run in runs if run.finished]
-    if not tested:
+def cell_of(runs: Sequence[TrainingRecord]) -> JsonDict:
+    """Errors over the seeds that have finished; a run diverged if its loss was not finite."""
+    results = [run.measured for run in runs if run.finished]
+    if not results:
         return {"seeds": 0, "diverged": len(runs)}
-    found: JsonDict = {
-        "seeds": len(tested),
-        "diverged": len(runs) - len(tested),
+    cell: JsonDict = {
+        "seeds": len(results),
+        "diverged": len(runs) - len(results),
         "training_images": runs[0].training_images,
         "steps": runs[0].recipe["steps"],
         "batch": runs[0].recipe["batch"],
     }
-    for shown in ("so2", "files"):
-        found[shown] = {
-            name: spread([one[shown][name] for one in tested])
+    for test in ("so2", "files"):
+        cell[test] = {
+            name: spread([result[test][name] for result in results])
             for name in ("mean", "median", "paper_equivalent", "flips")
         }
-    shares = [one["hub_share"] for one in tested if one["hub_share"] is not None]
-    found["hub_share"] = spread(shares) if shares else None
-    return found
+    shares = [result["hub_share"] for result in results if result["hub_share"] is not None]
+    cell["hub_share"] = spread(shares) if shares else None
+    return cell
 
 
 def conclude(data: Record) -> Conclusion:
     cells = data["cells"]
-    ours = {WORDS[name]: _stair(cells, name) for name in STAIRS}
+    ours = {LABELS[name]: _stair(cells, name) for name in STAIRS}
     for series, names in (("one-cycle", tuple(CONTEXTS)), ("constant", (*CONSTANT, "mean"))):
         for name in names:
-            words = f"context, {_series_words(series)}, {CONTEXT_WORDS[name]}"
+            words = f"context, {_series_label(series)}, {CONTEXT_LABELS[name]}"
             ours[words] = _context(cells, series, name)
     return ours, sentence(cells, data["notes"])
 
 
-def _series_words(series: str) -> str:
+def _series_label(series: str) -> str:
     protocol, _ = CONTEXT_SERIES[series]
     rate = "one-cycle" if series == "one-cycle" else "the paper's constant rate"
     return f"{_views(protocol)}, {rate}"
@@ -204,46 +204,46 @@ def _views(protocol: str) -> str:
 def _stair(cells: Mapping[str, Record], name: str) -> str:
     parts = []
     for protocol in SERIES:
-        one = cells[f"{protocol}-{name}"]
-        files = f", files {degrees(one, 'files')}" if one["seeds"] else ""
-        parts.append(f"{_views(protocol)} {degrees(one)}{files}")
+        cell = cells[f"{protocol}-{name}"]
+        files = f", files {degrees(cell, 'files')}" if cell["seeds"] else ""
+        parts.append(f"{_views(protocol)} {degrees(cell)}{files}")
     return "; ".join(parts)
 
 
-def degrees(one: Record, shown: str = "so2") -> str:
-    if not one["seeds"]:
-        return "diverged" if one["diverged"] else "not trained"
-    return over_seeds(one[shown]["mean"]["values"])
+def degrees(cell: Record, test: str = "so2") -> str:
+    if not cell["seeds"]:
+        return "diverged" if cell["diverged"] else "not trained"
+    return over_seeds(cell[test]["mean"]["values"])
 
 
 def _context(cells: Mapping[str, Record], series: str, name: str) -> str:
-    one, base = cells[row_of(series, name)], cells[row_of(series, "mean")]
-    if not one["seeds"]:
-        return degrees(one)
-    text = f"{degrees(one)}, {one['hub_share']['mean']:.0%} of the gradient through the hub"
+    cell, base = cells[row_of(series, name)], cells[row_of(series, "mean")]
+    if not cell["seeds"]:
+        return degrees(cell)
+    text = f"{degrees(cell)}, {cell['hub_share']['mean']:.0%} of the gradient through the hub"
     if name == "mean" or not base["seeds"]:
         return text
-    pair = one["so2"]["mean"], base["so2"]["mean"]
+    pair = cell["so2"]["mean"], base["so2"]["mean"]
     sign = compare(*pair)
     words = {-1: "better than the hub of bic", 0: unclear(*pair), 1: "worse than the hub of bic"}
     return f"{text}; {words[sign]}"
 
 
 def gains(cells: Mapping[str, Record], protocol: Protocol) -> dict[str, float]:
-    """The factor by which each stair lowers the error, the median over seeds; above 1 is a gain."""
-    found, before = {}, None
+    """The factor by which each stair lowers the median error over seeds; above 1 is a gain."""
+    factors, before = {}, None
     for name in STAIRS:
-        one = cells[f"{protocol}-{name}"]
-        now = float(np.median(one["so2"]["mean"]["values"])) if one["seeds"] else None
+        cell = cells[f"{protocol}-{name}"]
+        now = float(np.median(cell["so2"]["mean"]["values"])) if cell["seeds"] else None
         if now and before:
-            found[name] = before / now
+            factors[name] = before / now
         before = now
-    return found
+    return factors
 
 
 def sentence(cells: Mapping[str, Record], notes: Sequence[str]) -> str:
     first, last = next(iter(STAIRS)), list(STAIRS)[-1]
-    seeds = [one["seeds"] for one in cells.values()]
+    seeds = [cell["seeds"] for cell in cells.values()]
     parts = []
     if min(seeds) < 2:
         parts.append(
@@ -256,7 +256,7 @@ def sentence(cells: Mapping[str, Record], notes: Sequence[str]) -> str:
         f"{_largest(gains(cells, protocol))}."
         for protocol in reversed(SERIES)
     ]
-    parts += [_side_by_side(cells), _of_the_text(cells)]
+    parts += [_side_by_side(cells), _text_hub(cells)]
     parts.append(
         f"The same last networks on files turned by Pillow: "
         f"{degrees(cells[f'leakfree-{last}'], 'files')} after leak-free views, "
@@ -264,14 +264,14 @@ def sentence(cells: Mapping[str, Record], notes: Sequence[str]) -> str:
         if all(cells[f"{protocol}-{last}"]["seeds"] for protocol in SERIES)
         else ""
     )
-    trained = {one["training_images"] for one in cells.values() if one["seeds"]}
+    trained = {cell["training_images"] for cell in cells.values() if cell["seeds"]}
     if trained:
         parts.append(f"Trained on {max(trained):,} images of COIL-100's training split.")
     return " ".join(part for part in [*parts, *notes] if part)
 
 
 def _side_by_side(cells: Mapping[str, Record]) -> str:
-    """The ring and the paper's network after as many leak-free views."""
+    """The ring and the paper's network after equally many leak-free views, in a sentence."""
     ring, bic = (cells[name] for name in SIDE_BY_SIDE)
     if not (ring["seeds"] and bic["seeds"]):
         return ""
@@ -281,12 +281,12 @@ def _side_by_side(cells: Mapping[str, Record]) -> str:
     )
 
 
-def _of_the_text(cells: Mapping[str, Record]) -> str:
-    """Whether the context encoder that the paper describes trains, with a hub that sums."""
-    rows = {series: cells[row_of(series, "held-sum")] for series in CONTEXT_SERIES}
-    if not all(one["seeds"] for one in rows.values()):
+def _text_hub(cells: Mapping[str, Record]) -> str:
+    """Whether the context encoder of the paper's text, with a hub that sums, trains; in words."""
+    cells_by_series = {series: cells[row_of(series, "held-sum")] for series in CONTEXT_SERIES}
+    if not all(cell["seeds"] for cell in cells_by_series.values()):
         return ""
-    trains = all(one["so2"]["mean"]["mean"] < STUCK for one in rows.values())
+    trains = all(cell["so2"]["mean"]["mean"] < STUCK for cell in cells_by_series.values())
     return (
         "The context encoder of the paper's text, with a hub that sums and is held back, "
         f"{'trains' if trains else 'does not train'}. What does not train is a hub that sums and "
@@ -308,16 +308,16 @@ def _hubs(cells: Mapping[str, Record]) -> dict[str, tuple[Record, Record]]:
 
 
 def preferred_hub(cells: Mapping[str, Record]) -> Hub:
-    """The text's if it is clearly better in a series and clearly worse in none."""
+    """The text's hub if clearly better in a series and clearly worse in none, else the mean hub."""
     signs = {compare(*pair) for pair in _hubs(cells).values()}
     return "held-sum" if -1 in signs and 1 not in signs else "mean"
 
 
 def _default_hub(cells: Mapping[str, Record]) -> str:
-    """Which of the two hubs is the default, and why."""
+    """Which of the two hubs is the default and why, in a sentence."""
     words = {-1: "better than", 0: "not clearly different from", 1: "worse than"}
-    said = [
-        f"{words[compare(text, bic)]} that of the pretrained bic on {_series_words(series)} "
+    comparisons = [
+        f"{words[compare(text, bic)]} that of the pretrained bic on {_series_label(series)} "
         f"({text['mean']:.2f}° against {bic['mean']:.2f}°)"
         for series, (text, bic) in _hubs(cells).items()
     ]
@@ -327,14 +327,16 @@ def _default_hub(cells: Mapping[str, Record]) -> str:
         else "the hub of bic is the default of new networks too"
     )
     return (
-        f"It is {' and '.join(said)}, so {default}; this was measured with 32 beams on COIL-100 "
-        "only."
+        f"It is {' and '.join(comparisons)}, so {default}; this was measured with 32 beams on "
+        "COIL-100 only."
     )
 
 
-def _largest(found: Mapping[str, float], count: int = 3) -> str:
-    ranked = sorted(found, key=lambda name: -found[name])[:count]
-    return ", ".join(f"{WORDS[name].removeprefix('+ ')} (÷ {found[name]:.2f})" for name in ranked)
+def _largest(factors: Mapping[str, float], count: int = 3) -> str:
+    ranked = sorted(factors, key=lambda name: -factors[name])[:count]
+    return ", ".join(
+        f"{LABELS[name].removeprefix('+ ')} (÷ {factors[name]:.2f})" for name in ranked
+    )
 
 
 def draw(record: Record) -> dict[str, Figure]:

@@ -1,4 +1,4 @@
-"""The stairs of `staircase` and its context encoders: what each of them changes, and its words."""
+"""The stairs of `staircase` and its context encoders: what each changes, and its label."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class StairDesign:
     ring: bool = False
 
 
-# In this order, each on top of those before it.
+# Applied in this order, each on top of the previous ones.
 CHANGES: dict[str, JsonDict] = {
     "authors": {},
     "fresh": {"draw": "view"},
@@ -42,7 +42,7 @@ CHANGES: dict[str, JsonDict] = {
     "batch": {"large": True},
     "decoder": {"ring": True},
 }
-WORDS = {
+LABELS = {
     "authors": "authors' code: Adam 1e-4, 4,096 × 128",
     "fresh": "+ a fresh angle for every view",
     "spacing": "+ beams at equal angles",
@@ -77,14 +77,14 @@ CONTEXTS: dict[str, JsonDict] = {
     "authors": {"hub": "authors"},
     "mean": {"hub": "mean"},
 }
-CONTEXT_WORDS = {
+CONTEXT_LABELS = {
     "none": "no context encoder",
     "held-mean": "the text's, hub by mean",
     "held-sum": "the text's, hub by sum",
     "authors": "the authors' wheel",
     "mean": "hub by mean, in every layer, as in the pretrained bic",
 }
-# The series of context encoders: protocol, and the stair that they vary. That stair has the hub of
+# The series of context encoders: the protocol, and the stair that they vary, which has the hub of
 # the pretrained `bic`.
 CONTEXT_SERIES: dict[str, tuple[Protocol, str]] = {
     "one-cycle": ("leakfree", "clipping"),

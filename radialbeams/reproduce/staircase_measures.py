@@ -1,4 +1,4 @@
-"""What `staircase` measures of a trained network: errors on files too, and the hub's gradient."""
+"""The measurements of `staircase`: errors on views and on files, and the hub's gradient."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def measure(trained: Trained) -> JsonDict:
     model, views, device = trained.model, trained.fit.views, trained.device
 
     def predict(rendered: Tensor) -> Tensor:
-        answer = predict_with(model, rendered)
-        return answer[0] if isinstance(answer, tuple) else answer
+        prediction = predict_with(model, rendered)
+        return prediction[0] if isinstance(prediction, tuple) else prediction
 
     return {
         "so2": summary(evaluate(predict, trained.held_out, views, seeds=SEEDS, device=device)),
@@ -41,31 +41,33 @@ def measure(trained: Trained) -> JsonDict:
     }
 
 
-# --- files turned by Pillow ---
+# --- files rotated by Pillow ---
 
 
 def file_errors(
     predict: Any, images: ImageSet, views: Views, device: torch.device, seeds: int = SEEDS
 ) -> Tensor:
-    """(seeds, images) radians: Pillow turns each picture and saves it as JPEG."""
+    """(seeds, images) radians: the errors on JPEG files that Pillow rotated."""
     errors = torch.empty(seeds, len(images))
     for seed in range(seeds):
         angles = draw_angles("evaluation", seed, 0, len(images))
         for start in range(0, len(images), BATCH):
             part = slice(start, start + BATCH)
-            shown = file_views(images.images[part], angles[part], views, device)
-            errors[seed, part] = angular_error(predict(shown).cpu().float(), angles[part])
+            rendered = file_views(images.images[part], angles[part], views, device)
+            errors[seed, part] = angular_error(predict(rendered).cpu().float(), angles[part])
     return errors
 
 
 def file_views(images: Tensor, angles: Tensor, views: Views, device: torch.device) -> Tensor:
-    """Bytes (N, C, W, W) → views of the files, which are as large as the pictures.
+    """Bytes (N, C, W, W) → views of the rotated files, which are as large as the pictures.
 
     Pillow fills the corners with the colour of the picture's upper left pixel, as the paper's
-    adaptive padding does. So only a faint edge turns with the content.
+    adaptive padding does, so only a faint edge rotates with the content.
     """
     pixels = images.permute(0, 2, 3, 1).numpy()  # (N, W, W, C)
-    turned = [_saved(one, angle) for one, angle in zip(pixels, angles.tolist(), strict=True)]
+    turned = [
+        _saved(picture, angle) for picture, angle in zip(pixels, angles.tolist(), strict=True)
+    ]
     files = torch.from_numpy(np.stack(turned)).permute(0, 3, 1, 2).contiguous().to(device)
     return views.upright(files)
 
@@ -84,7 +86,7 @@ def _saved(pixels: NDArray[np.uint8], radians: float) -> NDArray[np.uint8]:
 
 
 def share_of_hub(model: BIC, trained: Trained) -> float:
-    """As `hub_share`, on a batch of held-out images."""
+    """The `hub_share` on a batch of held-out images."""
     angles = draw_angles("evaluation", 0, 0, len(trained.held_out))[:BATCH]
     parents = trained.held_out.images[:BATCH].to(trained.device)
     angles = angles.to(trained.device)
@@ -94,11 +96,11 @@ def share_of_hub(model: BIC, trained: Trained) -> float:
 def hub_share(model: BIC, views: Tensor, angles: Tensor) -> float:
     """The share of the loss's gradient at the beams' embeddings that passes through the hub.
 
-    The gradient is taken twice: as it is, and with nothing passed back through the hub. The
+    The gradient is computed twice: in full, and without what passes back through the hub. The
     difference belongs to the hub. Its norm is divided by the sum of both norms, image by image.
     """
     context = model.context
-    if not isinstance(context, WheelContext):  # the network has none
+    if not isinstance(context, WheelContext):  # without a context encoder there is no hub
         return 0.0
     with torch.no_grad():
         embeddings = model.encoder(model.beams(views))  # (N, |B|, L)
@@ -120,7 +122,7 @@ def _gradient(model: BIC, context: Tensor, leaf: Tensor, angles: Tensor) -> Tens
 
 
 def _without_hub(context: WheelContext, embeddings: Tensor) -> Tensor:
-    """The same values; what reaches the hub carries no gradient."""
+    """The context encoder's outputs, with no gradient through the hub."""
     nodes = F.pad(embeddings, (0, 0, 0, 1))  # (N, |B|+1, L)
     for layer in context.layers:
         gathered = context.edges @ nodes

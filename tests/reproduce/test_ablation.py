@@ -37,8 +37,8 @@ def hub_matters(variant: str) -> float | None:
 def test_each_variant_changes_one_thing_and_has_three_seeds() -> None:
     planned = ablation.trainings(ReproduceSettings())
     assert len(planned) == 2 * 3 * len(ablation.VARIANTS) == 66
-    assert set(ablation.VARIANTS) == set(ablation.WORDS)
-    for protocol in ablation.SHOWN:
+    assert set(ablation.VARIANTS) == set(ablation.LABELS)
+    for protocol in ablation.PROTOCOLS:
         base = vars(ablation.recipe(ablation.BASE, protocol, 0, ReproduceSettings()))
         for variant, changes in ablation.VARIANTS.items():
             other = vars(ablation.recipe(variant, protocol, 0, ReproduceSettings()))

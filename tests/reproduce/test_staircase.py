@@ -29,7 +29,7 @@ def test_each_stair_changes_one_thing() -> None:
     designs = list(staircase_designs.STAIRS.values())
     assert (
         set(staircase_designs.STAIRS)
-        == set(staircase_designs.WORDS)
+        == set(staircase_designs.LABELS)
         == set(staircase_designs.CHANGES)
     )
     for before, after, change in zip(
@@ -221,8 +221,8 @@ def test_unfinished_trainings_are_left_out_of_the_words() -> None:
         if name.endswith("seed0") and "decoder" not in name
     }
     finding = staircase.run(ReproduceSettings(), some)
-    assert "not trained" in finding.ours[staircase_designs.WORDS["decoder"]]
-    assert "±" not in finding.ours[staircase_designs.WORDS["hub"]]
+    assert "not trained" in finding.ours[staircase_designs.LABELS["decoder"]]
+    assert "±" not in finding.ours[staircase_designs.LABELS["hub"]]
     name = "context, leak-free views, one-cycle, the authors' wheel"
     assert finding.ours[name].endswith("one seed, so no difference can be judged")
     assert "Rows have 0 to 1 seeds" in finding.why
