@@ -1,7 +1,7 @@
 """`python -m radialbeams.reproduce NAME --trainings-only --data DIR --out DIR --jobs N`.
 
-For machines that have torch but neither the packages of the command line nor matplotlib. With
-these, `radialbeams reproduce` does the same more comfortably.
+For machines that have torch, but neither matplotlib nor the packages of the command line. Where
+those are installed, use `radialbeams reproduce`, which does the same.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from radialbeams.reproduce import registry
 from radialbeams.reproduce.runner import reproduce, reproduce_each
 from radialbeams.reproduce.settings import ReproduceSettings
 
-SHOW_SECONDS = 5.0
+INTERVAL_SECONDS = 5.0
 
 
 class Lines:
@@ -25,17 +25,17 @@ class Lines:
 
     def __init__(self) -> None:
         self.started = time.monotonic()
-        self.shown = 0.0
+        self.last_printed = 0.0
         self.done = 0.0
 
     def __call__(self, done: float, total: float, text: str) -> None:
         now = time.monotonic()
-        if done < self.done:  # another part of the work has begun
+        if done < self.done:  # a new part of the work has begun
             self.started = now
         self.done = done
-        if now - self.shown < SHOW_SECONDS and done < total:
+        if now - self.last_printed < INTERVAL_SECONDS and done < total:
             return
-        self.shown = now
+        self.last_printed = now
         left = (now - self.started) * (total - done) / done if done > 0 else None
         end = "" if left is None else f", ends {datetime.now() + timedelta(seconds=left):%H:%M:%S}"
         print(f"{done / max(total, 1e-9):4.0%} {text}{end}", file=sys.stderr, flush=True)
@@ -71,21 +71,21 @@ def main(argv: list[str]) -> int:
         classifier=arguments.classifier,
         show=Lines(),
     )
-    run = partial(
+    run_experiment = partial(
         reproduce,
         redraw=arguments.redraw,
         trainings_only=arguments.trainings_only,
         finished_only=arguments.finished_only,
     )
 
-    def one(name: str) -> None:
-        for path in run(name, settings):
+    def run_and_list(name: str) -> None:
+        for path in run_experiment(name, settings):
             print(path, flush=True)
 
     def failed(name: str, error: Exception) -> None:
         print(f"{name}: {type(error).__name__}: {error}", file=sys.stderr, flush=True)
 
-    return 1 if reproduce_each(registry.chosen(arguments.name), one, failed) else 0
+    return 1 if reproduce_each(registry.chosen(arguments.name), run_and_list, failed) else 0
 
 
 if __name__ == "__main__":

@@ -17,7 +17,7 @@ class TrainingEffort(NamedTuple):
     steps: int
 
 
-# Of COIL-100's 5,721 and 1,479 images: evenly spaced, few enough to take along to a borrowed GPU.
+# Of COIL-100's 5,721 and 1,479 images: evenly spaced, few enough to copy to a borrowed GPU.
 FULL = TrainingEffort(images=3100, held_out=440, size=128, batch=128, steps=4096)
 QUICK = TrainingEffort(images=300, held_out=60, size=48, batch=32, steps=60)
 

@@ -1,4 +1,4 @@
-"""An experiment: the paper's claim, the trainings it needs, its measurements, words and figures."""
+"""An experiment: the paper's claim, its trainings, measurements, conclusions and figures."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Finding:
     """The result of an experiment. `ours` has the keys of the paper's numbers, and more."""
 
     ours: JsonFields
-    why: str  # why ours differ from the paper's, or that they do not
+    why: str  # why our numbers differ from the paper's, or that they agree
     data: JsonFields  # behind the figures, ready for JSON
     seeds: Sequence[int] = ()  # of random draws outside the trainings
     seconds: float = 0.0  # spent by an earlier call that was interrupted

@@ -77,7 +77,7 @@ def new(width: float = COLUMN, height: float = 2.4) -> Figure:
 
 
 def picture(axes: Axes) -> None:
-    """Axes for an image: no ticks, no frame, no grid."""
+    """Prepares axes for an image: no ticks, no frame, no grid."""
     axes.set(xticks=[], yticks=[])
     axes.grid(False)
     for spine in axes.spines.values():
@@ -96,11 +96,11 @@ def label_ends(axes: Axes, room: float = 0.3, gap: float = 0.075) -> None:
     ends = []
     for line in lines:
         x, y = (np.asarray(values, dtype=float) for values in line.get_data())
-        keep = np.isfinite(x) & np.isfinite(y)
-        x, y = x[keep], y[keep]
+        finite = np.isfinite(x) & np.isfinite(y)
+        x, y = x[finite], y[finite]
         if len(x):
-            at = across.transform(up.transform((x[-1], y[-1])))
-            ends.append((float(at[1]), float(at[0]), line))
+            end_point = across.transform(up.transform((x[-1], y[-1])))
+            ends.append((float(end_point[1]), float(end_point[0]), line))
     places = _apart([end[0] for end in ends], gap)
     scale = 1 / (1 - room)
     for (y_end, x_end, line), place in zip(ends, places, strict=True):
@@ -148,21 +148,21 @@ def band(
     steps: Sequence[float],
     curve: Mapping[str, Sequence[float]],
     colour: str,
-    look: str,
+    linestyle: str,
     middle: str = "mean",
 ) -> None:
-    """The mean or median over seeds, with a band from the least to the greatest."""
+    """Draws the mean or median over seeds, and a band from the lowest to the highest."""
     axes.fill_between(steps, curve["low"], curve["high"], color=colour, alpha=0.2, lw=0)
-    axes.plot(steps, curve[middle], look, color=colour, lw=1.2)
+    axes.plot(steps, curve[middle], linestyle, color=colour, lw=1.2)
 
 
 def plain_log(axis: Axis) -> None:
-    """A logarithmic axis with ticks such as 0.2, 0.5, 1 instead of powers."""
+    """Labels a logarithmic axis with numbers such as 0.2, 0.5, 1 instead of powers."""
     low, high = axis.get_view_interval()
     steps = (1, 2, 5) if high / low > 8 else (1, 1.5, 2, 3, 4, 5, 6, 8)
     ticks = [step * 10.0**power for power in range(-6, 4) for step in steps]
-    shown = [tick for tick in ticks if low <= tick <= high]
-    axis.set_major_locator(FixedLocator(shown))
+    visible = [tick for tick in ticks if low <= tick <= high]
+    axis.set_major_locator(FixedLocator(visible))
     axis.set_minor_locator(NullLocator())
     axis.set_major_formatter("{x:g}")
 
@@ -186,15 +186,18 @@ def degrees_axis(axes: Axes) -> None:
     right.spines["right"].set_visible(True)
 
 
-def legend_above(figure: Figure, colours: Mapping[str, str], looks: Mapping[str, str]) -> None:
-    """One legend for all panels, for colours and line styles."""
+def legend_above(figure: Figure, colours: Mapping[str, str], linestyles: Mapping[str, str]) -> None:
+    """Adds one legend of colours and line styles above all panels."""
     lines = [Line2D([], [], color=colour, label=name) for name, colour in colours.items()]
-    lines += [Line2D([], [], color="0.3", ls=look, label=name) for name, look in looks.items()]
+    lines += [
+        Line2D([], [], color="0.3", ls=linestyle, label=name)
+        for name, linestyle in linestyles.items()
+    ]
     figure.legend(handles=lines, loc="outside upper center", ncols=len(lines))
 
 
 def save(figure: Figure, stem: Path, *, quick: bool) -> list[Path]:
-    """STEM.png and STEM.svg; quick settings are marked on both."""
+    """Writes STEM.png and STEM.svg and returns their paths; quick settings are marked on both."""
     if quick:
         figure.text(
             0.995,
@@ -217,7 +220,7 @@ def save(figure: Figure, stem: Path, *, quick: bool) -> list[Path]:
 
 
 def _save_png(figure: Figure, path: Path) -> None:
-    """With a palette of 256 colours: a third of the size, and no difference to the eye."""
+    """Writes a palette of 256 colours: a third of the size, and no visible difference."""
     drawn = BytesIO()
     figure.savefig(drawn, format="png", dpi=DPI, metadata={"Software": None})
     with Image.open(drawn) as image:

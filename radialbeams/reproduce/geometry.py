@@ -2,7 +2,7 @@
 
 Coverage, overlap and upper bound are counted pixel by pixel, for beams at equal angles, as in the
 paper's text, and for beams whose ends lie in equal steps along the border, as in its proof. The
-margin is found by rotating.
+margin is measured by rotating.
 """
 
 from __future__ import annotations
@@ -57,48 +57,48 @@ def lemmas(beams: int, length: int, epsilon: int) -> dict[str, float]:
 
 
 def readers(beams: int, length: int, epsilon: int, spacing: Spacing) -> tuple[Any, Any]:
-    """The number of beams that sample each pixel, (S, S), and for each beam those of its pixels."""
+    """How many beams sample each pixel (S, S), and the same for the pixels of each beam."""
     size = 2 * (length + epsilon)
     pixels = bresenham_pixels(beams, length, epsilon, size, spacing).numpy()
     flat = (pixels[..., 1] * size + pixels[..., 0]).reshape(beams, -1)
-    # No beam reads a pixel twice, so the count of readings is that of readers.
+    # No beam reads a pixel twice, so counting readings counts beams.
     counts = np.bincount(flat.ravel(), minlength=size * size)
     return counts.reshape(size, size), counts[flat]
 
 
 def limits(length: int, epsilon: int, spacing: Spacing) -> dict[str, float]:
-    """Both meanings that the paper gives the upper bound, counted in steps of 4 beams.
+    """The upper bound in both meanings that the paper gives it, counted in steps of 4 beams.
 
-    `full`: the fewest beams that read every pixel of the square. `redundant`: the fewest of which
-    one has no pixel that it alone reads.
+    `full`: the fewest beams that read every pixel of the square. `redundant`: the fewest beams at
+    which some beam has no pixel of its own.
     """
-    found: dict[str, float] = {}
+    fewest: dict[str, float] = {}
     side = slice(epsilon, epsilon + 2 * length)
     beams = 8
-    while len(found) < 2:
-        counts, seen = readers(beams, length, epsilon, spacing)
+    while len(fewest) < 2:
+        counts, by_beam = readers(beams, length, epsilon, spacing)
         if (counts[side, side] > 0).all():
-            found.setdefault("full", beams)
-        if not (seen == 1).any(axis=1).all():
-            found.setdefault("redundant", beams)
+            fewest.setdefault("full", beams)
+        if not (by_beam == 1).any(axis=1).all():
+            fewest.setdefault("redundant", beams)
         beams += 4
     bound = upper_bound(length, epsilon)
-    return {"length": length, "epsilon": epsilon, "bound": round(bound, 1), **found}
+    return {"length": length, "epsilon": epsilon, "bound": round(bound, 1), **fewest}
 
 
 def margins(size: int) -> dict[str, int]:
-    """The paper's δ, and the least padding that loses nothing, found by rotating.
+    """The paper's δ, and the least padding under which a rotation loses nothing.
 
-    `centres`: the centre of every pixel stays on the canvas. `bilinear`: so does every pixel that
-    interpolation gives a share of the image.
+    `centres`: the centre of every pixel stays on the canvas. `bilinear`: every pixel to which
+    interpolation gives a share of the image stays on it, as measured by rotating.
     """
     corner = math.sqrt(2) * (size - 1) / 2
     centres = math.ceil(corner - (size - 1) / 2 - 0.5)  # a pixel reaches half a pixel further
     bright = torch.ones(1, 1, size, size)
     angles = torch.deg2rad(torch.arange(0.0, 46.0, 1.0))
     wide = margin(size) + 3
-    found = torch.cat([rotate(bright, angle, width=wide) for angle in angles[:, None]])
-    rows = (found.amax(dim=(0, 1, 3)) > 1e-6).nonzero()
+    rotated = torch.cat([rotate(bright, angle, width=wide) for angle in angles[:, None]])
+    rows = (rotated.amax(dim=(0, 1, 3)) > 1e-6).nonzero()
     return {
         "size": size,
         "paper": margin(size),
@@ -111,7 +111,7 @@ def padding_read(size: int) -> JsonDict:
     """The share of samples that fall on padding for the lengths A, B, C, over all rotations."""
     width = margin(size)
     canvas, centre = size + 2 * width, (size + 2 * width - 1) / 2
-    found: JsonDict = {"size": size}
+    shares_by_length: JsonDict = {"size": size}
     for name in ("A", "B", "C"):
         length = min(named_length(name, size), (canvas + 1) // 2)
         offsets = bresenham_pixels(BEAMS, length, EPSILON, canvas).double() - centre
@@ -124,12 +124,16 @@ def padding_read(size: int) -> JsonDict:
             )
             outside = torch.maximum(u.abs(), v.abs()) > (size - 1) / 2 + 1e-9
             shares.append(outside.double().mean().item())
-        found[name] = {"length": length, "mean": float(np.mean(shares)), "most": max(shares)}
+        shares_by_length[name] = {
+            "length": length,
+            "mean": float(np.mean(shares)),
+            "most": max(shares),
+        }
     # The longest beams whose outermost sample stays within the circle inside the image.
     length = 1
     while _reach(length + 1, canvas) <= (size - 1) / 2:
         length += 1
-    return {**found, "longest_without": length}
+    return {**shares_by_length, "longest_without": length}
 
 
 def _reach(length: int, canvas: int) -> float:
@@ -187,9 +191,9 @@ def conclude(data: Record) -> Conclusion:
 
 
 def _numbers(data: JsonDict) -> JsonDict:
-    here = lemmas(BEAMS, LENGTH, EPSILON)
-    ours: JsonDict = {f"pixels covered, {SETTING}": int(here["cover_angle"])}
-    ours[f"samples that overlap, {SETTING}"] = int(here["over_angle"])
+    paper_setting = lemmas(BEAMS, LENGTH, EPSILON)
+    ours: JsonDict = {f"pixels covered, {SETTING}": int(paper_setting["cover_angle"])}
+    ours[f"samples that overlap, {SETTING}"] = int(paper_setting["over_angle"])
     for formula in ("printed", "corrected"):
         for spacing, words in (("angle", "equal angles"), ("border", "equal steps on the border")):
             worst = max(
@@ -208,8 +212,8 @@ def _numbers(data: JsonDict) -> JsonDict:
             f"{min(ratios):.2f} to {max(ratios):.2f}"
         )
     rows = [*data["by_beams"], *data["by_length"]]
-    above = [row for row in rows if row["cover_angle"] <= row["over_angle"]]
-    ours["settings in which coverage is not above overlap"] = f"{len(above)} of {len(rows)}"
+    not_above = [row for row in rows if row["cover_angle"] <= row["over_angle"]]
+    ours["settings in which coverage is not above overlap"] = f"{len(not_above)} of {len(rows)}"
     wide = [row for row in data["margins"] if row["centres"] < row["paper"]]
     ours["image sizes at which less than the margin δ holds every pixel's centre"] = (
         f"{len(wide)} of {len(data['margins'])}"

@@ -16,7 +16,7 @@ from radialbeams.reproduce.geometry import BEAMS, EPSILONS, LENGTH
 from radialbeams.reproduce.thumbnails import decode
 from radialbeams.stored import JsonDict
 
-SHOWN_PIXELS = (-3500, 18000)  # the printed coverage is negative at few beams
+PIXEL_LIMITS = (-3500, 18000)  # the printed coverage is negative at few beams
 
 
 def draw(record: Record) -> dict[str, Figure]:
@@ -29,12 +29,14 @@ def draw_lemmas(data: JsonDict) -> Figure:
     for epsilon, colour in zip(EPSILONS, figures.COLOURS, strict=False):
         rows = [row for row in data["by_beams"] if row["epsilon"] == epsilon]
         beams = [row["beams"] for row in rows]
-        for axes, what in ((cover, "cover"), (over, "over")):
-            for name, look in LOOKS.items():
-                values = [row[f"{what}_{name}"] for row in rows]
-                axes.plot(beams, values, look, color=colour, ms=2.6, lw=1, mfc="white", mew=0.7)
-            counts = [row[f"{what}_angle"] for row in rows]
-            # On the curve, each a little lower than the one before, so that none covers another.
+        for axes, quantity in ((cover, "cover"), (over, "over")):
+            for name, linestyle in STYLES.items():
+                values = [row[f"{quantity}_{name}"] for row in rows]
+                axes.plot(
+                    beams, values, linestyle, color=colour, ms=2.6, lw=1, mfc="white", mew=0.7
+                )
+            counts = [row[f"{quantity}_angle"] for row in rows]
+            # Each label is on its curve, a little lower than the last, so that none overlap.
             height = (0.75 - 0.15 * epsilon) * max(counts)
             at = min(range(len(rows)), key=lambda i: abs(counts[i] - height))
             axes.text(
@@ -49,15 +51,15 @@ def draw_lemmas(data: JsonDict) -> Figure:
             )
         along = [row for row in data["by_length"] if row["epsilon"] == epsilon]
         for name in ("printed", "corrected"):
-            error.plot(beams, _off(rows, name), LOOKS[name], color=colour)
+            error.plot(beams, _off(rows, name), STYLES[name], color=colour)
             lengths = [row["length"] for row in along]
-            length.plot(lengths, _off(along, name), LOOKS[name], color=colour)
+            length.plot(lengths, _off(along, name), STYLES[name], color=colour)
     most = max(row["beams"] for row in data["by_beams"])
     cover.set(ylabel="pixels covered")
     cover.set_title(f"a  coverage, D = {LENGTH}")
     over.set(ylabel="readings beyond the first")
     for axes in (cover, over):
-        axes.set_ylim(SHOWN_PIXELS)
+        axes.set_ylim(PIXEL_LIMITS)
     over.set_title(f"b  overlap, D = {LENGTH}")
     error.set_title(f"c  error of the coverage over |B|, D = {LENGTH}")
     length.set_title(f"d  error of the coverage over D, |B| = {BEAMS}")
@@ -68,14 +70,14 @@ def draw_lemmas(data: JsonDict) -> Figure:
         axes.set_yscale("symlog", linthresh=10)
         axes.set_yticks([-400, -100, -10, 0, 10], ["−400 %", "−100 %", "−10 %", "0 %", "10 %"])
         axes.minorticks_off()
-    for axes, room in ((cover, 1.2), (over, 1.2), (error, 1.1)):
-        axes.set(xlabel="number of beams |B|", xscale="log", xlim=(7.5, most * room))
+    for axes, stretch in ((cover, 1.2), (over, 1.2), (error, 1.1)):
+        axes.set(xlabel="number of beams |B|", xscale="log", xlim=(7.5, most * stretch))
         axes.axhline(0, color="0.5", lw=0.6)
         ticks = [2**k for k in range(3, 10) if 2**k <= most]
         axes.set_xticks(ticks, [str(tick) for tick in ticks])
         axes.minorticks_off()
-    for name, words in WORDS.items():
-        over.plot([], [], LOOKS[name], color="0.3", label=words, ms=3, mfc="white")
+    for name, words in LABELS.items():
+        over.plot([], [], STYLES[name], color="0.3", label=words, ms=3, mfc="white")
     figure.legend(*over.get_legend_handles_labels(), loc="outside upper center", ncols=3)
     draw_bounds(bound, data["bounds"])
     draw_padding(padding, data["padding"])
@@ -87,8 +89,8 @@ def _off(rows: list[dict[str, float]], formula: str) -> list[float]:
     return [100 * (row[f"cover_{formula}"] / row["cover_angle"] - 1) for row in rows]
 
 
-LOOKS = {"angle": "o", "corrected": "-", "printed": ":"}
-WORDS = {"angle": "counted", "corrected": "corrected, 8/|B|", "printed": "printed, tan(360°/|B|)"}
+STYLES = {"angle": "o", "corrected": "-", "printed": ":"}
+LABELS = {"angle": "counted", "corrected": "corrected, 8/|B|", "printed": "printed, tan(360°/|B|)"}
 
 
 def draw_bounds(axes: Axes, bounds: list[JsonDict]) -> None:
@@ -100,9 +102,9 @@ def draw_bounds(axes: Axes, bounds: list[JsonDict]) -> None:
         ("redundant", "border", figures.YELLOW, "v", "one is redundant, border steps"),
     )
     axes.axhline(1, color="0.4", lw=0.8)
-    for what, spacing, colour, marker, label in kinds:
+    for meaning, spacing, colour, marker, label in kinds:
         rows = [row for row in bounds if row["spacing"] == spacing]
-        x, y = [row["bound"] for row in rows], [row[what] / row["bound"] for row in rows]
+        x, y = [row["bound"] for row in rows], [row[meaning] / row["bound"] for row in rows]
         axes.plot(x, y, marker, color=colour, label=label, mfc="none", mew=0.9)
     axes.set(xlabel="the paper's upper bound, 8D/(2ε + 1) beams", xscale="log", ylim=(0.5, 2.9))
     axes.set(ylabel="fewest beams that …, in bounds")
@@ -115,12 +117,12 @@ def draw_bounds(axes: Axes, bounds: list[JsonDict]) -> None:
 def draw_padding(axes: Axes, rows: list[JsonDict]) -> None:
     names = ("A", "B", "C")
     for offset, row, colour in zip((-0.2, 0.2), rows, figures.COLOURS[:2], strict=True):
-        place = np.arange(len(names)) + offset
+        positions = np.arange(len(names)) + offset
         shares = [100 * row[name]["mean"] for name in names]
         most = [100 * row[name]["most"] for name in names]
-        axes.bar(place, shares, 0.36, color=colour, label=f"W = {row['size']}")
-        axes.plot(place, most, "_", color="0.1", ms=8)
-        for x, top, name in zip(place, most, names, strict=True):
+        axes.bar(positions, shares, 0.36, color=colour, label=f"W = {row['size']}")
+        axes.plot(positions, most, "_", color="0.1", ms=8)
+        for x, top, name in zip(positions, most, names, strict=True):
             axes.annotate(
                 f"D = {row[name]['length']}",
                 (x, top),
@@ -154,8 +156,8 @@ def draw_beams(drawn: JsonDict) -> Figure:
         layer = np.zeros((canvas, canvas))
         columns, rows = np.asarray(places).reshape(-1, 2).T
         layer[rows, columns] = 1
-        shown = np.ma.masked_equal(layer, 0)
-        axes.imshow(shown, cmap=_one_colour(colour), vmin=0, vmax=1)
+        overlay = np.ma.masked_equal(layer, 0)
+        axes.imshow(overlay, cmap=_one_colour(colour), vmin=0, vmax=1)
 
     core, thick = np.asarray(drawn["core"]), np.asarray(drawn["thick"])
     for axes in panels[:2]:
@@ -177,10 +179,10 @@ def draw_beams(drawn: JsonDict) -> Figure:
         arrowprops={"arrowstyle": "-|>", "color": "black", "lw": 0.8, "mutation_scale": 6},
     )
     panels[1].set_title("b  thickness ε = 1")
-    shown = panels[2].imshow(np.where(counts > 0, counts, np.nan), cmap="viridis", norm="log")
+    mappable = panels[2].imshow(np.where(counts > 0, counts, np.nan), cmap="viridis", norm="log")
     panels[2].set_title("c  overlap")
     ticks = [tick for tick in (1, 2, 4, 8, 16) if tick <= counts.max()]
-    bar = figure.colorbar(shown, ax=panels[2], shrink=0.8, pad=0.02, ticks=ticks, format="%d")
+    bar = figure.colorbar(mappable, ax=panels[2], shrink=0.8, pad=0.02, ticks=ticks, format="%d")
     bar.set_label("readings of a pixel", fontsize=6.5)
     bar.minorticks_off()
     panels[3].contour(inside, [127], colors="white", linewidths=0.8)

@@ -30,7 +30,7 @@ def terms(angles: Tensor, values: Tensor) -> tuple[Tensor, Tensor]:
 
 
 def extremes(count: int) -> dict[str, float]:
-    """The largest loss found on a grid: over unit vectors, and over the paper's [−1, 1]²."""
+    """The largest loss on a grid: over unit vectors, and over the paper's [−1, 1]²."""
     angles = torch.linspace(0, 2 * math.pi, count, dtype=torch.float64)
     unit = circle_loss(angles[:, None], to_unit(angles)[None])
     side = torch.linspace(-1, 1, 2 * (count // 8) + 1, dtype=torch.float64)
@@ -59,15 +59,15 @@ def steepest(count: int, seed: int = 0) -> dict[str, float]:
     second = first + 10 ** (-4 * uniform()) * torch.where(uniform() < 0.5, -1.0, 1.0)
     unit = to_unit(2 * math.pi * uniform())
     square = torch.stack((2 * uniform() - 1, 2 * uniform() - 1), dim=-1)
-    found = {}
+    slopes = {}
     for name, z in (("unit", unit), ("square", square)):
         change = (circle_loss(first, z) - circle_loss(second, z)).abs()
-        found[name] = (change / (first - second).abs()).max().item()
-    return found
+        slopes[name] = (change / (first - second).abs()).max().item()
+    return slopes
 
 
 def gradient_signs(count: int, seed: int = 0) -> dict[str, float]:
-    """How often the printed partial derivatives have the sign of the true ones."""
+    """The share of points at which each printed partial derivative has the correct sign."""
     generator = torch.Generator().manual_seed(seed)
     angles = 2 * math.pi * torch.rand(count, generator=generator, dtype=torch.float64)
     z = 2 * torch.rand(count, 2, generator=generator, dtype=torch.float64) - 1
@@ -106,7 +106,7 @@ def conversion(count: int) -> dict[str, list[float]]:
 
 
 def with_flips(share: float) -> dict[str, float]:
-    """Both measures if a `share` of the answers is upside down and the rest is perfect."""
+    """Both error measures if a `share` of the estimates is upside down and the rest is perfect."""
     errors = torch.zeros(10_000, dtype=torch.float64)
     errors[: round(share * len(errors))] = math.pi
     return {
@@ -188,7 +188,7 @@ def draw_surfaces(data: JsonDict) -> Figure:
         (middle, "real", "b", "cos"),
     ):
         grid = list(zip(*surface[name], strict=True))  # rows are values
-        shown = axes.pcolormesh(
+        mesh = axes.pcolormesh(
             surface["degrees"],
             surface["values"],
             grid,
@@ -205,7 +205,7 @@ def draw_surfaces(data: JsonDict) -> Figure:
         axes.set(xlabel="true angle θ", ylabel=f"{name[:2]}(z)")
         axes.set_title(f"{letter}  ({curve} θ − {name[:2]} z)²")
         axes.grid(False)
-    bar = figure.colorbar(shown, ax=[left, middle], pad=0.01, shrink=0.9)
+    bar = figure.colorbar(mesh, ax=[left, middle], pad=0.01, shrink=0.9)
     bar.set_label("loss term; white: its minimum 0", fontsize=6.5)
     curves = data["lipschitz"]
     degrees = curves["degrees"]

@@ -1,8 +1,8 @@
-"""COIL-100 in a small folder, for a borrowed machine (`python tools/pack_coil100.py`).
+"""Packs COIL-100 into a small folder for a borrowed machine (`python tools/pack_coil100.py`).
 
 Writes the images that `staircase` uses as lossless WebP files in the official layout, with values
 rounded to multiples of 4, which halves the files. Rounding is the same for every pixel, so it
-leaves no grid that could give a rotation away. NOTE.txt beside them says so, and every result
+leaves no grid that could reveal a rotation. NOTE.txt beside them says so, and every result
 repeats it.
 """
 
@@ -39,8 +39,8 @@ def pack(data: Path | None, out: Path, train: int = FULL.images, test: int = FUL
     for split, limit in (("train", train), ("test", test)):
         images = load("coil100", root=data, split=split, limit=limit)
         for key, pixels in zip(images.keys, images.images.permute(0, 2, 3, 1).numpy(), strict=True):
-            place = folder / f"{key}.webp"
-            Image.fromarray(rounded(pixels)).save(place, lossless=True, quality=90, exact=True)
-            total += place.stat().st_size
+            path = folder / f"{key}.webp"
+            Image.fromarray(rounded(pixels)).save(path, lossless=True, quality=90, exact=True)
+            total += path.stat().st_size
     (out / NOTE).write_text(TEXT + "\n", encoding="utf-8")
     return total

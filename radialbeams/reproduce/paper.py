@@ -12,8 +12,8 @@ from radialbeams.reproduce.settings import ReproduceSettings
 from radialbeams.training.recipe import Recipe
 from radialbeams.training.views import Protocol
 
-# How the hub works in all experiments that do not compare hubs. It was the default when they were
-# run; `staircase` compares it with the text's, which is the default today.
+# The hub of all experiments that do not compare hubs: the default when they were run. `staircase`
+# compares it with the hub of the paper's text, which is the default today.
 HUB: Hub = "mean"
 
 
@@ -33,7 +33,7 @@ def effort(settings: ReproduceSettings, *, quick_steps: int, quick_rate: float =
 
 
 def fitting(recipe: Recipe, settings: ReproduceSettings) -> Recipe:
-    """The same with the rate and schedule of the pretrained models, which converge."""
+    """The recipe with the rate and schedule of the pretrained models, which converge."""
     rate = settings.pick(quick=2e-3, full=1e-3)
     return replace(recipe, learning_rate=rate, schedule="one-cycle", clip=1.0)
 

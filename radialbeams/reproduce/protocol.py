@@ -2,7 +2,7 @@
 
 Two optimizers on the same views and for the same number of steps: the paper's (Adam at a constant
 rate of 1e-4), whose runs are those of `beam-length` (length B), and that of the pretrained models.
-Only the first reproduces the paper's figure; `staircase` takes the second apart.
+Only the first reproduces the paper's figure; `staircase` measures the parts of the second.
 """
 
 from __future__ import annotations
@@ -28,21 +28,21 @@ if TYPE_CHECKING:
 
 DATA = {"coil100": "COIL-100", "lfw": "LFW"}
 PRINTED = {"coil100": 13.0, "lfw": 12.0}  # paper-equivalent degrees
-KEPT = ("mean", "median", "p95", "paper_equivalent", "within_5", "within_10", "flips")
+STORED_FIGURES = ("mean", "median", "p95", "paper_equivalent", "within_5", "within_10", "flips")
 
 
-def shipped_recipe(data: str) -> Recipe:
+def pretrained_recipe(data: str) -> Recipe:
     """The recipe on the card of `bic.coil100` or `bic.lfw`."""
     return Recipe.of_card(zoo.find(f"bic.{data}").card)
 
 
 def recipe(data: str, seed: int, settings: ReproduceSettings) -> Recipe:
-    found = replace(shipped_recipe(data), batch=128, steps=4096, seed=seed)
+    base = replace(pretrained_recipe(data), batch=128, steps=4096, seed=seed)
     if settings.quick:
         model = BICConfig.for_images(64, latent=64, hub=paper.HUB)
-        found = replace(found, model=model, parent_size=64, batch=32, steps=150, average=0.0)
-        found = replace(found, learning_rate=2e-3)
-    return found
+        base = replace(base, model=model, parent_size=64, batch=32, steps=150, average=0.0)
+        base = replace(base, learning_rate=2e-3)
+    return base
 
 
 def trainings(settings: ReproduceSettings) -> list[PlannedTraining]:
@@ -60,31 +60,31 @@ def trainings(settings: ReproduceSettings) -> list[PlannedTraining]:
     ]
 
 
-# --- what was found ---
+# --- results ---
 
 
 def run(settings: ReproduceSettings, records: Records) -> Finding:
     sets: JsonDict = {}
-    for data in DATA:
+    for name in DATA:
         runs = [
-            record for record in records.values() if record.tags["data"] == data and record.finished
+            record for record in records.values() if record.tags["data"] == name and record.finished
         ]
-        sets[data] = {**cell(runs), "curves": along(runs)}
-    found = {"sets": sets, "reproduction": reproduction(settings), "authors": authors(settings)}
-    ours, why = conclude(found)
-    return Finding(ours, settings.pick(quick=QUICK, full="") + why, found)
+        sets[name] = {**cell_of(runs), "curves": curves_of(runs)}
+    data = {"sets": sets, "reproduction": reproduction(settings), "authors": authors(settings)}
+    ours, why = conclude(data)
+    return Finding(ours, settings.pick(quick=QUICK, full="") + why, data)
 
 
 def reproduction(settings: ReproduceSettings) -> JsonDict:
-    """The runs of `beam-length` with the paper's optimizer, by data set, if they are there."""
-    place = settings.folder / "beam-length.json"
-    if not place.is_file():
+    """The errors of `beam-length` with the paper's optimizer, by data set; empty without them."""
+    path = settings.folder / "beam-length.json"
+    if not path.is_file():
         return {}
-    cells = json.loads(place.read_text(encoding="utf-8"))["data"]["cells"]
+    cells = json.loads(path.read_text(encoding="utf-8"))["data"]["cells"]
     return {
-        one["data"]: {"paper_equivalent": one["degrees"], "mean": one["mean"]}
-        for one in cells
-        if (one["length"], one["padding"]) == ("B", "zeros")
+        cell["data"]: {"paper_equivalent": cell["degrees"], "mean": cell["mean"]}
+        for cell in cells
+        if (cell["length"], cell["padding"]) == ("B", "zeros")
     }
 
 
@@ -93,36 +93,36 @@ def authors(settings: ReproduceSettings) -> dict[str, float]:
 
     The images include those that they were trained on.
     """
-    place = settings.folder / "authors.json"
-    if not place.is_file():
+    path = settings.folder / "authors.json"
+    if not path.is_file():
         return {}
-    found = json.loads(place.read_text(encoding="utf-8"))
-    return {data: one["paper_equivalent"] for data, one in found.items()}
+    results = json.loads(path.read_text(encoding="utf-8"))
+    return {data: result["paper_equivalent"] for data, result in results.items()}
 
 
-def conclude(found: Record) -> Conclusion:
-    ours, sets, known = {}, found["sets"], found["reproduction"]
-    for data, title in DATA.items():
-        if data in known:
-            ours[f"paper-equivalent error, {title}"] = _figure(known[data], "paper_equivalent")
-            ours[f"mean error, {title}"] = _figure(known[data], "mean")
-    for data, title in DATA.items():
+def conclude(data: Record) -> Conclusion:
+    ours, sets, reproduced = {}, data["sets"], data["reproduction"]
+    for name, title in DATA.items():
+        if name in reproduced:
+            ours[f"paper-equivalent error, {title}"] = _figure(reproduced[name], "paper_equivalent")
+            ours[f"mean error, {title}"] = _figure(reproduced[name], "mean")
+    for name, title in DATA.items():
         ours[f"paper-equivalent error, {title}, our optimizer"] = _figure(
-            sets[data], "paper_equivalent"
+            sets[name], "paper_equivalent"
         )
-        ours[f"mean error, {title}, our optimizer"] = _figure(sets[data], "mean")
-        ours[f"flips, {title}, our optimizer"] = f"{sets[data]['flips']['mean']:.2%}"
-    return ours, sentence(sets, known, found["authors"])
+        ours[f"mean error, {title}, our optimizer"] = _figure(sets[name], "mean")
+        ours[f"flips, {title}, our optimizer"] = f"{sets[name]['flips']['mean']:.2%}"
+    return ours, sentence(sets, reproduced, data["authors"])
 
 
-def cell(runs: Sequence[TrainingRecord]) -> JsonDict:
-    found: JsonDict = {"training_images": runs[0].training_images, "seeds": len(runs)}
-    for name in KEPT:
-        found[name] = spread([run.errors()[name] for run in runs])
-    return found
+def cell_of(runs: Sequence[TrainingRecord]) -> JsonDict:
+    cell: JsonDict = {"training_images": runs[0].training_images, "seeds": len(runs)}
+    for name in STORED_FIGURES:
+        cell[name] = spread([run.errors()[name] for run in runs])
+    return cell
 
 
-def along(runs: Sequence[TrainingRecord]) -> JsonDict:
+def curves_of(runs: Sequence[TrainingRecord]) -> JsonDict:
     points = [run.validated("so2") for run in runs]
     return {
         "train_step": runs[0].steps,
@@ -132,25 +132,25 @@ def along(runs: Sequence[TrainingRecord]) -> JsonDict:
     }
 
 
-def _figure(one: Record, name: str) -> str:
-    values = one[name]["values"]
-    text = f"{one[name]['mean']:.2f}° ± {one[name]['std']:.2f}°"
+def _figure(errors: Record, name: str) -> str:
+    values = errors[name]["values"]
+    text = f"{errors[name]['mean']:.2f}° ± {errors[name]['std']:.2f}°"
     return f"{text} over {len(values)} seeds, {min(values):.2f}° to {max(values):.2f}°"
 
 
-def sentence(sets: JsonFields, known: JsonFields, weights: Mapping[str, float]) -> str:
+def sentence(sets: JsonFields, reproduced: JsonFields, weights: Mapping[str, float]) -> str:
     parts = []
     for data, title in DATA.items():
         ours = sets[data]["paper_equivalent"]
-        same = (
-            f"{known[data]['paper_equivalent']['mean']:.1f}° with the paper's optimizer"
-            if data in known
+        reproduction = (
+            f"{reproduced[data]['paper_equivalent']['mean']:.1f}° with the paper's optimizer"
+            if data in reproduced
             else "not measured here with the paper's optimizer"
         )
         theirs = f" and its authors' weights measure {weights[data]:.1f}°" if weights else ""
         parts.append(
-            f"on {title} {same}, where the paper prints {PRINTED[data]:g}°{theirs}, and "
-            f"{ours['mean']:.1f}° with ours (worst seed {max(ours['values']):.1f}°)"
+            f"on {title} {reproduction}, where the paper prints {PRINTED[data]:g}°{theirs}, "
+            f"and {ours['mean']:.1f}° with ours (worst seed {max(ours['values']):.1f}°)"
         )
     return (
         f"By the paper's formula the error is {'; '.join(parts)}. Both optimizers take 4,096 steps "
@@ -169,20 +169,27 @@ def draw(record: Record) -> dict[str, Figure]:
     return {"": draw_seeds(data["sets"], data["reproduction"], data["authors"])}
 
 
-def draw_seeds(sets: JsonFields, known: JsonFields, weights: Mapping[str, float]) -> Figure:
+def draw_seeds(sets: JsonFields, reproduced: JsonFields, weights: Mapping[str, float]) -> Figure:
     from radialbeams.reproduce import figures
 
     figure = figures.new(figures.PAGE, 2.5)
     dots, *panels = figure.subplots(1, 3)
     colours = dict(zip(DATA, (figures.BLUE, figures.ORANGE), strict=True))
-    for place, (data, colour) in enumerate(colours.items()):
-        found = sets[data]["paper_equivalent"]
-        dots.plot(found["values"], [place] * len(found["values"]), "o", color=colour, ms=3.5)
-        dots.plot([found["mean"]], [place], "|", color=colour, ms=14)
-        if data in known:
-            same = known[data]["paper_equivalent"]["values"]
-            dots.plot(same, [place] * len(same), "s", color=colour, ms=3.5, mfc="white")
-        height = [place - 0.3, place + 0.3]
+    for y, (data, colour) in enumerate(colours.items()):
+        errors = sets[data]["paper_equivalent"]
+        dots.plot(errors["values"], [y] * len(errors["values"]), "o", color=colour, ms=3.5)
+        dots.plot([errors["mean"]], [y], "|", color=colour, ms=14)
+        if data in reproduced:
+            reproduced_errors = reproduced[data]["paper_equivalent"]["values"]
+            dots.plot(
+                reproduced_errors,
+                [y] * len(reproduced_errors),
+                "s",
+                color=colour,
+                ms=3.5,
+                mfc="white",
+            )
+        height = [y - 0.3, y + 0.3]
         for published, mark in ((PRINTED, figures.GREEN), (weights, figures.PINK)):
             if data in published:
                 dots.plot([published[data]] * 2, height, color=mark, lw=1.2)

@@ -6,7 +6,7 @@ from importlib import import_module
 from importlib.util import find_spec
 from typing import TYPE_CHECKING
 
-if TYPE_CHECKING:  # it needs torch, and a list of names does not
+if TYPE_CHECKING:  # the module needs torch; a list of names does not
     from radialbeams.reproduce.experiment import Experiment
 
 ALL = "all"
@@ -51,8 +51,8 @@ def chosen(name: str) -> list[str]:
     if name == ALL:
         return names()
     if name not in names():
-        known = ", ".join(names())
-        raise ValueError(f"Expected one of {known}, or {ALL}; got {name!r}.")
+        available = ", ".join(names())
+        raise ValueError(f"Expected one of {available}, or {ALL}; got {name!r}.")
     return [name]
 
 

@@ -1,4 +1,4 @@
-"""From a name and settings to files: NAME.json with all results, and the figures drawn from it."""
+"""Runs an experiment and writes NAME.json with all results, and the figures drawn from it."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ def reproduce(
     """Runs an experiment and returns the files that it wrote.
 
     `redraw` measures nothing: it words and draws the data in NAME.json again. `trainings_only`
-    writes only the results of the trainings, which a later call finds; it needs no matplotlib.
-    `finished_only` trains nothing and uses the results of trainings that are there.
+    writes only the results of the trainings, which a later call reads; it needs no matplotlib.
+    `finished_only` trains nothing and uses the results of finished trainings.
     """
     experiment = registry.find(name)
-    place = settings.folder / f"{name}.json"
+    path = settings.folder / f"{name}.json"
     if not redraw:
         if not trainings_only:
             _need_matplotlib()  # now, not after hours of training
@@ -47,30 +47,33 @@ def reproduce(
             return [settings.runs(name) / f"{run}.json" for run in records]
         finding = experiment.run(settings, records)
         seconds = time.monotonic() - started - trained_here
-        found = record(experiment, settings, records, finding, seconds)
-        write_record(place, found, long=["data"])
-    elif not place.is_file():
+        result = record(experiment, settings, records, finding, seconds)
+        write_record(path, result, long=["data"])
+    elif not path.is_file():
         raise ValueError(
-            f"Expected {place} to draw from; there is none. Run it first, without --redraw."
+            f"Expected {path} to draw from; there is none. Run it first, without --redraw."
         )
     else:
-        write_record(place, reworded(experiment, place), long=["data"])
-    return [place, *draw(experiment, place)]
+        write_record(path, reworded(experiment, path), long=["data"])
+    return [path, *draw(experiment, path)]
 
 
 def reproduce_each(
     names: Sequence[str],
-    one: Callable[[str], object],
-    failed: Callable[[str, Exception], object],
+    run_one: Callable[[str], object],
+    report: Callable[[str, Exception], object],
 ) -> list[str]:
-    """Calls `one` with each name. An error goes to `failed`, and the other names still run."""
+    """Calls `run_one` with each name and returns the names that failed.
+
+    An error is passed to `report`, and the other names still run.
+    """
     failures = []
     for name in names:
         try:
-            one(name)
+            run_one(name)
         except Exception as error:  # any error: the other experiments are independent
             failures.append(name)
-            failed(name, error)
+            report(name, error)
     return failures
 
 
@@ -110,17 +113,17 @@ def efforts(trainings: Iterable[tuple[int, int]]) -> list[str]:
     return [f"{steps:,} × {batch:,}" for steps, batch in sorted(set(trainings))]
 
 
-def reworded(experiment: Experiment, place: Path) -> Record:
-    """NAME.json with the claim, the numbers and the sentences as the code words them today."""
-    found: Record = json.loads(place.read_text(encoding="utf-8"))
-    ours, why = experiment.conclude(found["data"])
-    why = (QUICK if found["why"].startswith(QUICK) else "") + why
+def reworded(experiment: Experiment, path: Path) -> Record:
+    """NAME.json with claim, numbers and sentences worded by the current code."""
+    stored: Record = json.loads(path.read_text(encoding="utf-8"))
+    ours, why = experiment.conclude(stored["data"])
+    why = (QUICK if stored["why"].startswith(QUICK) else "") + why
     words = {"claim": experiment.claim, "paper": dict(experiment.paper), "ours": ours, "why": why}
-    return {**found, **words}
+    return {**stored, **words}
 
 
 def command(name: str, settings: ReproduceSettings) -> str:
-    """The command that repeats the experiment, wherever the data is."""
+    """The command that repeats the experiment, without paths."""
     words = ["radialbeams reproduce", name]
     words += ["--quick"] if settings.quick else []
     words += [] if settings.seeds is None else [f"--seeds {settings.seeds}"]
@@ -128,17 +131,17 @@ def command(name: str, settings: ReproduceSettings) -> str:
     return " ".join(words)
 
 
-def draw(experiment: Experiment, place: Path) -> list[Path]:
-    """NAME*.png and .svg beside NAME.json."""
+def draw(experiment: Experiment, path: Path) -> list[Path]:
+    """Writes NAME*.png and .svg beside NAME.json, and returns their paths."""
     _need_matplotlib()
     from radialbeams.reproduce import figures
 
-    found: JsonDict = json.loads(place.read_text(encoding="utf-8"))
+    stored: JsonDict = json.loads(path.read_text(encoding="utf-8"))
     files = []
     with figures.style():
-        for suffix, figure in experiment.draw(found).items():
-            stem = place.with_name(experiment.name + (f"-{suffix}" if suffix else ""))
-            files += figures.save(figure, stem, quick=found["settings"] == "quick")
+        for suffix, figure in experiment.draw(stored).items():
+            stem = path.with_name(experiment.name + (f"-{suffix}" if suffix else ""))
+            files += figures.save(figure, stem, quick=stored["settings"] == "quick")
     return files
 
 

@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import TypeVar
 
 Value = TypeVar("Value")
-# Work done, total work, and what is being done; the receiver estimates when it will end.
+# Receives the work done, the total work and the current task, and estimates the end.
 Show = Callable[[float, float, str], None]
 
 RESULTS = Path("results")
-# Stands before the conclusion of a quick run.
+# The first sentence of a quick run's conclusion.
 QUICK = "Quick settings only show that the experiment runs; they answer nothing. "
 
 
@@ -22,7 +22,7 @@ def quietly(done: float, total: float, text: str) -> None:
 
 @dataclass(frozen=True)
 class ReproduceSettings:
-    """The same for every experiment. Full settings are meant for one GPU."""
+    """The settings that all experiments share. Full settings are meant for one GPU."""
 
     quick: bool = False  # small data, few steps: minutes on two cores; the figures are marked
     data: Path | None = None  # default: $RADIALBEAMS_DATA

@@ -1,4 +1,4 @@
-"""What a finished training leaves in its file: one frozen class, one reader, one writer."""
+"""The stored record of a finished training: one frozen class, one reader, one writer."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ LONG = ("recipe", "measured", "curve", "validations")  # keys whose parts take a
 
 @dataclass(frozen=True)
 class TrainingRecord:
-    """One training: what it was, what it cost, and what was measured."""
+    """One training: its settings, its cost and its measurements."""
 
     name: str = ""
-    tags: Record = field(default_factory=dict)  # by which the experiment finds it
+    tags: Record = field(default_factory=dict)  # identify the training in its experiment
     recipe: Record = field(default_factory=dict)  # as written, of any version
-    images: int | None = None  # how many of the training split were asked for; None: all
+    images: int | None = None  # how many of the training split were requested; None: all
     held_out: int | None = None
-    training_images: int = 0  # how many there were
+    training_images: int = 0  # how many were used
     hardware: str = "cpu"
     data_note: str = ""  # how the images differ from the originals
     diverged: str = ""  # the error, if the loss was no longer finite
@@ -53,8 +53,8 @@ class TrainingRecord:
 
     def errors(self, group: str = "so2") -> Record:
         """The errors on held-out images, for angles of a group: `so2` or `cyclic`."""
-        found: Record = self.measured[group]
-        return found
+        errors: Record = self.measured[group]
+        return errors
 
     def validated(self, group: str) -> list[float]:
         """The circle losses on held-out images during training."""
@@ -75,7 +75,7 @@ class TrainingRecord:
         return cls(**values)
 
     def to_dict(self) -> Record:
-        """As files have it: without what this training does not have."""
+        """The fields as stored in files, without those that do not apply to this training."""
         left_out = {name for name in ("data_note", "diverged") if not getattr(self, name)}
         left_out |= {name for name in ("measured", "parameters") if not self.finished}
         return {name: value for name, value in vars(self).items() if name not in left_out}
@@ -85,12 +85,12 @@ class TrainingRecord:
 Records = Mapping[str, TrainingRecord]
 
 
-def read_training(place: Path) -> TrainingRecord:
-    return TrainingRecord.from_dict(json.loads(place.read_text(encoding="utf-8")))
+def read_training(path: Path) -> TrainingRecord:
+    return TrainingRecord.from_dict(json.loads(path.read_text(encoding="utf-8")))
 
 
-def write_training(place: Path, record: TrainingRecord) -> None:
-    write_record(place, record.to_dict(), LONG)
+def write_training(path: Path, record: TrainingRecord) -> None:
+    write_record(path, record.to_dict(), LONG)
 
 
 def tagged(records: Records, **tags: Any) -> list[TrainingRecord]:

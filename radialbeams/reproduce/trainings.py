@@ -41,7 +41,16 @@ POLL_SECONDS = 1.0
 NOTE = "NOTE.txt"  # in a folder of packed data, see `pack`
 SEEDS = 3  # angles per held-out image at the end
 # The figures of an `Evaluation` that are stored for every training.
-KEPT = ("n", "mean", "median", "p95", "paper_equivalent", "within_5", "within_10", "flips")
+STORED_FIGURES = (
+    "n",
+    "mean",
+    "median",
+    "p95",
+    "paper_equivalent",
+    "within_5",
+    "within_10",
+    "flips",
+)
 
 
 @dataclass(frozen=True)
@@ -77,14 +86,14 @@ def errors(trained: Trained) -> JsonDict:
     }
 
 
-def summary(found: Evaluation | JsonFields) -> dict[str, float]:
+def summary(evaluation: Evaluation | JsonFields) -> dict[str, float]:
     """The stored figures, and the mean circle loss, which the paper plots."""
-    values = found.to_dict() if isinstance(found, Evaluation) else found
-    kept = {name: values[name] for name in KEPT}
+    values = evaluation.to_dict() if isinstance(evaluation, Evaluation) else evaluation
+    figures = {name: values[name] for name in STORED_FIGURES}
     # The mean loss and the paper's error are the same number in two units.
     return {
-        **kept,
-        "circle_loss": 2 - 2 * math.cos(math.radians(kept["paper_equivalent"])),
+        **figures,
+        "circle_loss": 2 - 2 * math.cos(math.radians(figures["paper_equivalent"])),
     }
 
 
@@ -94,22 +103,22 @@ class PlannedTraining:
 
     name: str  # of its file; unique in the experiment
     recipe: Recipe
-    tags: JsonFields = field(default_factory=dict)  # by which the experiment finds it
+    tags: JsonFields = field(default_factory=dict)  # identify the training in its experiment
     images: int | None = None  # how many of the training split; None for all
     held_out: int | None = None  # how many of the test split
     validations: int = 0  # number of evaluations during training
     measure: Measure = errors
     parts: Parts = DEFAULT_PARTS
-    keep: bool = False  # stores the weights too; `load` returns the model
+    keep: bool = False  # also stores the weights; `load` returns the model
 
 
-# --- all of them ---
+# --- all trainings ---
 
 
 def complete(
     experiment: str, trainings: Sequence[PlannedTraining], settings: ReproduceSettings
 ) -> tuple[dict[str, TrainingRecord], float]:
-    """Runs the trainings without a file; returns all results by name, and the seconds spent."""
+    """Runs the trainings that have no file; returns all results by name, and the seconds spent."""
     _check_names(trainings)
     folder = settings.runs(experiment)
     started = time.monotonic()
@@ -117,41 +126,41 @@ def complete(
     if missing and settings.jobs > 1:
         _in_processes(experiment, missing, settings)
     elif missing:
-        _here(missing, folder, settings)
-    found = {training.name: read(training, folder) for training in trainings}
-    if left := [name for name, record in found.items() if record is None]:
+        _in_this_process(missing, folder, settings)
+    records = {training.name: read(training, folder) for training in trainings}
+    if unfinished := [name for name, record in records.items() if record is None]:
         raise ValueError(
-            f"{len(left)} trainings of {experiment} are still being run by another process "
-            f"({', '.join(left[:3])} …). Repeat the command when it is done."
+            f"{len(unfinished)} trainings of {experiment} are still being run by another process "
+            f"({', '.join(unfinished[:3])} …). Repeat the command when it is done."
         )
-    done = {name: record for name, record in found.items() if record is not None}
+    done = {name: record for name, record in records.items() if record is not None}
     return done, time.monotonic() - started if missing else 0.0
 
 
 def finished(
     experiment: str, trainings: Sequence[PlannedTraining], settings: ReproduceSettings
 ) -> dict[str, TrainingRecord]:
-    """The results that are there, by name; nothing is trained."""
+    """The results of the finished trainings, by name; nothing is trained."""
     folder = settings.runs(experiment)
-    found = {training.name: read(training, folder) for training in trainings}
-    return {name: record for name, record in found.items() if record is not None}
+    records = {training.name: read(training, folder) for training in trainings}
+    return {name: record for name, record in records.items() if record is not None}
 
 
 def read(training: PlannedTraining, folder: Path) -> TrainingRecord | None:
     """The result of a training, or None; raises if the file belongs to another recipe."""
-    place = folder / f"{training.name}.json"
-    if not place.is_file():
+    path = folder / f"{training.name}.json"
+    if not path.is_file():
         return None
-    record = read_training(place)
+    record = read_training(path)
     same = (
-        # Through the recipe, so that a file from before a new field still counts.
+        # As recipes, so that a file written before a field was added still matches.
         Recipe.from_dict(record.recipe) == Recipe.from_dict(_plain(training.recipe))
         and record.images == training.images
         and record.held_out == training.held_out
     )
     if not same:
         raise ValueError(
-            f"Expected the result of this recipe in {place}; got that of another one. Remove the "
+            f"Expected the result of this recipe in {path}; got that of another one. Remove the "
             "file, or use a new folder (--out)."
         )
     return record
@@ -161,14 +170,14 @@ def load(training: PlannedTraining, settings: ReproduceSettings, experiment: str
     """The model of a training that keeps its weights."""
     from safetensors.torch import load_file
 
-    place = settings.runs(experiment) / f"{training.name}.safetensors"
-    if not place.is_file():
+    path = settings.runs(experiment) / f"{training.name}.safetensors"
+    if not path.is_file():
         raise ValueError(
-            f"Expected the weights of a training in {place}; the file does not exist. Remove the "
+            f"Expected the weights of a training in {path}; the file does not exist. Remove the "
             ".json beside it to train again."
         )
     model = build(training.recipe.model)
-    model.load_state_dict(load_file(place))
+    model.load_state_dict(load_file(path))
     return model.to(pick_device(settings.devices)).eval()
 
 
@@ -182,20 +191,22 @@ def _check_names(trainings: Sequence[PlannedTraining]) -> None:
 # --- in this process ---
 
 
-def _here(trainings: Sequence[PlannedTraining], folder: Path, settings: ReproduceSettings) -> None:
+def _in_this_process(
+    trainings: Sequence[PlannedTraining], folder: Path, settings: ReproduceSettings
+) -> None:
     total = sum(training.recipe.steps for training in trainings)
     before = 0
     for number, training in enumerate(trainings, 1):
-        where = f"{training.name} ({number} of {len(trainings)})"
-        settings.show(before, total, where)
+        label = f"{training.name} ({number} of {len(trainings)})"
+        settings.show(before, total, label)
 
-        def show(progress: Progress, before: int = before, where: str = where) -> None:
-            text = f"{where}, loss {progress.circle_loss:.3f}"
+        def show(progress: Progress, before: int = before, label: str = label) -> None:
+            text = f"{label}, loss {progress.circle_loss:.3f}"
             settings.show(before + progress.step, total, text)
 
-        with claimed(folder / ".work" / f"{training.name}.claimed") as mine:
+        with claimed(folder / ".work" / f"{training.name}.claimed") as acquired:
             # Another process may have finished it in the meantime.
-            if mine and read(training, folder) is None:
+            if acquired and read(training, folder) is None:
                 _run(training, folder, settings, show)
         before += training.recipe.steps
     settings.show(total, total, "trained")
@@ -259,8 +270,8 @@ def _run(
 def data_note(root: Path | None) -> str:
     """How the images in a data folder differ from the originals, if its NOTE.txt says so."""
     top = root or os.environ.get("RADIALBEAMS_DATA")
-    place = None if top is None else Path(top) / NOTE
-    return place.read_text(encoding="utf-8").strip() if place and place.is_file() else ""
+    path = None if top is None else Path(top) / NOTE
+    return path.read_text(encoding="utf-8").strip() if path and path.is_file() else ""
 
 
 def _images(recipe: Recipe, split: str, root: Path | None, limit: int | None) -> ImageSet:
@@ -311,17 +322,17 @@ def curves(metrics: Path) -> tuple[dict[str, list[float]], list[JsonDict]]:
     }
     if any(line["prior_loss"] for line in losses):
         curve["prior_loss"] = [_mean(part, "prior_loss") for part in bins]
-    return curve, [along for line in lines if len(along := _along(line)) > 1]
+    return curve, [validation for line in lines if len(validation := _validation(line)) > 1]
 
 
-def _along(line: JsonFields) -> JsonDict:
+def _validation(line: JsonFields) -> JsonDict:
     """The errors on held-out images in a line of metrics, rounded."""
-    found: JsonDict = {"step": line["step"]}
+    validation: JsonDict = {"step": line["step"]}
     for group, key in (("so2", "held_out"), ("cyclic", "held_out_cyclic")):
         if key in line:
             values = summary(line[key])
-            found[group] = {k: _short(values[k]) for k in ("circle_loss", "mean", "median")}
-    return found
+            validation[group] = {k: _short(values[k]) for k in ("circle_loss", "mean", "median")}
+    return validation
 
 
 def _mean(lines: Sequence[Mapping[str, float]], name: str) -> float:
@@ -340,21 +351,21 @@ def _in_processes(
 ) -> None:
     """Runs the trainings in processes that share the folder; each takes unclaimed ones."""
     count = min(settings.jobs, len(missing))
-    words = [sys.executable, "-m", "radialbeams.reproduce", experiment]
-    words += ["--trainings-only", "--out", str(settings.folder), "--devices", settings.devices]
-    words += ["--quick"] if settings.quick else []
-    words += [] if settings.data is None else ["--data", str(settings.data)]
-    words += [] if settings.seeds is None else ["--seeds", str(settings.seeds)]
+    command = [sys.executable, "-m", "radialbeams.reproduce", experiment]
+    command += ["--trainings-only", "--out", str(settings.folder), "--devices", settings.devices]
+    command += ["--quick"] if settings.quick else []
+    command += [] if settings.data is None else ["--data", str(settings.data)]
+    command += [] if settings.seeds is None else ["--seeds", str(settings.seeds)]
     threads = max(1, (os.cpu_count() or 1) // count)
     environment = {"OMP_NUM_THREADS": str(threads), **os.environ}
     folder = settings.runs(experiment)
     folder.mkdir(parents=True, exist_ok=True)
-    processes, talks = [], []
+    processes, logs = [], []
     for number in range(count):
-        talk = folder / f".process-{number}.log"
-        with talk.open("wb") as file:
-            processes.append(subprocess.Popen(words, stdout=file, stderr=file, env=environment))
-        talks.append(talk)
+        log = folder / f".process-{number}.log"
+        with log.open("wb") as file:
+            processes.append(subprocess.Popen(command, stdout=file, stderr=file, env=environment))
+        logs.append(log)
     try:
         while any(process.poll() is None for process in processes):
             done = sum((folder / f"{training.name}.json").is_file() for training in missing)
@@ -367,12 +378,12 @@ def _in_processes(
             process.terminate()
             process.wait()
     if any(read(training, folder) is None for training in missing):
-        for process, talk in zip(processes, talks, strict=True):
+        for process, log in zip(processes, logs, strict=True):
             if process.returncode:
-                last = talk.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:]
+                last = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:]
                 raise ValueError(
                     f"A process with trainings of {experiment} failed: {' '.join(last)} "
-                    f"(its log: {talk}). Finished trainings are kept; repeat the command."
+                    f"(its log: {log}). Finished trainings are kept; repeat the command."
                 )
-    for talk in talks:
-        talk.unlink()
+    for log in logs:
+        log.unlink()

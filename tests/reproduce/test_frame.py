@@ -179,7 +179,7 @@ def test_a_training_leaves_what_was_measured_and_little_else(
 
 
 def test_the_loss_that_is_kept_is_that_of_the_errors() -> None:
-    kept = dict.fromkeys(trainings.KEPT, 0.0) | {"paper_equivalent": 41.06}
+    kept = dict.fromkeys(trainings.STORED_FIGURES, 0.0) | {"paper_equivalent": 41.06}
     assert trainings.summary(kept)["circle_loss"] == pytest.approx(0.492, abs=1e-3)
 
 

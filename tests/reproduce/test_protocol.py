@@ -18,7 +18,7 @@ from radialbeams.training.recipe import Recipe
 def records(settings: ReproduceSettings) -> dict[str, TrainingRecord]:
     found = {}
     for training in protocol.trainings(settings):
-        figures = dict.fromkeys(protocol.KEPT, 1.0 + training.recipe.seed)
+        figures = dict.fromkeys(protocol.STORED_FIGURES, 1.0 + training.recipe.seed)
         point = {"circle_loss": 0.1, "mean": 1.0, "median": 1.0}
         found[training.name] = TrainingRecord.from_dict(
             {
@@ -42,9 +42,9 @@ def test_five_seeds_on_each_set_under_the_papers_protocol() -> None:
 def test_the_recipes_are_those_that_the_models_were_shipped_from() -> None:
     for data in protocol.DATA:
         text = (ROOT / "recipes" / f"bic.{data}.json").read_text(encoding="utf-8")
-        assert protocol.shipped_recipe(data) == Recipe.from_dict(json.loads(text))
+        assert protocol.pretrained_recipe(data) == Recipe.from_dict(json.loads(text))
         mine = protocol.recipe(data, 3, ReproduceSettings())
-        shipped = protocol.shipped_recipe(data)
+        shipped = protocol.pretrained_recipe(data)
         assert replace(mine, steps=shipped.steps, batch=shipped.batch, seed=0) == shipped
 
 
