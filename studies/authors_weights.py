@@ -59,17 +59,17 @@ def ends(width: int) -> NDArray[np.int64]:
 
 def line(centre: int, end: NDArray[np.int64]) -> NDArray[np.int64]:
     """(3, D, 2): the pixels (row, column) of a beam from the centre, with one more on each side."""
-    apart = end - centre
-    steep = abs(apart[1]) > abs(apart[0])
+    offset = end - centre
+    steep = abs(offset[1]) > abs(offset[0])
     along, across = (1, 0) if steep else (0, 1)  # the axis that grows by 1 a step, and the other
-    steps, rise = abs(apart[along]), abs(apart[across])
-    backwards = apart[along] < 0
+    steps, rise = abs(offset[along]), abs(offset[across])
+    backwards = offset[along] < 0
     # Lines towards smaller indices are drawn from their end, so they round the other way.
     index = np.arange(LENGTH)
     along_steps = steps - index if backwards else index
     across_steps = np.maximum(0, -(-(along_steps * rise - steps // 2) // max(steps, 1)))
     start = end if backwards else np.full(2, centre)
-    signs = np.sign(apart) * (-1 if backwards else 1)
+    signs = np.sign(offset) * (-1 if backwards else 1)
     middle = np.empty((LENGTH, 2), dtype=np.int64)
     middle[:, along] = start[along] + along_steps
     middle[:, across] = start[across] + signs[across] * across_steps
@@ -103,8 +103,8 @@ def measure(model: Path, images: ImageSet) -> dict[str, Any]:
     angles = draw_angles("evaluation", 0, 0, len(images))
     estimates = []
     for start in range(0, len(images), BATCH):
-        part = slice(start, start + BATCH)
-        beams = beams_of(images.images[part], angles[part])
+        chunk = slice(start, start + BATCH)
+        beams = beams_of(images.images[chunk], angles[chunk])
         # The network takes pairs; the authors pass a single image twice.
         outputs = signature(**{name: tf.constant(np.stack((beams, beams), 1))})
         (unit,) = [value for value in outputs.values() if value.shape[1:] == (2,)]

@@ -68,15 +68,15 @@ def measure(front: Canonicalizer, images: ImageSet, shift: int | None) -> dict[s
     directions = torch.from_numpy(draws("noise", 0, 0, len(images)) * 2 * math.pi)
     errors = {way: torch.empty(1, len(images)) for way in WAYS}
     for start in range(0, len(images), BATCH):
-        part = slice(start, start + BATCH)
-        parents = images.images[part].float() / 255
+        chunk = slice(start, start + BATCH)
+        parents = images.images[chunk].float() / 255
         if shift is None:
-            views = rotate(parents, angles[part])
+            views = rotate(parents, angles[chunk])
         else:
-            views = off_centre(parents, angles[part], directions[part], shift)
+            views = off_centre(parents, angles[chunk], directions[chunk], shift)
         for way in WAYS:
             estimates = estimated_angles(front, views, parents.shape[-1], way)
-            errors[way][0, part] = angular_error(estimates, angles[part])
+            errors[way][0, chunk] = angular_error(estimates, angles[chunk])
     figures = {way: summarise(error).to_dict() for way, error in errors.items()}
     return {
         way: {name: round(way_figures[name], 4) for name in STORED_FIGURES}

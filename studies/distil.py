@@ -51,13 +51,13 @@ def profiles(stem: Path, images: ImageSet, turns: int, batch: int = 512) -> np.n
     for turn in range(turns):
         angles = draw_angles("evaluation", SEED + turn, 0, len(images))
         for start in range(0, len(images), batch):
-            part = slice(start, start + batch)
-            rendered = views.render(images.images[part].to(device), angles[part].to(device))
+            chunk = slice(start, start + batch)
+            rendered = views.render(images.images[chunk].to(device), angles[chunk].to(device))
             for quarter in range(4):
                 with torch.autocast("cuda", torch.bfloat16, enabled=device.type == "cuda"):
                     logits, offsets = model(torch.rot90(rendered, quarter, (-2, -1)))
-                truth = angles[part].to(device) + quarter * math.pi / 2
-                total[part] += relative(logits.float(), offsets.float(), truth).cpu()
+                truth = angles[chunk].to(device) + quarter * math.pi / 2
+                total[chunk] += relative(logits.float(), offsets.float(), truth).cpu()
     mean = total / (4 * turns)
     mirrored = mean.flip(1).roll(1, 1)  # photos are mirrored at random in training
     profile: np.ndarray = ((mean + mirrored) / 2).numpy().astype(np.float16)

@@ -33,8 +33,8 @@ def poses(front: Canonicalizer, images: ImageSet, angles: Tensor) -> tuple[Tenso
     device = next(front.parameters()).device
     results: list[Pose] = []
     for start in range(0, len(images), BATCH):
-        part = slice(start, start + BATCH)
-        rotated = rotate(images.images[part].float() / 255, angles[part]).to(device)
+        chunk = slice(start, start + BATCH)
+        rotated = rotate(images.images[chunk].float() / 255, angles[chunk]).to(device)
         results.append(front.canonicalize(rotated)[1].to("cpu"))
     return torch.cat([pose.angle for pose in results]), torch.cat(
         [pose.confidence for pose in results]

@@ -49,8 +49,8 @@ def outputs(stem: Path, images: ImageSet, seeds: int) -> tuple[Floats, Floats, F
         angles = draw_angles("evaluation", SEED + seed, 0, len(images))
         turns.append(torch.rad2deg(angles))
         for start in range(0, len(images), batch):
-            part = slice(start, start + batch)
-            rendered = views.render(images.images[part].to(device), angles[part].to(device))
+            chunk = slice(start, start + batch)
+            rendered = views.render(images.images[chunk].to(device), angles[chunk].to(device))
             by_quarter = [model(torch.rot90(rendered, k, (-2, -1))) for k in range(4)]
             logits.append(torch.stack([first for first, _ in by_quarter], 1).cpu())
             offsets.append(torch.stack([second for _, second in by_quarter], 1).cpu())

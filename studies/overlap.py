@@ -156,12 +156,12 @@ def main() -> None:
         if earlier["tested"] == results["tested"]:
             results["against"] = earlier["against"]
     for argument in arguments.against:
-        name, _, place = argument.partition("=")
-        source = of_looks(Path(place)) if place.endswith(".jsonl") else of_folder(Path(place))
+        name, _, path = argument.partition("=")
+        source = of_looks(Path(path)) if path.endswith(".jsonl") else of_folder(Path(path))
         comparison = compare(tested, source)
         results["against"][name] = comparison
-        if arguments.sheet and Path(place).is_dir():
-            draw_sheet(comparison, arguments.tested, Path(place), arguments.sheet / f"{name}.png")
+        if arguments.sheet and Path(path).is_dir():
+            draw_sheet(comparison, arguments.tested, Path(path), arguments.sheet / f"{name}.png")
         print(f"{name}: {comparison['photos']:,} photos, {len(comparison['near'])} near, nearest "
               f"{comparison['nearest_bits']} bits", flush=True)  # fmt: skip
     for argument in arguments.looked:

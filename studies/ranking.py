@@ -174,9 +174,9 @@ def main() -> None:
     calibration = zoo.find(arguments.model).card.calibration
     sets = {}
     for argument in arguments.photos:
-        name, _, place = argument.partition("=")
+        name, _, path = argument.partition("=")
         model_outputs = cached_outputs(
-            Path(place), arguments.model, arguments.keep and arguments.keep / f"{name}.npz"
+            Path(path), arguments.model, arguments.keep and arguments.keep / f"{name}.npz"
         )
         rows = {
             title: figures(ranking, model_outputs.degrees)

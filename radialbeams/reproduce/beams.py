@@ -201,10 +201,10 @@ def _falling(cells: Sequence[Record]) -> str:
         find(cells, "paper", beams, "so2", "view") for beams in (beam_counts[0], beam_counts[-1])
     ]
     fewest, most = (float(np.median(cell["degrees_so2"]["values"])) for cell in ends)
-    answers = {-1: "no", 0: "not clearly", 1: "yes"}
+    verdicts = {-1: "no", 0: "not clearly", 1: "yes"}
     sign = compare(*(cell["test_so2"] for cell in ends))
     return (
-        f"{answers[sign]}: {fewest:.1f}° with {beam_counts[0]}, {most:.1f}° with {beam_counts[-1]}"
+        f"{verdicts[sign]}: {fewest:.1f}° with {beam_counts[0]}, {most:.1f}° with {beam_counts[-1]}"
     )
 
 
@@ -301,10 +301,10 @@ def _meaning(counts: dict[str, dict[str, int]], rows: Sequence[Record]) -> str:
     once = [row for row in rows if row["comparison"] != FRESH]
     better = [row for row in once if row["sign"] < 0]
     in_short_trainings = [row for row in better if row["protocol"] == "paper" and not row["fits"]]
-    where = sorted({ROWS[row["protocol"], row["fits"]] for row in better})
+    labels = sorted({ROWS[row["protocol"], row["fits"]] for row in better})
     text = (
         "C_B beats SO(2) only where SO(2) keeps one angle per image "
-        f"({'; '.join(where)}); with fresh angles for both the advantage disappears, so it comes "
+        f"({'; '.join(labels)}); with fresh angles for both the advantage disappears, so it comes "
         "from how angles are drawn"
     )
     caveat = "; in trainings as short as the paper's it appears at no number of beams"

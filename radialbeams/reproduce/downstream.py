@@ -85,22 +85,22 @@ def measure_grid(task: ClassificationTask, settings: ReproduceSettings, part: st
     grid_rows = torch.arange(count)[:: max(1, count // settings.pick(quick=8, full=300))]
     all_rows = torch.arange(count)
     total = len(grid_rows) * len(ANGLES) + 2 * count
-    before = 0
+    finished = 0
 
     def show(done: int) -> None:
-        settings.show(before + done, total, part)
+        settings.show(finished + done, total, part)
 
     show(0)
     tallies = []
     for degrees in ANGLES:
         angles = torch.full((len(grid_rows),), math.radians(degrees))
         tallies.append(tally(task, grid_rows, angles, show=show))
-        before += len(grid_rows)
+        finished += len(grid_rows)
     average_over_the_grid(tallies)
     uniform = tally(
         task, all_rows, draw_angles("evaluation", 0, 0, count), averaged=True, show=show
     )
-    before += count
+    finished += count
     upright = tally(task, all_rows, torch.zeros(count), show=show)
     by_angle = [result.accuracies() for result in tallies]
     accuracies = uniform.accuracies()

@@ -151,12 +151,12 @@ def objects_task(
 
 
 def labels_of(images: ImageSet, data: str, settings: ReproduceSettings) -> Tensor:
-    place = place_of(data, settings.data)
-    names = file_names(place)
-    classes = siscore.imagenet_classes(place, {**names, **without_top(names)})
+    path = place_of(data, settings.data)
+    names = file_names(path)
+    classes = siscore.imagenet_classes(path, {**names, **without_top(names)})
     if unknown := sorted(set(images.groups) - set(classes)):
         raise ValueError(
-            f"Expected the ImageNet class of every folder of {place} in {siscore.CLASSES}; "
+            f"Expected the ImageNet class of every folder of {path} in {siscore.CLASSES}; "
             f"missing: {', '.join(unknown)}. Copy the table beside the folders."
         )
     return torch.tensor([classes[group] for group in images.groups])
@@ -166,16 +166,16 @@ def imagenet_task(
     settings: ReproduceSettings, classifier: Classifier, device: torch.device
 ) -> tuple[ClassificationTask, int]:
     """A task on the photos that `ring` was not trained on, and how many others were left out."""
-    every = load_images(
+    all_images = load_images(
         "imagenet-samples", root=settings.data, limit=settings.pick(quick=24, full=None)
     )
-    images = unseen_by_ring(every)
+    images = unseen_by_ring(all_images)
     finders = {"ring": finder(_ring("ring"), device)}
     if _is_available(SISCORE, settings):  # the only `bic` that was trained on ImageNet's classes
         training = training_of(OBJECTS["si-score"], settings)
         bic = Canonicalizer(load(training, settings, NAME)).eval()
         finders = {"bic": finder(bic, device), **finders}
-    return photos_of_imagenet(images, classifier, finders), len(every) - len(images)
+    return photos_of_imagenet(images, classifier, finders), len(all_images) - len(images)
 
 
 def unseen_by_ring(images: ImageSet) -> ImageSet:

@@ -97,9 +97,9 @@ def centre_line(cloud: Cloud, seed: int) -> JsonDict:
 
 def order(points: Cloud) -> float:
     """The share of points whose nearest neighbour is adjacent to them on the circle."""
-    apart = pairwise(points)
-    np.fill_diagonal(apart, np.inf)
-    steps = np.abs(apart.argmin(1) - np.arange(len(points)))
+    distances = pairwise(points)
+    np.fill_diagonal(distances, np.inf)
+    steps = np.abs(distances.argmin(1) - np.arange(len(points)))
     return float((np.minimum(steps, len(points) - steps) == 1).mean())
 
 
@@ -111,11 +111,11 @@ def crossings(first: Cloud, second: Cloud) -> dict[str, float]:
     to their median distance. `width`: the median distance between the two embeddings of a
     direction, relative to the same median.
     """
-    apart = pairwise(first)
+    distances = pairwise(first)
     steps = np.abs(np.subtract.outer(np.arange(len(first)), np.arange(len(first))))
     degrees = np.minimum(steps, len(first) - steps) * 360 / len(first)
-    typical = float(np.median(apart[degrees >= FAR]))
-    nearest_far = np.where(degrees >= FAR, apart, np.inf).min(1)
+    typical = float(np.median(distances[degrees >= FAR]))
+    nearest_far = np.where(degrees >= FAR, distances, np.inf).min(1)
     width = np.linalg.norm(first - second, axis=1)
     shares = {
         "crossed": (nearest_far <= width).mean(),

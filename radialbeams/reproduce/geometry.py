@@ -96,14 +96,14 @@ def margins(size: int) -> dict[str, int]:
     centres = math.ceil(corner - (size - 1) / 2 - 0.5)  # a pixel reaches half a pixel further
     bright = torch.ones(1, 1, size, size)
     angles = torch.deg2rad(torch.arange(0.0, 46.0, 1.0))
-    wide = margin(size) + 3
-    rotated = torch.cat([rotate(bright, angle, width=wide) for angle in angles[:, None]])
+    padding = margin(size) + 3
+    rotated = torch.cat([rotate(bright, angle, width=padding) for angle in angles[:, None]])
     rows = (rotated.amax(dim=(0, 1, 3)) > 1e-6).nonzero()
     return {
         "size": size,
         "paper": margin(size),
         "centres": centres,
-        "bilinear": wide - int(rows.min()),
+        "bilinear": padding - int(rows.min()),
     }
 
 

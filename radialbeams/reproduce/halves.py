@@ -80,9 +80,9 @@ def part_positions(
     share = (torch.arange(beam_length, dtype=torch.float64) + 0.5) / beam_length
     # A beam is a straight line, so two of its samples give all others.
     first, last = whole[..., :1, :], whole[..., -1:, :]
-    along = (last - first) / (share[-1] - share[0])
-    wanted = start + (end - start) * share
-    return first + along * (wanted - share[0])[:, None]
+    step = (last - first) / (share[-1] - share[0])
+    radii = start + (end - start) * share
+    return first + step * (radii - share[0])[:, None]
 
 
 def part_network(part: str) -> Any:

@@ -68,14 +68,14 @@ class _Edges:
         rank[rows, columns] = rank[columns, rows] = np.arange(len(rows))
         instant = np.full(len(rows), -1)
         for start in range(0, len(rows), 4096):  # (4096, n) at a time
-            part = slice(start, start + 4096)
-            near = np.maximum(rank[rows[part]], rank[columns[part]]) < np.arange(
+            chunk = slice(start, start + 4096)
+            near = np.maximum(rank[rows[chunk]], rank[columns[chunk]]) < np.arange(
                 start, min(start + 4096, len(rows))
             ).reshape(-1, 1)
             rows_here = np.arange(len(near))
-            near[rows_here, rows[part]] = near[rows_here, columns[part]] = False
+            near[rows_here, rows[chunk]] = near[rows_here, columns[chunk]] = False
             third = near.argmax(1)
-            instant[part] = np.where(near.any(1), (start + rows_here) * n + third, -1)
+            instant[chunk] = np.where(near.any(1), (start + rows_here) * n + third, -1)
         ends = np.stack((rows, columns), axis=1)
         return cls(n, rank, ends, distances[rows, columns], instant)
 
@@ -144,8 +144,8 @@ def pairwise(points: Points) -> NDArray[np.float64]:
     exact = np.asarray(points, dtype=np.float64)
     exact = exact - exact.mean(0)  # nothing to cancel far from the origin
     squares = (exact**2).sum(1)
-    apart: NDArray[np.float64] = squares[:, None] + squares - 2 * exact @ exact.T
-    return np.sqrt(np.maximum(apart, 0))
+    squared: NDArray[np.float64] = squares[:, None] + squares - 2 * exact @ exact.T
+    return np.sqrt(np.maximum(squared, 0))
 
 
 def one_circle(points: Points) -> float:
@@ -190,13 +190,15 @@ def bootstrap_band(points: Points, repetitions: int, seed: int, level: float = 0
     births and deaths by at most 2h, so a loop that lives longer than 4h does not depend on the
     sample.
     """
-    apart = pairwise(points)
+    distances = pairwise(points)
     generator = np.random.default_rng(seed)
-    distances = [
-        apart[:, np.unique(generator.integers(len(apart), size=len(apart)))].min(1).max()
+    hausdorff = [
+        distances[:, np.unique(generator.integers(len(distances), size=len(distances)))]
+        .min(1)
+        .max()
         for _ in range(repetitions)
     ]
-    return 4 * float(np.quantile(distances, 1 - level))
+    return 4 * float(np.quantile(hausdorff, 1 - level))
 
 
 def shapeless(points: Points, generator: np.random.Generator) -> NDArray[np.float64]:

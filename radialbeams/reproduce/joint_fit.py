@@ -209,17 +209,17 @@ def predictions(
     model.eval()
     probabilities, residuals = [], []
     for start in range(0, len(angles), batch):
-        part = slice(start, start + batch)
-        images = probe.turned.turn(probe.prepared[part], angles[part])
+        chunk = slice(start, start + batch)
+        images = probe.turned.turn(probe.prepared[chunk], angles[chunk])
         output = model(images)
         probability = output.logits.softmax(-1)
         for turn in range(1, averaged):
-            extra = torch.full_like(angles[part], turn * TURN / averaged)
+            extra = torch.full_like(angles[chunk], turn * TURN / averaged)
             pose = Pose.from_angles(extra, (images.shape[-2], images.shape[-1]))
             probability = probability + model(pose.apply_images(images)).logits.softmax(-1)
         probabilities.append(probability / averaged)
         if output.angles is not None:
-            residuals.append(wrap(output.angles - angles[part]))
+            residuals.append(wrap(output.angles - angles[chunk]))
     return torch.cat(probabilities), torch.cat(residuals) if residuals else None
 
 

@@ -66,14 +66,14 @@ def signed_errors(
     """Signed errors (T, N) in radians at the rotations (T, N), and confidences if there are any."""
     errors, confidences = torch.empty(angles.shape), torch.full(angles.shape, torch.nan)
     for start in range(0, len(images), BATCH):
-        part = slice(start, start + BATCH)
-        prepared = network.views.prepare(images[part].to(network.device))
-        for turn, batch_angles in enumerate(angles[:, part]):
+        chunk = slice(start, start + BATCH)
+        prepared = network.views.prepare(images[chunk].to(network.device))
+        for turn, batch_angles in enumerate(angles[:, chunk]):
             views = network.views.turn(prepared, batch_angles)
             output = predict_with(network.model, views, *network.calibration)
             if isinstance(output, tuple):
-                output, confidences[turn, part] = output[0], output[1].cpu().float()
-            errors[turn, part] = wrap(output.cpu().float() - batch_angles)
+                output, confidences[turn, chunk] = output[0], output[1].cpu().float()
+            errors[turn, chunk] = wrap(output.cpu().float() - batch_angles)
     return errors, None if confidences.isnan().any() else confidences
 
 
@@ -212,17 +212,17 @@ def _front(row: Record) -> Record:
 def numbers(data: Record) -> JsonDict:
     ours: JsonDict = {}
     for row in data["rows"]:
-        where = f"{row['model']}, {row['ground']} background"
+        setting = f"{row['model']}, {row['ground']} background"
         best, worst = _ends(row)
-        ours[f"mean error, best and worst position, {where}"] = (
+        ours[f"mean error, best and worst position, {setting}"] = (
             f"{best['mean']:.1f}° ({best['position']}), {worst['mean']:.1f}° ({worst['position']})"
         )
-        ours[f"mean error, light in front, {where}"] = f"{_front(row)['mean']:.1f}°"
+        ours[f"mean error, light in front, {setting}"] = f"{_front(row)['mean']:.1f}°"
         follows = row["follows"]
-        ours[f"how closely estimates follow the light and the picture (0 to 1), {where}"] = (
+        ours[f"how closely estimates follow the light and the picture (0 to 1), {setting}"] = (
             f"{follows['light']:.2f}, {follows['picture']:.2f}"
         )
-        ours[f"light direction that is taken for up, {where}"] = _signed(follows["up"])
+        ours[f"light direction that is taken for up, {setting}"] = _signed(follows["up"])
     ours["direction in which COIL-100's mean picture is brightest"] = _signed(
         data["coil100"]["degrees"]
     )

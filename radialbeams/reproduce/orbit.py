@@ -121,9 +121,9 @@ def drawn(cloud: Orbit, seed: int) -> NDArray[np.float32]:
 
 def order(points: NDArray[np.float32]) -> float:
     """The share of points whose nearest neighbour is adjacent to them on the circle."""
-    apart = pairwise(points)
-    np.fill_diagonal(apart, np.inf)
-    steps = np.abs(apart.argmin(1) - np.arange(len(points)))
+    distances = pairwise(points)
+    np.fill_diagonal(distances, np.inf)
+    steps = np.abs(distances.argmin(1) - np.arange(len(points)))
     return float((np.minimum(steps, len(points) - steps) == 1).mean())
 
 
@@ -133,15 +133,15 @@ def coordinate(points: NDArray[np.float32]) -> float:
     It is fitted to the other directions by ridge regression of cosine and sine on the points, so it
     succeeds only if the points go around a loop in the space of embeddings. Chance is 90°.
     """
-    around = np.arange(len(points)) * TURN / len(points)
+    angles = np.arange(len(points)) * TURN / len(points)
     centred = np.asarray(points, dtype=np.float64)
     centred = centred - centred.mean(0)
     inner = centred @ centred.T / np.square(centred).sum(1).mean()
     train = np.arange(len(points)) % 2 == 0
-    target = np.stack((np.cos(around), np.sin(around)), axis=1)[train]
+    target = np.stack((np.cos(angles), np.sin(angles)), axis=1)[train]
     weights = np.linalg.solve(inner[np.ix_(train, train)] + RIDGE * np.eye(len(target)), target)
     predicted = inner[np.ix_(~train, train)] @ weights
-    errors = np.arctan2(predicted[:, 1], predicted[:, 0]) - around[~train]
+    errors = np.arctan2(predicted[:, 1], predicted[:, 0]) - angles[~train]
     return float(np.degrees(np.abs((errors + np.pi) % TURN - np.pi)).mean())
 
 
@@ -164,9 +164,10 @@ def layout(cloud: Orbit) -> list[list[int]]:
     """t-SNE of all points: x and y as integers from 0 to 1,000."""
     from sklearn.manifold import TSNE as Embedding
 
-    places = Embedding(n_components=2, random_state=0, n_jobs=1, **TSNE).fit_transform(cloud.points)
-    places = places - places.min(0)
-    return [column.tolist() for column in np.rint(GRID * places / places.max()).astype(int).T]
+    tsne = Embedding(n_components=2, random_state=0, n_jobs=1, **TSNE)
+    points = tsne.fit_transform(cloud.points)
+    points = points - points.min(0)
+    return [column.tolist() for column in np.rint(GRID * points / points.max()).astype(int).T]
 
 
 # --- the experiment ---
@@ -256,10 +257,11 @@ def measure(
     """A row for each image and kind; only the first seed has pixels, which no seed changes."""
     every = settings.pick(quick=3, full=1)
     draws = settings.pick(quick=1, full=3)
-    before = _untrained(training, next(network.parameters()).device)
+    initial = _untrained(training, next(network.parameters()).device)
     rows = []
     for number, image in enumerate(images):
-        orbits = {"trained": orbit(network, image, every), "untrained": orbit(before, image, every)}
+        orbits = {"trained": orbit(network, image, every)}
+        orbits["untrained"] = orbit(initial, image, every)
         orbits["shuffled"] = orbits["trained"].shuffled(number)
         if training.recipe.seed == 0:
             orbits["pixels"] = orbit(network, image, every, pixels=True)
@@ -298,9 +300,9 @@ def layouts_of(
 ) -> list[JsonDict]:
     """Layouts of a few images, and of the first before training; pictures only of objects."""
     every = settings.pick(quick=3, full=1)
-    before = _untrained(training, next(network.parameters()).device)
+    initial = _untrained(training, next(network.parameters()).device)
     chosen = np.linspace(0, len(images) - 1, settings.pick(quick=1, full=3)).astype(int)
-    jobs = [(network, "trained", index) for index in chosen] + [(before, "untrained", chosen[0])]
+    jobs = [(network, "trained", index) for index in chosen] + [(initial, "untrained", chosen[0])]
     layouts = []
     for number, (model, kind, index) in enumerate(jobs):
         settings.show(number, len(jobs), f"t-SNE, {training.recipe.data}, {kind}")
@@ -329,15 +331,15 @@ def find(cells: Sequence[Record], data: str, kind: str) -> Record:
 def numbers(data: Record) -> JsonDict:
     ours: JsonDict = {}
     for cell in data["table"]:
-        where = f"{TITLES[cell['data']]}, {cell['kind']}"
+        setting = f"{TITLES[cell['data']]}, {cell['kind']}"
         circle, near, fit = (cell[name] for name in MEASURES)
-        ours[f"one-circle score (at most 0.94), {where}"] = (
+        ours[f"one-circle score (at most 0.94), {setting}"] = (
             f"{circle['mean']:.2f} ± {circle['std']:.2f}"
         )
-        ours[f"error of a circular coordinate at held-out directions, {where}"] = (
+        ours[f"error of a circular coordinate at held-out directions, {setting}"] = (
             f"{fit['mean']:.0f}° ± {fit['std']:.0f}°"
         )
-        ours[f"nearest neighbour is the adjacent direction, {where}"] = f"{near['mean']:.0%}"
+        ours[f"nearest neighbour is the adjacent direction, {setting}"] = f"{near['mean']:.0%}"
     for name, error in data["error"].items():
         ours[f"mean error on C_B, {TITLES[name]}"] = f"{error['mean']:.1f}° ± {error['std']:.1f}°"
     return ours

@@ -49,10 +49,10 @@ class SquaredPrior(ToeplitzPrior):
     """Similarities 1/(1 + ‖·‖²), as in the authors' code."""
 
     def forward(self, upright: Tensor, turned: Tensor) -> Tensor:
-        apart = torch.cdist(
+        distances = torch.cdist(
             upright.float(), turned.float(), compute_mode="donot_use_mm_for_euclid_dist"
         )
-        logits = torch.einsum("nij,kij->nk", 1 / (1 + apart.square()), self.extractor)
+        logits = torch.einsum("nij,kij->nk", 1 / (1 + distances.square()), self.extractor)
         return logits.log_softmax(dim=-1)
 
 

@@ -220,18 +220,18 @@ def _row(cells: Mapping[str, Record], cell: Record) -> str:
 
 
 def _against(cells: Mapping[str, Record], cell: Record) -> str:
-    off = cells[WeightKind(cell["protocol"]).name]["cyclic"]
-    sign = compare(cell["cyclic"], off)
+    baseline = cells[WeightKind(cell["protocol"]).name]["cyclic"]
+    sign = compare(cell["cyclic"], baseline)
     verdicts = {-1: "better than without", 1: "worse than without"}
-    return verdicts[sign] if sign else unclear(cell["cyclic"], off)
+    return verdicts[sign] if sign else unclear(cell["cyclic"], baseline)
 
 
 def signs(cells: Mapping[str, Record]) -> dict[float, list[int]]:
     """By weight, the signs of its comparable kinds: better (−1), not clear (0), worse (1)."""
     by_weight: dict[float, list[int]] = {}
     for cell in comparable(cells):
-        off = cells[WeightKind(cell["protocol"]).name]["cyclic"]
-        by_weight.setdefault(cell["weight"], []).append(compare(cell["cyclic"], off))
+        baseline = cells[WeightKind(cell["protocol"]).name]["cyclic"]
+        by_weight.setdefault(cell["weight"], []).append(compare(cell["cyclic"], baseline))
     return dict(sorted(by_weight.items()))
 
 
@@ -304,18 +304,18 @@ def sentence(data: Record) -> str:
     trained = [cell for cell in cells.values() if cell["seeds"]]
     if not trained:
         return "Nothing has been trained yet."
-    off = [cell for cell in trained if not cell["weight"]]
-    on = [cell for cell in trained if cell["weight"]]
-    cosines = [cell[f"cosine_{place}"]["mean"] for cell in off for place in PLACES]
-    shares_found = [cell[f"shifts_{cell['place']}"]["mean"] for cell in on]
+    baselines = [cell for cell in trained if not cell["weight"]]
+    with_prior = [cell for cell in trained if cell["weight"]]
+    cosines = [cell[f"cosine_{place}"]["mean"] for cell in baselines for place in PLACES]
+    shares_found = [cell[f"shifts_{cell['place']}"]["mean"] for cell in with_prior]
     parts = [
         f"Is the prior a second task, or too heavy? After {data['steps']:,} steps of a one-cycle "
         f"schedule: {answer(cells)}. `prior` asks the same at the paper's constant rate.",
-        _how_far(off),
+        _how_far(baselines),
         _gradients(cosines),
     ]
-    if off and shares_found:
-        share = sum(cell["shifts_before"]["mean"] for cell in off) / len(off)
+    if baselines and shares_found:
+        share = sum(cell["shifts_before"]["mean"] for cell in baselines) / len(baselines)
         parts.append(
             f"The embeddings identify {share:.0%} of the shifts without the prior, and "
             f"{_between(shares_found)} with it: it reaches its own goal."
@@ -358,9 +358,9 @@ def _at_the_end(result: Record) -> str:
     )
 
 
-def _how_far(off: Sequence[Record]) -> str:
+def _how_far(baselines: Sequence[Record]) -> str:
     """A caveat if the networks without a prior have not converged, else an empty string."""
-    best = min((cell["cyclic"]["mean"] for cell in off), default=0.0)
+    best = min((cell["cyclic"]["mean"] for cell in baselines), default=0.0)
     if best < CONVERGED:
         return ""
     return (

@@ -96,9 +96,9 @@ def batches(held_out: HeldOut, batch: int) -> Iterator[tuple[Tensor, Tensor]]:
     """The beams of every held-out image at one angle each, and those angles."""
     turns = draw_angles("evaluation", 0, 0, len(held_out.images))
     for start in range(0, len(held_out.images), batch):
-        part = slice(start, start + batch)
-        prepared = held_out.views.prepare(held_out.images.images[part].to(held_out.device))
-        yield beams_of(held_out.model, held_out.views.turn(prepared, turns[part])), turns[part]
+        chunk = slice(start, start + batch)
+        prepared = held_out.views.prepare(held_out.images.images[chunk].to(held_out.device))
+        yield beams_of(held_out.model, held_out.views.turn(prepared, turns[chunk])), turns[chunk]
 
 
 @torch.inference_mode()

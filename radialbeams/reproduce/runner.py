@@ -124,11 +124,11 @@ def reworded(experiment: Experiment, path: Path) -> Record:
 
 def command(name: str, settings: ReproduceSettings) -> str:
     """The command that repeats the experiment, without paths."""
-    words = ["radialbeams reproduce", name]
-    words += ["--quick"] if settings.quick else []
-    words += [] if settings.seeds is None else [f"--seeds {settings.seeds}"]
-    words += [] if settings.classifier is None else [f"--classifier {settings.classifier}"]
-    return " ".join(words)
+    parts = ["radialbeams reproduce", name]
+    parts += ["--quick"] if settings.quick else []
+    parts += [] if settings.seeds is None else [f"--seeds {settings.seeds}"]
+    parts += [] if settings.classifier is None else [f"--classifier {settings.classifier}"]
+    return " ".join(parts)
 
 
 def draw(experiment: Experiment, path: Path) -> list[Path]:

@@ -92,8 +92,8 @@ class SaliencyProbe:
         device = next(self.model.parameters()).device
         batches = []
         for start in range(0, len(angles), batch):
-            part = slice(start, start + batch)
-            views = self.views.render(self.images.images[part].to(device), angles[part])
+            chunk = slice(start, start + batch)
+            views = self.views.render(self.images.images[chunk].to(device), angles[chunk])
             batches.append(saliency(self.model, views).cpu())
         return torch.cat(batches)
 

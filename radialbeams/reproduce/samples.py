@@ -138,13 +138,13 @@ def measure(trained: Trained, batch: int = 500) -> JsonDict:
     for draw in range(TURNS):
         angles = draw_angles("evaluation", draw, 0, len(images)).to(device)
         for start in range(0, len(images), batch):
-            part = slice(start, start + batch)
-            prepared = turned.prepare(images.images[part].to(device))
-            for name, turns in (("turned", angles[part]), ("upright", 0 * angles[part])):
+            chunk = slice(start, start + batch)
+            prepared = turned.prepare(images.images[chunk].to(device))
+            for name, turns in (("turned", angles[chunk]), ("upright", 0 * angles[chunk])):
                 logits, estimates = model(turned.turn(prepared, turns))
-                correct[name].append((logits.argmax(-1) == labels[part]).float())
+                correct[name].append((logits.argmax(-1) == labels[chunk]).float())
                 if estimates is not None and name == "turned":
-                    angle_errors.append(torch.cos(estimates - angles[part]).clamp(-1, 1).acos())
+                    angle_errors.append(torch.cos(estimates - angles[chunk]).clamp(-1, 1).acos())
     result: JsonDict = {name: torch.cat(rows).mean().item() for name, rows in correct.items()}
     if angle_errors:
         errors = torch.cat(angle_errors)

@@ -52,9 +52,9 @@ def file_errors(
     for seed in range(seeds):
         angles = draw_angles("evaluation", seed, 0, len(images))
         for start in range(0, len(images), BATCH):
-            part = slice(start, start + BATCH)
-            rendered = file_views(images.images[part], angles[part], views, device)
-            errors[seed, part] = angular_error(predict(rendered).cpu().float(), angles[part])
+            chunk = slice(start, start + BATCH)
+            rendered = file_views(images.images[chunk], angles[chunk], views, device)
+            errors[seed, chunk] = angular_error(predict(rendered).cpu().float(), angles[chunk])
     return errors
 
 

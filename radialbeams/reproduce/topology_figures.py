@@ -34,7 +34,7 @@ def draw(record: Record) -> dict[str, Figure]:
 
 def draw_curves(curves: Record) -> Figure:
     """One image: the mean embedding of every direction, coloured by direction."""
-    available = {words: places for words, places in curves.items() if places}
+    available = {words: positions for words, positions in curves.items() if positions}
     rows = [[w for w in available if w.startswith(views)] for views in VIEWS]
     rows = [row for row in rows if row]
     most = max(len(row) for row in rows)
@@ -60,8 +60,8 @@ def draw_curves(curves: Record) -> Figure:
     return figure
 
 
-def _curve(axes: Axes, places: list[list[float]]) -> None:
-    x, y = places
+def _curve(axes: Axes, positions: list[list[float]]) -> None:
+    x, y = positions
     degrees = np.arange(len(x)) * 360 / len(x)
     axes.plot([*x, x[0]], [*y, y[0]], color="0.8", lw=0.5)
     axes.scatter(x, y, c=degrees, cmap="twilight", vmin=0, vmax=360, s=4)

@@ -195,20 +195,20 @@ def _in_this_process(
     trainings: Sequence[PlannedTraining], folder: Path, settings: ReproduceSettings
 ) -> None:
     total = sum(training.recipe.steps for training in trainings)
-    before = 0
+    done = 0
     for number, training in enumerate(trainings, 1):
         label = f"{training.name} ({number} of {len(trainings)})"
-        settings.show(before, total, label)
+        settings.show(done, total, label)
 
-        def show(progress: Progress, before: int = before, label: str = label) -> None:
+        def show(progress: Progress, done: int = done, label: str = label) -> None:
             text = f"{label}, loss {progress.circle_loss:.3f}"
-            settings.show(before + progress.step, total, text)
+            settings.show(done + progress.step, total, text)
 
         with claimed(folder / ".work" / f"{training.name}.claimed") as acquired:
             # Another process may have finished it in the meantime.
             if acquired and read(training, folder) is None:
                 _run(training, folder, settings, show)
-        before += training.recipe.steps
+        done += training.recipe.steps
     settings.show(total, total, "trained")
 
 

@@ -83,14 +83,14 @@ def sweep(
     unshifted = torch.empty(len(images))
     estimates = torch.empty(len(shifts), len(images))
     for start in range(0, len(images), batch):
-        part = slice(start, start + batch)
-        prepared = views.prepare(images.images[part].to(device))
-        unshifted[part] = model.angles(views.turn(prepared, turns[part])).cpu()
+        chunk = slice(start, start + batch)
+        prepared = views.prepare(images.images[chunk].to(device))
+        unshifted[chunk] = model.angles(views.turn(prepared, turns[chunk])).cpu()
         for row, (direction, shift) in enumerate(shifts):
-            shifted_views = shifted(views, prepared, turns[part], direction, shift / WIDTH)
-            estimates[row, part] = model.angles(shifted_views).cpu()
+            shifted_views = shifted(views, prepared, turns[chunk], direction, shift / WIDTH)
+            estimates[row, chunk] = model.angles(shifted_views).cpu()
         if show is not None:
-            show(min(part.stop, len(images)), len(images))
+            show(min(chunk.stop, len(images)), len(images))
     changes = torch.rad2deg(angular_error(estimates, unshifted)).double().numpy()
     errors = torch.rad2deg(angular_error(estimates, turns)).double().numpy()
     cells = [
