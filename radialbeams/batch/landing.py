@@ -74,8 +74,9 @@ def stage(
     *,
     in_place: bool = False,
     force: bool = False,
+    sync: Callable[[int], None] = system.sync,
 ) -> None:
-    """Writes the output to `part`, next to its final place, and syncs it to disk.
+    """Writes the output to `part`, next to its final place, and calls `sync` to sync it to disk.
 
     The output gets the attributes of the input `like`. In place, an attribute that cannot be
     copied is an error unless `force` is set.
@@ -87,13 +88,20 @@ def stage(
         with suppress(FileNotFoundError):
             os.unlink(part)  # left by a worker that died
         try:
-            _write_new(data, part, like, in_place, force)
+            _write_new(data, part, like, in_place, force, sync)
         except (OSError, attributes.AttributesError):
             discard(part)
             raise
 
 
-def _write_new(data: bytes, part: str, like: str | None, in_place: bool, force: bool) -> None:
+def _write_new(
+    data: bytes,
+    part: str,
+    like: str | None,
+    in_place: bool,
+    force: bool,
+    sync: Callable[[int], None],
+) -> None:
     with open(system.open_new(part, private=in_place), "wb") as file:
         file.write(data)
         file.flush()
@@ -102,7 +110,7 @@ def _write_new(data: bytes, part: str, like: str | None, in_place: bool, force: 
             attributes.copy(like, target, force=force)
         elif like is not None:
             attributes.copy_to_output(like, target)
-        system.sync(file.fileno())
+        sync(file.fileno())
 
 
 def parts_in(folder: str) -> set[str]:

@@ -13,6 +13,8 @@ import signal
 import sys
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
 from PIL import Image
 
@@ -20,7 +22,8 @@ from radialbeams import images, zoo
 from radialbeams.batch import system
 from radialbeams.batch.attributes import AttributesError, check_links, check_writable
 from radialbeams.batch.job import JobSettings
-from radialbeams.batch.landing import OutputError, stage
+from radialbeams.batch.landing import OutputError, discard, stage, writing_in
+from radialbeams.batch.late_syncs import LateSyncs
 from radialbeams.batch.messages import WorkerMessage
 from radialbeams.batch.outcome import Outcome, decided_outcome, outcome_of
 from radialbeams.batch.plan import Item
@@ -48,7 +51,10 @@ Report = Callable[[WorkerMessage], None]
 
 
 class Worker:
-    """Processes a batch in three steps: all views, one call of the model, all outputs."""
+    """Processes a batch in three steps: all views, one call of the model, all outputs.
+
+    An output is synced to disk while the next ones are computed; the batch ends when all are.
+    """
 
     def __init__(self, job: JobSettings, report: Report) -> None:
         self.job = job
@@ -56,6 +62,7 @@ class Worker:
             job.model, threads=1, refine=job.refine, limits=job.limits
         )
         self._report = report
+        self._syncs = LateSyncs()
         self._stamps: dict[str, str | None] = {}  # of the files whose views were made, by path
         self._looks: dict[str, Look] = {}  # the looks without their views, by path
 
@@ -79,7 +86,8 @@ class Worker:
                 outcome or self._outcome(item, next(answers), previews=number < thumbnails)
             )
         system.limit_cpu(0)
-        return outcomes
+        pairs = zip(items, outcomes, strict=True)
+        return [self._on_disk(number, *pair) for number, pair in enumerate(pairs)]
 
     def _answers(self, looks: list[Look]) -> list[Answer]:
         if not looks:
@@ -141,8 +149,30 @@ class Worker:
         if in_place and not self.job.force:
             check_links(outcome.out)
             check_writable(outcome.out)
-        stage(after, outcome.out, part, like=outcome.path, in_place=in_place, force=self.job.force)
+        stage(
+            after,
+            outcome.out,
+            part,
+            like=outcome.path,
+            in_place=in_place,
+            force=self.job.force,
+            sync=partial(self._syncs.begin, part),
+        )
         return replace(outcome, sha256=sha256(after), source=source if in_place else None)
+
+    def _on_disk(self, number: int, item: Item, outcome: Outcome) -> Outcome:
+        """The outcome once its output is on the disk, or the error of the disk."""
+        if outcome.sha256 is None or outcome.out is None or item.part is None:
+            return outcome  # nothing was written
+        if not self._syncs.is_done(item.part):
+            self._report({"at": number})  # the parent waits as long for this file as for any other
+        try:
+            with writing_in(Path(outcome.out).parent):
+                self._syncs.wait(item.part)
+        except (OutputError, OSError) as error:
+            discard(item.part)
+            return Outcome(item.path, error=self._sentence(error))
+        return outcome
 
     def _needs_output(self, outcome: Outcome, before: bytes, after: bytes) -> bool:
         if self.job.in_place:
