@@ -253,10 +253,6 @@ def _ring(name: str) -> Canonicalizer:
     return Canonicalizer.from_pretrained(name, abstain="card", snap="none")
 
 
-def _always(name: str) -> Canonicalizer:
-    return Canonicalizer.from_pretrained(name, abstain=None, snap="none")
-
-
 def masked(images: Tensor, fill: float) -> Tensor:
     """The inscribed disc, which every rotation keeps; corners would differ between the curves."""
     inside = disc(images.shape[-1], images.device)

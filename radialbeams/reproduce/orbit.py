@@ -30,7 +30,8 @@ from radialbeams.nn.architectures import Network, build
 from radialbeams.nn.bic import BIC
 from radialbeams.reproduce import paper
 from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
-from radialbeams.reproduce.homology import one_circle, pairwise
+from radialbeams.reproduce.fine_orbit import order
+from radialbeams.reproduce.homology import one_circle
 from radialbeams.reproduce.seed_statistics import compare, spread
 from radialbeams.reproduce.settings import QUICK, ReproduceSettings
 from radialbeams.reproduce.thumbnails import encode
@@ -117,14 +118,6 @@ def drawn(cloud: Orbit, seed: int) -> NDArray[np.float32]:
     order = np.random.default_rng(seed).permutation(len(cloud.points))
     _, first = np.unique(cloud.directions[order], return_index=True)
     return cloud.points[order[first]]
-
-
-def order(points: NDArray[np.float32]) -> float:
-    """The share of points whose nearest neighbour is adjacent to them on the circle."""
-    distances = pairwise(points)
-    np.fill_diagonal(distances, np.inf)
-    steps = np.abs(distances.argmin(1) - np.arange(len(points)))
-    return float((np.minimum(steps, len(points) - steps) == 1).mean())
 
 
 def coordinate(points: NDArray[np.float32]) -> float:
