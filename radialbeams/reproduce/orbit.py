@@ -115,9 +115,9 @@ def orbit(model: Network, image: Tensor, every: int = 1, *, pixels: bool = False
 
 def drawn(cloud: Orbit, seed: int) -> NDArray[np.float32]:
     """(|B|, L): one point for each direction, in order, from random rotations."""
-    order = np.random.default_rng(seed).permutation(len(cloud.points))
-    _, first = np.unique(cloud.directions[order], return_index=True)
-    return cloud.points[order[first]]
+    permutation = np.random.default_rng(seed).permutation(len(cloud.points))
+    _, first = np.unique(cloud.directions[permutation], return_index=True)
+    return cloud.points[permutation[first]]
 
 
 def coordinate(points: NDArray[np.float32]) -> float:

@@ -16,7 +16,6 @@ GENERATED = {"results.md", "models.md"}  # whole pages, from results and cards
 DEFINED = {"0°", "1°", "2°", "5°", "10°", "90°", "91°", "180°", "270°", "360°", "95%"}
 # Other figures that no result has to show, each with its reason.
 EXPLAINED = {
-    "README.md": {"2.2°"},  # the tilt of one file of results/mixed.md
     "docs/detector.md": {"40°", "158°", "275°"},  # by which an example turns its picture
     "docs/documents.md": {
         # tilts of single files, and a first threshold: in the note of results/documents.json
