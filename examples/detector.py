@@ -90,14 +90,14 @@ def faces(image: Tensor) -> Tensor:
 
 
 def strongest(boxes: Tensor, votes: Tensor) -> Tensor:
-    """One box per face, from left to right: the most confident of those that share a centre."""
-    kept: list[Tensor] = []
+    """One box per face, from left to right: the most confident of overlapping ones."""
+    chosen: list[Tensor] = []
     for row in votes.argsort(descending=True):
         middle = (boxes[row, :2] + boxes[row, 2:]) / 2
         reach = (boxes[row, 2] - boxes[row, 0]) / 2
-        if all(((other[:2] + other[2:]) / 2 - middle).norm() > reach for other in kept):
-            kept.append(boxes[row])
-    return torch.stack(sorted(kept, key=lambda box: box[0].item()))
+        if all(((other[:2] + other[2:]) / 2 - middle).norm() > reach for other in chosen):
+            chosen.append(boxes[row])
+    return torch.stack(sorted(chosen, key=lambda box: box[0].item()))
 
 
 # --- 3. the downstream step ---
@@ -138,16 +138,15 @@ class Result:
 @torch.inference_mode()
 def run() -> Result:
     image = picture()
-    given = as_tensor(image)
-    boxes = faces(given)  # 1
+    tensor = as_tensor(image)
+    boxes = faces(tensor)  # 1
     canonicalizer = Canonicalizer.from_pretrained("ring.lfw", abstain=None, snap="none")
-    crops, pose = canonicalizer.crops(given, [boxes], margin=MARGIN, size=SIZE)  # 2
+    crops, pose = canonicalizer.crops(tensor, [boxes], margin=MARGIN, size=SIZE)  # 2
     seen = [look(face) for face in crops]  # 3
-    alone = Canonicalizer.from_pretrained(
-        "ring.lfw", abstain=1.0
-    )  # no confidence exceeds 1: never rotates
-    left, _ = alone.crops(given, [boxes], margin=MARGIN, size=SIZE)
-    return Result(image, boxes, crops, pose, seen, [look(face) for face in left])
+    # No confidence exceeds 1, so this one never rotates.
+    cropper = Canonicalizer.from_pretrained("ring.lfw", abstain=1.0)
+    rotated, _ = cropper.crops(tensor, [boxes], margin=MARGIN, size=SIZE)
+    return Result(image, boxes, crops, pose, seen, [look(face) for face in rotated])
 
 
 def drawn(result: Result) -> Image.Image:
@@ -159,9 +158,8 @@ def drawn(result: Result) -> Image.Image:
     for number, seen in enumerate(result.seen):
         pose = result.pose[number]
         pen.rectangle(result.boxes[number].tolist(), outline=(120, 120, 120))
-        corners = pose.invert_boxes(frame)[
-            0, 0
-        ]  # (4, 2): the frame of the upright face, rotated back
+        # (4, 2): the frame of the upright face, rotated back
+        corners = pose.invert_boxes(frame)[0, 0]
         points = [tuple(corner) for corner in corners.tolist()]
         pen.polygon(points, outline=(0, 114, 178), width=3)
         pen.line(points[:2], fill=(213, 94, 0), width=4)  # its upper edge

@@ -50,9 +50,9 @@ def captured(call: Call, warm_up: int = 3) -> Call:
     torch.cuda.current_stream().wait_stream(side)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        held = call()
+        result = call()
 
-    def replay(_alive: tuple[object, ...] = (call, held)) -> None:
+    def replay(_alive: tuple[object, ...] = (call, result)) -> None:
         graph.replay()
 
     return replay
