@@ -186,9 +186,9 @@ def valid(
         except Unfit as reason:
             counts[str(reason)] += 1
         if number % 25 == 0 or number == len(todo):
-            left = (time.monotonic() - started) * (len(todo) - number) / number
-            progress = f"{number} of {len(todo)} photos, {counts['kept']} kept, {left:.0f} s left"
-            print(progress, file=sys.stderr, flush=True)
+            seconds_left = (time.monotonic() - started) * (len(todo) - number) / number
+            progress = f"{number} of {len(todo)} photos, {counts['kept']} kept"
+            print(f"{progress}, {seconds_left:.0f} s left", file=sys.stderr, flush=True)
 
 
 def write_sheet(cutouts: list[Image.Image], path: Path) -> None:
