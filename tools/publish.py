@@ -226,7 +226,7 @@ def _tested_on(card: Card, images: int, split_by: str) -> DataCard:
 def decided(card: Card, outputs: looks.LookOutputs, below: float) -> Card:
     """The card with calibration, the rule of looks, thresholds, and their expected errors."""
     calibration = looks.fitted(outputs)
-    answers = looks.seen(outputs, calibration, below)
+    answers = looks.held_out_answers(outputs, calibration, below)
     first = looks.answers_by_rule(outputs, calibration, 0.0)
     again = np.mean([answer.confidence < below for answer in first])
     half = np.array([first_half(key) for key in outputs.keys])

@@ -64,8 +64,8 @@ def piped(data: bytes, job: JobSettings, path: str, out: Path | None) -> tuple[O
 def _written(data: bytes, outcome: Outcome, out: str, rules: Rules) -> Outcome:
     part = part_of(out, new_token())
     stage(data, out, part)
-    made = replace(outcome, sha256=sha256(data))
-    return replace(land(made, part, rules), sha256=None)
+    staged = replace(outcome, sha256=sha256(data))
+    return replace(land(staged, part, rules), sha256=None)
 
 
 @contextmanager

@@ -37,10 +37,12 @@ def explanation(outcome: Outcome, job: JobSettings) -> Iterator[str]:
     if outcome.problem is not None:
         yield f"  It is skipped. {outcome.problem}"
         return
-    yield from (f"  {sentence}" for sentence in (*_seen(outcome, job), *_follows(outcome, job)))
+    yield from (
+        f"  {sentence}" for sentence in (*_estimate(outcome, job), *_decision(outcome, job))
+    )
 
 
-def _seen(outcome: Outcome, job: JobSettings) -> Iterator[str]:
+def _estimate(outcome: Outcome, job: JobSettings) -> Iterator[str]:
     by = "As a document page, it was" if outcome.document else f"By the model {job.model}, it was"
     sure = ""
     if outcome.confidence is not None:
@@ -66,7 +68,7 @@ def _seen(outcome: Outcome, job: JobSettings) -> Iterator[str]:
         )
 
 
-def _follows(outcome: Outcome, job: JobSettings) -> Iterator[str]:
+def _decision(outcome: Outcome, job: JobSettings) -> Iterator[str]:
     why = _why(outcome)
     if outcome.applied_ccw is None:
         if outcome.reason == "camera raw":
@@ -81,9 +83,9 @@ def _follows(outcome: Outcome, job: JobSettings) -> Iterator[str]:
         yield f"It is left as it is: {_reason(outcome)}{why}."
         return
     turn = signed(outcome.applied_ccw)
-    way = "counter-clockwise" if turn > 0 else "clockwise"
+    direction = "counter-clockwise" if turn > 0 else "clockwise"
     how = SOURCES.get(outcome.applied_by or "", "")
-    yield f"It is turned by {abs(turn):g}° {way}, {how}{why}."
+    yield f"It is turned by {abs(turn):g}° {direction}, {how}{why}."
     if outcome.applied_by == "quarter":
         yield from _remaining(outcome)
     if outcome.method is not None:

@@ -47,14 +47,14 @@ LEFT_ALONE = ("upright already", "unsure", "no up", "document without a clear qu
 QUARTERS = "left, the nearest quarter turn is 0°"
 
 
-def say(line: str) -> None:
+def print_line(line: str) -> None:
     """Prints one line of data with unsafe characters replaced; JSON goes through `as_json`."""
     print(shown(line), flush=True)
 
 
-def talk(line: str) -> None:
+def print_message(line: str) -> None:
     """Prints one line to standard error, unless its reader has gone."""
-    streams.say(shown(line))
+    streams.print_message(shown(line))
 
 
 def words(kind: str, job: JobSettings) -> str:
@@ -109,8 +109,8 @@ def not_in_output(counts: Counter[str], left_out: Counter[str], folder: Path) ->
 
 def summary(counts: Counter[str], seconds: float, job: JobSettings) -> str:
     kinds = [kind for kind in KINDS if counts[kind]]
-    done = {kind: plural(words(kind, job), counts[kind]) for kind in kinds}
-    parts = "; ".join(f"{counts[kind]:,} {text}" for kind, text in done.items())
+    texts = {kind: plural(words(kind, job), counts[kind]) for kind in kinds}
+    parts = "; ".join(f"{counts[kind]:,} {text}" for kind, text in texts.items())
     note = "" if job.writes else " (dry run, none written)"
     return f"{_files(counts.total())} in {seconds:.1f} s: {parts}{note}"
 
@@ -261,7 +261,7 @@ def progress_bar(steps: int, text: str) -> Iterator[Bar]:
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield Bar(PlainProgress(steps, talk).show, talk)
+        yield Bar(PlainProgress(steps, print_message).show, print_message)
         return
     with Progress(
         TextColumn("{task.description}", markup=False),

@@ -200,8 +200,8 @@ def train(
         return
     own = {"--start": start, "--config": config, "--realign": realign or None}
     own |= {"--canary": canary or None, "--tensorboard": tensorboard or None}
-    for name, given in own.items():
-        if given is not None:
+    for name, value in own.items():
+        if value is not None:
             raise typer.BadParameter(
                 f"{name} applies only to a folder of your own. Leave it out for a data set, a "
                 "recipe or the paper's network."
@@ -279,7 +279,7 @@ def evaluate(
         print(as_json({"model": model, **result}))
         return
     for line in terminal.measured(model, data, result):
-        terminal.say(line)
+        terminal.print_line(line)
 
 
 @app.command()
@@ -348,7 +348,9 @@ def export(
     if out.exists():
         raise ValueError(f"{out} already exists. Remove it, or choose another name.")
     difference = export_run(zoo.find(run).stem, out)
-    terminal.say(f"{out}: agrees with torch within {difference:.1e} at batches of 1, 7 and 128")
+    terminal.print_line(
+        f"{out}: agrees with torch within {difference:.1e} at batches of 1, 7 and 128"
+    )
 
 
 def _need_torch(verb: str) -> None:

@@ -45,13 +45,13 @@ def near_earlier(bits: Bits, distance: int) -> NDArray[np.int64]:
     return nearest
 
 
-def first_near(bits: Bits, known: Bits, distance: int) -> NDArray[np.int64]:
+def first_near(bits: Bits, others: Bits, distance: int) -> NDArray[np.int64]:
     """For each row the first row of `others` within `distance` bits, or −1."""
     nearest = np.full(len(bits), -1)
     for above in range(0, len(bits), TILE):
         part = nearest[above : above + TILE]
-        for left in range(0, len(known), TILE):
-            near = within(bits[above : above + TILE], known[left : left + TILE], distance)
+        for left in range(0, len(others), TILE):
+            near = within(bits[above : above + TILE], others[left : left + TILE], distance)
             hit = near.any(axis=1) & (part < 0)
             part[hit] = left + near[hit].argmax(axis=1)
     return nearest

@@ -141,14 +141,15 @@ def _options(picture: Picture, name: str, quality: int | None) -> SaveOptions:
         options["subsampling"] = picture.subsampling
         if picture.tables and quality is None and name == picture.format:
             options |= {"qtables": picture.tables, "quality": None}
-        options |= {one: None for one, most in LONGEST.items() if len(options[one] or b"") > most}
+        too_long = [name for name, most in LONGEST.items() if len(options[name] or b"") > most]
+        options |= dict.fromkeys(too_long)
     if name in ("PNG", "GIF"):
         options |= transparency_of(picture.image)
     if name == "PNG":
         options["pnginfo"] = png_info(picture)
     if name == "TIFF":
         fax = FAX_COMPRESSIONS if picture.image.mode == "1" else ()
-        known = picture.compression in (*TIFF_COMPRESSIONS, *fax)
-        options["compression"] = picture.compression if known else "tiff_lzw"
+        is_writable = picture.compression in (*TIFF_COMPRESSIONS, *fax)
+        options["compression"] = picture.compression if is_writable else "tiff_lzw"
         options["exif"] = tiff_tags(picture.exif, picture.xmp)
     return {option: value for option, value in options.items() if value is not None}

@@ -87,8 +87,8 @@ class Guard:
         """Whether a request is authorised. The page and the health checks need no token."""
         if self._expected is None or not scope["path"].startswith(("/v1/", "/metrics")):
             return True
-        given = dict(scope["headers"]).get(b"authorization", b"")
-        return hmac.compare_digest(given, self._expected)
+        credentials = dict(scope["headers"]).get(b"authorization", b"")
+        return hmac.compare_digest(credentials, self._expected)
 
     def _add_headers(self, path: str, headers: MutableHeaders) -> None:
         for name, value in HEADERS.items():

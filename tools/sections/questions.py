@@ -167,8 +167,8 @@ def _samples(record: Record) -> str:
     return (
         f"Compared with augmentation, {verdicts[0]}; compared with an equivariant CNN, "
         f"{verdicts[1]}. A CNN with augmentation has {all_images['turned']['mean']:.1%} after "
-        f"training on {all_images['images']:,} images. With the ring in front of it, {ring} give the same; "
-        f"with a CNN that is equivariant by design (C8), {equivariant}."
+        f"training on {all_images['images']:,} images. With the ring in front of it, {ring} give "
+        f"the same; with a CNN that is equivariant by design (C8), {equivariant}."
     )
 
 

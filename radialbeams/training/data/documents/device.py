@@ -46,8 +46,8 @@ class DevicePool:
         """Pages (count, P, P) and their marks, at random from all numbers but the first ones."""
         numbers = np.flatnonzero(self.there)
         numbers = numbers[numbers >= held_out]
-        drawn = torch.randint(len(numbers), (count,), generator=generator)
-        return self._chosen(numbers[drawn.numpy()])
+        chosen = torch.randint(len(numbers), (count,), generator=generator)
+        return self._chosen(numbers[chosen.numpy()])
 
     def first(self, held_out: int, batch: int) -> Iterator[tuple[Tensor, Tensor]]:
         """The pages with the first numbers, in batches."""

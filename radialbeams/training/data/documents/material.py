@@ -154,6 +154,6 @@ def _find_faces(folder: Path) -> dict[tuple[str, str], list[str]]:
         scripts = (
             (script,) if script else EUROPEAN if style in ("sans", "serif", "mono") else ("latin",)
         )
-        for one in scripts:
-            faces.setdefault((one, style), []).extend(paths)
+        for name in scripts:
+            faces.setdefault((name, style), []).extend(paths)
     return faces

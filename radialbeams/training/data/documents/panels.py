@@ -180,7 +180,7 @@ def keys(sheet: Sheet, script: str) -> None:
         y = title_bar(sheet, (0, 0, sheet.width, sheet.height), script, face, sheet.width * 0.05)
     across, down = rng.randint(3, 9), rng.randint(3, 9)
     wide, high = sheet.width / across, (sheet.height - y) / down
-    what = rng.choice(("numbers", "digits", "letters", "words"))
+    keys = rng.choice(("numbers", "digits", "letters", "words"))
     filled = rng.choice((1, 1, 0.5))
     inverse = rng.random() < 0.4
     for cell in range(across * down):
@@ -199,7 +199,7 @@ def keys(sheet: Sheet, script: str) -> None:
             "digits": str(rng.randint(1, 9)),
             "letters": rng.choice("ABCDEFGHJKLMNPQRTUVWXYZ"),
             "words": sheet.label(script)[:7],
-        }[what]
+        }[keys]
         size = max(7.0, min(high * 0.5, wide / (0.65 * len(text) + 0.6)))
         sheet.line(
             x + wide / 2,

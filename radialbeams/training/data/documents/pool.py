@@ -59,9 +59,9 @@ def create_pool(folder: Path, capacity: int, side: int, seed: int) -> PagePool:
     card = {"capacity": capacity, "side": side, "seed": seed}
     path = folder / "pool.json"
     if path.exists():
-        if (there := json.loads(path.read_text(encoding="utf-8"))) != card:
+        if (stored := json.loads(path.read_text(encoding="utf-8"))) != card:
             raise ValueError(
-                f"Expected {folder} to hold a pool of {card}; it holds {there}. Use a new folder."
+                f"Expected {folder} to hold a pool of {card}; it holds {stored}. Use a new folder."
             )
         return open_pool(folder, write=True)
     for name, length in (("pages.u8", capacity * side * side), ("marks.u8", capacity * MARKS)):

@@ -320,16 +320,16 @@ def phone(sheet: Sheet, script: str) -> None:
 def _message(sheet: Sheet, y: float, script: str, face: Typeface, size: float) -> float:
     """A bubble of a chat, on the left or on the right; returns where the next one starts."""
     rng = sheet.rng
-    mine = rng.random() < 0.5
+    is_own = rng.random() < 0.5
     width = sheet.width * rng.uniform(0.35, 0.72)
-    x = sheet.width - width - size if mine else size
+    x = sheet.width - width - size if is_own else size
     text = sheet.material.paragraph(rng, script, rng.randint(10, 140))
     lines = len(sheet.wrap(text, face, size, (width - size) * 0.98))
     height = size * (1.3 * lines + 0.9)
-    fill = sheet.tone(0.6 if mine else 0.12)
+    fill = sheet.tone(0.6 if is_own else 0.12)
     sheet.frame((x, y, x + width, y + height), fill=fill, radius=size * 0.6)
     box = (x + size / 2, y + size * 0.4, x + width, y + height + size)
-    sheet.paragraph(box, text, face, size, ink=sheet.paper if mine else sheet.ink)
+    sheet.paragraph(box, text, face, size, ink=sheet.paper if is_own else sheet.ink)
     return y + height + size * 0.6
 
 

@@ -139,10 +139,12 @@ def _desk(rng: Random, size: tuple[int, int]) -> Image.Image:
     return _as_image(values)
 
 
-def _perspective(there: list[tuple[float, float]], here: list[tuple[float, float]]) -> list[float]:
-    """Eight coefficients that map each point of `there` to that of `here`."""
+def _perspective(
+    targets: list[tuple[float, float]], sources: list[tuple[float, float]]
+) -> list[float]:
+    """Eight coefficients of the map that takes each of the targets to its source."""
     rows, right = [], []
-    for (x, y), (u, v) in zip(there, here, strict=True):
+    for (x, y), (u, v) in zip(targets, sources, strict=True):
         rows += [[x, y, 1, 0, 0, 0, -u * x, -u * y], [0, 0, 0, x, y, 1, -v * x, -v * y]]
         right += [u, v]
     return [float(c) for c in np.linalg.solve(np.array(rows), np.array(right))]
