@@ -31,7 +31,7 @@ def follow(
     data_on_terminal = (json_ or not job.turns) and sys.stdout.isatty()
     visible = sys.stderr.isatty() and not data_on_terminal
     files = sum(1 for _ in plan.items()) if visible and run.files is None else run.files or 0
-    text = "turning" if job.turns else "looking"
+    text = "turning" if job.turns else "estimating"
     with terminal.progress_bar(files, text) if visible else nullcontext(QUIET) as bar:
         report = _reporter(job, json_, bar, files if visible else None)
         for done, outcome in enumerate(run.outcomes, 1):

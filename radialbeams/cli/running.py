@@ -1,4 +1,4 @@
-"""A training run as it is followed on the command line: notes, progress, the closing lines."""
+"""Training runs on the command line: notes, progress, and the closing lines."""
 
 from __future__ import annotations
 

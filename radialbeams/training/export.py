@@ -117,8 +117,8 @@ def write_onnx(
         reason = str(error).strip().splitlines()[0]
         raise ExportError(
             f"Expected torch {torch.__version__} to export the network to ONNX; it stopped with: "
-            f"{reason} Install other versions of torch and onnxscript, and give the same command "
-            "again: the trained weights are kept."
+            f"{reason} Install other versions of torch and onnxscript, and repeat the "
+            "command: the trained weights are kept."
         ) from error
     finally:
         exporter.setLevel(level)

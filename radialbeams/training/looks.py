@@ -1,4 +1,4 @@
-"""Calibration and thresholds of a model that looks again, from stored outputs.
+"""Calibration and thresholds of a model with several looks, from stored outputs.
 
 `studies/looks.py` stores the outputs of held-out views at all four quarter turns. The answers
 follow from them as in `Canonicalizer`: from one look, or from the average of four if the confidence
@@ -92,7 +92,7 @@ def errors(answers: Sequence[Answer], degrees: Floats) -> NDArray[np.float64]:
 def held_out_answers(
     outputs: LookOutputs, calibration: Calibration, below: float
 ) -> HeldOutAnswers:
-    """The columns from which thresholds are chosen."""
+    """The answers for held-out views, from which thresholds are chosen."""
     answers = answers_by_rule(outputs, calibration, below)
     upright = answers_by_rule(outputs.turned_upright(), calibration, below)
     tilts = errors(answers, np.zeros_like(outputs.degrees))
@@ -124,7 +124,7 @@ def acting(answers: HeldOutAnswers, least: Thresholds) -> dict[str, float]:
 def crosswise(
     outputs: LookOutputs, first: NDArray[np.bool_], below: float, spoilt: float, right: float
 ) -> dict[str, float]:
-    """Cross-validated figures: each half is measured with what was chosen on the other."""
+    """Cross-validated figures: each half is measured with the thresholds from the other."""
     parts: list[tuple[int, dict[str, float]]] = []
     sure, hits = [], []
     for chosen_on, measured_on in ((first, ~first), (~first, first)):

@@ -1,4 +1,4 @@
-"""What the commands do with runs: plan a recipe, train to the end, measure, export, report."""
+"""The steps of a run behind the commands: plan a recipe, train, measure, export, report."""
 
 from __future__ import annotations
 

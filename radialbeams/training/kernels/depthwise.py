@@ -1,7 +1,7 @@
-"""Strided depthwise convolution in training, forwards and backwards, as Triton kernels.
+"""Triton kernels for the forward and backward pass of a strided depthwise convolution.
 
-Where TensorFlow's padding is uneven, torch first copies the image into a larger one, and its own
-kernels for a stride of 2 are far from the memory's speed. These read the image as it is. The tests
+Where TensorFlow's padding is uneven, torch first copies the image into a larger one, and its
+kernels for a stride of 2 are far slower than the memory. These read the image in place. The tests
 compare outputs and gradients with `F.conv2d`.
 """
 
@@ -14,7 +14,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-PIXELS, CHANNELS = 64, 32  # of one program's tile
+PIXELS, CHANNELS = 64, 32  # in the tile of one program
 PROGRAMS = 4096
 
 # Images are channels-last, read as rows (N · H · W) of C channels; `first` is how many rows and

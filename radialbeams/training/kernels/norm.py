@@ -1,9 +1,9 @@
-"""Batch norm with ReLU6 behind it, in training, forwards and backwards, as Triton kernels.
+"""Triton kernels for the forward and backward pass of a batch norm followed by ReLU6.
 
-A mobile network spends nearly half of a training step in batch norms, whose general kernels reach
-a small part of the memory's speed. Here one pass reads the sums, one applies norm and ReLU6
-together, and the way back reads the input twice and keeps no mask. The tests compare every output
-and gradient with torch's own.
+A mobile network spends nearly half of a training step in batch norms, whose general kernels are far
+slower than the memory. Here one pass computes the sums and one applies norm and ReLU6 together. The
+backward pass reads the input twice and stores no mask. The tests compare every output and gradient
+with torch's own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import triton.language as tl
 from torch import Tensor
 
 ROWS, CHANNELS = 64, 32  # of one program's tile in the sums
-BLOCK = 2048  # values of one program where each value stands alone
+BLOCK = 2048  # values of one program in elementwise kernels
 PROGRAMS = 2048  # about as many as keep every multiprocessor busy
 
 
@@ -26,7 +26,7 @@ PROGRAMS = 2048  # about as many as keep every multiprocessor busy
 
 @triton.jit
 def _sums(x, shift, partial, rows, chunk, eighths, P: tl.constexpr, C: tl.constexpr):
-    """Of each channel the sum and the sum of squares of x − shift over one chunk of rows."""
+    """Per channel, the sum and the sum of squares of x − shift over one chunk of rows."""
     channels = eighths * 8
     c = tl.program_id(0) * C + tl.arange(0, C)
     part = tl.program_id(1)
@@ -77,7 +77,7 @@ def _statistics(
     P: tl.constexpr,
     C: tl.constexpr,
 ):
-    """From the sums to y = scale · x + offset; the running statistics follow."""
+    """Scale and offset of y = scale · x + offset from the sums; updates the running statistics."""
     channels = eighths * 8
     c = tl.program_id(0) * C + tl.arange(0, C)
     channel_mask = c < channels
@@ -125,7 +125,7 @@ def _gradient_sums(
     P: tl.constexpr,
     C: tl.constexpr,
 ):
-    """Of each channel the sums of the gradient, and of the gradient times x − mean."""
+    """Per channel, the sums of the gradient and of the gradient times x − mean."""
     channels = eighths * 8
     c = tl.program_id(0) * C + tl.arange(0, C)
     part = tl.program_id(1)
@@ -165,7 +165,7 @@ def _gradient_means(
     P: tl.constexpr,
     C: tl.constexpr,
 ):
-    """From those sums to the gradients of weight and bias, and to the means that dx needs."""
+    """The gradients of weight and bias from those sums, and the means that dx needs."""
     channels = eighths * 8
     c = tl.program_id(0) * C + tl.arange(0, C)
     channel_mask = c < channels
@@ -209,7 +209,7 @@ def _gradient(
 
 
 def _chunks(rows: int, blocks: int) -> tuple[int, int]:
-    """How many chunks of rows, and how many rows in each."""
+    """The number of chunks of rows, and the number of rows in each."""
     parts = max(1, min(triton.cdiv(rows, 4 * ROWS), PROGRAMS // blocks))
     chunk = triton.cdiv(triton.cdiv(rows, parts), ROWS) * ROWS
     return triton.cdiv(rows, chunk), chunk

@@ -1,4 +1,4 @@
-"""`python -m radialbeams.training.data.documents MATERIAL POOL --pages N`: a pool of pages."""
+"""`python -m radialbeams.training.data.documents MATERIAL POOL --pages N`: renders a pool."""
 
 from __future__ import annotations
 

@@ -14,7 +14,7 @@ AT_ONCE = 512  # pages moved in one piece
 
 
 class DevicePool:
-    """Copies pages as they become ready; a page keeps its number from the pool."""
+    """Pages copied as they become ready; a page keeps its number in the pool."""
 
     def __init__(self, pool: PagePool, device: torch.device) -> None:
         self.pool, self.device = pool, device
@@ -28,7 +28,7 @@ class DevicePool:
         return int(self.there.sum())
 
     def take_up(self) -> int:
-        """Copies what is new; returns how many pages there are."""
+        """Copies new pages; returns the number of pages."""
         ready = self.pool.ready()
         new = ready[~self.there[ready]]
         for first in range(0, len(new), AT_ONCE):
@@ -43,20 +43,20 @@ class DevicePool:
     def sample(
         self, count: int, held_out: int, generator: torch.Generator
     ) -> tuple[Tensor, Tensor]:
-        """Pages (count, P, P) and their marks, at random from all numbers but the first ones."""
+        """Random pages (count, P, P) and their marks, except the first ones, which are held out."""
         numbers = np.flatnonzero(self.there)
         numbers = numbers[numbers >= held_out]
         chosen = torch.randint(len(numbers), (count,), generator=generator)
         return self._chosen(numbers[chosen.numpy()])
 
     def first(self, held_out: int, batch: int) -> Iterator[tuple[Tensor, Tensor]]:
-        """The pages with the first numbers, in batches."""
+        """The first pages, in batches."""
         numbers = np.flatnonzero(self.there[:held_out])
         for at in range(0, len(numbers), batch):
             yield self._chosen(numbers[at : at + batch])
 
     def _chosen(self, numbers: np.ndarray[tuple[int], np.dtype[np.intp]]) -> tuple[Tensor, Tensor]:
-        # One slice a page: the whole has more elements than 32 bits can count, and indexing
+        # One slice per page: the whole has more elements than 32 bits can count, and indexing
         # kernels are not made for that.
         pages = torch.stack([self.pages[int(number)] for number in numbers])
         return pages, self.marks[torch.from_numpy(numbers)].to(self.device)
