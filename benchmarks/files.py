@@ -158,7 +158,7 @@ def times_faster(scratch: Path) -> dict[str, float]:
     if find_spec("torch") is None:
         print("no comparison with a ViT: torch is not installed", file=sys.stderr)
         return {}
-    calls = {name: _looking(name) for name in TIMES_FASTER if name in zoo.names()}
+    calls = {name: _radialbeams(name) for name in TIMES_FASTER if name in zoo.names()}
     calls["vit"] = _vit(scratch)
     for call in calls.values():
         call()
@@ -168,7 +168,7 @@ def times_faster(scratch: Path) -> dict[str, float]:
     return {name: vit / median for name, median in medians.items()}
 
 
-def _looking(model: str) -> Callable[[], Any]:
+def _radialbeams(model: str) -> Callable[[], Any]:
     canonicalizer = Canonicalizer(model, threads=1)
     size, channels = canonicalizer.card.network.view_size, canonicalizer.card.network.channels
     views = np.random.default_rng(0).random((VIEWS, channels, size, size), dtype=np.float32)

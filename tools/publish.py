@@ -155,7 +155,7 @@ def main() -> None:
     )
     stem = zoo.FOLDER / arguments.name
     if arguments.looks:
-        card = publish_looking_again(stem, model, card, arguments)
+        card = publish_with_looks(stem, model, card, arguments)
     else:
         card = publish_one_look(stem, model, card, arguments)
     card = replace(card, cost=Cost(milliseconds(arguments.name)))
@@ -194,7 +194,7 @@ def publish_one_look(stem: Path, model: Network, card: Card, arguments: argparse
     return card
 
 
-def publish_looking_again(
+def publish_with_looks(
     stem: Path, model: Network, card: Card, arguments: argparse.Namespace
 ) -> Card:
     """The same from stored outputs, on the images for which the rule of looks was chosen."""

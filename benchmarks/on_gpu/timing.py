@@ -110,12 +110,12 @@ def kernels(call: Call, most: int = 40) -> list[JsonDict]:
 
     call()
     wait()
-    with profile(activities=[ProfilerActivity.CUDA, ProfilerActivity.CPU]) as seen:
+    with profile(activities=[ProfilerActivity.CUDA, ProfilerActivity.CPU]) as profiler:
         call()
         wait()
     rows = [
         {"kernel": event.key[:NAMED], "count": event.count, "us": round(event.device_time_total, 1)}
-        for event in seen.key_averages()
+        for event in profiler.key_averages()
         if event.device_type == DeviceType.CUDA and event.device_time_total > 0
     ]
     rows.sort(key=lambda row: -row["us"])

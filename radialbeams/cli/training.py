@@ -173,7 +173,7 @@ def train(
     """
     _need_torch("train")
     _launch(devices, nodes)
-    changes = _given(
+    changes = _set_options(
         {
             "padding": padding,
             "group": turns,
@@ -184,7 +184,7 @@ def train(
             "seed": seed,
         }
     )
-    model_changes = _given(
+    model_changes = _set_options(
         {
             "channels": channels,
             "num_beams": num_beams,
@@ -361,7 +361,7 @@ def _need_torch(verb: str) -> None:
         )
 
 
-def _given(options: JsonDict) -> JsonDict:
+def _set_options(options: JsonDict) -> JsonDict:
     """The options that were set on the command line."""
     return {name: value for name, value in options.items() if value is not None}
 
@@ -373,6 +373,6 @@ def _is_data_set(data: str) -> bool:
 
 
 def _paper_only(changes: JsonDict) -> JsonDict:
-    """The given options that a run on a folder does not have, by their flags."""
+    """The options set by the user that a run on a folder does not have, by their flags."""
     names = {"padding": "--padding", "group": "--turns", "draw": "--draw", "prior": "--prior"}
     return {option: changes[name] for name, option in names.items() if name in changes}

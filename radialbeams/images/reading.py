@@ -17,9 +17,9 @@ from radialbeams.images.metadata import carried_over, fields_of, same_space, tab
 from radialbeams.images.modes import (
     can_be_stored,
     floats,
-    kept_mode,
     sixteen_bits,
     transparency_of,
+    turnable,
 )
 from radialbeams.images.orientation import ORIENTATION, TRANSPOSES, orientation_of
 from radialbeams.images.picture import (
@@ -70,7 +70,7 @@ def read(
         if planes is None:
             upright = _upright(image)
             stays = as_stored and can_be_stored(upright, image.format)
-            pixels = upright if stays else kept_mode(upright)
+            pixels = upright if stays else turnable(upright)
             if not same_space(image.mode, pixels.mode):
                 fields["icc_profile"] = None
         else:

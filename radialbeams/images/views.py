@@ -112,7 +112,7 @@ def _leakfree(
     if sigma is None:
         sigma = int(LARGEST_VIEW * parent_size) / view_size
     square = centre_square(picture)
-    still = [] if all(turns) else [_as_it_is(square, parent_size, view_size, sigma, reach)]
+    still = [] if all(turns) else [_unturned(square, parent_size, view_size, sigma, reach)]
     if not any(turns):
         return still * len(turns)
     # Blurring at the parent's size is worth it only for a view that is turned.
@@ -132,7 +132,7 @@ def _resized(square: Image.Image, size: int) -> Image.Image:
     return square.resize((size, size), Image.Resampling.LANCZOS, reducing_gap=GAP)
 
 
-def _as_it_is(
+def _unturned(
     square: Image.Image, parent_size: int, view_size: int, sigma: float, reach: float
 ) -> Floats:
     """Without a turn, the axes separate: resizing, blur and resampling are two matrix products."""
@@ -151,8 +151,8 @@ def _as_it_is(
 def _through(bands: Sequence[Band], rows: Floats, view_size: int) -> Floats:
     """A banded matrix (S, H) times (H, …) → (S, …)."""
     product = np.empty((view_size, rows.shape[1]), dtype=np.float32)
-    for made, read, weights in bands:
-        np.matmul(weights, rows[read], out=product[made])
+    for view_rows, square_rows, weights in bands:
+        np.matmul(weights, rows[square_rows], out=product[view_rows])
     return product
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image
 
 from radialbeams.images.metadata import png_info, same_space, tiff_tags, with_carried_over
-from radialbeams.images.modes import kept_mode, transparency_of
+from radialbeams.images.modes import transparency_of, turnable
 from radialbeams.images.picture import ImageError, Picture, eight_bits
 from radialbeams.images.raw_previews import FORMAT as RAW
 from radialbeams.images.raw_previews import NOT_SENT, NOT_WRITTEN
@@ -44,7 +44,7 @@ def encode(picture: Picture, format: str | None = None, *, quality: int | None =
         raise ImageError(NOT_WRITTEN, for_clients=NOT_SENT)
     _check_depth(picture, name)
     if name != picture.format:
-        picture = replace(picture, image=kept_mode(picture.image))
+        picture = replace(picture, image=turnable(picture.image))
     options = _options(picture, name, quality)
     data, mode = _encoded(picture, name, options)
     return with_carried_over(data, picture, mode) if name == picture.format else data

@@ -71,7 +71,7 @@ class Guard:
                 await send(message)
 
         try:
-            if self._may(scope):
+            if self._is_authorised(scope):
                 await self._inner(scope, receive, send_with_headers)
             else:
                 refused = Problem(
@@ -83,7 +83,7 @@ class Guard:
                 scope[SHARE].release()
             self._note(scope, path, status, time.perf_counter() - started)
 
-    def _may(self, scope: Scope) -> bool:
+    def _is_authorised(self, scope: Scope) -> bool:
         """Whether a request is authorised. The page and the health checks need no token."""
         if self._expected is None or not scope["path"].startswith(("/v1/", "/metrics")):
             return True

@@ -124,7 +124,7 @@ def measure(files: list[Path], estimate: Estimator) -> dict[str, Any]:
         "skew, 1°": _percent(np.array(skews) < 1),
         "ms, mean": round(1000 * float(np.mean(seconds)), 1),
         "ms, median": round(1000 * float(np.median(seconds)), 1),
-        **_of_the_confident(quarters, np.array(errors)),
+        **_confidence_figures(quarters, np.array(errors)),
     }
 
 
@@ -134,7 +134,7 @@ def cpu_seconds() -> float:
     return sum(part.ru_utime + part.ru_stime for part in parts)
 
 
-def _of_the_confident(estimates: list[Estimate], errors: np.ndarray) -> dict[str, Any]:
+def _confidence_figures(estimates: list[Estimate], errors: np.ndarray) -> dict[str, Any]:
     """Figures of an estimator that reports its confidence; otherwise empty.
 
     The confidence of a document is the probability that its quarter is correct; that of a picture
