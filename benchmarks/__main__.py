@@ -73,7 +73,7 @@ def table(results: JsonDict) -> Iterator[str]:
 
 
 def missed(results: JsonDict) -> list[str]:
-    """Every bar that does not hold, in words."""
+    """A sentence for every bar that is missed."""
     from benchmarks import front, networks, pipeline, sampling, scaling
 
     lines = []

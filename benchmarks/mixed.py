@@ -9,7 +9,7 @@ upright, upright by their EXIF tag. Then it runs the command with its defaults a
 result of every file with the correct one. It exits with 1 if more than one in a hundred upright
 files is turned, or if a file that was turned by an exact quarter does not end at a quarter.
 
-The second turns so many photos by exact quarters, half of them PNG and half JPEG. It exits with 1
+The second turns this many photos by exact quarters, half of them PNG and half JPEG. It exits with 1
 unless every file that is acted on ends at a quarter without loss: PNG with the pixels of its
 original where the quarter is right, and JPEG with its compressed pixels untouched.
 
@@ -109,7 +109,7 @@ def opened(path: Path) -> Image.Image:
 
 
 def turned(image: Image.Image, angle: float, kind: Kind, rng: np.random.Generator) -> Image.Image:
-    """By any program that turns pictures: Pillow's own rotation stands for it."""
+    """The image as any program would turn it, here with Pillow's rotation."""
     if kind.turn in ("none", "exif", "quarter"):
         return images.turn(image, angle)
     if kind.canvas == "crop":

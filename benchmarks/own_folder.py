@@ -146,7 +146,7 @@ def make_coil(folder: Path, data: Path | None) -> None:
 
 
 def make_one(folder: Path, data: Path | None) -> None:
-    """30 views of object 81; the others, for calibration, lie beside the folder."""
+    """30 views of object 81; the others, for calibration, lie next to the folder."""
     images = load("coil100", root=data)
     rows = [row for row, group in enumerate(images.groups) if group == "obj81"]
     random.Random(0).shuffle(rows)
@@ -155,7 +155,7 @@ def make_one(folder: Path, data: Path | None) -> None:
 
 
 def make_lfw(folder: Path, data: Path | None) -> None:
-    """200 people with 500 images; one image of 300 other people, for calibration, beside it."""
+    """200 people with 500 images; one image of 300 other people, for calibration, next to it."""
     images = load("lfw", root=data)
     people = sorted(set(images.groups))
     random.Random(0).shuffle(people)

@@ -84,7 +84,7 @@ def numbers_of(line: str) -> JsonDict:
 
 
 def killed_run(count: int) -> dict[str, float]:
-    """Seconds of each part for a run of so many files, and megabytes of this process."""
+    """Seconds of each part for a run of `count` files, and megabytes of this process."""
     with tempfile.TemporaryDirectory() as name:
         source, out = Path(name) / "in", Path(name) / "out"
         for number in range(count):
@@ -128,7 +128,7 @@ def _leave_unfinished(job: JobSettings, plan: Plan, done: int) -> None:
 
 
 def _resume(job: JobSettings, plan: Plan) -> tuple[float, float]:
-    """Seconds by the clock and of computing until the first outcome that was not there before."""
+    """Wall-clock and CPU seconds until the first outcome that is new."""
     started, computed = time.perf_counter(), time.process_time()
     journal = _journal(job, plan, fresh=False)
     run = _begun(job, plan, 1, journal)

@@ -169,7 +169,7 @@ class DocumentReader:
         """The quarter turns of a page with this skew; None if it is not a document.
 
         `prior` is the evidence for a document that does not come from the network. The two turns
-        that make the lines horizontal come first, and they are mostly enough.
+        that make the lines horizontal come first, and usually suffice.
         """
         card = self.card
         views = four_turns(levelled_view(page, level.skew_degrees, card.size))

@@ -152,7 +152,7 @@ def _opened(source: Path, path: str) -> Image.Image:
 
 
 def copy_backgrounds(data: Path, out: Path) -> list[Image.Image]:
-    """Copies SI-SCORE's backgrounds beside the cut-outs, and returns them as scenes."""
+    """Copies SI-SCORE's backgrounds next to the cut-outs, and returns them as scenes."""
     source = place_of("si-score", data)
     names = file_names(source)
     backgrounds = matches(rf"background_samples/([^/]+\.{IMAGES})", {**names, **without_top(names)})

@@ -39,7 +39,7 @@ class Part(Protocol):
 
 
 def parts(tiny: bool) -> dict[str, Callable[[], Part]]:
-    """In the order in which they are measured."""
+    """The parts by name, in the order in which they are measured."""
     from benchmarks.on_gpu.front import Front
     from benchmarks.on_gpu.inference import BATCHES, Inference
     from benchmarks.on_gpu.sampling import BATCHES as SAMPLED
@@ -207,7 +207,7 @@ def summarised(names: list[str], out: Path) -> JsonDict:
 
 
 def missed(results: JsonDict) -> list[str]:
-    """A sentence for every bar that does not hold."""
+    """A sentence for every bar that is missed."""
     from benchmarks.on_gpu import front, inference, sampling
 
     lines = []

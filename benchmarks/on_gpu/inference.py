@@ -91,7 +91,7 @@ class Inference:
         yield result
 
     def _forms(self, batch: int) -> dict[str, Callable[..., Any]]:
-        """The ways in which a batch can be computed."""
+        """The variants of computing a batch."""
         forms: dict[str, Callable[..., Any]] = {"plain": self.plain}
         if batch in self.compiled:
             forms["compiled"] = self.compiled[batch]

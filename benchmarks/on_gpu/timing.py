@@ -59,7 +59,7 @@ def captured(call: Call, warm_up: int = 3) -> Call:
 
 
 def waited_for(call: Call, rounds: int) -> float:
-    """Median seconds of one call, from its launch until its result is there."""
+    """Median seconds of one call, from its launch to its result."""
     times = []
     for number in range(_rounds(rounds) + 3):
         wait()

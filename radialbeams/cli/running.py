@@ -86,7 +86,7 @@ def closing(run: TrainedRun) -> tuple[str, ...]:
     where the report is, and the command that uses it."""
     learned, sure, *verdict = run.summary
     use = f"radialbeams upright PICTURES -o UPRIGHT --model {shlex.quote(str(run.folder))}"
-    use = f"Use it: {use}" if run.trusted else f"Use it all the same: {use} --min-confidence 0.5"
+    use = f"Use it: {use}" if run.trusted else f"Use it anyway: {use} --min-confidence 0.5"
     return learned, sure, " ".join(verdict), f"Report: {run.report}", use
 
 

@@ -62,7 +62,7 @@ def words(kind: str, job: JobSettings) -> str:
 
 
 def plural(text: str, count: int) -> str:
-    """What was done, for several files."""
+    """The text for several files."""
     return text if count == 1 else text.replace("document without", "documents without")
 
 
@@ -122,17 +122,17 @@ def thresholds(counts: Counter[str], job: JobSettings, card: Card) -> Iterator[s
 
 
 def _thresholds(job: JobSettings, card: Card) -> str:
-    """When pictures are left alone, and by which model."""
+    """The thresholds for turning a picture, and the model."""
     if card.trust and job.min_confidence > 1:
         return (
-            f"every picture is left alone: {untrusted(job.model, card)} To turn pictures all the "
-            "same, add --min-confidence 0.5."
+            f"every picture is left alone: {untrusted(job.model, card)} To turn pictures anyway, "
+            "add --min-confidence 0.5."
         )
     return f"{_needed(job)}; model {job.model}: {card.summary or 'no summary'}"
 
 
 def _needed(job: JobSettings) -> str:
-    """What the model must be sure of before a picture is turned."""
+    """The confidence that the model needs before a picture is turned."""
     quarter = f"a picture is turned by a quarter only if that is {100 * job.min_quarter:g} % sure"
     angle = f"only if that is {100 * job.min_confidence:g} % sure and at least {job.min_angle:g}°"
     if job.snap == "90":
@@ -146,7 +146,7 @@ def _needed(job: JobSettings) -> str:
 
 
 def untrusted(model: str, card: Card) -> str:
-    """Why nothing should be done by a model's answers."""
+    """Why a model's estimates should not be acted on."""
     reasons = "; ".join(reason.rstrip(".") for reason in card.trust)
     return f"model {model} is not to be trusted: {reasons}."
 
@@ -280,7 +280,7 @@ def progress_bar(steps: int, text: str) -> Iterator[Bar]:
 
 @contextmanager
 def share_bar(steps: int) -> Iterator[Bar]:
-    """A bar whose text says everything, the time left included."""
+    """A bar whose text includes the remaining time."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
 

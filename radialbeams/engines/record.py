@@ -44,8 +44,8 @@ COLUMNS = (
 def claimed(out: str) -> Iterator[None]:
     """Holds the lock of a local output folder; JournalError if another run holds it.
 
-    The system releases it when this process ends, for whatever reason. The file stays: whoever
-    removed it could let two runs in. Object stores have no locks.
+    The system releases it when this process ends, for whatever reason. The file stays: removing
+    it could let two runs in. Object stores have no locks.
     """
     if is_remote(out):
         yield

@@ -89,7 +89,7 @@ class Pose:
         return (self[number] for number in range(len(self)))
 
     def to(self, device: torch.device | str) -> Pose:
-        """The same pose on another device, for results that are there."""
+        """The same pose on another device, for results on that device."""
         return self._with_each(lambda tensor: tensor.to(device))
 
     def _with_each(self, change: Callable[[Tensor], Tensor]) -> Pose:

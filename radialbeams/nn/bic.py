@@ -28,7 +28,7 @@ class BICConfig(BeamConfig):
     latent: int = 128  # L
     context_layers: int = 3  # 0: without the wheel graph
     edge_factor: float = 0.5  # λ
-    # The text's. Measured beside the others by `radialbeams reproduce staircase`.
+    # As in the text of the paper. `radialbeams reproduce staircase` measures the alternatives.
     hub: Hub = "held-sum"
     lstm_layers: int = 3
 

@@ -131,7 +131,7 @@ def in_few_products(layer: nn.Conv2d, norm: nn.Module, features: Tensor) -> Tens
 
 
 def with_norm(layer: nn.Conv2d, norm: nn.Module) -> tuple[Tensor, Tensor]:
-    """Weight and bias of a convolution, with those of the norm after it, if there still is one."""
+    """Weight and bias of a convolution, with those of an unfolded norm after it."""
     bias = layer.weight.new_zeros(layer.out_channels) if layer.bias is None else layer.bias
     if not isinstance(norm, nn.BatchNorm2d):
         return layer.weight, bias
@@ -176,7 +176,7 @@ def attended(block: RingAttention, rim: Tensor) -> Tensor:
 
 
 def after_norm(norm: nn.Module, layer: nn.Module) -> tuple[Tensor, Tensor]:
-    """Weight and bias of a 1 × 1 convolution, with those of the norm before it, if there is one."""
+    """Weight and bias of a 1 × 1 convolution, with those of an unfolded norm before it."""
     weight, bias = layer.get_parameter("weight"), layer.get_parameter("bias")
     if not isinstance(norm, nn.BatchNorm2d):
         return weight, bias

@@ -251,7 +251,7 @@ class QuarterFit:
 def load_weights(model: QuarterNetwork, path: Path) -> str:
     """Puts the weights of a finished run into the model; returns their sha256."""
     weights = load_file(path)
-    weights["temperature"] = torch.ones_like(weights["temperature"])  # fitted anew at the end
+    weights["temperature"] = torch.ones_like(weights["temperature"])  # fitted again at the end
     try:
         model.load_state_dict(weights)
     except RuntimeError as error:

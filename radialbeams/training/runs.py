@@ -209,7 +209,7 @@ def card_views(card: Card) -> Views:
 
 
 def export_run(stem: Path, out: Path) -> float:
-    """Writes OUT.onnx and its card beside it; returns the largest difference from torch."""
+    """Writes OUT.onnx and its card next to it; returns the largest difference from torch."""
     model, card = load_model(stem)
     difference = export_onnx(model, out)
     hashes = replace(card.sha256, onnx=sha256(out))

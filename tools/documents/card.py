@@ -161,7 +161,7 @@ def row_of(reader: DocumentReader, image: Image.Image, rng: Random, kind: str) -
 def closer_scores(
     reader: DocumentReader, page: Image.Image, box: Box, whole: np.ndarray
 ) -> list[np.ndarray]:
-    """Scores of close-up views; none for a page that is sure at twice the trained temperature."""
+    """Scores of close-up views; none if the page is clear at twice the trained temperature."""
     if softmax(whole / (2 * reader.card.temperature)).max() >= CLOSE_BELOW:
         return []
     views = close_views(page, reader.card.size, CLOSE_VIEWS, box)

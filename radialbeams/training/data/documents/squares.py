@@ -55,7 +55,9 @@ def main(argv: list[str]) -> int:
     parser.add_argument("cache", type=Path)
     parser.add_argument("--pages", type=int, default=12_000)
     parser.add_argument("--size", type=int, required=True, help="side of the squares, in pixels")
-    parser.add_argument("--held-out", type=int, default=5, help="one page in so many")
+    parser.add_argument(
+        "--held-out", type=int, default=5, help="hold out one page in this many; default: 5"
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--workers", type=int, default=worker_count())
     arguments = parser.parse_args(argv)

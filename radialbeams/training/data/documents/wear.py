@@ -46,7 +46,7 @@ def _coarse(
 
 
 def _grain(rng: Random, shape: tuple[int, int], strength: float) -> NDArray[np.float32]:
-    """(H, W) noise, cut from one tile at a random place, since drawing it anew is slow."""
+    """(H, W) noise, cut from one tile at a random place, since generating it is slow."""
     tile = _tile()
     y, x = rng.randrange(256), rng.randrange(256)
     rows, columns = shape[0] + y, shape[1] + x
