@@ -33,14 +33,14 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--quick", action="store_true", help="fewer rounds and smaller sizes")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
     parser.add_argument("--out", type=Path, default=HISTORY, help="folder for the results")
-    asked = parser.parse_args(argv)
-    if unknown := set(asked.sections) - set(SECTIONS):
+    arguments = parser.parse_args(argv)
+    if unknown := set(arguments.sections) - set(SECTIONS):
         parser.error(f"unknown: {', '.join(sorted(unknown))}; sections are {', '.join(SECTIONS)}")
-    results = measure(asked.sections or SECTIONS, asked.quick)
-    asked.out.mkdir(parents=True, exist_ok=True)
-    place = asked.out / f"{time.strftime('%Y-%m-%dT%H%M%S', time.gmtime())}.json"
+    results = measure(arguments.sections or SECTIONS, arguments.quick)
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    place = arguments.out / f"{time.strftime('%Y-%m-%dT%H%M%S', time.gmtime())}.json"
     place.write_text(json.dumps(results, indent=1) + "\n", encoding="utf-8")
-    print(json.dumps(results) if asked.json else "\n".join(table(results)))
+    print(json.dumps(results) if arguments.json else "\n".join(table(results)))
     for line in missed(results):
         print(f"MISSED: {line}", file=sys.stderr)
     return 1 if missed(results) else 0
@@ -73,7 +73,7 @@ def table(results: JsonDict) -> Iterator[str]:
 
 
 def missed(results: JsonDict) -> list[str]:
-    """Every bar that does not hold, in words."""
+    """A sentence for every bar that is missed."""
     from benchmarks import front, networks, pipeline, sampling, scaling
 
     lines = []

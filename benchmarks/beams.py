@@ -1,4 +1,4 @@
-"""How much faster one gather samples the beams of a batch than a Python loop per image.
+"""How much faster one gather samples the beams of a batch than a Python loop over its images.
 
 A batch of RGB images, |B| = 32 beams of D = 64 pixels, ε = 1. All variants return the same
 (N, |B|, C, 2ε + 1, D); this is checked first. The loops take the images one by one in numpy, and
@@ -82,7 +82,7 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--rounds", type=int, default=7)
-    parser.add_argument("--threads", type=int, help="for torch; its own choice if left out")
+    parser.add_argument("--threads", type=int, help="threads of torch. Default: its own choice")
     parser.add_argument("--loop", choices=("beams", "samples"), default="samples")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
     arguments = parser.parse_args(argv)
@@ -101,7 +101,7 @@ def main(argv: list[str]) -> int:
     if ratio < REQUIRED:
         print(
             f"The gather is {ratio:.1f} times as fast as the loop over {arguments.loop}; "
-            f"at least {REQUIRED} was asked for.",
+            f"at least {REQUIRED} is required.",
             file=sys.stderr,
         )
         return 1

@@ -1,7 +1,7 @@
 """Times of several calls in turns, and as ratios to one of them.
 
 Other programs slow a machine down by a factor that changes from minute to minute. Calls that run
-in turns are slowed down alike, so their ratio holds where their times do not.
+in turns are slowed down alike, so their ratio is reliable where their times are not.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ def in_turns(
 
 
 def compared(seconds: Mapping[str, float], reference: str, each: int = 1) -> JsonDict:
-    """A group of results: milliseconds for each of so many items, and ratios to the reference."""
+    """A group of results: milliseconds per item, and ratios to the reference."""
     return {
         "reference": reference,
         "milliseconds": {name: _digits(1000 * value / each) for name, value in seconds.items()},
@@ -39,7 +39,7 @@ def compared(seconds: Mapping[str, float], reference: str, each: int = 1) -> Jso
 
 
 def best(repeats: int, call: Call) -> float:
-    """Seconds of the fastest of several, for what cannot run in turns."""
+    """Seconds of the fastest of several calls, for calls that cannot run in turns."""
     times = []
     for _ in range(repeats):
         started = time.perf_counter()

@@ -3,11 +3,11 @@
     python benchmarks/corners.py SET… [--count 1000] [--turned 250] [--side 128]
 
 A set is a folder of upright pictures, or an archive of them. For pictures that are not rotated: how
-often corners are found although there are none. Some pictures are rotated by Pillow at full size
+often corners are detected although there are none. Some pictures are rotated by Pillow at full size
 with all of their content, on black, white, a random colour and transparent corners, and saved as
-PNG or JPEG. Of those whose corners reach into the model's view: how many are found; in how many of
-these the disc that is then shown is free of fill; and in how many it is at least 90% as wide as
-possible. Prints one JSON object per line.
+PNG or JPEG. Of those whose corners reach into the model's view: how many are detected; in how many
+of these the visible disc is free of fill; and in how many it is at least 90% as wide as possible.
+Prints one JSON object per line.
 """
 
 from __future__ import annotations
@@ -53,21 +53,21 @@ def main() -> None:
     for path in arguments.sets:
         files = list(members(path, arguments.count))
         print(json.dumps({"data": path.stem, **false_alarms(files, arguments.side)}), flush=True)
-        some = files[:: max(1, len(files) // arguments.turned)][: arguments.turned]
+        sample = files[:: max(1, len(files) // arguments.turned)][: arguments.turned]
         for fill in FILLS:
-            row = {"data": path.stem, "fill": fill, **measured_row(some, fill, arguments.side)}
+            row = {"data": path.stem, "fill": fill, **measured_row(sample, fill, arguments.side)}
             print(json.dumps(row), flush=True)
 
 
 def members(path: Path, count: int) -> Iterator[tuple[str, bytes]]:
     """Evenly spaced files of a folder or an archive."""
     if path.is_dir():
-        paths = sorted(one for one in path.rglob("*") if one.suffix.lower() in ENDINGS)
-        for one in spaced(paths, count):
-            yield one.name, one.read_bytes()
+        paths = sorted(file for file in path.rglob("*") if file.suffix.lower() in ENDINGS)
+        for file in spaced(paths, count):
+            yield file.name, file.read_bytes()
         return
     with zipfile.ZipFile(path) as archive:
-        names = sorted(one for one in archive.namelist() if one.lower().endswith(ENDINGS))
+        names = sorted(name for name in archive.namelist() if name.lower().endswith(ENDINGS))
         for name in spaced(names, count):
             yield name, archive.read(name)
 

@@ -1,11 +1,11 @@
-"""A folder of which a tenth is not upright: how many are found, and what training on it costs.
+"""A folder in which a tenth of the images is crooked: how many are found, and what they cost.
 
     python -m benchmarks.crooked_folder [--data coil100|lfw] [--images 720] [--steps 200]
 
-Images of COIL-100's objects 81–100, or of LFW, are turned by random angles. The crooked ones are
-looked for by cross-fitting from weights that never saw these images. Then networks are trained on
-the folder as it was, with the tenth turned, and after realigning, and measured on others that are
-upright. Exits 1 if a bar is missed.
+Images of COIL-100's objects 81–100, or of LFW, are turned by random angles. Cross-fitting
+searches for the crooked ones, starting from weights that never saw these images. Then networks are
+trained on the upright folder, on the one with the tenth turned, and on the realigned one, and
+measured on other upright images. Exits 1 if a bar is missed.
 """
 
 from __future__ import annotations
@@ -47,26 +47,26 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--images", type=int, default=720, help="to train on")
     parser.add_argument("--steps", type=int, default=200)
     parser.add_argument("--folds", type=int, default=3)
-    parser.add_argument("--scratch", action="store_true", help="begin without weights")
+    parser.add_argument("--scratch", action="store_true", help="start from random weights")
     parser.add_argument("--only-find", action="store_true")
-    parser.add_argument("--out", type=Path, help="where the judgements go, as .npz")
-    asked = parser.parse_args(argv)
+    parser.add_argument("--out", type=Path, help="save the judgements here, as .npz")
+    arguments = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as place:
-        figures = measure(asked, Path(place))
+        figures = measure(arguments, Path(place))
     print(json.dumps(figures, indent=1))
     good = figures["found"] >= FOUND and figures["mistaken"] <= MISTAKEN
     return 0 if good and figures.get("realigned_to_clean", 0) <= WORSE else 1
 
 
-def measure(asked: argparse.Namespace, place: Path) -> dict[str, float]:
-    started_from = find(START[asked.data])
+def measure(arguments: argparse.Namespace, place: Path) -> dict[str, float]:
+    started_from = find(START[arguments.data])
     stem, size = started_from.stem, started_from.card.parent_size
-    clean, held_out = pictures(asked.data, asked.images, size)
+    clean, held_out = pictures(arguments.data, arguments.images, size)
     rng = np.random.default_rng(0)
     is_turned = rng.random(len(clean)) < SHARE
     angles = np.where(is_turned, rng.uniform(-180, 180, len(clean)), 0.0)
-    recipe = planned(stem, asked.steps, clean)
-    start = None if asked.scratch else stem
+    recipe = planned(stem, arguments.steps, clean)
+    start = None if arguments.scratch else stem
     write(clean, np.zeros(len(clean)), place / "clean")
     write(clean, angles, place / "crooked")
     folder = scan(place / "crooked")
@@ -75,20 +75,22 @@ def measure(asked: argparse.Namespace, place: Path) -> dict[str, float]:
     images = read(folder, range(len(rows)), size, channels, place / "cache")
     device = torch.device("cpu")
     started = time.monotonic()
-    judged = judge(recipe, images, place / "folds", device=device, folds=asked.folds, start=start)
+    judged = judge(
+        recipe, images, place / "folds", device=device, folds=arguments.folds, start=start
+    )
     result = score(listed(judged), np.array(rows), angles)
     result |= {"skipped": len(folder.skipped), "search_seconds": time.monotonic() - started}
-    if asked.out is not None:
-        np.savez(asked.out, angles=judged.angles, sure=judged.confidences, true=angles[rows])
-    if asked.only_find:
+    if arguments.out is not None:
+        np.savez(arguments.out, angles=judged.angles, sure=judged.confidences, true=angles[rows])
+    if arguments.only_find:
         return result
     better = realigned(folder, range(len(rows)), listed(judged))
     realigned_images = read(better, range(len(rows)), size, channels, place / "cache")
     upright = scan(place / "clean")
     clean_images = read(upright, range(len(upright.images)), size, channels, place / "cache")
     sets = {"clean": clean_images, "crooked": images, "realigned": realigned_images}
-    for name, one in sets.items():
-        fit = Fit(recipe, one, place / name, device=device, start=start)
+    for name, training_set in sets.items():
+        fit = Fit(recipe, training_set, place / name, device=device, start=start)
         fit.run()
         result[f"{name}_degrees"] = error(fit, held_out).mean
     result["realigned_to_clean"] = result["realigned_degrees"] / result["clean_degrees"]
@@ -104,7 +106,7 @@ def pictures(data: str, count: int, size: int) -> tuple[ImageSet, ImageSet]:
 
 
 def planned(stem: Path, steps: int, images: ImageSet) -> Recipe:
-    """The network of the start, trained for a short while."""
+    """The recipe for a short training of the network that the run starts from."""
     model, card = load_model(stem)
     recipe = Recipe.of_card(card)
     return replace(
@@ -129,7 +131,7 @@ def write(images: ImageSet, angles: np.ndarray, folder: Path) -> None:
 
 
 def turned(picture: Image.Image, degrees: float) -> Image.Image:
-    """Continued at its edges, so that no plain corner tells that it was turned."""
+    """The picture rotated and padded with its edge pixels, so that no plain corner shows it."""
     if not degrees:
         return picture
     room = picture.width // 2
@@ -142,9 +144,11 @@ def score(crooked: tuple[Crooked, ...], rows: np.ndarray, angles: np.ndarray) ->
     """Shares of the crooked and the good images that are listed, and how exact the angles are."""
     true = angles[rows]
     is_listed = np.zeros(len(rows), dtype=bool)
-    is_listed[[one.index for one in crooked]] = True
+    is_listed[[suspect.index for suspect in crooked]] = True
     off = [
-        abs((one.angle - true[one.index] + 180) % 360 - 180) for one in crooked if true[one.index]
+        abs((suspect.angle - true[suspect.index] + 180) % 360 - 180)
+        for suspect in crooked
+        if true[suspect.index]
     ]
     return {
         "images": len(rows),

@@ -1,4 +1,4 @@
-"""How soon the page answers to a turn of the dial, measured in Chromium.
+"""How fast the page responds to a turn of the dial, measured in Chromium.
 
     python -m benchmarks.dial [--turns 200] [--model ring] [--runtime FOLDER]
 
@@ -46,7 +46,7 @@ def turned(page: Page, turns: int, pause: int) -> list[float]:
     page.mouse.move(x, y - reach)
     page.mouse.down()
     for turn in range(turns + 10):
-        if turn == 10:  # the first ones wake everything up
+        if turn == 10:  # the first turns are warm-up
             page.evaluate("performance.clearMeasures('answer')")
         angle = radians(3.7 * turn)
         page.mouse.move(x - reach * sin(angle), y - reach * cos(angle))
@@ -69,7 +69,7 @@ def main() -> None:
     parser.add_argument("--pause", type=int, default=60, help="milliseconds between two turns")
     parser.add_argument("--model", default="ring")
     parser.add_argument("--runtime", type=Path)
-    given = parser.parse_args()
+    arguments = parser.parse_args()
     with sync_playwright() as play:
         browser = play.chromium.launch(
             executable_path=shutil.which("chromium"), args=["--no-sandbox"]
@@ -79,15 +79,15 @@ def main() -> None:
             page = browser.new_page(viewport={"width": 1180, "height": 900})
             page.goto(url)
             page.wait_for_selector("body.ready")
-            page.select_option("#model", given.model)
-            times = turned(page, given.turns, given.pause)
-            print(json.dumps(summary(where, given.model, times)), flush=True)
+            page.select_option("#model", arguments.model)
+            times = turned(page, arguments.turns, arguments.pause)
+            print(json.dumps(summary(where, arguments.model, times)), flush=True)
 
         with server("--no-log") as running:
             measure("service", f"http://127.0.0.1:{running.port}/")
-        if given.runtime:
+        if arguments.runtime:
             with tempfile.TemporaryDirectory() as folder:
-                write_page(Path(folder) / "page", given.runtime)
+                write_page(Path(folder) / "page", arguments.runtime)
                 handler = partial(Quiet, directory=f"{folder}/page")
                 static = ThreadingHTTPServer(("127.0.0.1", 0), handler)
                 threading.Thread(target=static.serve_forever, daemon=True).start()

@@ -2,7 +2,7 @@
 
     python -m benchmarks.engines [--sizes 500 1000 2000] [--workers 2] [--json]
 
-Both commands turn the same JPEGs of 250 pixels. Their processor time, that of all processes that
+Both commands turn the same JPEGs of 250 pixels. Their processor time, with all processes that
 they start, is `start + each × images`; the two are fitted to the smallest and the largest size, and
 the size between them shows how far off the model is. At the largest size, Ray also runs with one
 worker: the speed-up and the overhead against the plain batch are by the clock, start included, so
@@ -32,7 +32,7 @@ EVERY = 0.2  # seconds between two looks at the processes
 
 
 def processor_seconds(command: list[str], compiled: Path) -> dict[str, float]:
-    """Of a command and all processes below it, as far as they could be seen before they ended."""
+    """Seconds of a command and all its processes, as last seen before they ended."""
     started = time.perf_counter()
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL, env=environment(compiled))
     spent: dict[int, float] = {}
@@ -115,9 +115,9 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--workers", type=int, default=2)
     parser.add_argument("--model", default="ring.coil100")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
-    asked = parser.parse_args(argv)
-    results = measure(asked.sizes, asked.workers, asked.model)
-    if asked.json:
+    arguments = parser.parse_args(argv)
+    results = measure(arguments.sizes, arguments.workers, arguments.model)
+    if arguments.json:
         print(json.dumps(results))
         return 0
     for engine, fit in results["model"].items():
@@ -126,8 +126,8 @@ def main(argv: list[str]) -> int:
             f"   model off by {fit['off_between']:.1%}"
         )
     print(
-        f"{max(asked.sizes)} images on Ray: {results['speed_up']:.2f} times as fast as one worker, "
-        f"{results['overhead']:.0%} longer than the plain batch, start included"
+        f"{max(arguments.sizes)} images on Ray: {results['speed_up']:.2f} times as fast as one "
+        f"worker, {results['overhead']:.0%} longer than the plain batch, start included"
     )
     return 0
 

@@ -1,4 +1,4 @@
-"""The speed of the command: files, its parts, one large photo, its start, and a ViT beside it.
+"""The speed of the command: many files, its stages, one large photo, its start, and a ViT.
 
     python -m benchmarks.files [--images FOLDER] [--files 4000] [--workers 2] [--json]
 
@@ -70,12 +70,12 @@ def computing(call: Callable[[], Any]) -> float:
 
 
 def best(repeats: int, call: Callable[[], Any]) -> float:
-    """The least of several, because other load only adds time."""
+    """The fastest of several runs in seconds, because other load only adds time."""
     return min(seconds(call) for _ in range(repeats))
 
 
 def environment(compiled: Path) -> dict[str, str]:
-    """One thread, and modules that stay compiled, in a folder, as after an installation."""
+    """Environment variables for one thread and for compiled modules, as after an installation."""
     usual = {name: value for name, value in os.environ.items() if name not in UNUSUAL}
     return usual | ONE_THREAD | {"PYTHONPYCACHEPREFIX": str(compiled)}
 
@@ -88,17 +88,17 @@ def run(*command: str) -> None:
 # --- what is measured ---
 
 
-def throughput(folder: Path, files: int, asked: argparse.Namespace) -> dict[str, float]:
+def throughput(folder: Path, files: int, arguments: argparse.Namespace) -> dict[str, float]:
     """Files to JSON lines: wall-clock time, and CPU time, which other processes do not affect."""
-    options = ("--json", "--workers", str(asked.workers), "--model", asked.model)
+    options = ("--json", "--workers", str(arguments.workers), "--model", arguments.model)
     before = os.times()
-    wall = best(asked.repeats, lambda: run(*COMMAND, "angle", str(folder), *options))
+    wall = best(arguments.repeats, lambda: run(*COMMAND, "angle", str(folder), *options))
     after = os.times()
     spent = after.children_user + after.children_system
     spent -= before.children_user + before.children_system
     return {
         "images_a_second": files / wall,
-        "cpu_ms_an_image": 1000 * spent / asked.repeats / files,
+        "cpu_ms_an_image": 1000 * spent / arguments.repeats / files,
     }
 
 
@@ -107,26 +107,28 @@ def split(paths: list[Path], model: str, scratch: Path) -> dict[str, float]:
     canonicalizer = Canonicalizer(model, threads=1)
     card, job = canonicalizer.card, JobSettings(model, turns=True, min_confidence=0)
     size, channels = card.network.view_size, card.network.channels
-    done: JsonDict = {}
+    results: JsonDict = {}
 
     def decode() -> None:
-        done["small"] = [images.read_small(path, canonicalizer.parent_size) for path in paths]
+        results["small"] = [images.read_small(path, canonicalizer.parent_size) for path in paths]
 
     def view() -> None:
-        done["views"] = np.stack(
-            [images.view(small, card.protocol, size, channels) for small in done["small"]]
+        results["views"] = np.stack(
+            [images.view(small, card.protocol, size, channels) for small in results["small"]]
         )
 
     def answer() -> None:
-        parts = np.array_split(done["views"], max(len(paths) // 16, 1))
-        done["answers"] = [one for part in parts for one in canonicalizer.answers_from_views(part)]
+        parts = np.array_split(results["views"], max(len(paths) // 16, 1))
+        results["answers"] = [
+            answer for part in parts for answer in canonicalizer.answers_from_views(part)
+        ]
 
     token = new_token()
 
     def write() -> None:
-        for path, one in zip(paths, done["answers"], strict=True):
+        for path, estimate in zip(paths, results["answers"], strict=True):
             out = str(scratch / path.name)
-            undo = undo_for(one, None, job)
+            undo = undo_for(estimate, None, job)
             stage(output_of(path.read_bytes(), undo, job)[0], out, part_of(out, token))
 
     parts = {"decode": decode, "view": view, "model": answer, "write": write}
@@ -156,17 +158,17 @@ def times_faster(scratch: Path) -> dict[str, float]:
     if find_spec("torch") is None:
         print("no comparison with a ViT: torch is not installed", file=sys.stderr)
         return {}
-    calls = {name: _looking(name) for name in TIMES_FASTER if name in zoo.names()}
+    calls = {name: _radialbeams(name) for name in TIMES_FASTER if name in zoo.names()}
     calls["vit"] = _vit(scratch)
     for call in calls.values():
         call()
     rounds = [{name: computing(call) for name, call in calls.items()} for _ in range(ROUNDS)]
-    medians = {name: statistics.median(one[name] for one in rounds) for name in calls}
+    medians = {name: statistics.median(times[name] for times in rounds) for name in calls}
     vit = medians.pop("vit")
     return {name: vit / median for name, median in medians.items()}
 
 
-def _looking(model: str) -> Callable[[], Any]:
+def _radialbeams(model: str) -> Callable[[], Any]:
     canonicalizer = Canonicalizer(model, threads=1)
     size, channels = canonicalizer.card.network.view_size, canonicalizer.card.network.channels
     views = np.random.default_rng(0).random((VIEWS, channels, size, size), dtype=np.float32)
@@ -224,21 +226,21 @@ def _astronaut() -> Image.Image:
         return picture.convert("RGB")
 
 
-def measure(asked: argparse.Namespace) -> JsonDict:
+def measure(arguments: argparse.Namespace) -> JsonDict:
     with tempfile.TemporaryDirectory() as name:
         scratch = Path(name)
-        paths = gathered(asked.images, scratch / "images", asked.files)
+        paths = gathered(arguments.images, scratch / "images", arguments.files)
         large = make_large(scratch / "large.jpg")
         return {
-            "model": asked.model,
+            "model": arguments.model,
             "files": len(paths),
-            "workers": asked.workers,
-            **throughput(scratch / "images", len(paths), asked),
-            "milliseconds": split(paths[:SPLIT], asked.model, scratch),
-            "large_jpeg_ms": large_jpeg(large, asked.model),
+            "workers": arguments.workers,
+            **throughput(scratch / "images", len(paths), arguments),
+            "milliseconds": split(paths[:SPLIT], arguments.model, scratch),
+            "large_jpeg_ms": large_jpeg(large, arguments.model),
             **starts(),
             "times_faster_than_vit": times_faster(scratch),
-            "load_before": asked.load,
+            "load_before": arguments.load,
         }
 
 
@@ -250,9 +252,9 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--model", default="ring.coil100")
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
-    asked = parser.parse_args(argv)
-    asked.load = os.getloadavg()[0]  # above zero: other load, the times are too long
-    result = measure(asked)
+    arguments = parser.parse_args(argv)
+    arguments.load = os.getloadavg()[0]  # above zero: other load, the times are too long
+    result = measure(arguments)
     missed = [
         name
         for name, (bar, side) in BARS.items()
@@ -260,7 +262,7 @@ def main(argv: list[str]) -> int:
     ]
     faster = result["times_faster_than_vit"]
     missed += [name for name, times in faster.items() if times < TIMES_FASTER[name]]
-    if asked.json:
+    if arguments.json:
         print(json.dumps({**result, "missed": missed}))
     else:
         _print_table(result, missed)

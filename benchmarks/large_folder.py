@@ -43,11 +43,13 @@ def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--images", type=int, default=50_000)
     parser.add_argument("--size", type=int, default=256)
-    parser.add_argument("--steps", type=int, default=20, help="of training at the end")
+    parser.add_argument("--steps", type=int, default=20, help="training steps at the end")
     parser.add_argument("--keep", type=Path, help="a folder for the images and the cache")
-    asked = parser.parse_args(argv)
+    arguments = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as scratch:
-        figures = measure(asked.keep or Path(scratch), asked.images, asked.size, asked.steps)
+        figures = measure(
+            arguments.keep or Path(scratch), arguments.images, arguments.size, arguments.steps
+        )
     print(json.dumps(figures, indent=1))
     return 0 if figures["faster_reopened"] >= FASTER and figures["peak_gib"] < MOST_GIB else 1
 
@@ -103,10 +105,10 @@ def everything(contents: Scan, size: int, cache: Path) -> ImageSet:
 
 
 def generate(folder: Path, count: int, size: int) -> None:
-    """Soft blobs with grain as JPEG files; those that are there stay."""
+    """Soft blobs with grain as JPEG files; existing ones are kept."""
     folder.mkdir(parents=True, exist_ok=True)
-    there = {path.name for path in folder.iterdir()}
-    missing = [(folder, number, size) for number in range(count) if f"{number}.jpg" not in there]
+    existing = {path.name for path in folder.iterdir()}
+    missing = [(folder, number, size) for number in range(count) if f"{number}.jpg" not in existing]
     with workers.pool() as pool:
         pool.starmap(_write, missing, chunksize=64)
 

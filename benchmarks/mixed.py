@@ -1,15 +1,15 @@
-"""What `radialbeams upright` makes of mixed files: one row for each kind of file.
+"""What `radialbeams upright` does to mixed files: one row for each kind of file.
 
     python benchmarks/mixed.py --photos FOLDER --documents FOLDER [--out results/mixed.json]
     python benchmarks/mixed.py --photos FOLDER --quarters 200
 
 The first makes 500 files out of upright photos, pages and drawings: turned with filled corners on
 their own canvas and on an enlarged one, turned and cropped, tilted, turned by exact quarters,
-upright, upright by their EXIF tag. Then it runs the command with its defaults and compares what was
-done with what should have been done. It exits with 1 if more than one in a hundred upright files
-is turned, or if a file that was turned by an exact quarter ends anywhere but at a quarter.
+upright, upright by their EXIF tag. Then it runs the command with its defaults and compares the
+result of every file with the correct one. It exits with 1 if more than one in a hundred upright
+files is turned, or if a file that was turned by an exact quarter does not end at a quarter.
 
-The second turns so many photos by exact quarters, half of them PNG and half JPEG. It exits with 1
+The second turns this many photos by exact quarters, half of them PNG and half JPEG. It exits with 1
 unless every file that is acted on ends at a quarter without loss: PNG with the pixels of its
 original where the quarter is right, and JPEG with its compressed pixels untouched.
 
@@ -109,7 +109,7 @@ def opened(path: Path) -> Image.Image:
 
 
 def turned(image: Image.Image, angle: float, kind: Kind, rng: np.random.Generator) -> Image.Image:
-    """By any program that turns pictures: Pillow's own rotation stands for it."""
+    """The image as any program would turn it, here with Pillow's rotation."""
     if kind.turn in ("none", "exif", "quarter"):
         return images.turn(image, angle)
     if kind.canvas == "crop":
@@ -146,7 +146,7 @@ def encoded(image: Image.Image, kind: Kind, rng: np.random.Generator) -> bytes:
 
 
 @dataclass(frozen=True)
-class Made:
+class MixedFile:
     kind: Kind
     angle: float
     size: tuple[int, int]  # of the upright original
@@ -154,55 +154,59 @@ class Made:
     original: Path
 
 
-def make(kinds: tuple[Kind, ...], given: dict[str, Iterator[Path]], folder: Path) -> list[Made]:
+def make(
+    kinds: tuple[Kind, ...], originals: dict[str, Iterator[Path]], folder: Path
+) -> list[MixedFile]:
     rng = np.random.default_rng(SEED)
-    made = []
+    files = []
     for number, kind in enumerate(kinds):
         for count in range(kind.count):
-            original = next(given[kind.source])
+            original = next(originals[kind.source])
             image = opened(original)
             angle = angle_for(kind, rng)
             path = folder / f"{number:02}-{count:03}.{kind.ending}"
             path.write_bytes(encoded(turned(image, angle, kind, rng), kind, rng))
-            made.append(Made(kind, angle, image.size, path, original))
-    return made
+            files.append(MixedFile(kind, angle, image.size, path, original))
+    return files
 
 
-# --- what became of them ---
+# --- results ---
 
 
 def outcomes(folder: Path, out: Path, model: str) -> dict[str, JsonDict]:
-    done = subprocess.run(
+    process = subprocess.run(
         [*COMMAND, str(folder), "-o", str(out), "--model", model, "--json"],
         check=True,
         capture_output=True,
         text=True,
     )
-    print(done.stderr.strip(), file=sys.stderr)
-    records = [json.loads(line) for line in done.stdout.splitlines()]
-    return {os.path.basename(one["path"]): one for one in records}
+    print(process.stderr.strip(), file=sys.stderr)
+    records = [json.loads(line) for line in process.stdout.splitlines()]
+    return {os.path.basename(record["path"]): record for record in records}
 
 
 def undone(outcome: JsonDict) -> float:
-    """The turn that was taken back, counter-clockwise."""
+    """The rotation that the command undid, in degrees counter-clockwise."""
     applied = outcome.get("applied")
     return 0.0 if applied is None else -applied["angle_ccw"] % 360
 
 
-def row(made: list[Made], records: dict[str, JsonDict], out: Path) -> JsonDict:
-    acted = [one for one in made if records[one.path.name]["action"] == "turned"]
-    left = {one.path.name: signed(one.angle - undone(records[one.path.name])) for one in made}
-    errors = [abs(left[one.path.name]) for one in acted]
-    sizes = [_size(out / one.path.name) for one in acted]
-    same = [_is_near(size, one.size) for size, one in zip(sizes, acted, strict=True)]
-    framed = [one for one in acted if records[one.path.name]["frame_ccw"] is not None]
-    reasons = Counter(records[one.path.name]["reason"] for one in made if one not in acted)
-    worse = sum(abs(left[one.path.name]) > abs(signed(one.angle)) + 1 for one in made)
+def row(files: list[MixedFile], records: dict[str, JsonDict], out: Path) -> JsonDict:
+    acted = [file for file in files if records[file.path.name]["action"] == "turned"]
+    remaining = {
+        file.path.name: signed(file.angle - undone(records[file.path.name])) for file in files
+    }
+    errors = [abs(remaining[file.path.name]) for file in acted]
+    sizes = [_size(out / file.path.name) for file in acted]
+    same = [_is_near(size, file.size) for size, file in zip(sizes, acted, strict=True)]
+    framed = [file for file in acted if records[file.path.name]["frame_ccw"] is not None]
+    reasons = Counter(records[file.path.name]["reason"] for file in files if file not in acted)
+    worse = sum(abs(remaining[file.path.name]) > abs(signed(file.angle)) + 1 for file in files)
     return {
-        "kind": made[0].kind.name,
-        "files": len(made),
+        "kind": files[0].kind.name,
+        "files": len(files),
         "turned": len(acted),
-        "upright after": sum(abs(value) <= NEAR for value in left.values()),
+        "upright after": sum(abs(value) <= NEAR for value in remaining.values()),
         "right of turned": sum(error <= NEAR for error in errors),
         "median error of turned": round(float(np.median(errors)), 2) if errors else None,
         "worse": worse,
@@ -220,20 +224,20 @@ def _is_near(size: tuple[int, int], original: tuple[int, int]) -> bool:
     return all(abs(a - b) <= max(4, 0.01 * b) for a, b in zip(size, original, strict=True))
 
 
-def lossless(one: Made, outcome: JsonDict, out: Path) -> str | None:
-    """What is wrong with a file that was turned by an exact quarter and acted on; None: nothing."""
+def lossless(file: MixedFile, outcome: JsonDict, out: Path) -> str | None:
+    """The defect of a file whose exact quarter turn was undone; None if it has none."""
     if undone(outcome) % 90:
         return "not turned by a quarter"
-    before, after = one.path.read_bytes(), (out / one.path.name).read_bytes()
+    before, after = file.path.read_bytes(), (out / file.path.name).read_bytes()
     back = images.turn(images.read(before).image, -undone(outcome))
-    if one.kind.ending == "jpg":
+    if file.kind.ending == "jpg":
         scan = before.index(b"\xff\xda")
         if not after.endswith(before[scan:]):
             return "its compressed pixels changed"
     if images.read(after).image.tobytes() != back.tobytes():
         return "its pixels changed"
-    right = undone(outcome) == one.angle and one.kind.ending == "png"
-    if right and images.read(after).image.tobytes() != opened(one.original).tobytes():
+    right = undone(outcome) == file.angle and file.kind.ending == "png"
+    if right and images.read(after).image.tobytes() != opened(file.original).tobytes():
         return "it is not its original"
     return None
 
@@ -241,72 +245,73 @@ def lossless(one: Made, outcome: JsonDict, out: Path) -> str | None:
 # --- the two measurements ---
 
 
-def mixed(asked: argparse.Namespace, scratch: Path) -> JsonDict:
+def mixed(arguments: argparse.Namespace, scratch: Path) -> JsonDict:
     folder, out = scratch / "in", scratch / "out"
     folder.mkdir()
-    made = make(KINDS, sources(asked.photos, asked.documents), folder)
-    records = outcomes(folder, out, asked.model)
-    rows = [row([one for one in made if one.kind is kind], records, out) for kind in KINDS]
-    upright = [one for one in rows if "upright" in one["kind"]]
-    spoilt = sum(one["worse"] for one in upright) / sum(one["files"] for one in upright)
-    quarters = [one for one in made if one.kind.turn == "quarter"]
+    files = make(KINDS, sources(arguments.photos, arguments.documents), folder)
+    records = outcomes(folder, out, arguments.model)
+    rows = [row([file for file in files if file.kind is kind], records, out) for kind in KINDS]
+    upright = [figures for figures in rows if "upright" in figures["kind"]]
+    worse = sum(figures["worse"] for figures in upright)
+    spoilt = worse / sum(figures["files"] for figures in upright)
+    quarters = [file for file in files if file.kind.turn == "quarter"]
     wrong = _losses(quarters, records, out)
     missed = [f"{spoilt:.1%} of upright files were turned"] if spoilt > WORSE else []
     missed += [f"{name}: {what}" for name, what in wrong.items()]
-    return {"model": asked.model, "files": len(made), "rows": rows, "missed": missed}
+    return {"model": arguments.model, "files": len(files), "rows": rows, "missed": missed}
 
 
-def _losses(made: list[Made], records: dict[str, JsonDict], out: Path) -> dict[str, str]:
-    acted = [one for one in made if records[one.path.name]["action"] == "turned"]
-    problems = {one.path.name: lossless(one, records[one.path.name], out) for one in acted}
+def _losses(files: list[MixedFile], records: dict[str, JsonDict], out: Path) -> dict[str, str]:
+    acted = [file for file in files if records[file.path.name]["action"] == "turned"]
+    problems = {file.path.name: lossless(file, records[file.path.name], out) for file in acted}
     return {name: what for name, what in problems.items() if what is not None}
 
 
-def quarters(asked: argparse.Namespace, scratch: Path) -> JsonDict:
+def quarters(arguments: argparse.Namespace, scratch: Path) -> JsonDict:
     folder, out = scratch / "in", scratch / "out"
     folder.mkdir()
-    half = asked.quarters // 2
+    half = arguments.quarters // 2
     kinds = (
         Kind("photo, exact quarter, PNG", "photos", half, "quarter", ending="png"),
-        Kind("photo, exact quarter, JPEG", "photos", asked.quarters - half, "quarter"),
+        Kind("photo, exact quarter, JPEG", "photos", arguments.quarters - half, "quarter"),
     )
-    made = make(kinds, sources(asked.photos, None), folder)
-    records = outcomes(folder, out, asked.model)
-    rows = [row([one for one in made if one.kind is kind], records, out) for kind in kinds]
-    wrong = _losses(made, records, out)
+    files = make(kinds, sources(arguments.photos, None), folder)
+    records = outcomes(folder, out, arguments.model)
+    rows = [row([file for file in files if file.kind is kind], records, out) for kind in kinds]
+    wrong = _losses(files, records, out)
     missed = [f"{name}: {what}" for name, what in wrong.items()]
-    return {"model": asked.model, "files": len(made), "rows": rows, "missed": missed}
+    return {"model": arguments.model, "files": len(files), "rows": rows, "missed": missed}
 
 
 def table(result: JsonDict) -> Iterator[str]:
     names = [name for name in result["rows"][0] if name != "left"]
     yield "| " + " | ".join([*names, "left alone"]) + " |"
     yield "|" + "---|" * (len(names) + 1)
-    for one in result["rows"]:
-        left = ", ".join(f"{count} {reason}" for reason, count in one["left"].items()) or "–"
-        cells = ["–" if one[name] is None else str(one[name]) for name in names]
-        yield "| " + " | ".join([*cells, left]) + " |"
+    for row in result["rows"]:
+        reasons = ", ".join(f"{count} {reason}" for reason, count in row["left"].items()) or "–"
+        cells = ["–" if row[name] is None else str(row[name]) for name in names]
+        yield "| " + " | ".join([*cells, reasons]) + " |"
 
 
 def main(argv: list[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--photos", type=Path, required=True, help="a folder of upright photos")
     parser.add_argument("--documents", type=Path, help="a folder of upright pages and drawings")
-    parser.add_argument("--quarters", type=int, help="only so many exact quarter turns")
+    parser.add_argument("--quarters", type=int, help="only exact quarter turns, on this many files")
     parser.add_argument("--model", default=zoo.DEFAULT)
     parser.add_argument(
-        "--out", type=Path, help="write the result as JSON, and the table beside it"
+        "--out", type=Path, help="write the result as JSON, and the table next to it"
     )
-    asked = parser.parse_args(argv)
-    if asked.quarters is None and asked.documents is None:
+    arguments = parser.parse_args(argv)
+    if arguments.quarters is None and arguments.documents is None:
         parser.error("name a folder of documents, or use --quarters")
     with tempfile.TemporaryDirectory() as scratch:
-        result = (quarters if asked.quarters else mixed)(asked, Path(scratch))
+        result = (quarters if arguments.quarters else mixed)(arguments, Path(scratch))
     lines = list(table(result))
     print("\n".join([*lines, *result["missed"]]))
-    if asked.out is not None:
-        asked.out.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
-        asked.out.with_suffix(".md").write_text("\n".join(lines) + "\n")
+    if arguments.out is not None:
+        arguments.out.write_text(json.dumps(result, indent=1, ensure_ascii=False) + "\n")
+        arguments.out.with_suffix(".md").write_text("\n".join(lines) + "\n")
     return 1 if result["missed"] else 0
 
 

@@ -1,4 +1,4 @@
-"""What it costs the torch module that it does not know filled corners, as the command does.
+"""What the torch module loses because, unlike the command, it does not handle filled corners.
 
     python benchmarks/module_corners.py --photos FOLDER [--count 200] [--model general]
 
@@ -41,7 +41,7 @@ def measured(paths: list[Path], model: str, expand: bool) -> tuple[float, float]
         with torch.inference_mode():
             estimate = float(torch.rad2deg(module.canonicalize(pixels)[1].angle))
         answers = (light.answers([turned])[0].angle_degrees, estimate)
-        near[number] = [abs(signed(one - angle)) <= WITHIN for one in answers]
+        near[number] = [abs(signed(answer - angle)) <= WITHIN for answer in answers]
     command, front = near.mean(0)
     return float(command), float(front)
 
@@ -52,18 +52,18 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--count", type=int, default=200)
     parser.add_argument("--model", default=DEFAULT)
     parser.add_argument("--out", type=Path, default=Path("results") / "module-corners.json")
-    asked = parser.parse_args(argv)
-    paths = sorted(asked.photos.glob("*.jpg"))[: asked.count]
+    arguments = parser.parse_args(argv)
+    paths = sorted(arguments.photos.glob("*.jpg"))[: arguments.count]
     if not paths:
-        parser.error(f"expected a folder with .jpg files; got {asked.photos}, which has none")
+        parser.error(f"expected a folder with .jpg files; got {arguments.photos}, which has none")
     rows = {}
     print("| canvas | command | module |\n|---|---|---|")
     for canvas, expand in (("enlarged", True), ("its own", False)):
-        command, front = measured(paths, asked.model, expand)
+        command, front = measured(paths, arguments.model, expand)
         rows[canvas] = {"command": command, "module": front}
         print(f"| {canvas} | {command:.1%} | {front:.1%} |")
-    found = {"model": asked.model, "photos": len(paths), "within_10": rows}
-    asked.out.write_text(json.dumps(found, indent=1) + "\n", encoding="utf-8")
+    figures = {"model": arguments.model, "photos": len(paths), "within_10": rows}
+    arguments.out.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
     return 0
 
 

@@ -1,4 +1,4 @@
-"""Latency and throughput of the pretrained models beside known networks, in ONNX Runtime."""
+"""Latency and throughput of the pretrained models and of well-known networks in ONNX Runtime."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def measure(quick: bool) -> JsonDict:
             for batch in BATCHES[:1] if quick else BATCHES:
                 calls = {model: _call(session, batch) for model, session in sessions.items()}
                 rounds = 3 if quick or batch > 1 else 7
-                # One thread is this one, whose own time other programs hardly touch.
+                # With one thread: its CPU time, which other programs hardly affect.
                 clock = time.thread_time if threads == 1 else time.perf_counter
                 seconds = in_turns(calls, rounds, clock)
                 group = compared(seconds, REFERENCE, batch)
@@ -69,7 +69,7 @@ def _session(path: Path, threads: int) -> Any:
 
 
 def _call(session: Any, batch: int) -> Call:
-    given = session.get_inputs()[0]
-    shape = (batch, *given.shape[1:])
+    declared = session.get_inputs()[0]
+    shape = (batch, *declared.shape[1:])
     images = np.random.default_rng(0).random(shape, dtype=np.float32)
-    return lambda: session.run(None, {given.name: images})
+    return lambda: session.run(None, {declared.name: images})

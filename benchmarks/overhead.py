@@ -102,16 +102,18 @@ def calls_of(device: torch.device, batch: int, way: Way) -> dict[str, Call]:
     modules: dict[str, tuple[nn.Module, Tensor]] = {"classifier": (classifier, laid_out)}
     modules |= {name: (front(name, device, way), images) for name in MODELS}
     return {
-        name: partial(torch.compile(module) if way.compiled else module, given)
-        for name, (module, given) in modules.items()
+        name: partial(torch.compile(module) if way.compiled else module, example)
+        for name, (module, example) in modules.items()
     }
 
 
 def front(name: str, device: torch.device, way: Way) -> nn.Module:
-    made = Canonicalizer.from_pretrained(name, abstain=None, snap="none", returns="image")
+    canonicalizer = Canonicalizer.from_pretrained(name, abstain=None, snap="none", returns="image")
     if way.ready:
-        made = made.for_inference(torch.float16 if device.type == "cuda" else torch.float32)
-    return made.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
+        canonicalizer = canonicalizer.for_inference(
+            torch.float16 if device.type == "cuda" else torch.float32
+        )
+    return canonicalizer.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload,no-any-return]
 
 
 @torch.inference_mode()
@@ -143,9 +145,7 @@ def captured(call: Call) -> Call:
     with torch.cuda.graph(graph):
         call()
 
-    def replay(
-        kept: Call = call,
-    ) -> None:  # keeps weights and images alive
+    def replay(_alive: Call = call) -> None:  # keeps weights and images alive
         graph.replay()
 
     return replay
@@ -203,8 +203,8 @@ def session(path: Path) -> Callable[[Tensor], object]:
 
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = 1
-    made = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
-    return lambda images: made.run(["output"], {"images": images.numpy()})
+    model = onnxruntime.InferenceSession(str(path), options, providers=["CPUExecutionProvider"])
+    return lambda images: model.run(["output"], {"images": images.numpy()})
 
 
 # --- all of it ---

@@ -1,4 +1,4 @@
-"""What `radialbeams train FOLDER` makes of five folders, against the bars that it has to meet.
+"""`radialbeams train FOLDER` on five folders, measured against its bars.
 
     python -m benchmarks.own_folder [ROW …] --work FOLDER [--data DIR] [--steps N] [--out FILE]
 
@@ -8,7 +8,7 @@ Rows:
   lfw           LFW, 500 images of 200 people, people held out, 10 minutes, from general, which has
                 not seen LFW
   one           30 pictures of one object, 3 minutes, from ring.coil100-objects
-  discs         60 discs, which no angle can be seen of, 1 minute, from scratch
+  discs         60 discs, which look the same at every angle, 1 minute, from scratch
 
 The bars are for two quiet CPU cores. On a busy machine `--steps` replaces the minutes by the number
 of steps that fit into them when it is quiet. Calibration is measured on images that it has not
@@ -45,7 +45,7 @@ from radialbeams.training.own.run import read_begun
 from radialbeams.training.runs import card_views
 from radialbeams.training.weights import load_model
 
-NEAR, WORSE = 5.0, 1.0  # degrees: acted on rightly; counts as made worse
+NEAR, WORSE = 5.0, 1.0  # degrees: turned correctly; made worse
 PEOPLE, FACES, OTHERS = 200, 500, 300
 Bars = dict[str, tuple[str, float]]  # figure → (at most | at least, bar)
 Figures = JsonDict
@@ -53,7 +53,7 @@ Figures = JsonDict
 
 @dataclass(frozen=True)
 class Row:
-    """A folder, how long it is trained on and from what, and what has to come out."""
+    """A folder, the minutes and the start of its training, and its bars."""
 
     minutes: float
     start: str
@@ -65,19 +65,21 @@ class Row:
 def main(argv: Sequence[str]) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("rows", nargs="*", metavar="ROW", help=", ".join(ROWS))
-    parser.add_argument("--work", type=Path, required=True, help="folders and runs are made here")
+    parser.add_argument("--work", type=Path, required=True, help="create folders and runs here")
     parser.add_argument("--data", type=Path, help="folder of the data sets")
-    parser.add_argument("--steps", type=int, help="instead of the minutes")
+    parser.add_argument(
+        "--steps", type=int, help="train for this many steps instead of the minutes"
+    )
     parser.add_argument("--out", type=Path, help="JSON file for the results")
-    asked = parser.parse_args(argv)
-    if unknown := set(asked.rows) - set(ROWS):
+    arguments = parser.parse_args(argv)
+    if unknown := set(arguments.rows) - set(ROWS):
         parser.error(f"unknown: {', '.join(sorted(unknown))}; rows are {', '.join(ROWS)}")
     figures: dict[str, Figures] = {}
-    for name in asked.rows or ROWS:
-        figures[name] = measure(name, ROWS[name], asked.work, asked.data, asked.steps)
+    for name in arguments.rows or ROWS:
+        figures[name] = measure(name, ROWS[name], arguments.work, arguments.data, arguments.steps)
         print(json.dumps({name: figures[name]}), flush=True)
-        if asked.out:
-            asked.out.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
+        if arguments.out:
+            arguments.out.write_text(json.dumps(figures, indent=1) + "\n", encoding="utf-8")
     missed = [line for name in figures for line in short_of(figures[name], ROWS[name].bars, name)]
     for line in missed:
         print(f"MISSED: {line}", file=sys.stderr)
@@ -144,7 +146,7 @@ def make_coil(folder: Path, data: Path | None) -> None:
 
 
 def make_one(folder: Path, data: Path | None) -> None:
-    """30 views of object 81; the others, for calibration, lie beside the folder."""
+    """30 views of object 81; the others, for calibration, lie next to the folder."""
     images = load("coil100", root=data)
     rows = [row for row, group in enumerate(images.groups) if group == "obj81"]
     random.Random(0).shuffle(rows)
@@ -153,7 +155,7 @@ def make_one(folder: Path, data: Path | None) -> None:
 
 
 def make_lfw(folder: Path, data: Path | None) -> None:
-    """200 people with 500 images; one image of 300 other people, for calibration, beside it."""
+    """200 people with 500 images; one image of 300 other people, for calibration, next to it."""
     images = load("lfw", root=data)
     people = sorted(set(images.groups))
     random.Random(0).shuffle(people)

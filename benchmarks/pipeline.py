@@ -1,4 +1,4 @@
-"""From files to answers: the time of each stage beside Pillow's decoding alone."""
+"""From files to answers: the time of each stage, and of Pillow's decoding alone."""
 
 from __future__ import annotations
 

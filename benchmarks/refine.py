@@ -88,7 +88,7 @@ def rendered(
 
 
 def milliseconds(canonicalizer: Canonicalizer, images: ImageSet, count: int = 25) -> float:
-    pictures = [Image.fromarray(one.permute(1, 2, 0).numpy()) for one in images.images[:count]]
+    pictures = [Image.fromarray(image.permute(1, 2, 0).numpy()) for image in images.images[:count]]
     canonicalizer.answers(pictures[:1])
     times = []
     for picture in pictures:

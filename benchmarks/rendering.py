@@ -41,7 +41,7 @@ def main() -> int:
     gpu = device.type == "cuda"
     size = arguments.batch or (512 if gpu else 128)
     recipe = Recipe.from_dict(json.loads(arguments.recipe.read_text(encoding="utf-8")))
-    step, batch = made(recipe, size, device)
+    step, batch = step_and_batch(recipe, size, device)
 
     def forward() -> None:
         parents, views = step.render(batch)
@@ -72,7 +72,7 @@ def main() -> int:
     return 0 if share <= (0.15 if gpu else 0.30) else 1
 
 
-def made(recipe: Recipe, size: int, device: torch.device) -> tuple[Step, Batch]:
+def step_and_batch(recipe: Recipe, size: int, device: torch.device) -> tuple[Step, Batch]:
     """The recipe's step on random parents, and one batch for it."""
     gpu = device.type == "cuda"
     torch.manual_seed(0)

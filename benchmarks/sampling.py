@@ -1,4 +1,4 @@
-"""Reading beams beside a loop, `grid_sample`, and plain copies of the bytes that it touches.
+"""Sampling beams against a loop, `grid_sample`, and plain copies of the bytes that it reads.
 
 The bar is in copies of the beams: 74 kB are read and 74 kB written for each image. That is strict,
 since memory comes in lines of 64 bytes, and the beams lie in 91 % of the lines of an image of
@@ -43,11 +43,11 @@ def _compared(device: torch.device, batch: int, *, loops: bool) -> JsonDict:
     images = torch.rand(batch, CHANNELS, SIZE, SIZE).to(device)
     bresenham = BresenhamBeams(NUM_BEAMS, BEAM_LENGTH, EPSILON, SIZE).to(device)
     polar = PolarBeams(NUM_BEAMS, BEAM_LENGTH, EPSILON, SIZE).to(device)
-    made = bresenham(images)
+    beams = bresenham(images)
     grid = polar.grid.float().expand(batch, -1, -1, -1)
-    target, others = torch.empty_like(made), torch.empty_like(images)
+    target, others = torch.empty_like(beams), torch.empty_like(images)
     calls: dict[str, Call] = {
-        "copy of the beams": lambda: target.copy_(made),
+        "copy of the beams": lambda: target.copy_(beams),
         "copy of the images": lambda: others.copy_(images),
         "gather": lambda: bresenham(images),
         "polar": lambda: polar(images),

@@ -71,10 +71,10 @@ def _threads() -> JsonDict:
 
 
 def _in_a_process(count: int) -> JsonDict:
-    """So that its largest memory is its own."""
+    """The figures of a run in a process of its own, so that its peak memory is its own."""
     command = [sys.executable, "-m", "benchmarks.scaling", str(count)]
-    done = subprocess.run(command, check=True, capture_output=True, text=True)
-    figures: JsonDict = numbers_of(done.stdout)
+    process = subprocess.run(command, check=True, capture_output=True, text=True)
+    figures: JsonDict = numbers_of(process.stdout)
     return figures
 
 
@@ -84,7 +84,7 @@ def numbers_of(line: str) -> JsonDict:
 
 
 def killed_run(count: int) -> dict[str, float]:
-    """Seconds of each part for a run of so many files, and megabytes of this process."""
+    """Seconds of each part for a run of `count` files, and megabytes of this process."""
     with tempfile.TemporaryDirectory() as name:
         source, out = Path(name) / "in", Path(name) / "out"
         for number in range(count):
@@ -105,13 +105,13 @@ def killed_run(count: int) -> dict[str, float]:
         "scan_s": scanned - started,
         "journal_s": noted - scanned,
         "resume_s": resumed,
-        "resume_cpu_s": computed,  # what a machine with nothing else to do would take, or less
+        "resume_cpu_s": computed,  # the time on an idle machine, or less
         "megabytes": _peak_megabytes(),
     }
 
 
 def _peak_megabytes() -> float:
-    """Of this process since it began; `getrusage` counts that of the process that started it."""
+    """The peak of this process; that of `getrusage` would include the process that started it."""
     status = Path("/proc/self/status").read_text(encoding="ascii")
     (line,) = (line for line in status.splitlines() if line.startswith("VmHWM"))
     return int(line.split()[1]) / 1024
@@ -128,7 +128,7 @@ def _leave_unfinished(job: JobSettings, plan: Plan, done: int) -> None:
 
 
 def _resume(job: JobSettings, plan: Plan) -> tuple[float, float]:
-    """Seconds by the clock and of computing until the first outcome that was not there before."""
+    """Wall-clock and CPU seconds until the first outcome that is new."""
     started, computed = time.perf_counter(), time.process_time()
     journal = _journal(job, plan, fresh=False)
     run = _begun(job, plan, 1, journal)

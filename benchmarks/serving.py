@@ -187,7 +187,7 @@ async def load(port: int, clients: int, seconds: float, path: str) -> Tally:
 
 
 async def ready(port: int) -> int:
-    """How often it was asked."""
+    """The number of requests until the service was ready."""
     for attempt in count(1):
         reader, writer = await asyncio.open_connection(HOST, port)
         status, _, _ = await exchange(reader, writer, b"GET /readyz HTTP/1.1\r\nHost: a\r\n\r\n")
@@ -202,7 +202,7 @@ async def ready(port: int) -> int:
 
 
 async def measured(running: Server, clients: int, seconds: float) -> JsonDict:
-    """Throughput, and what it cost. Memory is looked at after a fifth of the time, and at the end.
+    """Throughput and its cost. Memory is measured after a fifth of the time, and at the end.
 
     `requests_if_alone` is what two cores would do if nothing else ran on them, by the computing
     that each request took, the clients' own included.
@@ -215,15 +215,16 @@ async def measured(running: Server, clients: int, seconds: float) -> JsonDict:
     tally = await work
     after = (*running.computed(), time.process_time())
     spent = [b - a for a, b in zip(before, after, strict=True)]
-    done = max(tally.statuses["200"], 1)
+    answered = max(tally.statuses["200"], 1)
     names = ("service_ms", "workers_ms", "clients_ms")
     return {
         **tally.summary(),
         "cores_used": round(sum(spent) / tally.took, 2),
         "computing_for_each": {
-            name: round(1000 * value / done, 2) for name, value in zip(names, spent, strict=True)
+            name: round(1000 * value / answered, 2)
+            for name, value in zip(names, spent, strict=True)
         },
-        "requests_if_alone": round(CORES * done / sum(spent)),
+        "requests_if_alone": round(CORES * answered / sum(spent)),
         "memory_mib_early": round(early),
         "memory_mib_late": round(running.memory()),
     }
@@ -275,13 +276,13 @@ async def _send_slowly(port: int, seconds: float) -> None:
 
 
 async def stop_under_load(clients: int) -> JsonDict:
-    """SIGTERM in the middle: whoever was accepted is answered, then connections are refused.
+    """SIGTERM under load: accepted requests are answered, then connections are refused.
 
     `no answer` are connections that the system had queued and the service never saw: all requests
     that it began are answered, and all of its answers arrived.
     """
     with server("--model", MODEL, "--no-log") as running:
-        asked = await ready(running.port)
+        attempts = await ready(running.port)
         work = asyncio.create_task(load(running.port, clients, 4.0, "/v1/angle"))
         await asyncio.sleep(2.0)
         running.process.send_signal(signal.SIGTERM)
@@ -290,7 +291,7 @@ async def stop_under_load(clients: int) -> JsonDict:
         await asyncio.sleep(0.2)
         stopped = json.loads(running.log[-1])
         answered = {key: stopped[key] for key in ("begun", "answered")}
-        arrived = asked + tally.statuses["200"] + tally.statuses["503"]
+        arrived = attempts + tally.statuses["200"] + tally.statuses["503"]
         return {**tally.summary(), "exit_code": code, **answered, "arrived": arrived}
 
 
@@ -299,19 +300,19 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60)
     parser.add_argument("--clients", type=int, default=64)
     parser.add_argument("--only", help="one part: throughput, plain, overload, slow or stop")
-    given = parser.parse_args()
-    short = min(given.seconds, 10.0)
+    arguments = parser.parse_args()
+    short = min(arguments.seconds, 10.0)
     parts = {
-        "throughput": lambda: throughput(given.clients, given.seconds),
-        "plain": lambda: plain(given.clients, short),
+        "throughput": lambda: throughput(arguments.clients, arguments.seconds),
+        "plain": lambda: plain(arguments.clients, short),
         "overload": lambda: overload(short),
         "slow": lambda: slow_clients(8, short),
-        "stop": lambda: stop_under_load(given.clients),
+        "stop": lambda: stop_under_load(arguments.clients),
     }
     results: dict[str, JsonDict] = {}
     for name, run in parts.items():
-        if given.only in (None, name):
-            others = round(os.getloadavg()[0], 1)  # before it starts: the work of others
+        if arguments.only in (None, name):
+            others = round(os.getloadavg()[0], 1)  # the load of other programs
             results[name] = {"part": name, "load_before": others, **asyncio.run(run())}
             print(json.dumps(results[name]), flush=True)
     if {"throughput", "plain"} <= set(results):

@@ -1,4 +1,4 @@
-"""What `benchmarks.serving` compares with: one request, one image, one call of the model."""
+"""The baseline of `benchmarks.serving`: one request, one image, one call of the model."""
 
 from __future__ import annotations
 

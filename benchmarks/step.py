@@ -129,7 +129,7 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--batch", type=int, default=128)
     parser.add_argument("--steps", type=int, help="10 to measure time, 20 to measure memory")
     parser.add_argument("--warm-up", type=int, default=3)
-    parser.add_argument("--threads", type=int, help="for torch; its own choice if left out")
+    parser.add_argument("--threads", type=int, help="threads of torch. Default: its own choice")
     parser.add_argument("--memory", action="store_true", help="measure memory, not time")
     parser.add_argument("--data", type=Path, help="the folder that holds COIL-100")
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")

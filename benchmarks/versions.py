@@ -79,9 +79,9 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--files", type=int, default=4000)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--json", action="store_true", help="one JSON object instead of a table")
-    asked = parser.parse_args(argv)
-    figures = measure(asked.older, asked.images, asked.files, asked.rounds)
-    if asked.json:
+    arguments = parser.parse_args(argv)
+    figures = measure(arguments.older, arguments.images, arguments.files, arguments.rounds)
+    if arguments.json:
         print(json.dumps(figures))
     else:
         print("\n".join(f"{name:<18}{value:>10g}" for name, value in figures.items()))

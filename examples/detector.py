@@ -90,28 +90,28 @@ def faces(image: Tensor) -> Tensor:
 
 
 def strongest(boxes: Tensor, votes: Tensor) -> Tensor:
-    """One box per face, from left to right: the most confident of those that share a centre."""
-    kept: list[Tensor] = []
+    """One box per face, from left to right: the most confident of overlapping ones."""
+    chosen: list[Tensor] = []
     for row in votes.argsort(descending=True):
         middle = (boxes[row, :2] + boxes[row, 2:]) / 2
         reach = (boxes[row, 2] - boxes[row, 0]) / 2
-        if all(((other[:2] + other[2:]) / 2 - middle).norm() > reach for other in kept):
-            kept.append(boxes[row])
-    return torch.stack(sorted(kept, key=lambda box: box[0].item()))
+        if all(((other[:2] + other[2:]) / 2 - middle).norm() > reach for other in chosen):
+            chosen.append(boxes[row])
+    return torch.stack(sorted(chosen, key=lambda box: box[0].item()))
 
 
 # --- 3. the downstream step ---
 
 
 @dataclass(frozen=True)
-class Seen:
+class FaceReading:
     """The result of the downstream step on one upright face."""
 
     label: str
     eyes: Tensor  # (E, 2) as x, y
 
 
-def look(face: Tensor) -> Seen:
+def look(face: Tensor) -> FaceReading:
     """(3, H, W), upright → its label and its eyes."""
     pixels = grey(face)
     half = pixels.shape[0] // 2
@@ -119,7 +119,7 @@ def look(face: Tensor) -> Seen:
     lower = cascade("smile").detectMultiScale(pixels[half:], 1.1, 20)
     eyes = [(x + (width - 1) / 2, y + (height - 1) / 2) for x, y, width, height in upper]
     label = "smiling" if len(lower) and len(eyes) else "not smiling" if eyes else "no face"
-    return Seen(label, torch.tensor(eyes, dtype=torch.float32).reshape(-1, 2))
+    return FaceReading(label, torch.tensor(eyes, dtype=torch.float32).reshape(-1, 2))
 
 
 # --- all of it ---
@@ -131,23 +131,22 @@ class Result:
     boxes: Tensor  # (K, 4), the detector's
     crops: Tensor  # (K, 3, SIZE, SIZE), upright
     pose: Pose
-    seen: list[Seen]  # upright
-    before: list[Seen]  # the same step on the same crops, not rotated
+    readings: list[FaceReading]  # upright
+    before: list[FaceReading]  # the same step on the same crops, not rotated
 
 
 @torch.inference_mode()
 def run() -> Result:
     image = picture()
-    given = as_tensor(image)
-    boxes = faces(given)  # 1
+    tensor = as_tensor(image)
+    boxes = faces(tensor)  # 1
     canonicalizer = Canonicalizer.from_pretrained("ring.lfw", abstain=None, snap="none")
-    crops, pose = canonicalizer.crops(given, [boxes], margin=MARGIN, size=SIZE)  # 2
-    seen = [look(face) for face in crops]  # 3
-    alone = Canonicalizer.from_pretrained(
-        "ring.lfw", abstain=1.0
-    )  # no confidence exceeds 1: never rotates
-    left, _ = alone.crops(given, [boxes], margin=MARGIN, size=SIZE)
-    return Result(image, boxes, crops, pose, seen, [look(face) for face in left])
+    crops, pose = canonicalizer.crops(tensor, [boxes], margin=MARGIN, size=SIZE)  # 2
+    readings = [look(face) for face in crops]  # 3
+    # No confidence exceeds 1, so this one never rotates.
+    cropper = Canonicalizer.from_pretrained("ring.lfw", abstain=1.0)
+    rotated, _ = cropper.crops(tensor, [boxes], margin=MARGIN, size=SIZE)
+    return Result(image, boxes, crops, pose, readings, [look(face) for face in rotated])
 
 
 def drawn(result: Result) -> Image.Image:
@@ -156,22 +155,21 @@ def drawn(result: Result) -> Image.Image:
     sheet.paste(result.image, (0, 0))
     pen = ImageDraw.Draw(sheet)
     frame = torch.tensor([[[SIZE * 0.2, SIZE * 0.1, SIZE * 0.8, SIZE * 0.95]]])
-    for number, seen in enumerate(result.seen):
+    for number, reading in enumerate(result.readings):
         pose = result.pose[number]
         pen.rectangle(result.boxes[number].tolist(), outline=(120, 120, 120))
-        corners = pose.invert_boxes(frame)[
-            0, 0
-        ]  # (4, 2): the frame of the upright face, rotated back
+        # (4, 2): the frame of the upright face, rotated back
+        corners = pose.invert_boxes(frame)[0, 0]
         points = [tuple(corner) for corner in corners.tolist()]
         pen.polygon(points, outline=(0, 114, 178), width=3)
         pen.line(points[:2], fill=(213, 94, 0), width=4)  # its upper edge
-        for x, y in pose.invert_points(seen.eyes[None])[0].tolist():
+        for x, y in pose.invert_points(reading.eyes[None])[0].tolist():
             pen.ellipse((x - 4, y - 4, x + 4, y + 4), outline=(0, 158, 115), width=3)
-        left = (2 * number + 1) * sheet.width // (2 * len(result.seen)) - SIZE // 2
+        left = (2 * number + 1) * sheet.width // (2 * len(result.readings)) - SIZE // 2
         face = result.crops[number].clamp(0, 1).mul(255).round().byte().permute(1, 2, 0).numpy()
         sheet.paste(Image.fromarray(face), (left, result.image.height + 5))
         degrees = math.degrees(pose.angle.item())
-        text = f"{seen.label}, was turned by {degrees:.0f}°"
+        text = f"{reading.label}, was turned by {degrees:.0f}°"
         pen.rectangle((left, sheet.height - 21, left + SIZE, sheet.height - 5), fill="white")
         pen.text((left + 3, sheet.height - 19), text, fill="black")
     return sheet
@@ -182,11 +180,11 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=Path("detector.png"))
     arguments = parser.parse_args()
     result = run()
-    for number, (seen, before) in enumerate(zip(result.seen, result.before, strict=True)):
+    for number, (reading, before) in enumerate(zip(result.readings, result.before, strict=True)):
         pose = result.pose[number]
-        eyes = pose.invert_points(seen.eyes[None])[0].round().int().tolist()
+        eyes = pose.invert_points(reading.eyes[None])[0].round().int().tolist()
         print(
-            f"turned by {math.degrees(pose.angle.item()):.0f}°: {seen.label}, eyes at {eyes}; "
+            f"turned by {math.degrees(pose.angle.item()):.0f}°: {reading.label}, eyes at {eyes}; "
             f"without uprighting: {before.label}"
         )
     drawn(result).save(arguments.out)

@@ -164,8 +164,8 @@ class Canonicalizer:
             decision = decide(answer, limits, snap, looks[number].around)
             undo = Undo(decision, looks[number].frame, corners, fill or looks[number].colour)
             with _named(sources, number):
-                made = undone(source, undo, first_frame=first_frame, limits=self.limits)
-            results.append(_canonicalization(made, answer, decision))
+                upright = undone(source, undo, first_frame=first_frame, limits=self.limits)
+            results.append(_canonicalization(upright, answer, decision))
         return results if isinstance(image, list) else results[0]
 
     def answers_and_looks(
@@ -374,9 +374,9 @@ def _rereadable(source: Any, limits: Limits) -> Any:
     return BytesIO(images.content_of(source, limits)) if hasattr(source, "read") else source
 
 
-def _canonicalization(made: Any, answer: Answer, decision: Decision) -> Canonicalization:
+def _canonicalization(image: Any, answer: Answer, decision: Decision) -> Canonicalization:
     return Canonicalization(
-        made,
+        image,
         rounded(answer),
         answer.confidence,
         answer.symmetry,

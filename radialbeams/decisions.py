@@ -173,7 +173,7 @@ def _filling(answer: Answer, least: Thresholds) -> Decision:
     if least.tilts and sure and not at_quarter and abs(signed(angle)) >= least.angle:
         return _turned(angle, "angle", answer, least)
     exact = _reaches(answer.exact, least.exact)
-    # If the angle is sure and no quarter turn, that is the reason, whatever its nearest quarter.
+    # A confident angle that is no quarter turn is itself the reason, whatever the nearest quarter.
     if not _reaches(probability, least.quarter) and (exact or not sure):
         return _left(answer, "quarter", probability, least.quarter)
     if not exact:

@@ -169,7 +169,7 @@ class DocumentReader:
         """The quarter turns of a page with this skew; None if it is not a document.
 
         `prior` is the evidence for a document that does not come from the network. The two turns
-        that make the lines horizontal come first, and they are mostly enough.
+        that make the lines horizontal come first, and usually suffice.
         """
         card = self.card
         views = four_turns(levelled_view(page, level.skew_degrees, card.size))
@@ -204,8 +204,8 @@ class DocumentReader:
 
     def scores(self, views: Gray) -> tuple[Floats, Floats]:
         """(N, S, S) → logits that each view is upright, and that it is a document, (N,) each."""
-        given = views[:, None].astype(np.float32) / np.float32(255)
-        upright, document = self._session.run(None, {"views": given})
+        inputs = views[:, None].astype(np.float32) / np.float32(255)
+        upright, document = self._session.run(None, {"views": inputs})
         return upright, document
 
 
@@ -217,11 +217,11 @@ def from_two_turns(
     The other two count as no more upright than the worse of these, and as no evidence for a
     document.
     """
-    known = np.full(4, scores[turns].min(), np.float32)
-    known[turns] = scores[turns]
-    mass = softmax(known / card.temperature)
+    assumed = np.full(4, scores[turns].min(), np.float32)
+    assumed[turns] = scores[turns]
+    mass = softmax(assumed / card.temperature)
     evidence = float(document[turns].sum()) / 4 + prior
-    enough = known.max() >= HIGH and mass.max() >= CERTAIN and evidence >= CLEAR
+    enough = assumed.max() >= HIGH and mass.max() >= CERTAIN and evidence >= CLEAR
     return Quarters(mass, evidence) if enough else None
 
 

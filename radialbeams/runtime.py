@@ -62,5 +62,5 @@ def output_widths(card: Card) -> list[int]:
     return [network.num_bins] * 2 if network.reading == "posterior" else [2]
 
 
-def _signature(names: list[str], given: list[Any], out: list[Any]) -> str:
-    return f"input {', '.join(names)} of {given} and outputs of {out}"
+def _signature(names: list[str], shapes: list[Any], widths: list[Any]) -> str:
+    return f"input {', '.join(names)} of {shapes} and outputs of {widths}"

@@ -39,10 +39,10 @@ def check_fields(what: str, values: JsonFields, kind: type) -> None:
     """Raises ValueError for fields that the class does not declare, and for wrong types."""
     if not isinstance(values, Mapping):
         raise ValueError(f"Expected {what} as fields and values; got {short(values)}.")
-    known = [entry.name for entry in fields(kind)]
-    unknown = sorted(set(map(str, values)) - set(known))
+    names = [entry.name for entry in fields(kind)]
+    unknown = sorted(set(map(str, values)) - set(names))
     if unknown:
-        raise ValueError(f"Unknown in {what}: {', '.join(unknown)}. Known: {', '.join(known)}.")
+        raise ValueError(f"Unknown in {what}: {', '.join(unknown)}. Known: {', '.join(names)}.")
     declared = get_type_hints(kind)
     for name, value in values.items():
         if not is_of(value, declared[name]):

@@ -73,11 +73,11 @@ class UprightTransformer:
         return self
 
     def transform(self, X: Any) -> Array:
-        given = np.asarray(X)
-        shape = given.shape[1:] if self.image_shape is None else tuple(self.image_shape)
-        pictures = list(given.reshape(len(given), *shape))
+        arrays = np.asarray(X)
+        shape = arrays.shape[1:] if self.image_shape is None else tuple(self.image_shape)
+        pictures = list(arrays.reshape(len(arrays), *shape))
         if not pictures:
-            return given.copy()
+            return arrays.copy()
         loaded = _loaded(self.model)
         least = defaults.thresholds_for(loaded.card, self.abstain)
         pages = document_thresholds(self.abstain)
@@ -90,7 +90,7 @@ class UprightTransformer:
             turned.append(
                 picture if decision.turn is None else _turned_inside(picture, -decision.turn)
             )
-        return np.stack(turned).reshape(given.shape)
+        return np.stack(turned).reshape(arrays.shape)
 
     def fit_transform(self, X: Any, y: Any = None) -> Array:
         return self.fit(X, y).transform(X)

@@ -256,7 +256,7 @@ def test_explain_says_what_was_seen_and_why(run: Callable[..., Said], tmp_path: 
     before = sorted(tmp_path.iterdir())
     code, out, _ = run("upright", "--explain", tmp_path / "a.png", *TURNING)
     assert code == 0 and sorted(tmp_path.iterdir()) == before
-    assert "By the model ring.lfw, it was turned by" in out
+    assert "The model ring.lfw estimates a rotation of" in out
     assert "It is a rectangle on a plain canvas, turned by" in out
     assert "by the angle of its rectangle, since" in out
     code, _, err = run("upright", "--explain", tmp_path / "a.png", "--json")

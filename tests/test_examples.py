@@ -37,9 +37,9 @@ def test_every_face_is_found_turned_upright_and_read(example: ModuleType, result
     for number, truth in enumerate(example.TURNED):
         found = math.degrees(result.pose.angle[number].item())
         assert abs((found - truth + 180) % 360 - 180) < 8
-        assert result.seen[number].label == "smiling"
-        assert len(result.seen[number].eyes) == 2
-    assert sum(seen.label == "smiling" for seen in result.before) < 3
+        assert result.readings[number].label == "smiling"
+        assert len(result.readings[number].eyes) == 2
+    assert sum(reading.label == "smiling" for reading in result.before) < 3
 
 
 def test_the_eyes_come_back_to_where_they_are(example: ModuleType, result: Any) -> None:
@@ -47,7 +47,7 @@ def test_the_eyes_come_back_to_where_they_are(example: ModuleType, result: Any) 
     size = 256
     offsets = []
     for number, truth in enumerate(example.TURNED):
-        eyes = result.pose[number].invert_points(result.seen[number].eyes[None])[0]
+        eyes = result.pose[number].invert_points(result.readings[number].eyes[None])[0]
         middle = torch.tensor([10 + number * (size + 10) + (size - 1) / 2, 20 + (size - 1) / 2])
         x, y = (eyes.mean(0) - middle).tolist()
         turn = math.radians(truth)  # undone: counter-clockwise as displayed, rows downwards

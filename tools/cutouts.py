@@ -152,7 +152,7 @@ def _opened(source: Path, path: str) -> Image.Image:
 
 
 def copy_backgrounds(data: Path, out: Path) -> list[Image.Image]:
-    """Copies SI-SCORE's backgrounds beside the cut-outs, and returns them as scenes."""
+    """Copies SI-SCORE's backgrounds next to the cut-outs, and returns them as scenes."""
     source = place_of("si-score", data)
     names = file_names(source)
     backgrounds = matches(rf"background_samples/([^/]+\.{IMAGES})", {**names, **without_top(names)})
@@ -186,9 +186,9 @@ def valid(
         except Unfit as reason:
             counts[str(reason)] += 1
         if number % 25 == 0 or number == len(todo):
-            left = (time.monotonic() - started) * (len(todo) - number) / number
-            progress = f"{number} of {len(todo)} photos, {counts['kept']} kept, {left:.0f} s left"
-            print(progress, file=sys.stderr, flush=True)
+            seconds_left = (time.monotonic() - started) * (len(todo) - number) / number
+            progress = f"{number} of {len(todo)} photos, {counts['kept']} kept"
+            print(f"{progress}, {seconds_left:.0f} s left", file=sys.stderr, flush=True)
 
 
 def write_sheet(cutouts: list[Image.Image], path: Path) -> None:

@@ -27,7 +27,7 @@ LINK = re.compile(r"(\[[^\]]*\])\((?![a-z]+:|#)([^)#\s]+)(#[^)\s]*)?\)")
 
 
 def site_path(repository_path: str) -> str:
-    """Where a file of the repository is found in the site's sources."""
+    """The path of a repository file in the site's sources."""
     if repository_path.startswith("docs/"):
         return repository_path.removeprefix("docs/")
     return f"{COPIES}/{repository_path}"

@@ -47,8 +47,8 @@ def measure_files(model: str | Path, images: ImageSet, seeds: int) -> dict[str, 
         estimates = np.array([answer.angle_degrees for answer in canonicalizer.answers(files)])
         errors[seed] = np.abs((estimates - angles + 180) % 360 - 180)
     figures = summarise(torch.deg2rad(torch.from_numpy(errors))).to_dict()
-    shown = ("n", "mean", "median", "p95", "within_5", "within_10", "flips")
-    return {"jpeg": QUALITY, "seeds": seeds, **{name: round(figures[name], 4) for name in shown}}
+    names = ("n", "mean", "median", "p95", "within_5", "within_10", "flips")
+    return {"jpeg": QUALITY, "seeds": seeds, **{name: round(figures[name], 4) for name in names}}
 
 
 def main() -> None:

@@ -99,7 +99,7 @@ def _section(card: Card) -> Iterator[str]:
 
 
 def _anchor(name: str) -> str:
-    """What GitHub and the docs site both make of the heading `name`."""
+    """The anchor of the heading `name`, on GitHub and on the docs site."""
     return name.replace(".", "")
 
 

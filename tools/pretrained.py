@@ -21,7 +21,7 @@ from torch import Tensor
 from radialbeams.nn.convolutional import Convolutional, ConvolutionalConfig, load_encoder
 from radialbeams.training.weights import sha256, write_tensors
 
-# Their name of each part, and ours. A block that does not widen has no `_expand_conv`.
+# Their name for each part, and ours. A block that does not widen has no `_expand_conv`.
 OUTSIDE = {
     "_conv_stem": "stem",
     "_bn0": "stem_norm",

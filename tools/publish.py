@@ -136,7 +136,7 @@ def main() -> None:
     parser.add_argument("--looks", type=Path, help="held-out outputs that looks.py stored")
     parser.add_argument("--squares", type=Path, help="the held-out images themselves, for JPEG")
     parser.add_argument(
-        "--without", metavar="PREFIX", help="leave out held-out images whose keys begin so"
+        "--without", metavar="PREFIX", help="leave out held-out images whose keys begin with this"
     )
     parser.add_argument("--below", type=float, help="the confidence below which it looks again")
     parser.add_argument(
@@ -155,7 +155,7 @@ def main() -> None:
     )
     stem = zoo.FOLDER / arguments.name
     if arguments.looks:
-        card = publish_looking_again(stem, model, card, arguments)
+        card = publish_with_looks(stem, model, card, arguments)
     else:
         card = publish_one_look(stem, model, card, arguments)
     card = replace(card, cost=Cost(milliseconds(arguments.name)))
@@ -194,10 +194,10 @@ def publish_one_look(stem: Path, model: Network, card: Card, arguments: argparse
     return card
 
 
-def publish_looking_again(
+def publish_with_looks(
     stem: Path, model: Network, card: Card, arguments: argparse.Namespace
 ) -> Card:
-    """The same from stored outputs: whether to look again was decided on the same images."""
+    """The same from stored outputs, on the images for which the rule of looks was chosen."""
     outputs = looks.LookOutputs.read(arguments.looks)
     if arguments.without:
         outputs = outputs.select(
@@ -224,9 +224,9 @@ def _tested_on(card: Card, images: int, split_by: str) -> DataCard:
 
 
 def decided(card: Card, outputs: looks.LookOutputs, below: float) -> Card:
-    """Calibration, the rule of looks and thresholds, and what to expect of them."""
+    """The card with calibration, the rule of looks, thresholds, and their expected errors."""
     calibration = looks.fitted(outputs)
-    seen = looks.seen(outputs, calibration, below)
+    answers = looks.held_out_answers(outputs, calibration, below)
     first = looks.answers_by_rule(outputs, calibration, 0.0)
     again = np.mean([answer.confidence < below for answer in first])
     half = np.array([first_half(key) for key in outputs.keys])
@@ -236,14 +236,14 @@ def decided(card: Card, outputs: looks.LookOutputs, below: float) -> Card:
         calibration=calibration,
         calibrated=rounded_values(expected),
         looks=Looks(below, round(1 + 3 * float(again), 3)),
-        abstain=thresholds(seen, spoilt=SPOILT, right=RIGHT),
+        abstain=thresholds(answers, spoilt=SPOILT, right=RIGHT),
     )
 
 
 def figures_by_rule(
     outputs: looks.LookOutputs, calibration: Calibration, below: float
 ) -> Evaluation:
-    """The evaluation of held-out views, looked at as the commands do."""
+    """The evaluation of held-out views, with several looks as in the commands."""
     answers = looks.answers_by_rule(outputs, calibration, below)
     shape = (-1, len(set(outputs.keys)))  # seeds, images
     errors = np.radians(looks.errors(answers, outputs.degrees)).reshape(shape)
@@ -252,7 +252,7 @@ def figures_by_rule(
 
 
 def figures_after_jpeg(name: str, images: ImageSet, views: Views) -> Evaluation:
-    """The same of parents that were saved as JPEG after they were turned."""
+    """The same evaluation for parents that were saved as JPEG after rotation."""
     canonicalizer = Canonicalizer(name, threads=1)
 
     def predict(batch: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:

@@ -30,10 +30,11 @@ class Failed(Exception):
 
 
 def run(command: list[str], folder: Path) -> str:
-    done = subprocess.run(command, cwd=folder, capture_output=True, text=True)
-    if done.returncode:
-        raise Failed(f"{' '.join(command[-4:])}: {(done.stderr or done.stdout).strip()[-400:]}")
-    return done.stdout
+    process = subprocess.run(command, cwd=folder, capture_output=True, text=True)
+    if process.returncode:
+        output = (process.stderr or process.stdout).strip()
+        raise Failed(f"{' '.join(command[-4:])}: {output[-400:]}")
+    return process.stdout
 
 
 def build(folder: Path) -> Path:
@@ -90,12 +91,12 @@ def main(argv: list[str] | None = None) -> int:
     arguments = parser.parse_args(argv)
     with tempfile.TemporaryDirectory() as temporary:
         wheel = build(Path(temporary))
-        done = [
+        passed = [
             check_one(interpreter, wheel, kind)
             for interpreter in arguments.interpreters
             for kind in SETS
         ]
-    return 0 if all(done) else 1
+    return 0 if all(passed) else 1
 
 
 if __name__ == "__main__":

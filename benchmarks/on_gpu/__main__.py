@@ -26,7 +26,7 @@ import torch
 
 from radialbeams.stored import JsonDict
 
-COMPILING = 0.6  # of the time; then whoever is ready is measured
+COMPILING = 0.6  # of the time; then the parts that are ready are measured
 LIMITS = {"training": 25.0, "inference": 45.0}  # seconds to measure one part
 LIMIT = 15.0
 SLOW = 20  # times as long on a CPU
@@ -39,7 +39,7 @@ class Part(Protocol):
 
 
 def parts(tiny: bool) -> dict[str, Callable[[], Part]]:
-    """In the order in which they are measured."""
+    """The parts by name, in the order in which they are measured."""
     from benchmarks.on_gpu.front import Front
     from benchmarks.on_gpu.inference import BATCHES, Inference
     from benchmarks.on_gpu.sampling import BATCHES as SAMPLED
@@ -49,24 +49,24 @@ def parts(tiny: bool) -> dict[str, Callable[[], Part]]:
     batches = (1, 2) if tiny else BATCHES
     size = {"batch": 2} if tiny else {}
     few = {"images": 8, "batch": 4} if tiny else {}
-    made: dict[str, Callable[[], Part]] = {
+    factories: dict[str, Callable[[], Part]] = {
         "front-half-compiled": lambda: Front("half", True, **size),
         "front-half": lambda: Front("half", False, **size),
     }
     models = ("ring.coil100", "ring", "general")
     for model in models:
-        made[f"inference-{model}-half"] = lambda m=model: Inference(m, "half", batches)
-    made |= {
+        factories[f"inference-{model}-half"] = lambda m=model: Inference(m, "half", batches)
+    factories |= {
         "training-ring.coil100": lambda: Training("ring.coil100", **few),
         "training-general": lambda: Training("general", **few),
         "sampling": lambda: Sampling((2,) if tiny else SAMPLED),
     }
     for model in models:
-        made[f"inference-{model}-float"] = lambda m=model: Inference(m, "float", batches)
-    made |= {
+        factories[f"inference-{model}-float"] = lambda m=model: Inference(m, "float", batches)
+    factories |= {
         "front-float": lambda: Front("float", False, **size),
     }
-    return made
+    return factories
 
 
 # --- one part ---
@@ -191,7 +191,7 @@ def _stop(part: Running) -> None:
         part.process.wait()
 
 
-# --- what came out ---
+# --- results ---
 
 
 def summarised(names: list[str], out: Path) -> JsonDict:
@@ -207,7 +207,7 @@ def summarised(names: list[str], out: Path) -> JsonDict:
 
 
 def missed(results: JsonDict) -> list[str]:
-    """A sentence for every bar that does not hold."""
+    """A sentence for every bar that is missed."""
     from benchmarks.on_gpu import front, inference, sampling
 
     lines = []
@@ -245,10 +245,10 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--tiny", action="store_true", help="smallest sizes, to try it on a CPU")
     parser.add_argument("--only", default="", metavar="TEXT", help="parts whose name has this text")
     parser.add_argument("--part", help=argparse.SUPPRESS)
-    given = parser.parse_args(argv)
-    if given.part:
-        return run_part(given.part, given.out, given.tiny)
-    return run_all(given.out, given.seconds, given.tiny, given.only)
+    arguments = parser.parse_args(argv)
+    if arguments.part:
+        return run_part(arguments.part, arguments.out, arguments.tiny)
+    return run_all(arguments.out, arguments.seconds, arguments.tiny, arguments.only)
 
 
 if __name__ == "__main__":

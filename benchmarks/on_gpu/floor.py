@@ -61,7 +61,7 @@ def layers(network: nn.Module, views: Tensor) -> list[Layer]:
 
 
 def seconds(layers: list[Layer], batch: int, bytes_each: int, speed: Speeds) -> dict[str, float]:
-    """The floor layer by layer; and as if the whole network were one kernel."""
+    """Seconds of the floor, layer by layer and as if the whole network were one kernel."""
     each = [
         max(
             bytes_each * (batch * layer.values + layer.weights) / speed.bytes_per_second,
@@ -71,8 +71,10 @@ def seconds(layers: list[Layer], batch: int, bytes_each: int, speed: Speeds) -> 
     ]
     ends = batch * layers[0].values + sum(layer.weights for layer in layers)
     operations = batch * sum(layer.operations for layer in layers)
-    one = max(bytes_each * ends / speed.bytes_per_second, operations / speed.operations_per_second)
-    return {"layers": sum(each), "one_kernel": one}
+    one_kernel = max(
+        bytes_each * ends / speed.bytes_per_second, operations / speed.operations_per_second
+    )
+    return {"layers": sum(each), "one_kernel": one_kernel}
 
 
 class _Counter(TorchDispatchMode):
@@ -102,8 +104,8 @@ class _Counter(TorchDispatchMode):
             self.layers.append(self._each(out.numel(), 0, 0))
         return out
 
-    def _note(self, given: Tensor, weight: Tensor, out: Tensor, operations: int) -> None:
-        self.layers.append(self._each(given.numel() + out.numel(), weight.numel(), operations))
+    def _note(self, source: Tensor, weight: Tensor, out: Tensor, operations: int) -> None:
+        self.layers.append(self._each(source.numel() + out.numel(), weight.numel(), operations))
 
     def _each(self, values: int, weights: int, operations: int) -> Layer:
         return Layer(values // self.batch, weights, operations // self.batch)

@@ -50,12 +50,12 @@ class Front:
                 module: Any = (
                     _classifier(self.dtype) if name == CLASSIFIER else _front(name, self.dtype)
                 )
-                given = images
+                example = images
                 if name == CLASSIFIER:
-                    given = images.to(memory_format=torch.channels_last)
+                    example = images.to(memory_format=torch.channels_last)
                 if self.compiled:
                     module = torch.compile(module, dynamic=False)
-                self.calls[name] = _call(module, given)
+                self.calls[name] = _call(module, example)
                 self.calls[name]()
                 wait()
             except Exception as error:  # reported; the others are measured
@@ -81,13 +81,13 @@ class Front:
 
 def _classifier(dtype: torch.dtype) -> nn.Module:
     config = ConvolutionalConfig(variant="lite0", view_size=SIZE, num_bins=500)  # 1,000 outputs
-    made = folded(Convolutional(config).eval()).to(dtype)
-    return made.to(device(), memory_format=torch.channels_last)  # type: ignore[call-overload]
+    network = folded(Convolutional(config).eval()).to(dtype)
+    return network.to(device(), memory_format=torch.channels_last)  # type: ignore[call-overload]
 
 
 def _front(name: str, dtype: torch.dtype) -> nn.Module:
-    made = Canonicalizer.from_pretrained(name, abstain=None, snap="none", returns="image")
-    ready = made.for_inference(dtype)
+    canonicalizer = Canonicalizer.from_pretrained(name, abstain=None, snap="none", returns="image")
+    ready = canonicalizer.for_inference(dtype)
     return ready.to(device(), memory_format=torch.channels_last)  # type: ignore[call-overload]
 
 

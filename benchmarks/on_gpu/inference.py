@@ -40,7 +40,7 @@ class Inference:
         self.plain = _network(model, self.dtype)
         config = self.plain.config
         shape = (2, config.channels, config.view_size, config.view_size)
-        # Here and not under inference mode, where layers cannot be told apart.
+        # Not in inference mode, where layers cannot be distinguished.
         self.layers = floor.layers(_network(model, torch.float32, "cpu"), torch.rand(shape))
         self.chunks = [size for size in CHUNKS if size < batches[-1]]
         self.compiled: dict[int, Callable[..., Any]] = {}
@@ -49,16 +49,16 @@ class Inference:
     @torch.inference_mode()
     def prepare(self) -> None:
         started = time.monotonic()
-        # The largest matters most, and what it is made of.
+        # The largest batch matters most, and the chunks it is made of.
         for batch in (*self.chunks[:1], self.batches[-1], *self.chunks[1:], *self.batches[:-1]):
             if time.monotonic() - started > COMPILING:
                 self.errors[f"compiled, batch {batch}"] = "no time was left to compile it"
                 continue
-            made = torch.compile(_network(self.model, self.dtype), dynamic=False)
+            network = torch.compile(_network(self.model, self.dtype), dynamic=False)
             try:
-                made(self._views(batch))
+                network(self._views(batch))
                 wait()
-                self.compiled[batch] = made
+                self.compiled[batch] = network
             except Exception as error:  # reported; the plain network is measured anyway
                 self.errors[f"compiled, batch {batch}"] = repr(error)[:300]
 
@@ -91,7 +91,7 @@ class Inference:
         yield result
 
     def _forms(self, batch: int) -> dict[str, Callable[..., Any]]:
-        """The ways in which a batch can be computed."""
+        """The variants of computing a batch."""
         forms: dict[str, Callable[..., Any]] = {"plain": self.plain}
         if batch in self.compiled:
             forms["compiled"] = self.compiled[batch]
@@ -118,8 +118,8 @@ class Inference:
 
 
 def _network(model: str, dtype: torch.dtype, place: str | None = None) -> Any:
-    made = Canonicalizer.from_pretrained(model).for_inference(dtype).network
-    return made.to(place or device(), memory_format=torch.channels_last)  # type: ignore[call-overload]
+    network = Canonicalizer.from_pretrained(model).for_inference(dtype).network
+    return network.to(place or device(), memory_format=torch.channels_last)  # type: ignore[call-overload]
 
 
 def _in_chunks(network: Callable[..., Any], size: int, streams: int) -> Callable[..., Any]:

@@ -39,8 +39,8 @@ def _calls(batch: int) -> dict[str, Call]:
     images = torch.rand(batch, CHANNELS, SIZE, SIZE, device=place)
     bresenham = BresenhamBeams(NUM_BEAMS, BEAM_LENGTH, EPSILON, SIZE).to(place)
     polar = PolarBeams(NUM_BEAMS, BEAM_LENGTH, EPSILON, SIZE).to(place)
-    made = bresenham(images)  # (N, |B|, C, 2ε+1, D)
-    target = torch.empty_like(made)
+    beams = bresenham(images)  # (N, |B|, C, 2ε+1, D)
+    target = torch.empty_like(beams)
     grid = polar.grid.float().expand(batch, -1, -1, -1)
     planes = SIZE**2 * torch.arange(CHANNELS, device=place)
     index = (bresenham.index.unsqueeze(-3) + planes[:, None, None]).flatten()
@@ -48,7 +48,7 @@ def _calls(batch: int) -> dict[str, Call]:
     last = images.permute(0, 2, 3, 1).flatten(1, 2).contiguous()  # (N, W·W, C)
     pixels = bresenham.index.flatten()
     return {
-        "copy of the beams": lambda: target.copy_(made),
+        "copy of the beams": lambda: target.copy_(beams),
         "gather": lambda: bresenham(images),
         "index_select": lambda: flat.index_select(1, index),
         "indexing": lambda: flat[:, index],

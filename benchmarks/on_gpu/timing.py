@@ -50,16 +50,16 @@ def captured(call: Call, warm_up: int = 3) -> Call:
     torch.cuda.current_stream().wait_stream(side)
     graph = torch.cuda.CUDAGraph()
     with torch.cuda.graph(graph):
-        held = call()
+        result = call()
 
-    def replay(_alive: tuple[object, ...] = (call, held)) -> None:
+    def replay(_alive: tuple[object, ...] = (call, result)) -> None:
         graph.replay()
 
     return replay
 
 
 def waited_for(call: Call, rounds: int) -> float:
-    """Median seconds of one call, from its launch until its result is there."""
+    """Median seconds of one call, from its launch to its result."""
     times = []
     for number in range(_rounds(rounds) + 3):
         wait()
@@ -110,12 +110,12 @@ def kernels(call: Call, most: int = 40) -> list[JsonDict]:
 
     call()
     wait()
-    with profile(activities=[ProfilerActivity.CUDA, ProfilerActivity.CPU]) as seen:
+    with profile(activities=[ProfilerActivity.CUDA, ProfilerActivity.CPU]) as profiler:
         call()
         wait()
     rows = [
         {"kernel": event.key[:NAMED], "count": event.count, "us": round(event.device_time_total, 1)}
-        for event in seen.key_averages()
+        for event in profiler.key_averages()
         if event.device_type == DeviceType.CUDA and event.device_time_total > 0
     ]
     rows.sort(key=lambda row: -row["us"])

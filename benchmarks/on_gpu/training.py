@@ -68,7 +68,7 @@ class Training:
             return self.step.render(batch)
 
     def _forward(self, batch: Batch) -> object:
-        """Without gradients, so that nothing is kept for the way back."""
+        """Without gradients, so that nothing is stored for a backward pass."""
         with torch.no_grad():
             _, views = self.step.render(batch)
             mixed = self.step.mixed

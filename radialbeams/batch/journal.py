@@ -110,8 +110,8 @@ class Journal:
 
         Paths with the same place are one file. Places are looked up only if some path is unknown.
         """
-        known = {hash(path) for item in self._items() for path in (item.path, item.out)}
-        new = {place(path) for path in paths if hash(path) not in known}
+        planned = {hash(path) for item in self._items() for path in (item.path, item.out)}
+        new = {place(path) for path in paths if hash(path) not in planned}
         return len(new - {place(item.path) for item in self._items()} if new else new)
 
     def _items(self) -> Iterator[Item]:
@@ -131,11 +131,15 @@ class Journal:
 
     def recover(self) -> int:
         """Completes what a killed run left half done; returns how many batches are done."""
-        last, end, done = 0, 0, 0
+        last, end, done_batches = 0, 0, 0
         with self._opened(JOURNAL) as file:
             for line in lines.lines_of(file, self.folder / JOURNAL):
                 if line.endswith(b"\n"):
-                    last, end, done = end, end + len(line), done + line.startswith(b"[")
+                    last, end, done_batches = (
+                        end,
+                        end + len(line),
+                        done_batches + line.startswith(b"["),
+                    )
             file.seek(last)
             line = file.read(end - last)
         self._check()
@@ -145,8 +149,8 @@ class Journal:
         self._clear_parts()  # before anything is written: the disk may be full of them
         if failed:
             self._append(_again(failed))
-        self.done_batches = done
-        return done
+        self.done_batches = done_batches
+        return done_batches
 
     def done(self) -> Iterator[list[Outcome]]:
         """The outcomes of each batch, as last recorded."""

@@ -200,7 +200,7 @@ def _landed_before(outcome: Outcome, out: str, rules: Rules) -> str | None:
 
 
 def _replace_unchanged(
-    outcome: Outcome, part: str, out: str, made: os.stat_result, backup: bool
+    outcome: Outcome, part: str, out: str, output: os.stat_result, backup: bool
 ) -> str | None:
     """Replaces a file that has not changed.
 
@@ -211,7 +211,7 @@ def _replace_unchanged(
         if not free or not stat.S_ISREG(now.st_mode):
             return CHANGED
         if outcome.source is None:  # version 0.1.0 did not record the stamp of its input
-            same = max(now.st_mtime_ns, now.st_ctime_ns) <= made.st_mtime_ns
+            same = max(now.st_mtime_ns, now.st_ctime_ns) <= output.st_mtime_ns
         else:
             same = outcome.source == stamp_of(now)
         if not same:

@@ -66,8 +66,8 @@ def wait_for(folders: Iterable[str | Path]) -> Path | None:
     """Waits until no run works in these folders; returns the last one it waited for, or None."""
     waited_for = None
     for folder in map(Path, folders):
-        taken = _wait(lambda folder=folder: folder if _is_active(folder) else None)  # type: ignore[misc]
-        waited_for = taken or waited_for
+        busy = _wait(lambda folder=folder: folder if _is_active(folder) else None)  # type: ignore[misc]
+        waited_for = busy or waited_for
     return waited_for
 
 
@@ -88,13 +88,13 @@ def forget(claim: Claim) -> None:
 def _wait(is_taken: Callable[[], Path | None]) -> Path | None:
     """Waits while `is_taken` returns a folder; returns the last one, or None without a wait."""
     began, warned, last = time.monotonic(), False, None
-    while (taken := is_taken()) is not None:
-        last = taken
+    while (busy := is_taken()) is not None:
+        last = busy
         waited = time.monotonic() - began
         if waited > PATIENCE:
-            raise JournalError(f"Another run is working in {taken}. Let it finish first.")
+            raise JournalError(f"Another run is working in {busy}. Let it finish first.")
         if waited > SILENCE and not warned:
-            warnings.warn(f"Waiting for another run in {taken} to end.", stacklevel=3)
+            warnings.warn(f"Waiting for another run in {busy} to end.", stacklevel=3)
             warned = True
         time.sleep(PAUSE)
     return last
@@ -113,15 +113,15 @@ def _outermost(folders: Sequence[Path]) -> list[Path]:
 
 def _try(folders: Sequence[Path], claims: list[Claim]) -> Path | None:
     """Locks all folders and returns None, or locks none and returns a folder of another run."""
-    taken: Path | None = folders[0]
+    busy: Path | None = folders[0]
     try:
-        taken = _lock_all(folders, claims)
+        busy = _lock_all(folders, claims)
     finally:
-        if taken is not None:
+        if busy is not None:
             for claimed in claims:
                 claimed.give_up()
             claims.clear()
-    return taken
+    return busy
 
 
 def _lock_all(folders: Sequence[Path], claims: list[Claim]) -> Path | None:

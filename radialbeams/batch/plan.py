@@ -102,14 +102,14 @@ class Plan:
     def items(self, skipped: SkippedFiles | None = None) -> Iterator[Item]:
         """The items in plan order. Each input comes once, and no two have the same output."""
         inputs = _Inputs(self)
-        seen: set[int] = set()  # hashes, which take a tenth of the memory of the paths
+        inputs_so_far: set[int] = set()  # hashes, which take a tenth of the memory of the paths
         taken: set[int] = set()
         for file in self.files(skipped):
             path = file.path
             place = self.place(path)
-            if hash(place) in seen:
+            if hash(place) in inputs_so_far:
                 continue
-            seen.add(hash(place))
+            inputs_so_far.add(hash(place))
             if file.error is not None or not self.writes:
                 yield Item(path, error=file.error)
                 continue
@@ -151,7 +151,9 @@ class Plan:
             return None
         output = os.path.realpath(self.folder)
         sources = (os.path.realpath(source) for source in self.sources if os.path.isdir(source))
-        return output if any(output.startswith(os.path.join(one, "")) for one in sources) else None
+        return (
+            output if any(output.startswith(os.path.join(place, "")) for place in sources) else None
+        )
 
     def first_without_alpha(self) -> str | None:
         """The first input whose output format cannot store transparency, or None."""

@@ -97,8 +97,8 @@ class WorkerPool:
                 blamed = rest if strikes == ATTEMPTS else died.blamed(rest)
                 failed |= {index: Outcome(batch[index].path, error=died.why) for index in blamed}
                 continue
-            done = {**failed, **dict(zip(rest, results, strict=True))}
-            return [done[index] for index in range(len(batch))]
+            complete = {**failed, **dict(zip(rest, results, strict=True))}
+            return [complete[index] for index in range(len(batch))]
 
     def _work(self, items: list[Item], thumbnails: int) -> list[Outcome]:
         if not items:

@@ -60,10 +60,10 @@ def upright_file(data: bytes, undo: Undo, job: JobSettings) -> tuple[bytes, Meth
             "In place, a HEIC or HEIF file would be re-encoded and could lose depth, HDR or "
             "motion data. Choose an output with -o, or add --force to lose them."
         )
-    made = images.encode(turned(picture, undo), job.format, quality=job.quality)
+    encoded = images.encode(turned(picture, undo), job.format, quality=job.quality)
     if undo.back % 90:
-        return made, "resampled"
-    return made, "encoded" if images.is_lossy(picture, job.format) else "pixels"
+        return encoded, "resampled"
+    return encoded, "encoded" if images.is_lossy(picture, job.format) else "pixels"
 
 
 def lost_metadata(before: bytes, after: bytes, job: JobSettings) -> str | None:

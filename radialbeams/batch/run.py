@@ -64,8 +64,8 @@ def piped(data: bytes, job: JobSettings, path: str, out: Path | None) -> tuple[O
 def _written(data: bytes, outcome: Outcome, out: str, rules: Rules) -> Outcome:
     part = part_of(out, new_token())
     stage(data, out, part)
-    made = replace(outcome, sha256=sha256(data))
-    return replace(land(made, part, rules), sha256=None)
+    staged = replace(outcome, sha256=sha256(data))
+    return replace(land(staged, part, rules), sha256=None)
 
 
 @contextmanager
@@ -154,7 +154,7 @@ def _carried_out(
 
 def _updated(job: JobSettings, noted: RecordedSettings) -> RecordedSettings:
     """Converts the settings recorded by an older version to those of this version."""
-    defaults = {**_of_plan(Plan(())), **asdict(JobSettings(job.model))}
+    defaults = {**_plan_settings(Plan(())), **asdict(JobSettings(job.model))}
     settings = settings_of_older(noted, job, {**defaults, "limits": asdict(Limits())})
     return {**settings, "corrections": _listed(settings["corrections"])}
 
@@ -164,7 +164,7 @@ def _listed(corrections: Any) -> Any:
     return [list(pair) for pair in corrections]
 
 
-def _of_plan(plan: Plan) -> RecordedSettings:
+def _plan_settings(plan: Plan) -> RecordedSettings:
     """The settings that decide which files are read."""
     return {
         "recursive": plan.recursive,
@@ -182,7 +182,7 @@ def _settings(job: JobSettings, plan: Plan) -> RecordedSettings:
         "inputs": list(plan.sources),
         "output": paths[-1] or None,
         "working folder": os.getcwd() if relative else None,
-        **_of_plan(plan),
+        **_plan_settings(plan),
         **asdict(replace(job, limits=Limits())),  # raised limits may let failed files through
         "corrections": _listed(job.corrections),
         "weights": zoo.find(job.model).card.sha256.onnx,

@@ -265,7 +265,7 @@ class Watchdog:
         self._thread.join()
 
     def watch(self, process: subprocess.Popen[str], seconds: float) -> None:
-        """Kills `process` in `seconds` from now, unless it is watched anew or forgotten before."""
+        """Kills `process` in `seconds` from now, unless it is watched again or forgotten before."""
         with self._changes:
             self._deadlines[process] = self._awake + seconds
 

@@ -99,8 +99,8 @@ class Worker:
 
     def _look(self, item: Item) -> tuple[Outcome | None, Look | None]:
         """An outcome if there is nothing to estimate, else what the model needs of the image."""
-        kept = not (self.job.in_place or self.job.overwrite)
-        if kept and item.out is not None and os.path.lexists(item.out):
+        keeps_existing = not (self.job.in_place or self.job.overwrite)
+        if keeps_existing and item.out is not None and os.path.lexists(item.out):
             return Outcome(item.path, item.out, action="exists"), None
         if reason := item.error or refusal(item.path):
             return Outcome(item.path, error=reason), None

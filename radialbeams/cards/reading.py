@@ -139,7 +139,7 @@ def parse(values: JsonFields) -> Card:
         _check(name, values.get(name, ""), str)
     for name, kind in (("parameters", int | None), ("parity", float | None)):
         _check(name, values.get(name), kind)
-    known = [one.name for one in fields(Card)]
+    declared = [field.name for field in fields(Card)]
     return Card(
         network=_part(NetworkCard, "network", values["network"]),
         config=_object("config", values.get("config", {})),
@@ -158,12 +158,12 @@ def parse(values: JsonFields) -> Card:
         sha256=_part(Hashes, "sha256", values.get("sha256", {})),
         parity=values.get("parity"),
         metrics={
-            name: _measurement(f"metrics.{name}", one)
-            for name, one in _object("metrics", values.get("metrics", {})).items()
+            name: _measurement(f"metrics.{name}", entry)
+            for name, entry in _object("metrics", values.get("metrics", {})).items()
         },
         end_to_end=_object("end_to_end", values.get("end_to_end", {})),
         cost=_optional(Cost, "cost", values),
-        other={name: value for name, value in values.items() if name not in known},
+        other={name: value for name, value in values.items() if name not in declared},
     )
 
 
@@ -193,12 +193,12 @@ def _first_as_now(values: JsonFields) -> JsonDict:
     settings: JsonDict = {}
     for name, rule in FIRST_NEEDED.items():
         other, other_rule = FIRST_INSTEAD.get(name, (name, rule))
-        for here, held in ((other, other_rule), (name, rule)):
-            value = _value(config, here)
+        for field, field_rule in ((other, other_rule), (name, rule)):
+            value = _value(config, field)
             if value is _ABSENT:
                 continue
-            if not held.holds(value):
-                raise ValueError(f"config.{here} must be {held.words}; got {short(value)}")
+            if not field_rule.holds(value):
+                raise ValueError(f"config.{field} must be {field_rule.words}; got {short(value)}")
             settings.setdefault(name, value)
         if name not in settings and f"config.{name}" not in missing:
             missing.append(f"config.{name}")
@@ -226,13 +226,13 @@ def _first_as_now(values: JsonFields) -> JsonDict:
 def _part(kind: type[T], where: str, values: Any) -> T:
     """A flat dataclass from its declared fields; fields of later versions are ignored."""
     declared = get_type_hints(kind)
-    known = {name: value for name, value in _object(where, values).items() if name in declared}
-    for name, value in known.items():
+    settings = {name: value for name, value in _object(where, values).items() if name in declared}
+    for name, value in settings.items():
         _check(f"{where}.{name}", value, declared[name])
     try:
-        return kind(**known)
+        return kind(**settings)
     except TypeError as error:
-        needed = [name for name in declared if name not in known and not hasattr(kind, name)]
+        needed = [name for name in declared if name not in settings and not hasattr(kind, name)]
         raise ValueError(f"it lacks {', '.join(f'{where}.{name}' for name in needed)}") from error
 
 
@@ -242,13 +242,13 @@ def _optional(kind: type[T], where: str, values: JsonFields) -> T | None:
 
 def _closed(kind: type[T], where: str, values: JsonFields) -> T:
     """A part in which unknown fields are refused, because its fields affect the results."""
-    given = _object(where, values.get(where, {}))
-    known = list(get_type_hints(kind))
-    for name in given:
-        if name not in known:
-            listed = ", ".join(f"{where}.{field}" for field in known)
+    content = _object(where, values.get(where, {}))
+    declared = list(get_type_hints(kind))
+    for name in content:
+        if name not in declared:
+            listed = ", ".join(f"{where}.{field}" for field in declared)
             raise ValueError(f"{where} must have only {listed}; got {short(name)}")
-    return _part(kind, where, given)
+    return _part(kind, where, content)
 
 
 def _rows(kind: type[T], where: str, values: JsonFields) -> tuple[T, ...]:
@@ -262,15 +262,15 @@ def _training(values: JsonFields) -> TrainingCard | None:
     """The file has the fields of the recipe and of the outcome in one object."""
     if "training" not in values:
         return None
-    given = dict(_object("training", values["training"]))
-    start, averaged = given.pop("start", None), given.pop("averaged", [])
-    outcome = {name: given.pop(name) for name in OUTCOME if name in given}
+    recipe = dict(_object("training", values["training"]))
+    start, averaged = recipe.pop("start", None), recipe.pop("averaged", [])
+    outcome = {name: recipe.pop(name) for name in OUTCOME if name in recipe}
     for name, value in outcome.items():
         _check(f"training.{name}", value, OUTCOME[name])
     if not isinstance(averaged, list | tuple):
         raise ValueError(f"training.averaged must be a list; got {short(averaged)}")
     return TrainingCard(
-        recipe=given,
+        recipe=recipe,
         start=None if start is None else _part(WeightsOrigin, "training.start", start),
         averaged=tuple(
             _averaged(f"training.averaged.{n}", entry) for n, entry in enumerate(averaged)
@@ -280,33 +280,34 @@ def _training(values: JsonFields) -> TrainingCard | None:
 
 
 def _averaged(where: str, values: Any) -> AveragedWith:
-    given = _object(where, values)
-    _check(f"{where}.share", given.get("share"), float)
-    return AveragedWith(_part(WeightsOrigin, f"{where}.with", given.get("with")), given["share"])
+    content = _object(where, values)
+    _check(f"{where}.share", content.get("share"), float)
+    origin = _part(WeightsOrigin, f"{where}.with", content.get("with"))
+    return AveragedWith(origin, content["share"])
 
 
 def _measurement(where: str, values: Any) -> Measurement:
     """The file has the settings and the figures in one object."""
-    given = _object(where, values)
+    content = _object(where, values)
     declared = get_type_hints(Measurement)
-    settings = {name: given[name] for name in declared if name in given}
+    settings = {name: content[name] for name in declared if name in content}
     for name, value in settings.items():
         _check(f"{where}.{name}", value, declared[name])
     if "protocol" not in settings:
         raise ValueError(f"it lacks {where}.protocol")
     figures = {
-        **given,
-        "groups": _numbers(f"{where}.groups", given.get("groups", {})),
-        "risk_coverage": _rows(RiskCoverage, "risk_coverage", given),
+        **content,
+        "groups": _numbers(f"{where}.groups", content.get("groups", {})),
+        "risk_coverage": _rows(RiskCoverage, "risk_coverage", content),
     }
     return Measurement(_part(Evaluation, where, figures), **settings)
 
 
 def _numbers(where: str, values: Any) -> dict[str, float]:
-    given = _object(where, values)
-    for name, value in given.items():
+    content = _object(where, values)
+    for name, value in content.items():
         _check(f"{where}.{name}", value, float)
-    return dict(given)
+    return dict(content)
 
 
 def _sentences(where: str, values: Any) -> tuple[str, ...]:

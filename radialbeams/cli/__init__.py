@@ -16,7 +16,7 @@ import typer
 # Importing these modules registers their commands, in this order.
 from radialbeams.cli import files, models, reproduce, serving, streams, training
 from radialbeams.cli.app import app
-from radialbeams.cli.terminal import talk
+from radialbeams.cli.terminal import print_message
 from radialbeams.escaping import shown
 
 __all__ = ["app", "files", "main", "models", "reproduce", "run", "serving", "streams", "training"]
@@ -48,14 +48,14 @@ def _exit_code(argv: list[str] | None, started: int | None) -> int:
     except WrongUsage as error:
         return _usage(error, sys.argv[1:] if argv is None else argv)
     except (KeyboardInterrupt, typer.Abort):
-        talk("radialbeams: stopped.")
+        print_message("radialbeams: stopped.")
         return 130  # which shells expect after Ctrl-C
     except BrokenPipeError:
         raise
     except (ValueError, OSError, ArithmeticError) as error:
         if os.environ.get("RADIALBEAMS_TRACEBACK"):
             raise
-        talk(f"radialbeams: {' '.join(str(error).splitlines())}")
+        print_message(f"radialbeams: {' '.join(str(error).splitlines())}")
         return 1
 
 
@@ -73,5 +73,5 @@ def _usage(error: Any, argv: list[str]) -> int:
 def run(started: int | None = None) -> NoReturn:
     streams.prepare()
     # Print only the message of a warning, without the line of code that raised it.
-    warnings.showwarning = lambda message, *_: talk(f"radialbeams: {message}")
+    warnings.showwarning = lambda message, *_: print_message(f"radialbeams: {message}")
     sys.exit(main(started=started or time.time_ns()))

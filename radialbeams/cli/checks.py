@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from radialbeams.cli.terminal import talk
+from radialbeams.cli.terminal import print_message
 from radialbeams.defaults import CORNERS, Corners
 
 if TYPE_CHECKING:
@@ -47,8 +47,8 @@ def check_job(job: JobSettings) -> None:
         )
     if job.exif and job.pixels:
         raise typer.BadParameter("--exif and --pixels exclude each other; leave out one of them.")
-    for name, given in (("--force", job.force), ("--backup", job.backup)):
-        if given and not job.in_place:
+    for name, is_set in (("--force", job.force), ("--backup", job.backup)):
+        if is_set and not job.in_place:
             hint = " To replace outputs, use --overwrite." if name == "--force" else ""
             raise typer.BadParameter(f"{name} needs --in-place.{hint}")
     if job.first_frame and job.in_place:
@@ -62,7 +62,7 @@ def check_plan(plan: Plan, job: JobSettings) -> None:
     with usage():
         plan.check_output_folder()
     if plan.output_inside() is not None:
-        talk(
+        print_message(
             f"radialbeams: the output folder {plan.folder} lies inside an input folder. This "
             "command does not read it; a command with another output folder does."
         )

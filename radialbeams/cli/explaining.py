@@ -1,4 +1,4 @@
-"""Explains in sentences what was found in an image, and what is done to it."""
+"""Explains the estimate for an image, and what is done with the image, in sentences."""
 
 from __future__ import annotations
 
@@ -37,18 +37,20 @@ def explanation(outcome: Outcome, job: JobSettings) -> Iterator[str]:
     if outcome.problem is not None:
         yield f"  It is skipped. {outcome.problem}"
         return
-    yield from (f"  {sentence}" for sentence in (*_seen(outcome, job), *_follows(outcome, job)))
+    yield from (
+        f"  {sentence}" for sentence in (*_estimate(outcome, job), *_decision(outcome, job))
+    )
 
 
-def _seen(outcome: Outcome, job: JobSettings) -> Iterator[str]:
-    by = "As a document page, it was" if outcome.document else f"By the model {job.model}, it was"
+def _estimate(outcome: Outcome, job: JobSettings) -> Iterator[str]:
+    model = "The document model" if outcome.document else f"The model {job.model}"
     sure = ""
     if outcome.confidence is not None:
         sure = (
             "; the probability that this is correct to within 10° is "
             f"{_percent(outcome.confidence)}"
         )
-    yield f"{by} turned by {_angle(outcome.angle_ccw or 0.0)}{sure}."
+    yield f"{model} estimates a rotation of {_angle(outcome.angle_ccw or 0.0)}{sure}."
     # With a frame, the quarter turns start at its angle, and `_why` names the probability.
     counted = outcome.quarter is not None and outcome.frame_ccw is None
     if counted and outcome.quarter_confidence is not None:
@@ -66,7 +68,7 @@ def _seen(outcome: Outcome, job: JobSettings) -> Iterator[str]:
         )
 
 
-def _follows(outcome: Outcome, job: JobSettings) -> Iterator[str]:
+def _decision(outcome: Outcome, job: JobSettings) -> Iterator[str]:
     why = _why(outcome)
     if outcome.applied_ccw is None:
         if outcome.reason == "camera raw":
@@ -81,9 +83,9 @@ def _follows(outcome: Outcome, job: JobSettings) -> Iterator[str]:
         yield f"It is left as it is: {_reason(outcome)}{why}."
         return
     turn = signed(outcome.applied_ccw)
-    way = "counter-clockwise" if turn > 0 else "clockwise"
+    direction = "counter-clockwise" if turn > 0 else "clockwise"
     how = SOURCES.get(outcome.applied_by or "", "")
-    yield f"It is turned by {abs(turn):g}° {way}, {how}{why}."
+    yield f"It is turned by {abs(turn):g}° {direction}, {how}{why}."
     if outcome.applied_by == "quarter":
         yield from _remaining(outcome)
     if outcome.method is not None:
@@ -91,11 +93,11 @@ def _follows(outcome: Outcome, job: JobSettings) -> Iterator[str]:
 
 
 def _reason(outcome: Outcome) -> str:
-    """Why it is left; the reason "upright already" includes tilts that are too small to undo."""
+    """Why it is left alone; "upright already" includes tilts that are too small to undo."""
     reason = outcome.reason or "unsure"
     tilt = abs(signed(outcome.angle_ccw or 0.0))
     if reason == "upright already" and outcome.measure in ("quarter", "angle") and tilt >= 1:
-        return f"by the estimate it is tilted by about {tilt:.0f}°, and small tilts are left alone"
+        return f"its estimated tilt is about {tilt:.0f}°, and small tilts are left alone"
     return REASONS.get(reason, reason)
 
 
@@ -104,8 +106,8 @@ def _remaining(outcome: Outcome) -> Iterator[str]:
     rest = signed((outcome.angle_ccw or 0.0) + (outcome.applied_ccw or 0.0))
     if abs(rest) > UPRIGHT:
         yield (
-            f"By the estimate, it then is still turned by {_angle(rest)}; --snap none would turn "
-            "it by the estimated angle."
+            f"According to the estimate, it is then still rotated by {_angle(rest)}; --snap none "
+            "turns it by the estimated angle."
         )
 
 
@@ -116,7 +118,7 @@ def _why(outcome: Outcome) -> str:
     if limit > 1 and outcome.measure in ("confidence", "quarter", "exact"):
         return (
             ", since the model's card says that it is not to be trusted; --min-confidence 0.5 "
-            "turns pictures all the same"
+            "turns pictures anyway"
         )
     if outcome.measure == "angle":
         return f", since {value:g}° is less than the minimum of {limit:g}°"
@@ -141,7 +143,7 @@ def _why(outcome: Outcome) -> str:
 
 
 def _name(outcome: Outcome) -> str:
-    """What the probability that decided belongs to."""
+    """The name of the event whose probability decided."""
     if outcome.measure != "quarter":
         return "the angle"
     if outcome.frame_ccw is not None and outcome.applied_by != "quarter":
@@ -165,7 +167,7 @@ def _percent(probability: float, digits: int = 3) -> str:
 
 
 def _distinct(value: float, limit: float) -> tuple[str, str]:
-    """Both as percentages, with as many digits as tell them apart."""
+    """Both as percentages, with enough digits to distinguish them."""
     bound = _percent(limit)
     digits = next((n for n in range(3, 7) if value == limit or _percent(value, n) != bound), 7)
     return _percent(value, digits), bound

@@ -19,7 +19,7 @@ from radialbeams.cli.inputs import STDIN
 from radialbeams.cli.models import free_name
 from radialbeams.cli.progress import follow, leave, stoppable
 from radialbeams.cli.scale import RayOptions, turn_with_ray
-from radialbeams.cli.terminal import talk
+from radialbeams.cli.terminal import print_message
 from radialbeams.defaults import LOOKS
 from radialbeams.escaping import as_json
 
@@ -161,7 +161,7 @@ def angle(
     name = model or zoo.DEFAULT
     card = checks.card_of(name)
     if card.trust:
-        talk(f"radialbeams: {terminal.untrusted(name, card)}")
+        print_message(f"radialbeams: {terminal.untrusted(name, card)}")
     job = batch.JobSettings(
         name,
         refine=refine,
@@ -181,7 +181,7 @@ def angle(
     with stoppable(job), batch.unjournaled(job, plan, workers or _cores()) as run:
         counts = follow(run, job, plan, json_)
     for line in terminal.left_out(run.left_out):
-        talk(line)
+        print_message(line)
     leave(counts)
 
 
@@ -203,16 +203,16 @@ def _turn_all(
             # has only the corrected files, and must not replace the report on all files.
             own = (job.overwrite or run.done_before > 0) and not job.corrections
             _write(page, report if own else free_name(report), report)
-    talk(terminal.summary(counts, time.monotonic() - started, job))
+    print_message(terminal.summary(counts, time.monotonic() - started, job))
     for line in terminal.thresholds(counts, job, zoo.find(job.model).card):
-        talk(line)
+        print_message(line)
     if counts["unsure"] and page is None and job.min_confidence <= 1:
-        talk(terminal.UNSURE)
+        print_message(terminal.UNSURE)
     for line in terminal.left_out(run.left_out):
-        talk(line)
+        print_message(line)
     if job.writes and plan.folder is not None:
         for line in terminal.not_in_output(counts, run.left_out, plan.folder):
-            talk(line)
+            print_message(line)
     leave(counts)
 
 
@@ -230,7 +230,7 @@ def _explain_all(
         for outcome in run.outcomes:
             counts[outcome.kind] += 1
             for line in explanation(outcome, job):
-                terminal.say(line)
+                terminal.print_line(line)
     leave(counts)
 
 
@@ -259,16 +259,16 @@ def _pipe(job: JobSettings, plan: Plan, *, json_: bool, explain: bool = False) -
     with deadline(PIPE_SECONDS, "radialbeams: The image or the model took far too long."):
         outcome, after = batch.piped(data, job, paths[0], plan.file)
     if outcome.error is not None:
-        talk(terminal.failure(outcome))
+        print_message(terminal.failure(outcome))
     elif explain:
         for line in explanation(outcome, job):
-            terminal.say(line)
+            terminal.print_line(line)
     elif to_stdout and job.writes:
         sys.stdout.buffer.write(after)
         sys.stdout.buffer.flush()
     elif not json_:
-        terminal.say(terminal.HEADER)
-        terminal.say(terminal.row(outcome, job))
+        terminal.print_line(terminal.HEADER)
+        terminal.print_line(terminal.row(outcome, job))
     if json_:
         print(as_json(outcome.record(job)))
     leave(Counter([outcome.kind]))
@@ -288,7 +288,7 @@ def _data(path: str, job: JobSettings) -> bytes:
 
 def _write(page: ReportSheet, place: Path, wanted: Path) -> None:
     if place != wanted:
-        talk(f"{wanted} exists; the report is {place}.")
+        print_message(f"{wanted} exists; the report is {place}.")
     page.write(place)
 
 

@@ -42,10 +42,10 @@ def sources(paths: list[str] | None, files_from: str | None, corrections: list[s
     """All given paths; without any, those of the corrected files."""
     if files_from == STDIN and STDIN in (paths or ()):
         raise typer.BadParameter("Standard input can be the list or an image, not both.")
-    named = [*(paths or ()), *paths_in(files_from)] or corrections
-    if not named:
+    inputs = [*(paths or ()), *paths_in(files_from)] or corrections
+    if not inputs:
         raise typer.BadParameter("Expected image files or folders; got none.", param_hint="PATHS")
-    return named
+    return inputs
 
 
 def read_corrections(path: Path | None) -> dict[str, float | None]:
@@ -54,7 +54,7 @@ def read_corrections(path: Path | None) -> dict[str, float | None]:
         return {}
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-        return dict(_correction(one) for one in content[CORRECTIONS])
+        return dict(_correction(entry) for entry in content[CORRECTIONS])
     except OSError as error:
         raise _wrong(path, error.strerror or "unreadable") from error
     except (ValueError, KeyError, TypeError, RecursionError) as error:
@@ -62,10 +62,10 @@ def read_corrections(path: Path | None) -> dict[str, float | None]:
 
 
 def corrections_for(
-    plan: Plan, given: dict[str, float | None]
+    plan: Plan, corrections: dict[str, float | None]
 ) -> tuple[tuple[str, float | None], ...]:
     """The corrections, with the paths as in the plan; all corrected files must be in the plan."""
-    angles = {os.path.abspath(path): angle for path, angle in given.items()}
+    angles = {os.path.abspath(path): angle for path, angle in corrections.items()}
     absolute = {path.path: os.path.abspath(path.path) for path in plan.files()} if angles else {}
     missing = set(angles) - set(absolute.values())
     if missing:
@@ -78,8 +78,8 @@ def corrections_for(
     return tuple((path, angles[place]) for path, place in absolute.items() if place in angles)
 
 
-def _correction(one: Any) -> tuple[str, float | None]:
-    path, angle = one["path"], one["angle_ccw"]
+def _correction(entry: Any) -> tuple[str, float | None]:
+    path, angle = entry["path"], entry["angle_ccw"]
     if not isinstance(path, str) or not path or "\0" in path:
         raise ValueError(f"expected a path; got {path!r}")
     if angle is None:

@@ -31,7 +31,7 @@ def demo(
         )
     sheet = free_name(out)
     show.contact_sheet(rows).save(sheet)
-    terminal.say(f"contact sheet: {sheet}")
+    terminal.print_line(f"contact sheet: {sheet}")
 
 
 @app.command()
@@ -46,7 +46,7 @@ def models(json_: JsonOption = False) -> None:
             print(as_json({"name": name, **to_json(card)}))
         return
     for line in terminal.models_table(cards):
-        terminal.say(line)
+        terminal.print_line(line)
 
 
 def free_name(path: Path) -> Path:

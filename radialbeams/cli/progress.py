@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING
 import typer
 
 from radialbeams.cli import terminal
-from radialbeams.cli.streams import tell
-from radialbeams.cli.terminal import talk
+from radialbeams.cli.streams import print_data
+from radialbeams.cli.terminal import print_message
 from radialbeams.escaping import as_json
 
 if TYPE_CHECKING:
@@ -23,22 +23,22 @@ if TYPE_CHECKING:
 def follow(
     run: BatchRun, job: JobSettings, plan: Plan, json_: bool, page: ReportSheet | None = None
 ) -> Counter[str]:
-    """Tells each outcome as it comes, and counts their kinds."""
+    """Reports each outcome as it arrives; returns the counts of their kinds."""
     counts: Counter[str] = Counter()
     for line in terminal.resumption(run):
-        talk(line)
-    # Two things that move on one terminal would garble each other.
+        print_message(line)
+    # A progress bar would garble data that is printed on the same terminal.
     data_on_terminal = (json_ or not job.turns) and sys.stdout.isatty()
     visible = sys.stderr.isatty() and not data_on_terminal
     files = sum(1 for _ in plan.items()) if visible and run.files is None else run.files or 0
-    text = "turning" if job.turns else "looking"
+    text = "turning" if job.turns else "estimating"
     with terminal.progress_bar(files, text) if visible else nullcontext(QUIET) as bar:
-        tell = _teller(job, json_, bar, files if visible else None)
+        report = _reporter(job, json_, bar, files if visible else None)
         for done, outcome in enumerate(run.outcomes, 1):
             counts[outcome.kind] += 1
             if outcome.problem is not None:
                 bar.say(terminal.failure(outcome))
-            tell(outcome)
+            report(outcome)
             if page is not None:
                 page.add(outcome)
             bar.show(done, text)
@@ -46,9 +46,11 @@ def follow(
 
 
 def leave(counts: Counter[str]) -> None:
-    """With the exit code that the outcomes ask for."""
+    """Exits with code 1 if a file failed or no file was processed."""
     if not counts:
-        raise ValueError("There are no images in what was named.")
+        raise ValueError(
+            "Expected images; found none in the given files and folders. Check the paths."
+        )
     if counts["failed"] or counts["several frames"] == counts.total():  # nothing was done
         raise typer.Exit(1)
 
@@ -58,24 +60,26 @@ def stoppable(job: JobSettings) -> Iterator[None]:
     try:
         yield
     except KeyboardInterrupt:
-        talk("radialbeams: stopped." + " The same command goes on where it was." * job.writes)
+        print_message("radialbeams: stopped." + " The same command resumes the run." * job.writes)
         raise typer.Exit(130) from None
 
 
-QUIET = terminal.Bar(lambda step, text: None, talk)
+QUIET = terminal.Bar(lambda step, text: None, print_message)
 
 
-def _teller(
+def _reporter(
     job: JobSettings, json_: bool, bar: terminal.Bar, files: int | None
 ) -> Callable[[Outcome], None]:
-    """How outcomes are told: as data on standard output, as rows above a bar, or not at all."""
-    if json_ and job.writes:  # the work goes on, whether or not anybody reads about it
-        return lambda outcome: tell(as_json(outcome.record(job)))
+    """The function that reports an outcome: as data, as a row above a bar, or not at all."""
+    if json_ and job.writes:  # continues even if the reader of standard output has gone
+        return lambda outcome: print_data(as_json(outcome.record(job)))
     if json_:
         return lambda outcome: print(as_json(outcome.record(job)), flush=True)
     if not job.turns:
-        terminal.say(terminal.HEADER)
-        return lambda outcome: None if outcome.problem else terminal.say(terminal.row(outcome, job))
+        terminal.print_line(terminal.HEADER)
+        return lambda outcome: (
+            None if outcome.problem else terminal.print_line(terminal.row(outcome, job))
+        )
     if files is None:
         return lambda outcome: None
     bar.say(terminal.HEADER)
@@ -85,5 +89,5 @@ def _teller(
 
 
 def _is_worth_a_row(outcome: Outcome, files: int) -> bool:
-    """Errors have been told; of many files that went as they should nobody reads the rows."""
+    """Whether an outcome gets a row: errors have their own line, and long lists are shortened."""
     return outcome.problem is None and (files <= terminal.ROWS or outcome.action == "unsure")

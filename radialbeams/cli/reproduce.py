@@ -56,8 +56,8 @@ def reproduce(
     from radialbeams.reproduce import registry
 
     if name is None:
-        for known in registry.names():
-            print(f"{known:<13}{registry.SUMMARIES[known]}")
+        for experiment_name in registry.names():
+            print(f"{experiment_name:<13}{registry.SUMMARIES[experiment_name]}")
         return
     chosen = registry.chosen(name)
     _need(["torch", "safetensors", *([] if trainings_only else ["matplotlib"])])
@@ -65,27 +65,27 @@ def reproduce(
     from radialbeams.reproduce.runner import reproduce_each
     from radialbeams.reproduce.settings import ReproduceSettings
 
-    def one(experiment: str) -> None:
+    def run_one(experiment: str) -> None:
         with terminal.progress_bar(100, experiment) as bar:
 
             def show(done: float, total: float, text: str) -> None:
                 bar.show(int(100 * done / max(total, 1e-9)), f"{experiment}: {text}")
 
             settings = ReproduceSettings(quick, root, out, seeds, jobs, devices, classifier, show)
-            there = len([*settings.runs(experiment).glob("*.json")])
+            stored = len([*settings.runs(experiment).glob("*.json")])
             files = run(experiment, settings, redraw=redraw, trainings_only=trainings_only)
             bar.show(100, experiment)
         if not trainings_only:
-            for line in _summary(files[0], there):
-                terminal.talk(line)
+            for line in _summary(files[0], stored):
+                terminal.print_message(line)
         for path in files:
-            terminal.say(str(path))
+            terminal.print_line(str(path))
 
     if len(chosen) == 1:
-        one(chosen[0])
+        run_one(chosen[0])
         return
-    failures = reproduce_each(chosen, one, partial(_failed, len(chosen)))
-    terminal.talk(
+    failures = reproduce_each(chosen, run_one, partial(_failed, len(chosen)))
+    terminal.print_message(
         f"radialbeams: {len(chosen) - len(failures)} of {len(chosen)} experiments done"
         + (f"; failed: {', '.join(failures)}" if failures else "")
     )
@@ -108,7 +108,7 @@ def _summary(place: Path, there: int) -> Iterator[str]:
 def _failed(count: int, name: str, error: Exception) -> None:
     if os.environ.get("RADIALBEAMS_TRACEBACK"):
         raise error
-    terminal.talk(f"radialbeams: {name}: {type(error).__name__}: {error}")
+    terminal.print_message(f"radialbeams: {name}: {type(error).__name__}: {error}")
 
 
 def _need(packages: list[str]) -> None:

@@ -1,4 +1,4 @@
-"""A training run as it is followed on the command line: notes, progress, the closing lines."""
+"""Training runs on the command line: notes, progress, and the closing lines."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import typer
 
 from radialbeams.cli import terminal
 from radialbeams.cli.plain_progress import SECONDS, clock
-from radialbeams.cli.terminal import talk
+from radialbeams.cli.terminal import print_message
 from radialbeams.escaping import as_json, shown
 from radialbeams.stored import JsonDict, JsonFields
 
@@ -53,8 +53,8 @@ def train_on_folder(
     from radialbeams.training.own.rules import read_config
     from radialbeams.training.own.tensorboard import open_board
 
-    for name, given in paper.items():
-        if given is not None:
+    for name, option in paper.items():
+        if option is not None:
             raise typer.BadParameter(f"{name} needs --decoder lstm, --recipe or a data set.")
     settings = {} if config is None else read_config(config)
     model = {**settings.get("model", {}), **changes["model"]}
@@ -78,7 +78,7 @@ def train_on_folder(
         print(as_json(_record(run)))
         return
     for line in closing(run):
-        terminal.say(line)
+        terminal.print_line(line)
 
 
 def closing(run: TrainedRun) -> tuple[str, ...]:
@@ -86,7 +86,7 @@ def closing(run: TrainedRun) -> tuple[str, ...]:
     where the report is, and the command that uses it."""
     learned, sure, *verdict = run.summary
     use = f"radialbeams upright PICTURES -o UPRIGHT --model {shlex.quote(str(run.folder))}"
-    use = f"Use it: {use}" if run.trusted else f"Use it all the same: {use} --min-confidence 0.5"
+    use = f"Use it: {use}" if run.trusted else f"Use it anyway: {use} --min-confidence 0.5"
     return learned, sure, " ".join(verdict), f"Report: {run.report}", use
 
 
@@ -125,8 +125,8 @@ def train_recipe(
         print(as_json({"run": str(options.out), **measured}))
         return
     for line in terminal.measured(options.out, recipe.data, measured):
-        terminal.say(line)
-    terminal.say(f"Report: {options.out / 'report.html'}")
+        terminal.print_line(line)
+    terminal.print_line(f"Report: {options.out / 'report.html'}")
 
 
 # --- progress ---
@@ -141,7 +141,7 @@ def _progress(board: Show | None = None) -> Iterator[tuple[Note, Show]]:
     """A bar in a terminal, plain lines elsewhere; each status goes to the board as well."""
 
     if not sys.stderr.isatty():
-        yield talk, _both(_Plain().show, board)
+        yield print_message, _both(_Plain().show, board)
         return
     with terminal.share_bar(BAR) as bar:
 
@@ -172,7 +172,7 @@ class _Plain:
         if (status.stage, status.held_out) == self.last and now - self.at < SECONDS:
             return
         self.last, self.at = (status.stage, status.held_out), now
-        talk(in_words(status))
+        print_message(in_words(status))
 
 
 def in_words(status: Status) -> str:
@@ -198,7 +198,7 @@ def _stoppable(out: Path) -> Iterator[None]:
         yield
     except KeyboardInterrupt:
         for line in stopped(out):
-            talk(line)
+            print_message(line)
         raise typer.Exit(130) from None
 
 
@@ -212,8 +212,9 @@ def stopped(out: Path) -> Iterator[str]:
         return
     step = max((line["step"] for line in lines), default=0)
     errors = [line["held_out"]["mean"] for line in lines if line.get("held_out")]
-    known = f", held-out error {errors[-1]:.1f}° when last measured" if errors else ""
-    yield f"radialbeams: stopped at step {step:,}{known}. The checkpoint is in {shown(str(out))}."
+    last_error = f", held-out error {errors[-1]:.1f}° when last measured" if errors else ""
+    place = shown(str(out))
+    yield f"radialbeams: stopped at step {step:,}{last_error}. The checkpoint is in {place}."
     yield (
         "The same command resumes the run. With fewer --minutes it finishes sooner, with the "
         "weights that it has by then."

@@ -12,8 +12,8 @@ import typer
 
 from radialbeams.cli import terminal
 from radialbeams.cli.progress import leave, stoppable
-from radialbeams.cli.streams import tell
-from radialbeams.cli.terminal import talk
+from radialbeams.cli.streams import print_data
+from radialbeams.cli.terminal import print_message
 from radialbeams.escaping import as_json
 
 if TYPE_CHECKING:
@@ -49,10 +49,10 @@ def turn_with_ray(
     where = ray.Cluster(*cluster)
     with stoppable(job), ray.run(job, sources, place, where, column=column, fresh=fresh) as run:
         counts = _follow(run, job, json_)
-    talk(terminal.summary(counts, time.monotonic() - started, job))
+    print_message(terminal.summary(counts, time.monotonic() - started, job))
     for line in terminal.thresholds(counts, job, zoo.find(job.model).card):
-        talk(line)
-    talk(f"report: {place.rstrip('/')}/_report")
+        print_message(line)
+    print_message(f"report: {place.rstrip('/')}/_report")
     leave(counts)
 
 
@@ -70,7 +70,7 @@ def _checked(job: JobSettings, sources: list[str], out: str | None) -> str:
 def _follow(run: RayRun, job: JobSettings, json_: bool) -> Counter[str]:
     counts: Counter[str] = Counter()
     if run.units_before:
-        talk(
+        print_message(
             f"radialbeams: resuming; {run.units_before:,} of {run.units:,} units were done before."
         )
     clock = _Clock(run, time.monotonic)
@@ -79,15 +79,15 @@ def _follow(run: RayRun, job: JobSettings, json_: bool) -> Counter[str]:
             _tell(outcome, job, json_)
             counts[outcome.kind] += 1
         if line := clock.after(len(outcomes)):
-            talk(line)
+            print_message(line)
     return counts
 
 
 def _tell(outcome: Outcome, job: JobSettings, json_: bool) -> None:
     if outcome.problem is not None:
-        talk(terminal.failure(outcome))
+        print_message(terminal.failure(outcome))
     if json_:
-        tell(as_json(outcome.record(job)))
+        print_data(as_json(outcome.record(job)))
 
 
 class _Clock:
@@ -111,10 +111,10 @@ class _Clock:
             return None
         self._reported = now
         spent = now - self._begun
-        left = spent / fresh * (self._units - self._done)
+        seconds_left = spent / fresh * (self._units - self._done)
         return (
             f"radialbeams: {self._done:,} of {self._units:,} units, "
-            f"{self._images / spent:,.0f} images per second, ends {_clock_time(left)}"
+            f"{self._images / spent:,.0f} images per second, ends {_clock_time(seconds_left)}"
         )
 
 

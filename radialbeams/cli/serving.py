@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from radialbeams.cli.app import app
-from radialbeams.cli.terminal import talk
+from radialbeams.cli.terminal import print_message
 from radialbeams.limits import GIB, MIB
 
 TOKEN = "RADIALBEAMS_TOKEN"
@@ -76,9 +76,9 @@ def serve(
         seconds=seconds,
     )
     if token is None and host not in ("127.0.0.1", "::1", "localhost"):
-        talk(f"Others may be able to reach {host}. Set {TOKEN} to require a token.")
-    shown = f"[{host}]" if ":" in host else host
-    serving.serve(settings, lambda at: talk(f"Listening at http://{shown}:{at}"))
+        print_message(f"Others may be able to reach {host}. Set {TOKEN} to require a token.")
+    address = f"[{host}]" if ":" in host else host
+    serving.serve(settings, lambda at: print_message(f"Listening at http://{address}:{at}"))
 
 
 @app.command()
@@ -92,6 +92,6 @@ def page(
     """Writes the demo page as static files; the models run in the browser, without a service."""
     from radialbeams import serving
 
-    written = serving.write_page(out, runtime, tuple(model or ()))
-    size = sum(path.stat().st_size for path in written) / MIB
-    talk(f"{len(written)} files, {size:.0f} MiB. Serve {out} with any web server.")
+    files = serving.write_page(out, runtime, tuple(model or ()))
+    size = sum(path.stat().st_size for path in files) / MIB
+    print_message(f"{len(files)} files, {size:.0f} MiB. Serve {out} with any web server.")

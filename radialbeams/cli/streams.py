@@ -24,12 +24,12 @@ def prepare() -> None:
             stream.reconfigure(errors="replace")
 
 
-def say(line: str) -> None:
+def print_message(line: str) -> None:
     """Prints to standard error, unless its reader has gone."""
     _print(line, sys.stderr)
 
 
-def tell(line: str) -> None:
+def print_data(line: str) -> None:
     """Prints to standard output, unless its reader has gone; the work continues either way."""
     _print(line, sys.stdout)
 

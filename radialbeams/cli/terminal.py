@@ -47,14 +47,14 @@ LEFT_ALONE = ("upright already", "unsure", "no up", "document without a clear qu
 QUARTERS = "left, the nearest quarter turn is 0°"
 
 
-def say(line: str) -> None:
+def print_line(line: str) -> None:
     """Prints one line of data with unsafe characters replaced; JSON goes through `as_json`."""
     print(shown(line), flush=True)
 
 
-def talk(line: str) -> None:
+def print_message(line: str) -> None:
     """Prints one line to standard error, unless its reader has gone."""
-    streams.say(shown(line))
+    streams.print_message(shown(line))
 
 
 def words(kind: str, job: JobSettings) -> str:
@@ -62,7 +62,7 @@ def words(kind: str, job: JobSettings) -> str:
 
 
 def plural(text: str, count: int) -> str:
-    """What was done, for several files."""
+    """The text for several files."""
     return text if count == 1 else text.replace("document without", "documents without")
 
 
@@ -109,8 +109,8 @@ def not_in_output(counts: Counter[str], left_out: Counter[str], folder: Path) ->
 
 def summary(counts: Counter[str], seconds: float, job: JobSettings) -> str:
     kinds = [kind for kind in KINDS if counts[kind]]
-    done = {kind: plural(words(kind, job), counts[kind]) for kind in kinds}
-    parts = "; ".join(f"{counts[kind]:,} {text}" for kind, text in done.items())
+    texts = {kind: plural(words(kind, job), counts[kind]) for kind in kinds}
+    parts = "; ".join(f"{counts[kind]:,} {text}" for kind, text in texts.items())
     note = "" if job.writes else " (dry run, none written)"
     return f"{_files(counts.total())} in {seconds:.1f} s: {parts}{note}"
 
@@ -122,17 +122,17 @@ def thresholds(counts: Counter[str], job: JobSettings, card: Card) -> Iterator[s
 
 
 def _thresholds(job: JobSettings, card: Card) -> str:
-    """When pictures are left alone, and by which model."""
+    """The thresholds for turning a picture, and the model."""
     if card.trust and job.min_confidence > 1:
         return (
-            f"every picture is left alone: {untrusted(job.model, card)} To turn pictures all the "
-            "same, add --min-confidence 0.5."
+            f"every picture is left alone: {untrusted(job.model, card)} To turn pictures anyway, "
+            "add --min-confidence 0.5."
         )
     return f"{_needed(job)}; model {job.model}: {card.summary or 'no summary'}"
 
 
 def _needed(job: JobSettings) -> str:
-    """What the model must be sure of before a picture is turned."""
+    """The confidence that the model needs before a picture is turned."""
     quarter = f"a picture is turned by a quarter only if that is {100 * job.min_quarter:g} % sure"
     angle = f"only if that is {100 * job.min_confidence:g} % sure and at least {job.min_angle:g}°"
     if job.snap == "90":
@@ -146,7 +146,7 @@ def _needed(job: JobSettings) -> str:
 
 
 def untrusted(model: str, card: Card) -> str:
-    """Why nothing should be done by a model's answers."""
+    """Why a model's estimates should not be acted on."""
     reasons = "; ".join(reason.rstrip(".") for reason in card.trust)
     return f"model {model} is not to be trusted: {reasons}."
 
@@ -261,7 +261,7 @@ def progress_bar(steps: int, text: str) -> Iterator[Bar]:
 
     console = Console(stderr=True)
     if not console.is_terminal:
-        yield Bar(PlainProgress(steps, talk).show, talk)
+        yield Bar(PlainProgress(steps, print_message).show, print_message)
         return
     with Progress(
         TextColumn("{task.description}", markup=False),
@@ -280,7 +280,7 @@ def progress_bar(steps: int, text: str) -> Iterator[Bar]:
 
 @contextmanager
 def share_bar(steps: int) -> Iterator[Bar]:
-    """A bar whose text says everything, the time left included."""
+    """A bar whose text includes the remaining time."""
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn
 

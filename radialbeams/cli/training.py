@@ -173,7 +173,7 @@ def train(
     """
     _need_torch("train")
     _launch(devices, nodes)
-    changes = _given(
+    changes = _set_options(
         {
             "padding": padding,
             "group": turns,
@@ -184,7 +184,7 @@ def train(
             "seed": seed,
         }
     )
-    model_changes = _given(
+    model_changes = _set_options(
         {
             "channels": channels,
             "num_beams": num_beams,
@@ -200,8 +200,8 @@ def train(
         return
     own = {"--start": start, "--config": config, "--realign": realign or None}
     own |= {"--canary": canary or None, "--tensorboard": tensorboard or None}
-    for name, given in own.items():
-        if given is not None:
+    for name, value in own.items():
+        if value is not None:
             raise typer.BadParameter(
                 f"{name} applies only to a folder of your own. Leave it out for a data set, a "
                 "recipe or the paper's network."
@@ -279,7 +279,7 @@ def evaluate(
         print(as_json({"model": model, **result}))
         return
     for line in terminal.measured(model, data, result):
-        terminal.say(line)
+        terminal.print_line(line)
 
 
 @app.command()
@@ -348,7 +348,9 @@ def export(
     if out.exists():
         raise ValueError(f"{out} already exists. Remove it, or choose another name.")
     difference = export_run(zoo.find(run).stem, out)
-    terminal.say(f"{out}: agrees with torch within {difference:.1e} at batches of 1, 7 and 128")
+    terminal.print_line(
+        f"{out}: agrees with torch within {difference:.1e} at batches of 1, 7 and 128"
+    )
 
 
 def _need_torch(verb: str) -> None:
@@ -359,7 +361,7 @@ def _need_torch(verb: str) -> None:
         )
 
 
-def _given(options: JsonDict) -> JsonDict:
+def _set_options(options: JsonDict) -> JsonDict:
     """The options that were set on the command line."""
     return {name: value for name, value in options.items() if value is not None}
 
@@ -371,6 +373,6 @@ def _is_data_set(data: str) -> bool:
 
 
 def _paper_only(changes: JsonDict) -> JsonDict:
-    """The given options that a run on a folder does not have, by their flags."""
+    """The options set by the user that a run on a folder does not have, by their flags."""
     names = {"padding": "--padding", "group": "--turns", "draw": "--draw", "prior": "--prior"}
     return {option: changes[name] for name, option in names.items() if name in changes}

@@ -15,8 +15,8 @@ def image_column(schema: Any, wanted: str | None = None) -> str:
     if len(names) == 1:
         return str(names[0])
     columns = ", ".join(f"{field.name} ({field.type})" for field in schema)
-    asked = "one column of image bytes" if wanted is None else f"image bytes in column {wanted}"
-    raise ValueError(f"Expected {asked}; got {columns}. Choose the right column with --column.")
+    expected = "one column of image bytes" if wanted is None else f"image bytes in column {wanted}"
+    raise ValueError(f"Expected {expected}; got {columns}. Choose the right column with --column.")
 
 
 def bytes_of(column: Any) -> list[bytes | None]:

@@ -49,15 +49,15 @@ class Upright:
         contents = bytes_of(rows.column(name))
         inputs = (Input(str(n), content, MISSING) for n, content in enumerate(contents))
         results = list(self._step.all_results(inputs))
-        kept = [
+        upright = [
             before if result.content is None else result.content
             for before, result in zip(contents, results, strict=True)
         ]
-        made = pa.Table.from_batches([with_bytes(rows, name, kept)])
+        result_table = pa.Table.from_batches([with_bytes(rows, name, upright)])
         report = report_table(result.outcome for result in results)
         for added in ADDED:
-            made = made.append_column(added, report.column(added))
-        return made.combine_chunks().to_batches()[0]
+            result_table = result_table.append_column(added, report.column(added))
+        return result_table.combine_chunks().to_batches()[0]
 
     def close(self) -> None:
         self._step.close()

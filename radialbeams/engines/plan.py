@@ -80,7 +80,7 @@ def _names(source: str) -> Iterable[str]:
     if is_remote(source) or not os.path.isdir(source):
         return files_below(source)
     plan = Plan((source,), writes=False)
-    first = next((one.path for one in plan.files() if one.error is None), None)
+    first = next((file.path for file in plan.files() if file.error is None), None)
     return files_below(source) if first is None else [first]
 
 
@@ -94,8 +94,8 @@ def _images(
     if not any(remote) and not is_remote(out):
         items = Plan(tuple(sources), folder=Path(out), overwrite=overwrite, format=format).items()
         for item in items:
-            taken = not overwrite and item.out is not None and os.path.lexists(item.out)
-            yield Task(0, "images", item.path, item.out, error=item.error, exists=taken)
+            exists = not overwrite and item.out is not None and os.path.lexists(item.out)
+            yield Task(0, "images", item.path, item.out, error=item.error, exists=exists)
         return
     endings = ENDINGS["images"]
     files = {name: path for name, path in _below(sources).items() if _ends(name, endings)}
@@ -171,8 +171,8 @@ def _ends(name: str, endings: tuple[str, ...]) -> bool:
 
 def _marked(tasks: list[Task], out: str) -> list[Task]:
     """Marks the tasks whose outputs exist, by listing the output folder once."""
-    there = set(files_below(out).values())
-    absolute = there if is_remote(out) else {os.path.realpath(path) for path in there}
+    existing = set(files_below(out).values())
+    absolute = existing if is_remote(out) else {os.path.realpath(path) for path in existing}
     place = str if is_remote(out) else os.path.realpath
     return [replace(task, exists=place(task.out or "") in absolute) for task in tasks]
 

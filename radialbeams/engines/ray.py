@@ -100,21 +100,21 @@ def _begun(
     by_unit: dict[int, list[Task]] = {}
     for task in tasks:
         by_unit.setdefault(task.unit, []).append(task)
-    done = record.reported() & by_unit.keys()
+    finished = record.reported() & by_unit.keys()
 
     def outcomes() -> Generator[list[Outcome], None, None]:
         again = set()
-        for unit in sorted(done):
+        for unit in sorted(finished):
             earlier = record.read_report(unit)
             if by_unit[unit][0].kind == "images" and any(o.error is not None for o in earlier):
                 again.add(unit)  # failed files are tried again
             else:
                 yield earlier
-        rest = [by_unit[unit] for unit in sorted(by_unit.keys() - done | again)]
+        rest = [by_unit[unit] for unit in sorted(by_unit.keys() - finished | again)]
         if rest:
             yield from _carried_out(job, record, rest, cluster, column)
 
-    return RayRun(outcomes(), len(by_unit), len(done))
+    return RayRun(outcomes(), len(by_unit), len(finished))
 
 
 def _carried_out(
@@ -130,8 +130,8 @@ def _carried_out(
         try:
             yield from _shared_out(actors, units)
         finally:
-            for one in actors:
-                ray.kill(one)
+            for actor_handle in actors:
+                ray.kill(actor_handle)
 
 
 def _shared_out(
@@ -142,13 +142,13 @@ def _shared_out(
 
     waiting = deque(units)
     # On a cluster that adds machines, some actors start later, perhaps after all is done.
-    calls = {one.started.remote(): one for one in actors}
+    calls = {actor.started.remote(): actor for actor in actors}
     missing = len(units)
     while missing:
         (call, *_), _ = ray.wait(list(calls), num_returns=1)
-        one, outcomes = calls.pop(call), ray.get(call)
+        actor, outcomes = calls.pop(call), ray.get(call)
         if waiting:
-            calls[one.process.remote(waiting.popleft())] = one
+            calls[actor.process.remote(waiting.popleft())] = actor
         if outcomes is not None:
             missing -= 1
             yield outcomes
@@ -167,11 +167,11 @@ class Actor:
     def process(self, tasks: list[Task]) -> list[Outcome]:
         """The outcomes of one unit, which its report then holds."""
         unit = tasks[0].unit
-        done = self._earlier(unit)
+        reported = self._earlier(unit)
         if tasks[0].kind != "images":
-            outcomes = done or self._units.outcomes(tasks)
+            outcomes = reported or self._units.outcomes(tasks)
         else:
-            good = {outcome.path: outcome for outcome in done if outcome.error is None}
+            good = {outcome.path: outcome for outcome in reported if outcome.error is None}
             rest = [task for task in tasks if task.path not in good]
             new = iter(self._units.outcomes(rest) if rest else [])
             outcomes = [good.get(task.path) or next(new) for task in tasks]

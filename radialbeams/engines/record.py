@@ -44,8 +44,8 @@ COLUMNS = (
 def claimed(out: str) -> Iterator[None]:
     """Holds the lock of a local output folder; JournalError if another run holds it.
 
-    The system releases it when this process ends, for whatever reason. The file stays: whoever
-    removed it could let two runs in. Object stores have no locks.
+    The system releases it when this process ends, for whatever reason. The file stays: removing
+    it could let two runs in. Object stores have no locks.
     """
     if is_remote(out):
         yield
@@ -95,16 +95,16 @@ class Record:
 
     def added(self, tasks: Sequence[Task]) -> list[Task]:
         """The plan, extended by those of these tasks that it lacks, in new units."""
-        known = self.tasks()
-        seen = {(task.path, task.group) for task in known}
-        new = [task for task in tasks if (task.path, task.group) not in seen]
+        planned = self.tasks()
+        keys = {(task.path, task.group) for task in planned}
+        new = [task for task in tasks if (task.path, task.group) not in keys]
         if new:
-            first = 1 + max((task.unit for task in known), default=-1)
+            first = 1 + max((task.unit for task in planned), default=-1)
             numbers = {unit: first + n for n, unit in enumerate(sorted({t.unit for t in new}))}
             new = [replace(task, unit=numbers[task.unit]) for task in new]
             place = join(join(self.out, RECORD), f"plan-{first:06d}.parquet")
             replace_file(place, _as_parquet(to_table(new)))
-        return [*known, *new]
+        return [*planned, *new]
 
     # --- the report ---
 

@@ -58,13 +58,13 @@ class BytesStep:
         """The results of each batch, in order; the next batches are read ahead meanwhile."""
         waiting: deque[tuple[Path, Sequence[Input]]] = deque()
 
-        def written() -> Iterator[tuple[int, list[Item]]]:
+        def staged() -> Iterator[tuple[int, list[Item]]]:
             for number, batch in enumerate(batches):
                 folder = Path(tempfile.mkdtemp(dir=self._scratch))
                 waiting.append((folder, batch))
                 yield number, [self._item(folder / str(n), item) for n, item in enumerate(batch)]
 
-        for outcomes in self._pool.outcomes(written()):
+        for outcomes in self._pool.outcomes(staged()):
             folder, inputs = waiting.popleft()
             results = [self._result(item, out) for item, out in zip(inputs, outcomes, strict=True)]
             shutil.rmtree(folder)
@@ -74,18 +74,18 @@ class BytesStep:
         for results in self.results(in_batches(inputs)):
             yield from results
 
-    def _item(self, path: Path, given: Input) -> Item:
-        if given.content is None:
-            return Item(str(path), error=given.error)
-        path.write_bytes(given.content)
+    def _item(self, path: Path, source: Input) -> Item:
+        if source.content is None:
+            return Item(str(path), error=source.error)
+        path.write_bytes(source.content)
         out = f"{path}.out"
         return Item(str(path), out, part=part_of(out, self._token))
 
-    def _result(self, given: Input, outcome: Outcome) -> Result:
+    def _result(self, source: Input, outcome: Outcome) -> Result:
         content = None
         if outcome.out is not None and outcome.sha256 is not None:
             content = Path(part_of(outcome.out, self._token)).read_bytes()
-        return Result(replace(outcome, path=given.name, out=None), content)
+        return Result(replace(outcome, path=source.name, out=None), content)
 
 
 def in_batches(inputs: Iterable[Input]) -> Iterator[list[Input]]:

@@ -41,10 +41,10 @@ class Units:
     def outcomes(self, tasks: Sequence[Task]) -> list[Outcome]:
         """The outcomes of one unit, in the order of the plan."""
         open_tasks = [task for task in tasks if not task.exists]
-        done = iter(self._done(open_tasks))
+        outcomes = iter(self._done(open_tasks))
         if tasks[0].kind == "images":
-            return [_existing(task) if task.exists else next(done) for task in tasks]
-        return [*(_existing(task) for task in tasks if task.exists), *done]
+            return [_existing(task) if task.exists else next(outcomes) for task in tasks]
+        return [*(_existing(task) for task in tasks if task.exists), *outcomes]
 
     def _done(self, tasks: Sequence[Task]) -> Iterable[Outcome]:
         if not tasks:
@@ -134,11 +134,11 @@ class Units:
                     results = list(self._bytes_step().all_results(inputs))
                     outcomes += [result.outcome for result in results]
                     # No row is dropped: an image that failed keeps its bytes.
-                    kept = [
+                    upright = [
                         before if result.content is None else result.content
                         for before, result in zip(contents, results, strict=True)
                     ]
-                    writer.write_batch(with_bytes(rows, name, kept))
+                    writer.write_batch(with_bytes(rows, name, upright))
         return outcomes
 
     def _shard(self, task: Task, draft: str) -> list[Outcome]:
@@ -147,7 +147,7 @@ class Units:
         with (
             opened(task.path) as file,
             tarfile.open(fileobj=file, mode="r|") as source,
-            tarfile.open(draft, "w", format=tarfile.PAX_FORMAT) as made,
+            tarfile.open(draft, "w", format=tarfile.PAX_FORMAT) as shard,
         ):
             members = _members(source)
             while chunk := list(islice(members, 256)):
@@ -160,7 +160,7 @@ class Units:
                         if result.content is not None:
                             content = result.content
                             member.name = self._member_name(member.name)
-                    _add(made, member, content)
+                    _add(shard, member, content)
         return outcomes
 
     def _member_name(self, name: str) -> str:
@@ -192,11 +192,11 @@ def _is_image(member: tarfile.TarInfo) -> bool:
     return member.isreg() and format_of(member.name) is not None
 
 
-def _add(made: tarfile.TarFile, member: tarfile.TarInfo, content: bytes | None) -> None:
+def _add(shard: tarfile.TarFile, member: tarfile.TarInfo, content: bytes | None) -> None:
     stream: IO[bytes] | None = None
     if content is not None:
         member.size, stream = len(content), BytesIO(content)
-    made.addfile(member, stream)
+    shard.addfile(member, stream)
 
 
 def _sentence(error: Exception) -> str:

@@ -112,9 +112,9 @@ def _tally_batch(task: ClassificationTask, rows: Tensor, angles: Tensor, average
     images = task.turned(rows, angles)
     seconds = {"classifier": 0.0}
 
-    def classified(given: Tensor) -> Tensor:
-        shown, started = task.shown(given), time.perf_counter()
-        scores = task.classify(shown).softmax(-1)
+    def classified(batch: Tensor) -> Tensor:
+        inputs, started = task.shown(batch), time.perf_counter()
+        scores = task.classify(inputs).softmax(-1)
         seconds["classifier"] += time.perf_counter() - started
         return scores
 
@@ -242,13 +242,13 @@ def fit_head(
     It uses the scores and not inner features, so that any classifier works, even one in a file.
     """
     mean, deviation = scores.mean(0), scores.std(0).clamp(min=1e-6)
-    given = (scores - mean) / deviation
+    standardised = (scores - mean) / deviation
     layer = torch.nn.Linear(scores.shape[1], int(labels.max()) + 1)
     torch.nn.init.zeros_(layer.weight)
     torch.nn.init.zeros_(layer.bias)
     optimizer = torch.optim.Adam(layer.parameters(), 1e-2, weight_decay=decay)
     for _ in range(steps):
-        loss = torch.nn.functional.cross_entropy(layer(given), labels)
+        loss = torch.nn.functional.cross_entropy(layer(standardised), labels)
         optimizer.zero_grad()
         torch.autograd.backward(loss)
         optimizer.step()

@@ -97,10 +97,10 @@ def _torch_classifier(name: str, module: nn.Module, device: torch.device) -> Cla
     module = module.to(device, memory_format=torch.channels_last)  # type: ignore[call-overload]
 
     def scores(images: Tensor) -> Tensor:
-        given = images.to(device, memory_format=torch.channels_last)
+        inputs = images.to(device, memory_format=torch.channels_last)
         # Larger batches are slower: the memory of larger feature maps is freed after every layer.
-        at_once = AT_ONCE if device.type == "cpu" else len(given)
-        return torch.cat([module(part) for part in torch.split(given, at_once)])
+        at_once = AT_ONCE if device.type == "cpu" else len(inputs)
+        return torch.cat([module(part) for part in torch.split(inputs, at_once)])
 
     return Classifier(name, scores)
 
@@ -113,12 +113,12 @@ def _onnx_classifier(path: Path) -> Classifier:
     session: Any = onnxruntime.InferenceSession(
         str(path), options, providers=["CPUExecutionProvider"]
     )
-    given = session.get_inputs()[0]
-    side = given.shape[-1]
+    declared = session.get_inputs()[0]
+    side = declared.shape[-1]
     size = side if isinstance(side, int) else SIZE
 
     def scores(images: Tensor) -> Tensor:
-        (outputs, *_) = session.run(None, {given.name: images.cpu().numpy()})
+        (outputs, *_) = session.run(None, {declared.name: images.cpu().numpy()})
         return torch.from_numpy(outputs)
 
     return Classifier(path.name, scores, size)

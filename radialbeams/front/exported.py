@@ -48,11 +48,12 @@ class ExportedViews(ViewGeometry):
         """
         if geometry.limits is not None:
             return geometry
-        made = cast(ExportedViews, copy.copy(geometry))
-        made.__class__ = cls
+        exported = cast(ExportedViews, copy.copy(geometry))
+        exported.__class__ = cls
         weights = geometry.weights_of_square(min(size))  # (S, side)
-        made.rows, made.columns = (bands(weights, (length - min(size)) // 2) for length in size)
-        return made
+        margins = ((length - min(size)) // 2 for length in size)
+        exported.rows, exported.columns = (bands(weights, margin) for margin in margins)
+        return exported
 
     def forward(self, images: Tensor) -> Tensor:
         images = in_channels(images, self.channels)
@@ -63,12 +64,12 @@ class ExportedViews(ViewGeometry):
 
 def bands(weights: Tensor, margin: int) -> list[Band]:
     """The bands of (S, side), for images with a margin before the square."""
-    made = []
+    result = []
     for part in weights.tensor_split(BANDS):
         used = part.any(0).nonzero()
         first, end = int(used.min()), int(used.max()) + 1
-        made.append(Band(margin + first, margin + end, part[:, first:end].contiguous()))
-    return made
+        result.append(Band(margin + first, margin + end, part[:, first:end].contiguous()))
+    return result
 
 
 def turned(pose: Pose, images: Tensor, fill: float, *, exact: bool) -> Tensor:
@@ -83,8 +84,8 @@ def turned(pose: Pose, images: Tensor, fill: float, *, exact: bool) -> Tensor:
 def _has_closed_form(pose: Pose, images: Tensor) -> bool:
     """Sizes must be known, and no quarter turn may fall between the pixels (`on_whole_pixels`)."""
     sizes = (*pose.before, *pose.after)
-    known = all(isinstance(side, int) for side in sizes)
-    return known and sum(pose.before) % 2 == 0 and images.dtype == torch.float32
+    are_known = all(isinstance(side, int) for side in sizes)
+    return are_known and sum(pose.before) % 2 == 0 and images.dtype == torch.float32
 
 
 def sources(unit: Tensor, before: Size, after: Size) -> Tensor:

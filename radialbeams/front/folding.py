@@ -30,8 +30,8 @@ class Freezable(Protocol):
 @torch.no_grad()
 def folded(network: Network) -> Network:
     """A copy for inference, with its batch norms folded."""
-    made = copy.deepcopy(network).eval().requires_grad_(False)
-    parts = list(made.modules())
+    copied = copy.deepcopy(network).eval().requires_grad_(False)
+    parts = list(copied.modules())
     for part in parts:
         for name, child in list(part.named_children()):
             if isinstance(child, nn.BatchNorm2d):
@@ -40,7 +40,7 @@ def folded(network: Network) -> Network:
     for part in parts:
         if isinstance(part, Freezable):
             part.freeze()
-    return made
+    return copied
 
 
 def _fold(norm: nn.BatchNorm2d, name: str, siblings: list[tuple[str, nn.Module]]) -> None:

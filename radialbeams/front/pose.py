@@ -89,7 +89,7 @@ class Pose:
         return (self[number] for number in range(len(self)))
 
     def to(self, device: torch.device | str) -> Pose:
-        """The same pose on another device, for results that are there."""
+        """The same pose on another device, for results on that device."""
         return self._with_each(lambda tensor: tensor.to(device))
 
     def _with_each(self, change: Callable[[Tensor], Tensor]) -> Pose:
@@ -123,12 +123,12 @@ class Pose:
 
     def apply_points(self, points: Results) -> Results:
         """(N, …, 2) → (N, …, 2), or lists with one tensor for each item, as in `invert_boxes`."""
-        return self._moved("points", points, 2, lambda pose, given: moved(given, pose.transform))
+        return self._moved("points", points, 2, lambda pose, batch: moved(batch, pose.transform))
 
     def apply_boxes(self, boxes: Results, *, enclosing: bool = False) -> Results:
         """(N, K, 4) as x₀, y₀, x₁, y₁ → corners (N, K, 4, 2), or the box that encloses them."""
         return self._moved(
-            "boxes", boxes, 4, lambda pose, given: _boxes(given, pose.transform, enclosing)
+            "boxes", boxes, 4, lambda pose, batch: _boxes(batch, pose.transform, enclosing)
         )
 
     # --- from the upright image back to the original ---
@@ -151,7 +151,7 @@ class Pose:
     def invert_points(self, points: Results) -> Results:
         """(N, …, 2) → (N, …, 2), or lists with one tensor for each item, as in `invert_boxes`."""
         return self._moved(
-            "points", points, 2, lambda pose, given: moved(given, inverted(pose.transform))
+            "points", points, 2, lambda pose, batch: moved(batch, inverted(pose.transform))
         )
 
     def invert_boxes(self, boxes: Results, *, enclosing: bool = False) -> Results:
@@ -165,29 +165,29 @@ class Pose:
             "boxes",
             boxes,
             4,
-            lambda pose, given: _boxes(given, inverted(pose.transform), enclosing),
+            lambda pose, batch: _boxes(batch, inverted(pose.transform), enclosing),
         )
 
     def invert(self, found: Results, kind: Kind = "images", **options: Any) -> Results:
         """Maps results of any kind back; options as for `invert_images` and the others."""
         if kind not in get_args(Kind):
             raise ValueError(f"kind must be one of {', '.join(get_args(Kind))}; got {kind!r}.")
-        way: Callable[..., Results] = getattr(self, f"invert_{kind}")
-        return way(found, **options)
+        invert: Callable[..., Results] = getattr(self, f"invert_{kind}")
+        return invert(found, **options)
 
     def _moved(
-        self, name: str, results: Results, numbers: int, way: Callable[[Pose, Tensor], Tensor]
+        self, name: str, results: Results, numbers: int, function: Callable[[Pose, Tensor], Tensor]
     ) -> Results:
-        """Applies `way` to a tensor (N, …, numbers), or to a list of N tensors in one call."""
+        """Applies `function` to a tensor (N, …, numbers), or to a list of N tensors in one call."""
         if isinstance(results, Tensor):
             _check_last(name, results, numbers, len(self))
-            return way(self, results)
-        given = [torch.as_tensor(some, device=self.angle.device) for some in results]
-        rows = _rows(name, given, numbers, len(self))
-        counts = torch.tensor([len(some) for some in rows], dtype=torch.long)
-        which = torch.arange(len(self)).repeat_interleave(counts).to(self.angle.device)
+            return function(self, results)
+        tensors = [torch.as_tensor(result, device=self.angle.device) for result in results]
+        rows = _rows(name, tensors, numbers, len(self))
+        counts = torch.tensor([len(result) for result in rows], dtype=torch.long)
+        owners = torch.arange(len(self)).repeat_interleave(counts).to(self.angle.device)
         every = torch.cat(rows) if rows else self.angle.new_zeros(0, numbers)  # (K₁ + K₂ + …, …)
-        return list(torch.split(way(self[which], every[:, None])[:, 0], counts.tolist()))
+        return list(torch.split(function(self[owners], every[:, None])[:, 0], counts.tolist()))
 
 
 # Exported programs contain the name of the type, so it must not change with the file's place.
@@ -201,16 +201,16 @@ def _boxes(boxes: Tensor, transform: Tensor, enclosing: bool) -> Tensor:
 
 def _rows(name: str, results: Sequence[Tensor], numbers: int, count: int) -> list[Tensor]:
     """The tensors as (Kᵢ, …, numbers); an empty tensor from a detector may have any shape."""
-    shape = next((some.shape[1:] for some in results if some.numel()), torch.Size((numbers,)))
-    rows = [some if some.numel() else some.reshape(0, *shape) for some in results]
+    shape = next((result.shape[1:] for result in results if result.numel()), torch.Size((numbers,)))
+    rows = [result if result.numel() else result.reshape(0, *shape) for result in results]
     if (
         len(rows) != count
-        or any(some.shape[1:] != shape for some in rows)
+        or any(result.shape[1:] != shape for result in rows)
         or shape[-1:] != (numbers,)
     ):
         raise ValueError(
             f"Expected the {name} of {count} items, one tensor (K, …, {numbers}) for each; got "
-            f"{', '.join(str(tuple(some.shape)) for some in results) or 'none'}. For an item "
+            f"{', '.join(str(tuple(result.shape)) for result in results) or 'none'}. For an item "
             f"without {name}, pass torch.zeros(0, {numbers})."
         )
     return rows

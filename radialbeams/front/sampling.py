@@ -32,15 +32,16 @@ def check_batch(images: Tensor) -> None:
 def transferred(
     pixels: Tensor,
     origin: Tensor,
-    here: Size,
-    there: Size,
+    source: Size,
+    target: Size,
     sampler: Sampler,
     fill: float,
     size: Size | None = None,
 ) -> Tensor:
-    """(N, …, h, w) in the frame `here`, at any resolution → the frame `there`, at the same one.
+    """(N, …, h, w) in the source frame → the target frame, at the same relative resolution.
 
-    `origin` maps points of `there` to their sources in `here`, both at full resolution.
+    `source` and `target` are the full sizes of the frames; `origin` maps points of the target to
+    points of the source, at full resolution.
     """
     if pixels.ndim < 3 or pixels.shape[0] != origin.shape[0]:
         raise ValueError(
@@ -48,26 +49,27 @@ def transferred(
             f"{tuple(pixels.shape)}. For crops, use images[pose.source]."
         )
     rows, columns = pixels.shape[-2:]
-    if size is None and (rows, columns) == here:  # full resolution; works in graphs of any size
+    if size is None and (rows, columns) == source:  # full resolution; works in graphs of any size
         planes = pixels[:, None] if pixels.ndim == 3 else pixels.flatten(1, -3)
-        return sampler(planes, origin, there, fill).reshape(*pixels.shape[:-2], *there)
+        return sampler(planes, origin, target, fill).reshape(*pixels.shape[:-2], *target)
     if size is None:
-        size = (_share(there[0], rows, here[0]), _share(there[1], columns, here[1]))
-    steps = (there[1] / size[1], there[0] / size[0])
-    ratios = (here[1] / columns, here[0] / rows)
+        size = (_share(target[0], rows, source[0]), _share(target[1], columns, source[1]))
+    steps = (target[1] / size[1], target[0] / size[0])
+    ratios = (source[1] / columns, source[0] / rows)
     planes = pixels[:, None] if pixels.ndim == 3 else pixels.flatten(1, -3)  # (N, C, h, w)
     out = sampler(planes, _rescaled(origin, steps, ratios), size, fill)
     return out.reshape(*pixels.shape[:-2], *size)
 
 
-def _share(there: int, chosen: int, here: int) -> int:
-    return max(1, round(there * chosen / here))
+def _share(target: int, chosen: int, source: int) -> int:
+    return max(1, round(target * chosen / source))
 
 
 def _rescaled(origin: Tensor, steps: tuple[float, float], ratios: tuple[float, float]) -> Tensor:
-    """The same map for coarser pixels, which are `steps` (x, y) apart there and `ratios` here.
+    """The same map for coarser pixels.
 
-    Both are in pixels at full resolution. Pixels tile the image, so the middle of pixel i is at
+    They are `steps` (x, y) apart in the target and `ratios` in the source, in pixels at full
+    resolution. Pixels tile the image, so the middle of pixel i is at
     (i + ½)·step − ½.
     """
     if steps == ratios == (1, 1):

@@ -57,19 +57,19 @@ class ViewGeometry(nn.Module):
         """The views of the central squares of whole images."""
         height, width = images.shape[-2:]
         if torch.compiler.is_exporting():
-            return self._seen(images, *self._weights_of_any_size(height, width))
+            return self._rendered(images, *self._weights_of_any_size(height, width))
         side = min(height, width)
         top, left = (height - side) // 2, (width - side) // 2
         square = images[..., top : top + side, left : left + side]
         weights = self._square_weights(side)  # (S, side)
-        return self._seen(square, weights, weights)
+        return self._rendered(square, weights, weights)
 
     def around(self, images: Tensor, centres: Tensor, sides: Tensor) -> Tensor:
         """The views of one square per image: centres (N, 2) as x, y and sides (N,), in pixels."""
         x, y = (centres - sides[:, None] / 2).unbind(-1)
         columns = self._weights(images.shape[-1], x, sides)[:, None]  # (N, 1, S, W)
         rows = self._weights(images.shape[-2], y, sides)[:, None]  # (N, 1, S, H)
-        return self._seen(images, rows, columns)
+        return self._rendered(images, rows, columns)
 
     def _square_weights(self, side: int) -> Tensor:
         """The weights for whole images; they depend only on the size, so they are cached."""
@@ -89,14 +89,14 @@ class ViewGeometry(nn.Module):
         """(S, H) and (S, W), in operations that a graph can do for sizes yet unknown."""
         side = torch.sym_min(height, width)  # type: ignore[no-untyped-call]
         weights = (in_the_middle(length, side, self.square_size) for length in (height, width))
-        rows, columns = (self.reduce.float() @ one.to(self.reduce.device) for one in weights)
+        rows, columns = (self.reduce.float() @ weight.to(self.reduce.device) for weight in weights)
         return rows, columns
 
     def _weights(self, length: int, start: Tensor, side: Tensor) -> Tensor:
         with full_precision(self.reduce.device):
             return self.reduce.float() @ lanczos(length, start, side, self.square_size)
 
-    def _seen(self, images: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
+    def _rendered(self, images: Tensor, rows: Tensor, columns: Tensor) -> Tensor:
         images = in_channels(images, self.channels)
         views = both_axes(images, rows, columns, self.limits)
         return self.masked(views[..., : self.view_size, : self.view_size])
@@ -168,8 +168,8 @@ def _convolved(images: Tensor, weights: Tensor) -> Tensor:
     the network, unless `torch.backends.cudnn.allow_tf32` is off.
     """
     rows = images.flatten(0, 1)[:, :, None]  # (N·C, H, 1, W)
-    seen = F.conv2d(rows, weights[:, :, None, None])  # (N·C, S, 1, W)
-    return seen.reshape(*images.shape[:2], *seen.shape[1::2])
+    convolved = F.conv2d(rows, weights[:, :, None, None])  # (N·C, S, 1, W)
+    return convolved.reshape(*images.shape[:2], *convolved.shape[1::2])
 
 
 def full_precision(device: torch.device) -> AbstractContextManager[object]:
@@ -226,14 +226,14 @@ def blur_and_resample(
 
 def in_channels(images: Tensor, channels: int) -> Tensor:
     """Converts between colour and grey images if the number of channels differs."""
-    given = images.shape[1]
-    if given == channels:
+    received = images.shape[1]
+    if received == channels:
         return images
-    if given == 1:
+    if received == 1:
         return images.expand(-1, channels, -1, -1)
-    if given == 3 and channels == 1:
+    if received == 3 and channels == 1:
         return (images * images.new_tensor(LUMA)[:, None, None]).sum(1, keepdim=True)
     raise ValueError(
-        f"Expected images with {channels} channel(s) for this network; got {given}. Pass grey "
+        f"Expected images with {channels} channel(s) for this network; got {received}. Pass grey "
         "images with 1 channel or colour images with 3."
     )

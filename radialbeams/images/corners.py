@@ -87,7 +87,7 @@ def _share_of(rest: Mask) -> float | None:
 
     None unless the mask is a rotated rectangle whose surroundings a model would see.
     """
-    if rest[_seen(rest.shape)].all() or not rest.any():
+    if rest[_visible_disc(rest.shape)].all() or not rest.any():
         return None
     x, y = _outline(rest)
     if min(np.ptp(x) / rest.shape[1], np.ptp(y) / rest.shape[0]) < SPANNED:
@@ -208,11 +208,11 @@ def _unbroken(like: Mask) -> tuple[NDArray[np.intp], NDArray[np.intp]]:
 
 
 @lru_cache(maxsize=64)
-def _seen(shape: tuple[int, ...]) -> Mask:
+def _visible_disc(shape: tuple[int, ...]) -> Mask:
     """The disc in the middle that a model sees."""
     y, x = (np.arange(side) - (side - 1) / 2 for side in shape)
-    seen: Mask = x**2 + y[:, None] ** 2 <= (HARMLESS * min(shape) / 2) ** 2
-    return seen
+    disc: Mask = x**2 + y[:, None] ** 2 <= (HARMLESS * min(shape) / 2) ** 2
+    return disc
 
 
 def _outline(rest: Mask) -> tuple[Floats, Floats]:

@@ -16,7 +16,7 @@ _COSINES = np.cos(np.pi * np.arange(8)[:, None] * (np.arange(32) + 0.5) / 32)
 
 
 def fingerprint(image: Image.Image) -> Bits:
-    """128 bits of the whole picture, whatever its aspect: 64 slopes and 64 waves (dHash, pHash)."""
+    """128 bits of the whole picture at any aspect ratio: 64 slopes and 64 waves (dHash, pHash)."""
     small = image.convert("L").resize((32, 32), Image.Resampling.BOX)
     grey = np.asarray(small, np.float64)
     steps = np.asarray(small.resize((9, 8), Image.Resampling.LANCZOS), np.float64)
@@ -27,8 +27,10 @@ def fingerprint(image: Image.Image) -> Bits:
 
 
 def thumbnail(image: Image.Image) -> NDArray[np.uint8]:
-    """(256,) grey levels of the whole picture: what confirms that fingerprints are not alike by
-    chance. Not a box filter, whose pixels depend on how large the copy is."""
+    """(256,): grey levels of the whole picture, to check that two fingerprints match not by chance.
+
+    Bilinear, because the pixels of a box filter depend on the size of the copy.
+    """
     return np.asarray(image.convert("L").resize((SIDE, SIDE), Image.Resampling.BILINEAR)).ravel()
 
 
@@ -45,13 +47,13 @@ def near_earlier(bits: Bits, distance: int) -> NDArray[np.int64]:
     return nearest
 
 
-def first_near(bits: Bits, known: Bits, distance: int) -> NDArray[np.int64]:
+def first_near(bits: Bits, others: Bits, distance: int) -> NDArray[np.int64]:
     """For each row the first row of `others` within `distance` bits, or −1."""
     nearest = np.full(len(bits), -1)
     for above in range(0, len(bits), TILE):
         part = nearest[above : above + TILE]
-        for left in range(0, len(known), TILE):
-            near = within(bits[above : above + TILE], known[left : left + TILE], distance)
+        for left in range(0, len(others), TILE):
+            near = within(bits[above : above + TILE], others[left : left + TILE], distance)
             hit = near.any(axis=1) & (part < 0)
             part[hit] = left + near[hit].argmax(axis=1)
     return nearest

@@ -201,18 +201,18 @@ def _scores(plain: Mask, rectangles: _Rectangles, stations: int) -> Doubles:
     positions = np.linspace(-0.48, 0.48, stations)
     outside, on_canvas = _looked_up(plain, rectangles, positions, np.array([BESIDE]))
     inside, in_canvas = _looked_up(plain, rectangles, positions, np.array([-BESIDE]))
-    counts, seen = on_canvas.sum((2, 3)), in_canvas.sum((2, 3))  # (K, 4)
-    out = (outside & on_canvas).sum((2, 3)) / np.maximum(counts, 1)
-    within = (~inside & in_canvas).sum((2, 3)) / np.maximum(seen, 1)
+    outer_counts, inner_counts = on_canvas.sum((2, 3)), in_canvas.sum((2, 3))  # (K, 4)
+    out = (outside & on_canvas).sum((2, 3)) / np.maximum(outer_counts, 1)
+    within = (~inside & in_canvas).sum((2, 3)) / np.maximum(inner_counts, 1)
     slack = 1 / stations  # few sample points discard only clearly wrong candidates
     clear = (out >= OUTSIDE - slack) & (within >= INSIDE - slack)  # (K, 4)
-    visible = np.minimum(counts, seen) >= SHARE_ON_CANVAS * stations
+    visible = np.minimum(outer_counts, inner_counts) >= SHARE_ON_CANVAS * stations
     # The picture's own canvas may cut off two whole edges.
     enough = visible.all(1) | (rectangles.cut & (visible.sum(1) >= 2))
-    shown = np.maximum(visible.sum(1), 1)
-    mean = np.where(visible, within, 0).sum(1) / shown
+    visible_edges = np.maximum(visible.sum(1), 1)
+    mean = np.where(visible, within, 0).sum(1) / visible_edges
     good = enough & (clear | ~visible).all(1) & (mean >= INSIDE_ALL - slack)
-    return np.where(good, mean + np.where(visible, out, 0).sum(1) / shown, -1.0)
+    return np.where(good, mean + np.where(visible, out, 0).sum(1) / visible_edges, -1.0)
 
 
 def _looked_up(
@@ -220,7 +220,7 @@ def _looked_up(
 ) -> tuple[Mask, Mask]:
     """Two of (K, 4, S, D): whether each sample point is plain, and whether it is on the canvas.
 
-    `places` (S,) are positions along the edges, as shares of their lengths; `depths` (D,) are
+    `positions` (S,) lie along the edges, as shares of their lengths; `depths` (D,) are
     distances outwards, in pixels.
     """
     x, y = _points(rectangles, positions, depths)

@@ -41,7 +41,7 @@ def transparency_of(image: Image.Image) -> ImageInfo:
     return {key: value for key, value in image.info.items() if key == "transparency"}
 
 
-def kept_mode(image: Image.Image) -> Image.Image:
+def turnable(image: Image.Image) -> Image.Image:
     """The image in a mode that can be turned, which excludes palettes and one-bit images."""
     if image.mode == "F":
         raise floats()

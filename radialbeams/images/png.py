@@ -62,13 +62,13 @@ def is_profile(kind: bytes, body: bytes) -> bool:
     )
 
 
-def joined(data: bytes, kept: Sequence[Chunk], mode: str, trailer: bytes) -> bytes:
+def joined(data: bytes, chosen: Sequence[Chunk], mode: str, trailer: bytes) -> bytes:
     """A PNG with those of the chunks that fit its mode, and with the trailer.
 
     They come after the header, except for the background, which must follow the palette.
     """
     head, pixels = len(SIGNATURE) + 25, _start_of(b"IDAT", data)
-    fitting = [part for part in kept if _fits(*part, mode)]
+    fitting = [part for part in chosen if _fits(*part, mode)]
     first = [chunk(*part) for part in fitting if part[0] != b"bKGD"]
     second = [chunk(*part) for part in fitting if part[0] == b"bKGD"]
     return b"".join((data[:head], *first, data[head:pixels], *second, data[pixels:], trailer))

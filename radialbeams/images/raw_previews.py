@@ -92,7 +92,7 @@ def preview_of(file: BinaryIO) -> Preview | None:
     directories = list(_directories(file, order, first))
     if not directories or not _is_raw(file, order, start, directories):
         return None
-    places = [place for one in directories for place in _places(file, order, one)]
+    places = [place for directory in directories for place in _places(file, order, directory)]
     orientation = next(_values(file, order, directories[0].get(_ORIENTATION)), None)
     return Preview(_largest(file, places), orientation)
 
@@ -108,10 +108,11 @@ def is_raw(file: BinaryIO) -> bool:
 def _is_raw(file: BinaryIO, order: str, start: bytes, directories: list[_Directory]) -> bool:
     if start[:4] not in _PLAIN or start[8:11] == _CANON_CR2:
         return True
-    if any(_DNG_VERSION in one for one in directories):
+    if any(_DNG_VERSION in directory for directory in directories):
         return True
     return any(
-        next(_values(file, order, one.get(_PHOTOMETRIC)), None) in _SENSOR for one in directories
+        next(_values(file, order, directory.get(_PHOTOMETRIC)), None) in _SENSOR
+        for directory in directories
     )
 
 
@@ -120,12 +121,12 @@ def _is_raw(file: BinaryIO, order: str, start: bytes, directories: list[_Directo
 
 def _directories(file: BinaryIO, order: str, first: int) -> Iterator[_Directory]:
     """The chain of directories and all below them, each once."""
-    waiting, seen = [first], {0}
-    while waiting and len(seen) <= MOST_DIRECTORIES:
+    waiting, visited = [first], {0}
+    while waiting and len(visited) <= MOST_DIRECTORIES:
         at = waiting.pop(0)
-        if at in seen:
+        if at in visited:
             continue
-        seen.add(at)
+        visited.add(at)
         head = _bytes_at(file, at, 2)
         count = struct.unpack(order + "H", head)[0] if len(head) == 2 else 0
         if not 0 < count <= MOST_ENTRIES:

@@ -17,9 +17,9 @@ from radialbeams.images.metadata import carried_over, fields_of, same_space, tab
 from radialbeams.images.modes import (
     can_be_stored,
     floats,
-    kept_mode,
     sixteen_bits,
     transparency_of,
+    turnable,
 )
 from radialbeams.images.orientation import ORIENTATION, TRANSPOSES, orientation_of
 from radialbeams.images.picture import (
@@ -68,20 +68,20 @@ def read(
         fields = fields_of(image)
         fields |= carried_over(content, fields) if content else {}
         if planes is None:
-            shown = _upright(image)
-            stays = as_stored and can_be_stored(shown, image.format)
-            seen = shown if stays else kept_mode(shown)
-            if not same_space(image.mode, seen.mode):
+            upright = _upright(image)
+            stays = as_stored and can_be_stored(upright, image.format)
+            pixels = upright if stays else turnable(upright)
+            if not same_space(image.mode, pixels.mode):
                 fields["icc_profile"] = None
         else:
-            seen = image_of(planes)
+            pixels = image_of(planes)
         if as_stored:
             fields["tables"] = tables_of(image)
         # A palette's transparency, or the colour that is transparent; other images have none left.
-        clear = transparency_of(seen)
-        seen.info = {key: fields[key] for key in SHOWN if fields.get(key)}
-        seen.info.update(clear.items())
-        return Picture(seen, **fields, sixteen_bit=planes, reduced=bool(raw) and planes is None)
+        clear = transparency_of(pixels)
+        pixels.info = {key: fields[key] for key in SHOWN if fields.get(key)}
+        pixels.info.update(clear.items())
+        return Picture(pixels, **fields, sixteen_bit=planes, reduced=bool(raw) and planes is None)
 
 
 def read_small(
@@ -322,6 +322,6 @@ def _sixteen_bit_planes(image: Image.Image, raw: str) -> SixteenBit | None:
     images = readings(image, raw)
     if not images:
         return None
-    pixels = joined([_upright(one) for one in images])
+    pixels = joined([_upright(image_part) for image_part in images])
     key = image.info.get("transparency")
     return with_key_clear(pixels, key) if isinstance(key, tuple) else pixels

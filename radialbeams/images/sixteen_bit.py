@@ -87,14 +87,14 @@ def _with_raw(options: object, raw: str) -> tuple[object, ...] | str:
 
 def sixteen_bit_png(pixels: SixteenBit, shell: bytes) -> bytes:
     """A PNG of these pixels with the metadata of `shell`, an 8-bit PNG of the same size."""
-    chunks, written = [shell[:8]], False
+    chunks, has_pixels = [shell[:8]], False
     for kind, body in png.chunks(shell):
         if kind == b"IHDR":
             body = body[:8] + b"\x10" + body[9:]
         elif kind == b"IDAT":
-            if written:
+            if has_pixels:
                 continue
-            body, written = zlib.compress(_filtered(pixels)), True
+            body, has_pixels = zlib.compress(_filtered(pixels)), True
         chunks.append(png.chunk(kind, body))
     return b"".join(chunks)
 

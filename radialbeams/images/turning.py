@@ -116,9 +116,9 @@ def _turned_encoding(picture: Picture, canvas: Canvas) -> PictureFields:
     if canvas.degrees in (0, 180):
         return {}
     order = [8 * (n % 8) + n // 8 for n in range(64)]  # rows become columns
-    across = tuple(tuple(table[n] for n in order) for table in picture.tables)
+    tables = tuple(tuple(table[n] for n in order) for table in picture.tables)
     # The chroma of 4:2:2 has half the columns; Pillow cannot write half the rows.
-    return {"tables": across, "subsampling": 0 if picture.subsampling == 1 else picture.subsampling}
+    return {"tables": tables, "subsampling": 0 if picture.subsampling == 1 else picture.subsampling}
 
 
 def _turn_image(image: Image.Image, canvas: Canvas) -> Image.Image:

@@ -44,10 +44,10 @@ def looks(
         picture = picture.convert("L").convert("RGB")
     if leakfree:
         sizes = protocol.parent_size or view_size, view_size
-        made = _leakfree(picture, *sizes, turns, protocol.sigma, protocol.reach)
+        views = _leakfree(picture, *sizes, turns, protocol.sigma, protocol.reach)
     else:
-        made = [paper_view(picture, view_size, turn) for turn in turns]
-    return [view[:channels] for view in made]
+        views = [paper_view(picture, view_size, turn) for turn in turns]
+    return [view[:channels] for view in views]
 
 
 def _on_black(picture: Image.Image) -> Image.Image:
@@ -112,7 +112,7 @@ def _leakfree(
     if sigma is None:
         sigma = int(LARGEST_VIEW * parent_size) / view_size
     square = centre_square(picture)
-    still = [] if all(turns) else [_as_it_is(square, parent_size, view_size, sigma, reach)]
+    still = [] if all(turns) else [_unturned(square, parent_size, view_size, sigma, reach)]
     if not any(turns):
         return still * len(turns)
     # Blurring at the parent's size is worth it only for a view that is turned.
@@ -132,7 +132,7 @@ def _resized(square: Image.Image, size: int) -> Image.Image:
     return square.resize((size, size), Image.Resampling.LANCZOS, reducing_gap=GAP)
 
 
-def _as_it_is(
+def _unturned(
     square: Image.Image, parent_size: int, view_size: int, sigma: float, reach: float
 ) -> Floats:
     """Without a turn, the axes separate: resizing, blur and resampling are two matrix products."""
@@ -151,8 +151,8 @@ def _as_it_is(
 def _through(bands: Sequence[Band], rows: Floats, view_size: int) -> Floats:
     """A banded matrix (S, H) times (H, …) → (S, …)."""
     product = np.empty((view_size, rows.shape[1]), dtype=np.float32)
-    for made, read, weights in bands:
-        np.matmul(weights, rows[read], out=product[made])
+    for view_rows, square_rows, weights in bands:
+        np.matmul(weights, rows[square_rows], out=product[view_rows])
     return product
 
 
@@ -172,8 +172,8 @@ def _along_rows(matrix: Floats, pixels: Floats) -> Floats:
     block = max(1, ONE_THREAD // matrix.size)
     whole = len(rows) // block * block
     blocks = rows[:whole].reshape(-1, block, rows.shape[1]) @ matrix.T
-    done = blocks.reshape(whole, len(matrix))
-    product: Floats = np.concatenate([done, rows[whole:] @ matrix.T])
+    first = blocks.reshape(whole, len(matrix))
+    product: Floats = np.concatenate([first, rows[whole:] @ matrix.T])
     return product.reshape(*pixels.shape[:-1], -1)
 
 
@@ -182,8 +182,8 @@ def _turned(blurred: Floats, view_size: int, turn: float, reach: float) -> Float
     pixels = blurred.reshape(3, -1)
     index, weight = _taps(blurred.shape[-1], view_size, turn, reach)
     view = np.zeros((3, view_size, view_size), dtype=np.float32)
-    seen = sum(pixels[:, i] * w for i, w in zip(index, weight, strict=True))
-    view[:, _disc(view_size) > 0] = seen
+    samples = sum(pixels[:, i] * w for i, w in zip(index, weight, strict=True))
+    view[:, _disc(view_size) > 0] = samples
     return view
 
 

@@ -10,7 +10,7 @@ import numpy as np
 from PIL import Image
 
 from radialbeams.images.metadata import png_info, same_space, tiff_tags, with_carried_over
-from radialbeams.images.modes import kept_mode, transparency_of
+from radialbeams.images.modes import transparency_of, turnable
 from radialbeams.images.picture import ImageError, Picture, eight_bits
 from radialbeams.images.raw_previews import FORMAT as RAW
 from radialbeams.images.raw_previews import NOT_SENT, NOT_WRITTEN
@@ -44,7 +44,7 @@ def encode(picture: Picture, format: str | None = None, *, quality: int | None =
         raise ImageError(NOT_WRITTEN, for_clients=NOT_SENT)
     _check_depth(picture, name)
     if name != picture.format:
-        picture = replace(picture, image=kept_mode(picture.image))
+        picture = replace(picture, image=turnable(picture.image))
     options = _options(picture, name, quality)
     data, mode = _encoded(picture, name, options)
     return with_carried_over(data, picture, mode) if name == picture.format else data
@@ -141,14 +141,15 @@ def _options(picture: Picture, name: str, quality: int | None) -> SaveOptions:
         options["subsampling"] = picture.subsampling
         if picture.tables and quality is None and name == picture.format:
             options |= {"qtables": picture.tables, "quality": None}
-        options |= {one: None for one, most in LONGEST.items() if len(options[one] or b"") > most}
+        too_long = [name for name, most in LONGEST.items() if len(options[name] or b"") > most]
+        options |= dict.fromkeys(too_long)
     if name in ("PNG", "GIF"):
         options |= transparency_of(picture.image)
     if name == "PNG":
         options["pnginfo"] = png_info(picture)
     if name == "TIFF":
         fax = FAX_COMPRESSIONS if picture.image.mode == "1" else ()
-        known = picture.compression in (*TIFF_COMPRESSIONS, *fax)
-        options["compression"] = picture.compression if known else "tiff_lzw"
+        is_writable = picture.compression in (*TIFF_COMPRESSIONS, *fax)
+        options["compression"] = picture.compression if is_writable else "tiff_lzw"
         options["exif"] = tiff_tags(picture.exif, picture.xmp)
     return {option: value for option, value in options.items() if value is not None}

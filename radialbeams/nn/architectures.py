@@ -29,7 +29,7 @@ __all__ += ["network_card", "parse_config", "with_beams"]
 Config = NetworkConfig
 
 
-def _as_it_is(network: Network) -> Network:
+def _unchanged(network: Network) -> Network:
     return network
 
 
@@ -44,7 +44,7 @@ class Architecture:
     defaults: Callable[[int], JsonObject]  # the recipe's default fields, by the parent size
     has_prior: bool = False  # whether the loss supports the Toeplitz prior
     # The network in the form that is fastest in an ONNX file, with the same tensors.
-    exported: Callable[[Any], Network] = _as_it_is
+    exported: Callable[[Any], Network] = _unchanged
 
 
 def _ring_defaults(parent_size: int) -> JsonObject:

@@ -28,7 +28,7 @@ class BICConfig(BeamConfig):
     latent: int = 128  # L
     context_layers: int = 3  # 0: without the wheel graph
     edge_factor: float = 0.5  # λ
-    # The text's. Measured beside the others by `radialbeams reproduce staircase`.
+    # As in the text of the paper. `radialbeams reproduce staircase` measures the alternatives.
     hub: Hub = "held-sum"
     lstm_layers: int = 3
 
@@ -98,15 +98,15 @@ class BIC(Network):
         return from_unit(self(views))
 
 
-def bic_loss(network: BIC, given: LossInputs) -> tuple[Tensor, Losses]:
+def bic_loss(network: BIC, inputs: LossInputs) -> tuple[Tensor, Losses]:
     """The circle loss plus, with a prior, the cross-entropy of the shift between two embeddings."""
-    circle_weight, prior_weight = given.weights
-    context = network.embed(given.views)  # (N, |B|, L)
-    circle = circle_loss(given.angles, network.decoder(context)).mean()
+    circle_weight, prior_weight = inputs.weights
+    context = network.embed(inputs.views)  # (N, |B|, L)
+    circle = circle_loss(inputs.angles, network.decoder(context)).mean()
     prior = circle.new_zeros(())
-    if given.prior is not None:
-        upright = network.embed(given.upright())  # (N, |B|, L)
-        prior = prior_loss(given.angles, given.prior(upright, context)).mean()
+    if inputs.prior is not None:
+        upright = network.embed(inputs.upright())  # (N, |B|, L)
+        prior = prior_loss(inputs.angles, inputs.prior(upright, context)).mean()
     total = circle_weight * circle + prior_weight * prior
     return total, Losses(circle.detach(), prior.detach())
 

@@ -51,9 +51,12 @@ class QuarterConfig:
         return asdict(self)
 
 
-def _convolution(given: int, wanted: int, stride: int = 1, kernel: int = 3) -> nn.Sequential:
+def _convolution(
+    channels_in: int, channels_out: int, stride: int = 1, kernel: int = 3
+) -> nn.Sequential:
     return nn.Sequential(
-        nn.Conv2d(given, wanted, kernel, stride, kernel // 2, bias=False), nn.BatchNorm2d(wanted)
+        nn.Conv2d(channels_in, channels_out, kernel, stride, kernel // 2, bias=False),
+        nn.BatchNorm2d(channels_out),
     )
 
 
@@ -85,15 +88,15 @@ class Scorer(nn.Module):
     def __init__(self, config: QuarterConfig) -> None:
         super().__init__()
         layers: list[nn.Module] = [_convolution(1, config.stem, 2, 5), nn.ReLU()]
-        given = config.stem
+        channels = config.stem
         for width, blocks in zip(config.widths, config.blocks, strict=True):
-            layers += [_convolution(given, width, 2), nn.ReLU()]
+            layers += [_convolution(channels, width, 2), nn.ReLU()]
             layers += [Block(width) for _ in range(blocks)]
-            given = width
+            channels = width
         self.features = nn.Sequential(*layers)
-        self.pool = SpatialPool(given, config.size // config.stride)
+        self.pool = SpatialPool(channels, config.size // config.stride)
         self.head = nn.Sequential(
-            nn.Linear(2 * given, config.hidden), nn.ReLU(), nn.Linear(config.hidden, 2)
+            nn.Linear(2 * channels, config.hidden), nn.ReLU(), nn.Linear(config.hidden, 2)
         )
 
     def forward(self, views: Tensor) -> Tensor:

@@ -35,9 +35,9 @@ class ExportedRing(RingBIC):
     @classmethod
     def of(cls, network: RingBIC) -> ExportedRing:
         """The same network, with the same tensors, in this form."""
-        made = copy.copy(network)
-        made.__class__ = cls
-        return made  # type: ignore[return-value]
+        exported = copy.copy(network)
+        exported.__class__ = cls
+        return exported  # type: ignore[return-value]
 
     def forward(self, views: Tensor) -> tuple[Tensor, Tensor]:
         ring = self.ring
@@ -118,20 +118,20 @@ def in_few_products(layer: nn.Conv2d, norm: nn.Module, features: Tensor) -> Tens
     count, size, channels, beams = features.shape
     before, taps, after = (matrix.to(features) for matrix in scheme(size))
     products, maps = len(taps), layer.out_channels
-    read = before @ features.flatten(2)  # (N, tiles·products, C·|B|)
+    sums = before @ features.flatten(2)  # (N, tiles·products, C·|B|)
     kernel, bias = with_norm(layer, norm)
     kernel = taps @ kernel.permute(3, 0, 1, 2).flatten(1)  # (products, maps·C·3)
-    made = F.conv2d(
-        read.reshape(-1, products * channels, 1, beams),
+    outputs = F.conv2d(
+        sums.reshape(-1, products * channels, 1, beams),
         kernel.reshape(products * maps, channels, 1, 3),
         torch.cat([bias if n == ONE else torch.zeros_like(bias) for n in range(products)]),
         groups=products,
     )  # (N·tiles, products·maps, 1, |B| − 2)
-    return (after @ made.reshape(count, len(before), -1)).reshape(count, size, maps, beams - 2)
+    return (after @ outputs.reshape(count, len(before), -1)).reshape(count, size, maps, beams - 2)
 
 
 def with_norm(layer: nn.Conv2d, norm: nn.Module) -> tuple[Tensor, Tensor]:
-    """Weight and bias of a convolution, with those of the norm after it, if there still is one."""
+    """Weight and bias of a convolution, with those of an unfolded norm after it."""
     bias = layer.weight.new_zeros(layer.out_channels) if layer.bias is None else layer.bias
     if not isinstance(norm, nn.BatchNorm2d):
         return layer.weight, bias
@@ -176,7 +176,7 @@ def attended(block: RingAttention, rim: Tensor) -> Tensor:
 
 
 def after_norm(norm: nn.Module, layer: nn.Module) -> tuple[Tensor, Tensor]:
-    """Weight and bias of a 1 × 1 convolution, with those of the norm before it, if there is one."""
+    """Weight and bias of a 1 × 1 convolution, with those of an unfolded norm before it."""
     weight, bias = layer.get_parameter("weight"), layer.get_parameter("bias")
     if not isinstance(norm, nn.BatchNorm2d):
         return weight, bias

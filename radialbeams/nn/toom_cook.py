@@ -33,7 +33,7 @@ class Scheme(NamedTuple):
 
 
 def scheme(size: int) -> Scheme:
-    """Of a convolution of `size` inputs with one zero on either side, to as many outputs."""
+    """The sums for a convolution of `size` inputs, padded by one zero on either side."""
     return Scheme(*(torch.from_numpy(matrix).float() for matrix in _matrices(size)))
 
 
@@ -41,13 +41,13 @@ def scheme(size: int) -> Scheme:
 def _matrices(size: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     tiles = math.ceil(size / MOST)
     each = math.ceil(size / tiles)
-    read, taps, made = products(each)
+    input_sums, taps, output_sums = products(each)
     count = len(taps)
     before = np.zeros((tiles, count, tiles * each + TAPS - 1))
     after = np.zeros((tiles, each, tiles, count))
     for tile in range(tiles):
-        before[tile, :, tile * each : tile * each + count] = read
-        after[tile, :, tile] = made
+        before[tile, :, tile * each : tile * each + count] = input_sums
+        after[tile, :, tile] = output_sums
     # Without the columns of the padding, and without outputs of the last tile past the end.
     inputs = before[:, :, 1 : size + 1].reshape(tiles * count, size)
     return inputs, taps, after.reshape(tiles * each, tiles * count)[:size]
@@ -60,12 +60,12 @@ def products(outputs: int) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
     """
     count = outputs + TAPS - 1
     points = np.array(POINTS[: count - 1])
-    taps, made = (_values(points, size) for size in (TAPS, outputs))
-    # For any taps and inputs, the products must add up to the outputs, which determines `read`.
-    given = np.einsum("pj,pk->jkp", made, taps).reshape(-1, count)
-    wanted = [np.eye(count)[j + k] for j in range(outputs) for k in range(TAPS)]
-    read = np.linalg.lstsq(given, np.array(wanted), rcond=None)[0]
-    return read.round(12), taps, made.T
+    tap_values, output_values = (_values(points, size) for size in (TAPS, outputs))
+    # For any taps and inputs, the products must add up to the outputs: this gives the input sums.
+    system = np.einsum("pj,pk->jkp", output_values, tap_values).reshape(-1, count)
+    targets = [np.eye(count)[j + k] for j in range(outputs) for k in range(TAPS)]
+    input_sums = np.linalg.lstsq(system, np.array(targets), rcond=None)[0]
+    return input_sums.round(12), tap_values, output_values.T
 
 
 def _values(points: np.ndarray, size: int) -> np.ndarray:

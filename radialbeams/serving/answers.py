@@ -123,12 +123,12 @@ def records(uploads: Sequence[Upload], results: Sequence[Result], *, images: boo
 
 def archive(uploads: Sequence[Upload], results: Sequence[Result]) -> Response:
     """A zip of the images that succeeded, and `results.json` with a record for each file."""
-    stream, taken, listed = io.BytesIO(), {"results.json"}, []
+    stream, names, listed = io.BytesIO(), {"results.json"}, []
     with zipfile.ZipFile(stream, "w", zipfile.ZIP_STORED) as pack:
         for upload, (record, data) in zip(uploads, results, strict=True):
             entry = _named(upload, record)
             if "error" not in record:
-                entry["file"] = _free(safe_name(upload.name, data), taken)
+                entry["file"] = _free(safe_name(upload.name, data), names)
                 pack.writestr(entry["file"], data)
             listed.append(entry)
         pack.writestr("results.json", json.dumps(listed, indent=1))
@@ -155,13 +155,13 @@ def safe_name(name: str | None, data: bytes) -> str:
     return f"{stem}.{ENDINGS[kind]}" if kind in ENDINGS else stem
 
 
-def _free(name: str, taken: set[str]) -> str:
+def _free(name: str, names: set[str]) -> str:
     """The name, or the first of NAME-2, NAME-3 … that the archive does not contain."""
     path, number, free = PurePosixPath(name), 1, name
-    while free.lower() in taken:
+    while free.lower() in names:
         number += 1
         free = f"{path.stem}-{number}{path.suffix}"
-    taken.add(free.lower())
+    names.add(free.lower())
     return free
 
 

@@ -71,7 +71,7 @@ class Guard:
                 await send(message)
 
         try:
-            if self._may(scope):
+            if self._is_authorised(scope):
                 await self._inner(scope, receive, send_with_headers)
             else:
                 refused = Problem(
@@ -83,12 +83,12 @@ class Guard:
                 scope[SHARE].release()
             self._note(scope, path, status, time.perf_counter() - started)
 
-    def _may(self, scope: Scope) -> bool:
+    def _is_authorised(self, scope: Scope) -> bool:
         """Whether a request is authorised. The page and the health checks need no token."""
         if self._expected is None or not scope["path"].startswith(("/v1/", "/metrics")):
             return True
-        given = dict(scope["headers"]).get(b"authorization", b"")
-        return hmac.compare_digest(given, self._expected)
+        credentials = dict(scope["headers"]).get(b"authorization", b"")
+        return hmac.compare_digest(credentials, self._expected)
 
     def _add_headers(self, path: str, headers: MutableHeaders) -> None:
         for name, value in HEADERS.items():

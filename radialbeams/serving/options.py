@@ -190,18 +190,19 @@ def of_upright(settings: ServiceSettings) -> list[Option]:
 
 def task_of(query: Iterable[tuple[str, str]], options: list[Option], default: FileTask) -> FileTask:
     """The task for the query of a URL; refuses unknown and repeated options."""
-    known = {option.name: option for option in options}
-    given: dict[str, Any] = {}  # values for fields of FileTask
+    by_name = {option.name: option for option in options}
+    values: dict[str, Any] = {}  # values for fields of FileTask
     for name, text in query:
-        if name not in known:
-            raise Problem("bad_option", f"Expected one of {', '.join(known)}; got {_short(name)}.")
-        if name in given:
+        if name not in by_name:
+            names = ", ".join(by_name)
+            raise Problem("bad_option", f"Expected one of {names}; got {_short(name)}.")
+        if name in values:
             raise Problem("bad_option", f"Expected {name} once; got it twice.")
         try:
-            given[name] = known[name].read(text)
+            values[name] = by_name[name].read(text)
         except ValueError as error:
             raise Problem("bad_option", f"{name} must be {error}; got {_short(text)}.") from error
-    return replace(default, **given)
+    return replace(default, **values)
 
 
 def _short(text: str) -> str:

@@ -58,7 +58,7 @@ def calibrate(
 class Half(NamedTuple):
     """One half of the outputs, and the calibration that was fitted on the other."""
 
-    mine: Tensor  # (N,) bool
+    rows: Tensor  # (N,) bool
     calibration: Calibration
 
 
@@ -83,8 +83,8 @@ def part_of(stored: HeldOutOutputs, chosen: Tensor) -> HeldOutOutputs:
 def crosswise_error(stored: HeldOutOutputs, halves: Sequence[Half]) -> float:
     """The calibration error if each half is measured with the calibration of the other."""
     confidences = torch.empty(len(stored.angles))
-    for mine, calibration in halves:
-        confidences[mine] = _sure(stored.logits[mine], stored.offsets[mine], *calibration)
+    for rows, calibration in halves:
+        confidences[rows] = _sure(stored.logits[rows], stored.offsets[rows], *calibration)
     return expected_calibration_error(_correct(stored), confidences)
 
 
@@ -111,16 +111,16 @@ def outputs(model: Network, images: ImageSet, views: Views, seeds: int) -> HeldO
     """The model's outputs for every image at `seeds` random angles, in main memory."""
     device = next(model.parameters()).device
     results: list[tuple[Tensor, Tensor]] = []
-    drawn = []
+    all_angles = []
     for seed in range(seeds):
         angles = draw_angles("evaluation", SEED + seed, 0, len(images))
-        drawn.append(angles)
+        all_angles.append(angles)
         for start in range(0, len(images), 128):
             part = slice(start, start + 128)
             rendered = views.render(images.images[part].to(device), angles[part].to(device))
             results.append(model(rendered))
     logits, offsets = (torch.cat(parts).cpu() for parts in zip(*results, strict=True))
-    return HeldOutOutputs(logits, offsets, torch.cat(drawn))
+    return HeldOutOutputs(logits, offsets, torch.cat(all_angles))
 
 
 def _sure(logits: Tensor, offsets: Tensor, temperature: float, spread: float) -> Tensor:

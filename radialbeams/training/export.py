@@ -85,7 +85,7 @@ def write_onnx(
     model: nn.Module,
     example: Tensor,
     path: Path,
-    given: str,
+    input_name: str,
     outputs: Sequence[str],
     free: Sequence[str] = (),
 ) -> None:
@@ -106,9 +106,9 @@ def write_onnx(
                 (torch.cat((example, example)),),  # a size of 1 would become a constant
                 str(path),
                 dynamo=True,
-                input_names=[given],
+                input_names=[input_name],
                 output_names=list(outputs),
-                dynamic_shapes={given: dynamic},
+                dynamic_shapes={input_name: dynamic},
                 external_data=False,
                 optimize=False,  # `_store_small` does
                 verbose=False,
@@ -117,8 +117,8 @@ def write_onnx(
         reason = str(error).strip().splitlines()[0]
         raise ExportError(
             f"Expected torch {torch.__version__} to export the network to ONNX; it stopped with: "
-            f"{reason} Install other versions of torch and onnxscript, and give the same command "
-            "again: the trained weights are kept."
+            f"{reason} Install other versions of torch and onnxscript, and repeat the "
+            "command: the trained weights are kept."
         ) from error
     finally:
         exporter.setLevel(level)
@@ -135,9 +135,9 @@ def _store_small(path: Path, weights: Collection[str]) -> None:
     from onnxscript import optimizer
 
     model = onnx.load(str(path))
-    held = _detach_weights(model, weights)
+    detached = _detach_weights(model, weights)
     model = optimizer.optimize(model)
-    _attach_weights(model, held)
+    _attach_weights(model, detached)
     for node in model.graph.node:  # tracebacks of the exporter, useless to readers
         del node.metadata_props[:]
     onnx.save(model, str(path))
@@ -152,27 +152,27 @@ def _detach_weights(model: onnx.ModelProto, weights: Collection[str]) -> list[on
     from onnx import helper
 
     graph = model.graph
-    held = [tensor for tensor in graph.initializer if tensor.name in weights]
+    detached = [tensor for tensor in graph.initializer if tensor.name in weights]
     constants = [tensor for tensor in graph.initializer if tensor.name not in weights]
     del graph.initializer[:]
     graph.initializer.extend(constants)
     graph.input.extend(
         helper.make_tensor_value_info(tensor.name, tensor.data_type, list(tensor.dims))
-        for tensor in held
+        for tensor in detached
     )
-    return held
+    return detached
 
 
-def _attach_weights(model: onnx.ModelProto, held: Sequence[onnx.TensorProto]) -> None:
+def _attach_weights(model: onnx.ModelProto, detached: Sequence[onnx.TensorProto]) -> None:
     """Turns those inputs into stored weights again; unused ones are left out."""
     graph = model.graph
-    names = {tensor.name for tensor in held}
+    names = {tensor.name for tensor in detached}
     used = {name for node in graph.node for name in node.input}
     inputs = [value for value in graph.input if value.name not in names]
     del graph.input[:]
     graph.input.extend(inputs)
     casts = []
-    for tensor in held:
+    for tensor in detached:
         if tensor.name in used:
             small, cast = _halved(tensor)
             graph.initializer.append(small)
@@ -210,9 +210,9 @@ def parity(model: Network, path: Path) -> float:
             outputs = model(views)
         expected = (outputs,) if isinstance(outputs, torch.Tensor) else outputs
         actual = session.run(None, {"views": views.numpy()})
-        for ours, theirs in zip(expected, actual, strict=True):
+        for from_torch, from_file in zip(expected, actual, strict=True):
             # max() may ignore NaN, so NaN is checked for.
-            difference = float(np.abs(theirs - ours.numpy()).max())
+            difference = float(np.abs(from_file - from_torch.numpy()).max())
             worst = difference if math.isnan(difference) else max(worst, difference)
             if math.isnan(worst):
                 return worst

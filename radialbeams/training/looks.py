@@ -1,4 +1,4 @@
-"""Calibration and thresholds of a model that looks again, from stored outputs.
+"""Calibration and thresholds of a model with several looks, from stored outputs.
 
 `studies/looks.py` stores the outputs of held-out views at all four quarter turns. The answers
 follow from them as in `Canonicalizer`: from one look, or from the average of four if the confidence
@@ -89,14 +89,16 @@ def errors(answers: Sequence[Answer], degrees: Floats) -> NDArray[np.float64]:
     return np.abs((angles - degrees + 180) % 360 - 180)
 
 
-def seen(outputs: LookOutputs, calibration: Calibration, below: float) -> HeldOutAnswers:
-    """The columns from which thresholds are chosen."""
+def held_out_answers(
+    outputs: LookOutputs, calibration: Calibration, below: float
+) -> HeldOutAnswers:
+    """The answers for held-out views, from which thresholds are chosen."""
     answers = answers_by_rule(outputs, calibration, below)
     upright = answers_by_rule(outputs.turned_upright(), calibration, below)
-    away = errors(answers, np.zeros_like(outputs.degrees))
+    tilts = errors(answers, np.zeros_like(outputs.degrees))
     columns = (
         errors(answers, outputs.degrees),
-        away,
+        tilts,
         [answer.confidence for answer in answers],
         [answer.upright for answer in answers],
         [answer.upright for answer in upright],
@@ -106,12 +108,12 @@ def seen(outputs: LookOutputs, calibration: Calibration, below: float) -> HeldOu
     )
 
 
-def acting(seen: HeldOutAnswers, least: Thresholds) -> dict[str, float]:
+def acting(answers: HeldOutAnswers, least: Thresholds) -> dict[str, float]:
     """The shares of rotated photos acted on and of upright photos made worse."""
-    sure = seen.sure >= least.confidence
-    turned = sure & (seen.upright <= least.upright) & (seen.turned >= least.angle)
-    worse = sure & (seen.truth <= least.upright) & (seen.errors >= least.angle)
-    accurate = seen.errors[turned] <= NEAR
+    sure = answers.sure >= least.confidence
+    turned = sure & (answers.upright <= least.upright) & (answers.turned >= least.angle)
+    worse = sure & (answers.truth <= least.upright) & (answers.errors >= least.angle)
+    accurate = answers.errors[turned] <= NEAR
     return {
         "acted_on": turned.double().mean().item(),
         "acted_on_within_5": accurate.double().mean().item() if turned.any() else 0.0,
@@ -122,14 +124,14 @@ def acting(seen: HeldOutAnswers, least: Thresholds) -> dict[str, float]:
 def crosswise(
     outputs: LookOutputs, first: NDArray[np.bool_], below: float, spoilt: float, right: float
 ) -> dict[str, float]:
-    """Cross-validated figures: each half is measured with what was chosen on the other."""
+    """Cross-validated figures: each half is measured with the thresholds from the other."""
     parts: list[tuple[int, dict[str, float]]] = []
     sure, hits = [], []
     for chosen_on, measured_on in ((first, ~first), (~first, first)):
         chosen, measured = outputs.select(chosen_on), outputs.select(measured_on)
         calibration = fitted(chosen)
-        least = thresholds(seen(chosen, calibration, below), spoilt=spoilt, right=right)
-        result = seen(measured, calibration, below)
+        least = thresholds(held_out_answers(chosen, calibration, below), spoilt=spoilt, right=right)
+        result = held_out_answers(measured, calibration, below)
         parts.append((len(measured), acting(result, least)))
         sure.append(result.sure)
         hits.append(result.errors <= RIGHT)

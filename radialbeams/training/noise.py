@@ -71,11 +71,11 @@ class NoiseSource:
         if canvases is None:
             raise ValueError("White noise has no canvas to cut windows from.")
         free = canvases.shape[-1] - self.parent + 1
-        which = self._integers(len(canvases), count)[:, None, None]
+        canvas = self._integers(len(canvases), count)[:, None, None]
         side = torch.arange(self.parent, device=canvases.device)
         rows = self._integers(free, count)[:, None, None] + side[:, None]
         columns = self._integers(free, count)[:, None, None] + side
-        return canvases[which, :, rows, columns].movedim(-1, 1)  # (count, 3, parent, parent)
+        return canvases[canvas, :, rows, columns].movedim(-1, 1)  # (count, 3, parent, parent)
 
 
 def as_bytes(noise: Tensor) -> Tensor:

@@ -53,7 +53,9 @@ def turns_of(images: ImageSet) -> Tensor:
 PREROTATED = Parts(images=_with_angles, views=lambda recipe: TurnedViews(), angles=turns_of)
 
 
-def found_turns(model: Network, images: ImageSet, device: torch.device, batch: int = 64) -> Tensor:
+def estimated_turns(
+    model: Network, images: ImageSet, device: torch.device, batch: int = 64
+) -> Tensor:
     """(N,) radians: the model's estimate for each image."""
     estimates = []
     for start in range(0, len(images), batch):
@@ -66,5 +68,5 @@ def found_turns(model: Network, images: ImageSet, device: torch.device, batch: i
 
 def turned_errors(model: Network, images: ImageSet, device: torch.device) -> Evaluation:
     """As `evaluate`, for a data set with known angles; by group as well."""
-    errors = angular_error(found_turns(model, images, device), turns_of(images))
+    errors = angular_error(estimated_turns(model, images, device), turns_of(images))
     return summarise(errors[None], images.groups)

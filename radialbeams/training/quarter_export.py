@@ -21,7 +21,7 @@ TOLERANCE = 1e-3  # of logits
 
 
 def load_quarter_network(stem: Path) -> QuarterNetwork:
-    """The network of STEM.safetensors and STEM.json, whose sum is checked first."""
+    """The network of STEM.safetensors and STEM.json, after checking the sha256."""
     weights = stem.with_name(stem.name + ".safetensors")
     card = json.loads(stem.with_name(stem.name + ".json").read_text(encoding="utf-8"))
     if (actual := sha256(weights)) != (wanted := card["sha256"]["safetensors"]):

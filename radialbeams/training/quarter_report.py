@@ -28,14 +28,14 @@ class QuarterCard:
     config: JsonDict  # the fields of QuarterConfig
     parameters: int
     data: JsonDict
-    training: JsonDict  # the recipe, and how the run went
+    training: JsonDict  # the recipe, and the outcome of the run
     temperature: float
     held_out: JsonDict  # shares by kind, layout and script
     sha256: dict[str, str]
 
 
 def fit_temperature(quarters: Tensor, marks: Tensor) -> float:
-    """The divisor of the logits with the least cross-entropy on documents with an up."""
+    """The divisor of the logits with the least cross-entropy on documents with a clear up."""
     flags = marks[:, 0].int()
     chosen = quarters[(flags & HAS_UP > 0) & (flags & DOCUMENT > 0)].float()
     if not len(chosen):
@@ -46,7 +46,7 @@ def fit_temperature(quarters: Tensor, marks: Tensor) -> float:
 
 
 def held_out_report(quarters: Tensor, document: Tensor, marks: Tensor) -> JsonDict:
-    """Right quarters by kind, layout and script, calibration, and what "document" gets right."""
+    """Correct quarters by kind, layout and script; calibration; and figures of "document"."""
     largest, answers = quarters.softmax(1).max(1)
     chances, right = largest.cpu().numpy(), (answers == 0).cpu().numpy()
     table = marks.cpu().numpy()

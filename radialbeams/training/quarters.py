@@ -1,8 +1,8 @@
 """`python -m radialbeams.training.quarters POOL --out RUN`: trains the quarter network.
 
-The pool may still be growing: new pages are taken up as they appear. The schedule follows the
-clock or a number of steps. A killed run goes on from its checkpoint; since the pool grows at its
-own pace, it does not repeat the undisturbed run to the bit.
+The pool may still be growing: new pages are used as they appear. The schedule follows the clock or
+a number of steps. A killed run resumes from its checkpoint. It does not reproduce an uninterrupted
+run exactly, since the pool grows independently.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ class QuarterRecipe:
 
     model: QuarterConfig = field(default_factory=QuarterConfig)
     batch: int = 128
-    steps: int = 12_000  # with a clock only a bound
+    steps: int = 12_000  # only a limit if the schedule follows the clock
     learning_rate: float = 2e-3
     weight_decay: float = 0.05
     warm_up: float = 0.08
@@ -165,7 +165,7 @@ class QuarterFit:
             self._log({"step": self.at.step, "pages": self.pool.count, "waiting": True})
             time.sleep(5)
 
-    # --- measuring and keeping ---
+    # --- measuring and saving ---
 
     def averaged(self) -> QuarterNetwork:
         model = QuarterNetwork(self.recipe.model).to(self.device)
@@ -174,7 +174,7 @@ class QuarterFit:
 
     @torch.inference_mode()
     def predict(self, model: QuarterNetwork) -> tuple[Tensor, Tensor, Tensor]:
-        """Logits of turns and "document" and the marks of the held-out pages, a little skewed."""
+        """Logits of turns and "document", and marks, of the held-out pages with a small skew."""
         generator = torch.Generator(self.device).manual_seed(1)
         batches = []
         for pages, marks in self.pool.first(self.recipe.held_out, self.recipe.batch):
@@ -251,7 +251,7 @@ class QuarterFit:
 def load_weights(model: QuarterNetwork, path: Path) -> str:
     """Puts the weights of a finished run into the model; returns their sha256."""
     weights = load_file(path)
-    weights["temperature"] = torch.ones_like(weights["temperature"])  # fitted anew at the end
+    weights["temperature"] = torch.ones_like(weights["temperature"])  # fitted again at the end
     try:
         model.load_state_dict(weights)
     except RuntimeError as error:
@@ -302,9 +302,11 @@ def main(argv: list[str]) -> int:
     parser.add_argument("--blocks", type=int, nargs="+", default=list(QuarterConfig.blocks))
     parser.add_argument("--learning-rate", type=float, default=QuarterRecipe.learning_rate)
     parser.add_argument("--held-out", type=int, default=QuarterRecipe.held_out)
-    parser.add_argument("--least-pages", type=int, default=6_000, help="to begin with")
+    parser.add_argument(
+        "--least-pages", type=int, default=6_000, help="pages to wait for before training starts"
+    )
     parser.add_argument("--log-every", type=int, default=100)
-    parser.add_argument("--start", type=Path, help="initial weights, of an earlier run")
+    parser.add_argument("--start", type=Path, help="initial weights, from an earlier run")
     parser.add_argument("--devices", default="auto")
     arguments = parser.parse_args(argv)
     recipe = QuarterRecipe(

@@ -14,7 +14,7 @@ from radialbeams.stored import JsonDict, JsonFields, check_fields
 from radialbeams.training.augment import Augmentation
 from radialbeams.training.views import GROUPS, PROTOCOLS, Group, Protocol
 
-# Fields of a recipe as a JSON file has them. Those that are left out get their defaults.
+# The fields of a recipe in a JSON file. Missing fields get their defaults.
 RecipeFields = JsonFields
 Draw = Literal["view", "image"]
 Schedule = Literal["constant", "one-cycle"]

@@ -45,15 +45,15 @@ class RunFolder:
     def open(self, recipe: Recipe) -> None:
         """Starts a run, or resumes the one in the folder if it has the same recipe."""
         self.path.mkdir(parents=True, exist_ok=True)
-        path, given = self.path / "recipe.json", _as_json(recipe)
+        path, fields = self.path / "recipe.json", _as_json(recipe)
         if not path.exists():
-            write_json(path, given)
+            write_json(path, fields)
             return
         # Read as a Recipe: fields that are newer than the file get their defaults.
         stored = _as_json(Recipe.from_dict(read_object(path, "a recipe")))
-        differing = sorted(k for k in given | stored if given.get(k) != stored.get(k))
-        if differing == ["steps"] and given["steps"] > stored["steps"]:  # lengthened
-            write_json(path, given)
+        differing = sorted(k for k in fields | stored if fields.get(k) != stored.get(k))
+        if differing == ["steps"] and fields["steps"] > stored["steps"]:  # lengthened
+            write_json(path, fields)
         elif differing:
             raise ValueError(
                 f"{self.path} holds a run with another recipe (different: "
@@ -79,13 +79,13 @@ class RunFolder:
         complete = [line for line in lines if line.endswith("\n")]
         try:
             # A line of step 0 comes before the first checkpoint, so it is logged again too.
-            kept = [line for line in complete if json.loads(line)["step"] <= step and step > 0]
+            earlier = [line for line in complete if json.loads(line)["step"] <= step and step > 0]
         except (KeyError, TypeError, ValueError, RecursionError) as error:
             raise ValueError(
                 f"{self.metrics} is damaged: every line must be an object with a step. Remove it "
                 "to continue without the earlier log."
             ) from error
-        text = "".join(kept)
+        text = "".join(earlier)
         write_whole(self.metrics, lambda partial: partial.write_text(text, encoding="utf-8"))
 
 

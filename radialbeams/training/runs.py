@@ -1,4 +1,4 @@
-"""What the commands do with runs: plan a recipe, train to the end, measure, export, report."""
+"""The steps of a run behind the commands: plan a recipe, train, measure, export, report."""
 
 from __future__ import annotations
 
@@ -209,7 +209,7 @@ def card_views(card: Card) -> Views:
 
 
 def export_run(stem: Path, out: Path) -> float:
-    """Writes OUT.onnx and its card beside it; returns the largest difference from torch."""
+    """Writes OUT.onnx and its card next to it; returns the largest difference from torch."""
     model, card = load_model(stem)
     difference = export_onnx(model, out)
     hashes = replace(card.sha256, onnx=sha256(out))

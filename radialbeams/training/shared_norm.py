@@ -55,7 +55,7 @@ class SharedNorm(nn.BatchNorm2d):
         return mean, (variances + (means - mean) ** 2).mean(0)
 
     def _update_running(self, mean: Tensor, var: Tensor, count: int) -> None:
-        """As torch does, with the unbiased variance."""
+        """Updates the running statistics as torch does, with the unbiased variance."""
         share = self.momentum or 0.0
         if self.running_mean is not None and self.running_var is not None:
             self.running_mean.lerp_(mean, share)

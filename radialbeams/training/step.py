@@ -77,10 +77,10 @@ class Step:
         """
         if epoch != self.epoch:
             self.epoch = epoch
-            for held, weight in zip(
+            for buffer, weight in zip(
                 self.weights, loss_weights(self.recipe.prior, epoch), strict=True
             ):
-                held.fill_(weight)
+                buffer.fill_(weight)
 
     def run(self, batch: Batch) -> Losses:
         parents, views = self.render(batch)
@@ -180,8 +180,8 @@ class GraphedStep:
         self.losses: Losses | None = None
 
     def __call__(self, batch: Batch, epoch: int) -> Losses:
-        for held, new in zip(vars(self.static).values(), vars(batch).values(), strict=True):
-            held.copy_(new)
+        for buffer, new in zip(vars(self.static).values(), vars(batch).values(), strict=True):
+            buffer.copy_(new)
         self.step.weigh(epoch)
         if self.losses is None:
             self.losses = self._record()
@@ -201,8 +201,8 @@ class GraphedStep:
         with torch.cuda.graph(self.graph):
             recorded = self.step.run(self.static)
         # Capturing computes nothing, so the losses come from the run on the side stream.
-        for held, real in zip(vars(recorded).values(), vars(losses).values(), strict=True):
-            held.copy_(real)
+        for buffer, real in zip(vars(recorded).values(), vars(losses).values(), strict=True):
+            buffer.copy_(real)
         return recorded
 
 

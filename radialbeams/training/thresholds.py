@@ -64,7 +64,9 @@ def abstention_of(
     outcome: HeldOutOutputs, calibration: Calibration, *, careful: bool = False
 ) -> Thresholds:
     """As `abstention`, from the outputs for held-out views; `careful` if there are few of them."""
-    return thresholds(_seen(outcome, calibration), uprights=CAREFUL if careful else UPRIGHTS)
+    return thresholds(
+        _held_out_answers(outcome, calibration), uprights=CAREFUL if careful else UPRIGHTS
+    )
 
 
 def worse_crosswise(
@@ -72,19 +74,19 @@ def worse_crosswise(
 ) -> float:
     """The share of upright views that thresholds from the other half make worse."""
     worse = torch.zeros(len(outcome.angles), dtype=torch.bool)
-    for mine, calibration in halves:
-        least = abstention_of(part_of(outcome, ~mine), calibration, careful=careful)
-        worse[mine] = _worse(_seen(part_of(outcome, mine), calibration), least)
+    for rows, calibration in halves:
+        least = abstention_of(part_of(outcome, ~rows), calibration, careful=careful)
+        worse[rows] = _worse(_held_out_answers(part_of(outcome, rows), calibration), least)
     return worse.float().mean().item()
 
 
-def _worse(seen: HeldOutAnswers, least: Thresholds) -> Tensor:
+def _worse(answers: HeldOutAnswers, least: Thresholds) -> Tensor:
     """(N,) bool: which views would be turned away from upright if they were upright."""
-    sure = (seen.sure >= least.confidence) & (seen.truth <= least.upright)
-    return sure & (seen.errors > least.angle)
+    sure = (answers.sure >= least.confidence) & (answers.truth <= least.upright)
+    return sure & (answers.errors > least.angle)
 
 
-def _seen(outcome: HeldOutOutputs, calibration: Calibration) -> HeldOutAnswers:
+def _held_out_answers(outcome: HeldOutOutputs, calibration: Calibration) -> HeldOutAnswers:
     logits, offsets, angles = outcome
     predicted = posterior(logits, offsets, calibration.temperature)
     spread = math.radians(calibration.spread)
@@ -99,14 +101,14 @@ def _seen(outcome: HeldOutOutputs, calibration: Calibration) -> HeldOutAnswers:
 
 
 def thresholds(
-    seen: HeldOutAnswers,
+    answers: HeldOutAnswers,
     *,
     spoilt: float = SPOILT,
     right: float = RIGHT,
     uprights: Sequence[float] = UPRIGHTS,
 ) -> Thresholds:
     """The thresholds that act on the most pictures while spoiling few and being mostly right."""
-    rows = [row for upright in uprights for row in _rows(seen, upright, spoilt)]
+    rows = [row for upright in uprights for row in _rows(answers, upright, spoilt)]
     if not rows:  # no answer of this model is good enough
         return Thresholds(1.0, LARGEST_ANGLE, min(UPRIGHTS))
     good = [row for row in rows if row.right >= right]
@@ -120,19 +122,19 @@ class _Row(NamedTuple):
     right: float  # share of those that end within NEAR
 
 
-def _rows(seen: HeldOutAnswers, upright: float, share: float) -> list[_Row]:
+def _rows(answers: HeldOutAnswers, upright: float, share: float) -> list[_Row]:
     """One row per confidence, with the smallest angle that spoils no more than `share`."""
-    allowed = int(share * len(seen.errors))
+    allowed = int(share * len(answers.errors))
     rows = []
     for least in CONFIDENCES:
-        spoilt = seen.errors[(seen.sure >= least) & (seen.truth <= upright)]
+        spoilt = answers.errors[(answers.sure >= least) & (answers.truth <= upright)]
         angle = max(1.0, math.ceil(2 * _lowest(spoilt, allowed)) / 2)
         if angle > LARGEST_ANGLE:
             continue
-        acted = (seen.sure >= least) & (seen.upright <= upright) & (seen.turned >= angle)
+        acted = (answers.sure >= least) & (answers.upright <= upright) & (answers.turned >= angle)
         if not acted.any():
             continue
-        right = (seen.errors[acted] <= NEAR).float().mean().item()
+        right = (answers.errors[acted] <= NEAR).float().mean().item()
         candidate = Thresholds(least, angle, upright)
         rows.append(_Row(candidate, acted.float().mean().item(), right))
     return rows

@@ -138,7 +138,7 @@ def test_angle_prints_a_table_for_people(run: Callable[..., Said], faces: Path) 
 
 
 def test_nothing_to_look_at_is_refused(run: Callable[..., Said], tmp_path: Path) -> None:
-    assert "no images" in refused(run("angle", tmp_path, "--json", *FACES))
+    assert "found none in the given files" in refused(run("angle", tmp_path, "--json", *FACES))
 
 
 def through_a_pipe(data: bytes, *arguments: object) -> subprocess.CompletedProcess[bytes]:

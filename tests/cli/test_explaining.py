@@ -54,19 +54,19 @@ def test_what_a_quarter_turn_leaves_is_said() -> None:
     applied = {"action": "turned", "reason": None, "applied_ccw": 180.0, "applied_by": "quarter"}
     number = decided("quarter", 0.99, 0.98)
     text = explained(angle_ccw=199.6, **applied, **number)
-    assert "it then is still turned by 19.60° counter-clockwise; --snap none" in text
-    assert "still turned" not in explained(angle_ccw=183.0, **applied, **number)
+    assert "it is then still rotated by 19.60° counter-clockwise; --snap none" in text
+    assert "still rotated" not in explained(angle_ccw=183.0, **applied, **number)
 
 
 def test_a_small_tilt_is_called_a_tilt() -> None:
     left = {"action": "left", "reason": "upright already", **decided("quarter", 0.999, 0.98)}
     text = explained(angle_ccw=355.25, quarter=0, **left)
-    assert "tilted by about 5°, and small tilts are left alone" in text
+    assert "tilt is about 5°, and small tilts are left alone" in text
     assert "upright already" not in text
     assert "It is left as it is: upright already" in explained(angle_ccw=0.4, quarter=0, **left)
     left |= decided("angle", 3.0, 5.0)
     text = explained(angle_ccw=3.0, quarter=0, **left)
-    assert "tilted by about 3°, and small tilts are left alone, since 3° is less than" in text
+    assert "tilt is about 3°, and small tilts are left alone, since 3° is less than" in text
     assert KINDS["upright already"] == "left, upright or nearly upright"
 
 

@@ -60,7 +60,7 @@ def test_a_folder_is_trained_on_with_its_own_defaults(
 def test_a_model_that_is_not_trusted_is_not_recommended(made: TrainedRun) -> None:
     doubted = replace(made, card=replace(made.card, trust=("The data is symmetric.",)))
     last = running.closing(doubted)[-1]
-    assert last.startswith("Use it all the same: ") and last.endswith(" --min-confidence 0.5")
+    assert last.startswith("Use it anyway: ") and last.endswith(" --min-confidence 0.5")
 
 
 def test_options_go_on_top_of_the_file_of_settings(

@@ -53,8 +53,8 @@ def test_a_model_is_loaded_from_its_onnx_file_alone(once: Path, finished_run: Pa
 @pytest.mark.parametrize(
     ("damage", "problem"),
     [
-        (lambda data: data[: len(data) // 2], "it is cut off"),
-        (lambda data: b"\xff" * 64, "it is no ONNX file"),
+        (lambda data: data[: len(data) // 2], "it is truncated"),
+        (lambda data: b"\xff" * 64, "it is not an ONNX file"),
         (lambda data: b"", "does not hold the tensors"),
     ],
 )

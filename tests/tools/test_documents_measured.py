@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from tools.documents.measure import Estimate, _of_the_confident, by_chance
+from tools.documents.measure import Estimate, _confidence_figures, by_chance
 
 
 def test_a_confidence_is_compared_with_what_it_promises() -> None:
@@ -12,7 +12,7 @@ def test_a_confidence_is_compared_with_what_it_promises() -> None:
     errors = np.full(4, 30.0)
     for kind, expected in (("document", 0.1), ("picture", 0.9)):
         found = [Estimate(30.0, 0.9, True, kind)] * 4
-        assert _of_the_confident(found, errors)["calibration error"] == expected
+        assert _confidence_figures(found, errors)["calibration error"] == expected
 
 
 def test_few_files_have_a_calibration_error_by_chance() -> None:

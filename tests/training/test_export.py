@@ -110,8 +110,8 @@ def test_an_exporter_that_fails_says_what_to_do_and_leaves_no_file(
         export_onnx(model, tmp_path / "model.onnx")
     assert str(caught.value) == (
         f"Expected torch {torch.__version__} to export the network to ONNX; it stopped with: "
-        "Failed to decompose the graph. Install other versions of torch and onnxscript, and give "
-        "the same command again: the trained weights are kept."
+        "Failed to decompose the graph. Install other versions of torch and onnxscript, and repeat "
+        "the command: the trained weights are kept."
     )
     assert list(tmp_path.iterdir()) == []
 

@@ -51,8 +51,8 @@ def test_counted_from_the_truth_every_right_answer_is_upright(outputs: LookOutpu
 
 def test_upright_photos_suffer_where_a_sure_answer_is_wrong(outputs: LookOutputs) -> None:
     least = Thresholds(0.3, 1.0, 0.05)
-    one = looks.acting(looks.seen(outputs, CALM, 0.0), least)
-    rule = looks.acting(looks.seen(outputs, CALM, 0.9), least)
+    one = looks.acting(looks.held_out_answers(outputs, CALM, 0.0), least)
+    rule = looks.acting(looks.held_out_answers(outputs, CALM, 0.9), least)
     assert one["upright_worse"] == pytest.approx(0.1)
     assert rule["upright_worse"] == 0
     assert rule["acted_on_within_5"] == 1 > one["acted_on_within_5"]

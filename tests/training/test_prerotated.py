@@ -13,7 +13,7 @@ from radialbeams.nn.bic import BICConfig
 from radialbeams.nn.rotation import rotate
 from radialbeams.training.data import ImageSet
 from radialbeams.training.fit import Fit, Progress
-from radialbeams.training.prerotated import PREROTATED, found_turns, turned_errors, turns_of
+from radialbeams.training.prerotated import PREROTATED, estimated_turns, turned_errors, turns_of
 from radialbeams.training.recipe import Recipe
 
 
@@ -53,7 +53,7 @@ def test_it_learns_and_is_measured(tmp_path: Path) -> None:
     after = turned_errors(run.averaged(), images, run.device)
     assert after.mean < 0.6 * before.mean
     assert set(after.groups) == {"even", "odd"}
-    found = found_turns(run.averaged(), images, run.device, batch=7)
+    found = estimated_turns(run.averaged(), images, run.device, batch=7)
     assert found.shape == (36,) and found.min() >= 0 and found.max() < 2 * math.pi
 
 

@@ -1,7 +1,7 @@
-"""`python tools/documents/card.py RUN MATERIAL PHOTOS`: the shipped model for documents.
+"""`python tools/documents/card.py RUN MATERIAL PHOTOS`: the published model for documents.
 
-Exports the quarter network of RUN into the zoo, calibrates it on held-out renderings, chooses
-its thresholds there, and writes its card. No real document is looked at.
+Exports the quarter network of RUN into the zoo, calibrates it and chooses its thresholds on
+held-out renderings, and writes its card. It uses no real documents.
 """
 
 from __future__ import annotations
@@ -45,8 +45,8 @@ from tools.documents.likeness import fit
 SEED = 901  # of the renderings; training uses others
 CLOSE_VIEWS, CLOSE_BELOW = 2, 0.97
 WRONG = 0.004  # of the documents that are acted on
-LEAST = 0.95  # confidence to act: an upright page that is turned is worse than a turned one left
-ANGLE = 2.0  # degrees; scans often lie a degree off level, and nobody minds
+LEAST = 0.95  # confidence to act: turning an upright page is worse than leaving a turned one
+ANGLE = 2.0  # degrees; scans are often a degree off level, which is acceptable
 PHOTOS = 0.0025  # of the photos may be taken for documents
 LICENCE = (
     "Apache-2.0. Trained from scratch on own renderings and, for the answer that a picture is no "
@@ -117,7 +117,7 @@ def write(card: dict[str, Any], out: Path) -> None:
     (out / "quarter.json").write_text(text + "\n", encoding="utf-8")
 
 
-# --- what the network says of renderings and photos ---
+# --- scores of renderings and photos ---
 
 
 def rendered_rows(job: tuple[Path, Path, int, int, int]) -> list[dict[str, Any]]:
@@ -161,7 +161,7 @@ def row_of(reader: DocumentReader, image: Image.Image, rng: Random, kind: str) -
 def closer_scores(
     reader: DocumentReader, page: Image.Image, box: Box, whole: np.ndarray
 ) -> list[np.ndarray]:
-    """Scores of close-up views; none for a page that is sure at twice the trained temperature."""
+    """Scores of close-up views; none if the page is clear at twice the trained temperature."""
     if softmax(whole / (2 * reader.card.temperature)).max() >= CLOSE_BELOW:
         return []
     views = close_views(page, reader.card.size, CLOSE_VIEWS, box)
@@ -185,7 +185,7 @@ def photo_evidence(out: Path, files: list[Path]) -> list[tuple[float, float, flo
     return evidence
 
 
-# --- what follows for the card ---
+# --- the values of the card ---
 
 
 def chosen(
@@ -199,15 +199,15 @@ def chosen(
     temperature = best_temperature([row["whole"] for row in rows], rows)
     first = [softmax(row["whole"] / temperature) for row in rows]
     unsure = [k for k, mass in enumerate(first) if mass.max() < CLOSE_BELOW and rows[k]["closer"]]
-    close, closely = best_close([rows[k] for k in unsure], [first[k] for k in unsure])
+    close, close_masses = best_close([rows[k] for k in unsure], [first[k] for k in unsure])
     masses = list(first)
-    for k, mass in zip(unsure, closely, strict=True):
+    for k, mass in zip(unsure, close_masses, strict=True):
         masses[k] = mass
-    seen = [
+    documents = [
         k for k, row in enumerate(rows) if row["passes"] and weights @ row["evidence"] >= document
     ]
-    chances = np.array([masses[k].max() for k in seen])
-    errors = np.array([rows[k]["errors"][masses[k].argmax()] for k in seen])
+    chances = np.array([masses[k].max() for k in documents])
+    errors = np.array([rows[k]["errors"][masses[k].argmax()] for k in documents])
     least = threshold(chances, errors < 10)
     return {
         "reading": {
@@ -222,7 +222,7 @@ def chosen(
         "abstain": {"confidence": round(least, 3), "angle": ANGLE},
         "calibrated": {
             "pages": len(rows),
-            "documents": round(len(seen) / len(rows), 4),
+            "documents": round(len(documents) / len(rows), 4),
             "within_10": _share(errors < 10),
             "within_2": _share(errors < 2),
             "expected_error": calibration_error(chances, errors < 10),
@@ -242,7 +242,7 @@ def chosen(
 def evidence_weights(
     rows: list[dict[str, Any]], photos: np.ndarray, drawings: list[tuple[float, ...]]
 ) -> tuple[float, float]:
-    """Weights of rule and lines beside the network's score, from a logistic regression."""
+    """Weights of rule and lines relative to the network's score, from a logistic regression."""
     documents = np.array([row["evidence"] for row in rows if row["passes"]])
     others = np.concatenate((photos, np.array(drawings).reshape(-1, 3)))
     (likeness, lines, document), _ = fit(others, documents)
@@ -250,7 +250,7 @@ def evidence_weights(
 
 
 def document_threshold(evidence: np.ndarray, photo_count: int) -> float:
-    """The least evidence that few enough of all photos reach."""
+    """The smallest threshold for the evidence that few enough photos reach."""
     allowed = round(PHOTOS * photo_count)
     if len(evidence) <= allowed:
         return 0.0
@@ -258,7 +258,7 @@ def document_threshold(evidence: np.ndarray, photo_count: int) -> float:
 
 
 def best_temperature(scores: list[np.ndarray], rows: list[dict[str, Any]]) -> float:
-    """The divisor of the scores with the least cross-entropy, where the axis is right."""
+    """The divisor of the scores with the least cross-entropy, on pages with the correct axis."""
     right = [(s, row["errors"].argmin()) for s, row in zip(scores, rows, strict=True)
              if row["errors"].min() < 10]  # fmt: skip
     candidates = np.logspace(-0.7, 1, 69)
@@ -269,7 +269,7 @@ def best_temperature(scores: list[np.ndarray], rows: list[dict[str, Any]]) -> fl
 def best_close(
     rows: list[dict[str, Any]], masses: list[np.ndarray]
 ) -> tuple[float, list[np.ndarray]]:
-    """The same for close views, and the chances with it."""
+    """The best temperature for close-up views, and the probabilities that it gives."""
 
     def looked(temperature: float) -> list[np.ndarray]:
         card = DocumentCard(
@@ -299,7 +299,7 @@ def best_close(
 
 
 def threshold(chances: np.ndarray, right: np.ndarray) -> float:
-    """The least confidence above which so few are wrong, and at least LEAST."""
+    """The smallest confidence, at least LEAST, above which at most WRONG of the pages are wrong."""
     order = np.argsort(-chances)
     wrong = np.cumsum(~right[order]) / np.arange(1, len(order) + 1)
     good = np.flatnonzero(wrong <= WRONG)

@@ -1,8 +1,8 @@
-"""`python tools/documents/document_head.py RUN MATERIAL PHOTOS OUT`: fits "is a document" anew.
+"""`python tools/documents/document_head.py RUN MATERIAL PHOTOS OUT`: refits "is a document".
 
-A logistic regression on the network's last features, which stay as they are, and with them the
-answers about turns. Photos that the cheap rule lets through are what it must learn to refuse; they
-come as they reach the network, turned or not and levelled by whatever lines they show.
+A logistic regression on the network's last features. The features do not change, and neither do the
+scores of the turns. It must learn to reject the photos that the cheap rule accepts. These are
+prepared as for the network: turned or not, and levelled by whatever lines they show.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ def main(argv: list[str]) -> int:
 
 
 def features_of(job: tuple[str, Path, Path, int, int, int]) -> np.ndarray:
-    """(N, hidden) of one worker's share."""
+    """(N, hidden): the features of one worker's share."""
     kind, run, folder, worker, workers, count = job
     torch.set_num_threads(1)
     network = load_quarter_network(run / "model")
@@ -75,7 +75,7 @@ def features_of(job: tuple[str, Path, Path, int, int, int]) -> np.ndarray:
 
 
 def pages(folder: Path, numbers: range) -> Iterator[Image.Image]:
-    """Pages with text in a row; the numbers of others are passed over."""
+    """Consecutive pages with text; the numbers of other pages are skipped."""
     material, at = Material(folder), 10_000 * numbers.start
     for _ in numbers:
         while not (page := render(material, SEED, at)).has_text:
@@ -92,12 +92,12 @@ def photos(folder: Path, numbers: range) -> Iterator[Image.Image]:
 
 
 def turned(image: Image.Image, rng: Random) -> Image.Image:
-    """As it is, or turned by any angle on a canvas that grows or stays."""
-    way, fill = rng.choice(("not", "grown", "same")), rng.choice((0, 0, 255))
-    if way == "not":
+    """The image, unchanged or turned by any angle, on its own or an enlarged canvas."""
+    canvas, fill = rng.choice(("not", "grown", "same")), rng.choice((0, 0, 255))
+    if canvas == "not":
         return image
     angle = rng.uniform(0, 360)
-    return image.rotate(angle, Image.Resampling.BICUBIC, expand=way == "grown", fillcolor=fill)
+    return image.rotate(angle, Image.Resampling.BICUBIC, expand=canvas == "grown", fillcolor=fill)
 
 
 @torch.inference_mode()
@@ -108,17 +108,19 @@ def hidden(network: QuarterNetwork, views: torch.Tensor) -> np.ndarray:
 
 
 def logistic(no: np.ndarray, yes: np.ndarray) -> tuple[np.ndarray, float]:
-    """By Newton's method, regularized."""
-    given = np.concatenate((no, yes)).astype(np.float64)
-    scale = given.std(0) + 1e-6
-    given = np.c_[given / scale, np.ones(len(given))]
+    """Weights and bias of a regularized logistic regression, by Newton's method."""
+    features = np.concatenate((no, yes)).astype(np.float64)
+    scale = features.std(0) + 1e-6
+    features = np.c_[features / scale, np.ones(len(features))]
     target = np.r_[np.zeros(len(no)), np.ones(len(yes))]
-    weights = np.zeros(given.shape[1])
+    weights = np.zeros(features.shape[1])
     for _ in range(40):
-        chance = 1 / (1 + np.exp(-np.clip(given @ weights, -30, 30)))
-        slope = given.T @ (chance - target) + 2.0 * weights
-        bend = (given * (chance * (1 - chance))[:, None]).T @ given + 2.0 * np.eye(len(weights))
-        weights -= np.linalg.solve(bend, slope)
+        chance = 1 / (1 + np.exp(-np.clip(features @ weights, -30, 30)))
+        gradient = features.T @ (chance - target) + 2.0 * weights
+        hessian = (features * (chance * (1 - chance))[:, None]).T @ features + 2.0 * np.eye(
+            len(weights)
+        )
+        weights -= np.linalg.solve(hessian, gradient)
     return weights[:-1] / scale, float(weights[-1])
 
 

@@ -42,7 +42,7 @@ def main(argv: list[str]) -> int:
 
 
 def features_of(image: Image.Image, number: int) -> np.ndarray:
-    """What the rule sees of a file with this picture, which is turned if the number is even."""
+    """The features of the picture saved as a file; it is turned if the number is even."""
     file = io.BytesIO()
     turned(image, number).save(file, "JPEG", quality=90)
     return likeness(without_corners(Image.open(file).convert("RGB")))
@@ -82,17 +82,19 @@ def page_features(material: Material, seed: int, count: int) -> list[np.ndarray]
 
 
 def fit(photos: np.ndarray, pages: np.ndarray) -> tuple[np.ndarray, float]:
-    """Logistic regression by Newton's method, a little regularized."""
+    """Weights and bias of a lightly regularized logistic regression, by Newton's method."""
     features = np.concatenate((photos, pages))
     mean, spread = features.mean(0), features.std(0)
-    given = np.c_[(features - mean) / spread, np.ones(len(features))]
+    inputs = np.c_[(features - mean) / spread, np.ones(len(features))]
     target = np.r_[np.zeros(len(photos)), np.ones(len(pages))]
-    solution = np.zeros(given.shape[1])
+    solution = np.zeros(inputs.shape[1])
     for _ in range(30):
-        chance = 1 / (1 + np.exp(-given @ solution))
-        slope = given.T @ (chance - target) + 0.1 * solution
-        bend = (given * (chance * (1 - chance))[:, None]).T @ given + 0.1 * np.eye(len(solution))
-        solution -= np.linalg.solve(bend, slope)
+        chance = 1 / (1 + np.exp(-inputs @ solution))
+        gradient = inputs.T @ (chance - target) + 0.1 * solution
+        hessian = (inputs * (chance * (1 - chance))[:, None]).T @ inputs + 0.1 * np.eye(
+            len(solution)
+        )
+        solution -= np.linalg.solve(hessian, gradient)
     weights = solution[:-1] / spread
     return weights, float(solution[-1] - mean @ weights)
 

@@ -144,8 +144,10 @@ def write_texts(unpacked: Path, out: Path) -> None:
 
 
 def _is_of(letters: str, line: str) -> bool:
-    those = len(re.findall(f"[{letters}]", line))
-    return those >= 3 and those > 0.6 * sum(unicodedata.category(c)[0] in "LM" for c in line)
+    letter_count = len(re.findall(f"[{letters}]", line))
+    return letter_count >= 3 and letter_count > 0.6 * sum(
+        unicodedata.category(c)[0] in "LM" for c in line
+    )
 
 
 def _clean(text: str) -> str:

@@ -35,7 +35,7 @@ from radialbeams.posterior import WITHIN
 
 
 class Estimate(NamedTuple):
-    """Degrees counter-clockwise, and what only some estimators know."""
+    """Degrees counter-clockwise, and fields that only some estimators report."""
 
     angle: float
     confidence: float | None = None
@@ -124,7 +124,7 @@ def measure(files: list[Path], estimate: Estimator) -> dict[str, Any]:
         "skew, 1°": _percent(np.array(skews) < 1),
         "ms, mean": round(1000 * float(np.mean(seconds)), 1),
         "ms, median": round(1000 * float(np.median(seconds)), 1),
-        **_of_the_confident(quarters, np.array(errors)),
+        **_confidence_figures(quarters, np.array(errors)),
     }
 
 
@@ -134,24 +134,26 @@ def cpu_seconds() -> float:
     return sum(part.ru_utime + part.ru_stime for part in parts)
 
 
-def _of_the_confident(estimates: list[Estimate], errors: np.ndarray) -> dict[str, Any]:
-    """What only an estimator that knows its confidence can be measured by.
+def _confidence_figures(estimates: list[Estimate], errors: np.ndarray) -> dict[str, Any]:
+    """Figures of an estimator that reports its confidence; otherwise empty.
 
-    The confidence is compared with what it promises: that a document has the right quarter, and
-    that the angle of a picture is right to within 10°.
+    The confidence of a document is the probability that its quarter is correct; that of a picture
+    is the probability that its angle is correct to within 10°.
     """
-    if any(one.confidence is None for one in estimates):
+    if any(estimate.confidence is None for estimate in estimates):
         return {}
-    acts = np.array([bool(one.acts) for one in estimates])
+    acts = np.array([bool(estimate.acts) for estimate in estimates])
     right = errors < 45
-    promised = np.where([one.kind == "document" for one in estimates], right, errors <= WITHIN)
-    # An upright page that is left alone is no decision about its quarter.
+    promised = np.where(
+        [estimate.kind == "document" for estimate in estimates], right, errors <= WITHIN
+    )
+    # Leaving an upright page alone is no decision about its quarter.
     turned = np.arange(len(estimates)) % len(QUARTERS) > 0
-    confidences = np.array([one.confidence for one in estimates])
+    confidences = np.array([estimate.confidence for estimate in estimates])
     return {
         "calibration error": calibration(confidences, promised),
         "calibration error by chance": by_chance(confidences),
-        "judged as documents": _percent([one.kind == "document" for one in estimates]),
+        "judged as documents": _percent([estimate.kind == "document" for estimate in estimates]),
         "turned ones acted on": _percent(acts[turned]),
         "quarter where acted": _percent(right[acts]),
     }
@@ -181,22 +183,30 @@ def by_chance(chances: np.ndarray, draws: int = 1000) -> list[float]:
     of a file are right or wrong together, as they are in nine of ten drawings.
     """
     luck = np.random.default_rng(0).random((draws, len(chances) // len(QUARTERS)))
-    errors = [calibration(chances, np.repeat(one, len(QUARTERS)) < chances) for one in luck]
+    errors = [calibration(chances, np.repeat(draw, len(QUARTERS)) < chances) for draw in luck]
     return [round(float(np.mean(errors)), 3), round(float(np.quantile(errors, 0.05)), 3)]
 
 
 def turned_by_command(files: list[Path]) -> dict[str, float]:
     """The share of upright files whose pixels `radialbeams upright` changes, with its defaults."""
     with tempfile.TemporaryDirectory() as folder:
-        here, there = Path(folder, "in"), Path(folder, "out")
-        here.mkdir()
+        sources, outputs = Path(folder, "in"), Path(folder, "out")
+        sources.mkdir()
         for path in files:
-            opened(path).save(here / f"{path.stem}.png")
-        command = [sys.executable, "-m", "radialbeams", "upright", str(here), "--out", str(there)]
+            opened(path).save(sources / f"{path.stem}.png")
+        command = [
+            sys.executable,
+            "-m",
+            "radialbeams",
+            "upright",
+            str(sources),
+            "--out",
+            str(outputs),
+        ]
         subprocess.run(command, check=True, capture_output=True)
         changed = 0
-        for path in here.iterdir():
-            output = there / path.name
+        for path in sources.iterdir():
+            output = outputs / path.name
             if not output.exists():  # left alone
                 continue
             before, after = Image.open(path), Image.open(output)

@@ -71,8 +71,8 @@ def tesseract() -> Estimator:
         with tempfile.NamedTemporaryFile(suffix=".jpg") as file:
             Path(file.name).write_bytes(data)
             command = [program, file.name, "-", "--psm", "0"]
-            done = subprocess.run(command, capture_output=True, text=True, check=False)
-        for line in done.stdout.splitlines():
+            process = subprocess.run(command, capture_output=True, text=True, check=False)
+        for line in process.stdout.splitlines():
             if line.startswith("Rotate:"):  # the clockwise turn that makes it upright
                 return Estimate(float(line.split(":")[1]))
         return Estimate(0.0)  # too few characters

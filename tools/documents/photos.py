@@ -1,8 +1,8 @@
-"""`python tools/documents/photos.py PHOTOS`: what the way for documents does to photos.
+"""`python tools/documents/photos.py PHOTOS`: what document handling does to photos.
 
-Each photo as it is, and turned by any angle on a canvas that grows. Reported: how many pass the
-rule, how many are taken for documents, for how many the answer gets better and worse, and the CPU
-time that the way costs a photo.
+Each photo as it is, and turned by any angle on an enlarged canvas. Reported: how many pass the
+rule, how many are taken for documents, for how many the estimate gets better and worse, and the
+CPU time of document handling per photo.
 """
 
 from __future__ import annotations

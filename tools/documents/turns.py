@@ -1,4 +1,4 @@
-"""`python tools/documents/turns.py MATERIAL`: what two of the four quarter turns are enough for.
+"""`python tools/documents/turns.py MATERIAL`: how often two of the four quarter turns suffice.
 
 Rendered pages, turned by any angle. Reported, in percent of the pages that pass the rule: how many
 have lines along the axis that the levelling step names, and how many are decided by two turns; the
@@ -53,14 +53,14 @@ def summary(rows: list[dict[str, Any]], reader: DocumentReader) -> dict[str, Any
         scores, document = row["whole"], row["document"]
         prior = card.prior(row["evidence"][0], float(np.exp(row["evidence"][1])))
         likely = [0, 2] if row["horizontal"] else [1, 3]
-        found = from_two_turns(scores, document, likely, prior, card)
-        if found is None:
+        quarters = from_two_turns(scores, document, likely, prior, card)
+        if quarters is None:
             continue
         mass = softmax(scores / card.temperature)
         early += 1
-        turned += int(found.mass.argmax() != mass.argmax())
+        turned += int(quarters.mass.argmax() != mass.argmax())
         unclear += int(document.mean() + prior < CLEAR)
-        changes.append(float(np.abs(found.mass - mass).max()))
+        changes.append(float(np.abs(quarters.mass - mass).max()))
     along = [(row["errors"].argmin() % 2 == 0) == row["horizontal"] for row in rows]
     return {
         "pages": len(rows),

@@ -22,8 +22,8 @@ STRAIGHT = 0.7  # share of the line after a frame that is picture
 # Most frames are black or white, and little else in a photo is: those may be noisier.
 PLAIN_BLACK_OR_WHITE = 8.0
 STRAIGHT_BLACK_OR_WHITE = 0.5
-STRAIGHT_PAIR = 0.4  # two that face each other need less,
-ALIKE = 8.0  # if they are of one colour
+STRAIGHT_PAIR = 0.4  # the same for two opposite lines,
+ALIKE = 8.0  # if they have the same colour
 STEP = 16.0  # a pixel this far from the frame's colour is picture
 DEEPEST = 0.35  # of the side: a deeper plain band is a background, not a frame
 STARTS = (0, 3)  # lines: scanners and crops leave a sliver outside of a frame

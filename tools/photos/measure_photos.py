@@ -107,12 +107,12 @@ def acted_on(folder: Path, angles: np.ndarray, model: str, out: Path) -> Record:
     turned = np.array([record["action"] == "turned" for record in records])
     # Not the estimate: a picture may be turned by a quarter, or by the angle of its rectangle.
     applied = np.array([(record.get("applied") or {}).get("angle_ccw", 0.0) for record in records])
-    left = away(angles + applied)
-    worse = left > away(angles) + WORSE
+    remaining = away(angles + applied)
+    worse = remaining > away(angles) + WORSE
     return {
         "n": len(records),
         "acted_on": round(float(turned.mean()), 4),
-        "acted_on_within_5": round(float((left[turned] <= NEAR).mean()), 4)
+        "acted_on_within_5": round(float((remaining[turned] <= NEAR).mean()), 4)
         if turned.any()
         else None,
         "worse_than_it_came": round(float(worse.mean()), 4),

@@ -73,10 +73,10 @@ def main(argv: Sequence[str] | None = None) -> int:
     looks = look_at_all(photos, out / "looks.jsonl", arguments.jobs)
     away = [path for folder in arguments.away for path in _files(folder)]
     reasons = compare(photos, looks, _fingerprints(away, arguments.jobs))
-    kept = [photo for photo, reason in zip(photos, reasons, strict=True) if not reason]
+    accepted = [photo for photo, reason in zip(photos, reasons, strict=True) if not reason]
     if arguments.write:
-        remove_others(photos, kept, out)
-        write_all(kept, out, arguments.size, arguments.quality, arguments.jobs)
+        remove_others(photos, accepted, out)
+        write_all(accepted, out, arguments.size, arguments.quality, arguments.jobs)
     lines = (
         {"source": p.source, "name": p.name, "native": p.native, "reason": r}
         for p, r in zip(photos, reasons, strict=True)
@@ -99,14 +99,19 @@ def _parser() -> argparse.ArgumentParser:
     named["default"] = []  # not changed by "append", which copies it
     add("--photos", **named, help="a folder of photos as they are")
     add("--squashed", **named, help="folder of photos with a changed aspect ratio; see --sizes")
-    add("--sizes", type=Path, help="id,width,height of the squashed photos, csv or csv.gz")
+    add("--sizes", type=Path, help="table of id,width,height of squashed photos, csv or csv.gz")
     add("--exclude", **named, help="names or ids, one per line, that are never used")
     add("--away", type=Path, action="append", default=[], help="a folder of photos to measure on")
     add("--size", type=int, default=176)
     add("--quality", type=int, default=82, help="of the WebP files")
     add("--jobs", type=int, default=2)
-    add("--no-write", dest="write", action="store_false", help="only say which photos to use")
-    add("--report", type=Path, help="where the counts go, as JSON")
+    add(
+        "--no-write",
+        dest="write",
+        action="store_false",
+        help="list the photos to use, but write none",
+    )
+    add("--report", type=Path, help="also write the counts as JSON")
     return parser
 
 
@@ -117,11 +122,11 @@ def _named(text: str) -> tuple[str, Path]:
     return name, Path(path)
 
 
-# Which photos there are.
+# Finding the photos.
 
 
 def find_photos(arguments: argparse.Namespace) -> list[Photo]:
-    """Sources in the order given, files by name: of two copies the earlier one stays."""
+    """Photos in the order of their sources, then by name: the earlier of two copies is kept."""
     excluded: dict[str, set[str]] = {}
     for source, path in arguments.exclude:
         names = (Path(line.strip()).stem for line in path.read_text().splitlines())
@@ -173,17 +178,17 @@ def held_out(name: str) -> bool:
 
 
 def look_at_all(photos: Sequence[Photo], notes: Path, jobs: int) -> list[PhotoCheck]:
-    """In the order of `photos`; results of an earlier run are reused."""
+    """A check of each photo, in order; results of an earlier run are reused."""
     notes.parent.mkdir(parents=True, exist_ok=True)
-    known = {(look.source, look.name): look for look in _read_notes(notes)}
-    todo = [p for p in photos if (p.source, p.name) not in known]
+    checks = {(check.source, check.name): check for check in _read_notes(notes)}
+    todo = [p for p in photos if (p.source, p.name) not in checks]
     torn = notes.exists() and not notes.read_bytes().endswith(b"\n")
     with notes.open("a") as file:
         file.write("\n" if torn else "")
-        for look in _in_parallel(look_at, todo, jobs, "looked at"):
-            known[look.source, look.name] = look
-            file.write(json.dumps(asdict(look)) + "\n")
-    return [known[p.source, p.name] for p in photos]
+        for check in _in_parallel(look_at, todo, jobs, "looked at"):
+            checks[check.source, check.name] = check
+            file.write(json.dumps(asdict(check)) + "\n")
+    return [checks[p.source, p.name] for p in photos]
 
 
 def look_at(photo: Photo) -> PhotoCheck:
@@ -213,26 +218,26 @@ def compare(photos: Sequence[Photo], looks: Sequence[PhotoCheck], away: Bits) ->
 
     rows = [row for row, reason in enumerate(reasons) if not reason]
     bits = np.array([_bits(looks[row]) for row in rows], bool).reshape(-1, BITS)
-    seen: set[str] = set()
+    digests: set[str] = set()
     for row, copy in zip(rows, near_earlier(bits, COPY), strict=True):
-        if looks[row].digest in seen:
+        if looks[row].digest in digests:
             reasons[row] = "copy"
         elif copy >= 0:
             reasons[row] = "near copy"
-        seen.add(looks[row].digest)
+        digests.add(looks[row].digest)
     return reasons
 
 
-def remove_others(photos: Sequence[Photo], kept: Sequence[Photo], out: Path) -> None:
-    """Removes files that an earlier run wrote of photos that are now dropped."""
-    for path in {p.place for p in photos} - {p.place for p in kept}:
+def remove_others(photos: Sequence[Photo], accepted: Sequence[Photo], out: Path) -> None:
+    """Removes the files of photos that an earlier run accepted and this one drops."""
+    for path in {p.place for p in photos} - {p.place for p in accepted}:
         (out / path).unlink(missing_ok=True)
 
 
-def write_all(kept: Sequence[Photo], out: Path, size: int, quality: int, jobs: int) -> None:
+def write_all(accepted: Sequence[Photo], out: Path, size: int, quality: int, jobs: int) -> None:
     """Writes the photos; existing files are kept."""
-    written = {p.relative_to(out).as_posix() for p in out.glob("*/*/*.webp")}
-    todo = [photo for photo in kept if photo.place not in written]
+    existing = {p.relative_to(out).as_posix() for p in out.glob("*/*/*.webp")}
+    todo = [photo for photo in accepted if photo.place not in existing]
     for folder in {(out / photo.place).parent for photo in todo}:
         folder.mkdir(parents=True, exist_ok=True)
     write = partial(write_one, out=out, size=size, quality=quality)
@@ -242,10 +247,10 @@ def write_all(kept: Sequence[Photo], out: Path, size: int, quality: int, jobs: i
 
 def write_one(photo: Photo, out: Path, size: int, quality: int) -> None:
     image = open_photo(photo.path.read_bytes())
-    made = square(image, photo.native or image.size, size)
+    squared = square(image, photo.native or image.size, size)
     path = out / photo.place
     part = path.with_suffix(".part")
-    made.save(part, "WEBP", quality=quality, method=4)
+    squared.save(part, "WEBP", quality=quality, method=4)
     os.replace(part, path)  # atomic, so that a killed run can resume
 
 
@@ -254,14 +259,14 @@ def summary(photos: Sequence[Photo], reasons: Sequence[str], out: Path) -> dict[
     counts: dict[str, Any] = {}
     for source in dict.fromkeys(photo.source for photo in photos):
         of_source = [i for i, photo in enumerate(photos) if photo.source == source]
-        kept = [out / photos[i].place for i in of_source if not reasons[i]]
-        splits = Counter(path.parts[-3] for path in kept)
+        paths = [out / photos[i].place for i in of_source if not reasons[i]]
+        splits = Counter(path.parts[-3] for path in paths)
         counts[source] = {
             "photos": len(of_source),
             "dropped": dict(Counter(reasons[i] for i in of_source if reasons[i]).most_common()),
             "train": splits["train"],
             "test": splits["test"],
-            "mean_bytes": round(sum(_size(path) for path in kept) / max(1, len(kept))),
+            "mean_bytes": round(sum(_size(path) for path in paths) / max(1, len(paths))),
         }
     return counts
 
@@ -297,25 +302,25 @@ def _read_notes(notes: Path) -> Iterator[PhotoCheck]:
 
 
 def _in_parallel(
-    work: Callable[[Job], Result], jobs: Sequence[Job], processes: int, done: str
+    work: Callable[[Job], Result], jobs: Sequence[Job], processes: int, verb: str
 ) -> Iterator[Result]:
-    """In order; prints progress and the remaining time to standard error."""
+    """The results in order; prints progress and the remaining time to standard error."""
     if processes == 1 or len(jobs) < 100:
-        yield from _with_progress(map(work, jobs), len(jobs), done)
+        yield from _with_progress(map(work, jobs), len(jobs), verb)
         return
     with get_context("spawn").Pool(processes) as pool:
-        yield from _with_progress(pool.imap(work, jobs, chunksize=32), len(jobs), done)
+        yield from _with_progress(pool.imap(work, jobs, chunksize=32), len(jobs), verb)
 
 
-def _with_progress(results: Iterable[Result], total: int, done: str) -> Iterator[Result]:
-    started = shown = time.monotonic()
+def _with_progress(results: Iterable[Result], total: int, verb: str) -> Iterator[Result]:
+    started = reported = time.monotonic()
     for count, result in enumerate(results, start=1):
         yield result
         now = time.monotonic()
-        if now - shown > 10 or count == total:
-            left = (now - started) / count * (total - count) / 60
-            print(f"{count:,} of {total:,} {done}, {left:.1f} min left", file=sys.stderr)
-            shown = now
+        if now - reported > 10 or count == total:
+            minutes_left = (now - started) / count * (total - count) / 60
+            print(f"{count:,} of {total:,} {verb}, {minutes_left:.1f} min left", file=sys.stderr)
+            reported = now
 
 
 if __name__ == "__main__":

@@ -38,11 +38,11 @@ class StoredPhoto(NamedTuple):
 def accepted(reasons: Path, folder: Path) -> list[StoredPhoto]:
     """The photos without a reason to drop them, in the order of their hashes."""
     rows = [json.loads(line) for line in reasons.read_text(encoding="utf-8").splitlines()]
-    kept = {row["name"]: row["native"] for row in rows if not row["reason"]}
+    native_sizes = {row["name"]: row["native"] for row in rows if not row["reason"]}
     photos = [
-        StoredPhoto(path, native if (native := kept[path.stem]) is None else tuple(native))
+        StoredPhoto(path, native if (native := native_sizes[path.stem]) is None else tuple(native))
         for path in folder.iterdir()
-        if path.stem in kept
+        if path.stem in native_sizes
     ]
     return sorted(photos, key=lambda photo: sha256(f"shard {photo.path.stem}".encode()))
 

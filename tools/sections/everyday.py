@@ -116,19 +116,19 @@ CLEAR = 0.005  # a gain of less than half a point on either half of the photos i
 
 
 def ranking_section(records: Sequence[Record]) -> Iterator[str]:
-    """Other measures than the confidence, by which the surer half of the photos is chosen."""
+    """Measures other than the confidence for choosing the more confident half of the photos."""
     for record in records:
         head = "photos|ranked by|views|within 10°, all|surer half|of half the photos|of the others"
         rows = [
             [
-                f"{name} ({count(one['n'])})",
+                f"{name} ({count(photos['n'])})",
                 f"**{title}** (shipped)" if title == record["shipped"] else title,
                 f"{row['views']:.2f}",
                 percent(row["within_10"]),
                 *(percent(row[part]) for part in ("surer_half", "first_half", "second_half")),
             ]
-            for name, one in record["sets"].items()
-            for title, row in one["rows"].items()
+            for name, photos in record["sets"].items()
+            for title, row in photos["rows"].items()
         ]
         yield section(
             "What ranks photos best",
@@ -145,7 +145,7 @@ def ranking_section(records: Sequence[Record]) -> Iterator[str]:
 def _better(record: Record) -> str:
     """The candidates that are clearly better on both halves of every set, at no more views."""
     winners: list[str] = []
-    sets = [one["rows"] for one in record["sets"].values()]
+    sets = [photos["rows"] for photos in record["sets"].values()]
     shipped = [rows[record["shipped"]] for rows in sets]
     for title in sets[0]:
         pairs = list(zip([rows[title] for rows in sets], shipped, strict=True))

@@ -75,10 +75,10 @@ def _on_a_gpu(record: Record, models: Sequence[str]) -> str:
     """Whether the goal on a GPU is met; empty without such a measurement."""
     if "gpu" not in record:
         return ""
-    met = {name: record["gpu"][name]["share"] <= GPU_BAR for name in models}
+    goals_met = {name: record["gpu"][name]["share"] <= GPU_BAR for name in models}
     verdicts = [
-        f"{'met' if held else 'missed'} by `{name}` ({percent(record['gpu'][name]['share'])})"
-        for name, held in met.items()
+        f"{'met' if is_met else 'missed'} by `{name}` ({percent(record['gpu'][name]['share'])})"
+        for name, is_met in goals_met.items()
     ]
     others = [key for key in ON_A_GPU if key in record and key != "gpu"]
     above = [

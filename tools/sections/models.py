@@ -242,12 +242,12 @@ def cost_section(cards: Sequence[Record]) -> Iterator[str]:
     names = {
         "milliseconds_a_view_one_cpu_thread": "ms per view, one CPU thread",
     }
-    given = [card for card in cards if card.get("cost")]
-    keys = list(dict.fromkeys(key for card in given for key in _plain(card["cost"])))
+    costed = [card for card in cards if card.get("cost")]
+    keys = list(dict.fromkeys(key for card in costed for key in _plain(card["cost"])))
     if keys:
         rows = [
             [f"`{card['name']}`", *(as_text(card["cost"].get(key)) for key in keys)]
-            for card in given
+            for card in costed
         ]
         yield section(
             "Cost of an estimate",
@@ -261,8 +261,8 @@ def cost_section(cards: Sequence[Record]) -> Iterator[str]:
 
 def files_of_users_section(cards: Sequence[Record]) -> Iterator[str]:
     """Held-out originals as rotated files: what users get."""
-    given = [(card["name"], card["end_to_end"]) for card in cards if card.get("end_to_end")]
-    if given:
+    measured = [(card["name"], card["end_to_end"]) for card in cards if card.get("end_to_end")]
+    if measured:
         head = "model|files|JPEG|mean|median|P95|within 5°|within 10°|flips"
         rows = [
             [
@@ -273,7 +273,7 @@ def files_of_users_section(cards: Sequence[Record]) -> Iterator[str]:
                 *(percent(figures.get(key)) for key in ("within_5", "within_10")),
                 percent(figures.get("flips"), 2),
             ]
-            for name, figures in given
+            for name, figures in measured
         ]
         yield section(
             "Rotated files, as users have them",

@@ -78,12 +78,12 @@ def overlap_section(records: Sequence[Record]) -> Iterator[str]:
         rows = [
             [
                 name,
-                count(one["photos"]),
-                str(len(one["near"])),
-                str(one["nearest_bits"]),
-                "not looked at" if one["same_by_eye"] is None else str(one["same_by_eye"]),
+                count(source["photos"]),
+                str(len(source["near"])),
+                str(source["nearest_bits"]),
+                "not looked at" if source["same_by_eye"] is None else str(source["same_by_eye"]),
             ]
-            for name, one in against.items()
+            for name, source in against.items()
         ]
         head = ["training photos", "number", "test photos at most 26 bits away", "fewest bits"]
         missing = [f"`{name}`" for name in SOURCES_OF_RING if name not in against]
@@ -103,23 +103,23 @@ STANFORD_DOGS = 20580  # photos
 
 
 def _dogs(against: Record) -> str:
-    """Stanford Dogs are photos of ImageNet: how many were compared, and what follows."""
+    """A note on Stanford Dogs, whose photos are ImageNet's; empty if they were not compared."""
     if "dogs" not in against:
         return ""
-    one = against["dogs"]
+    dogs = against["dogs"]
     return (
         f" `dogs` is Stanford Dogs, whose photos are ImageNet's. Of its {count(STANFORD_DOGS)} "
-        f"photos, the {count(one['photos'])} that could be brought were compared; the "
-        f"{one['same_by_eye']} test photos found there are left out where `ring` is measured on "
+        f"photos, the {count(dogs['photos'])} that could be brought were compared; the "
+        f"{dogs['same_by_eye']} test photos found there are left out where `ring` is measured on "
         "ImageNet photos."
     )
 
 
 def _same(against: Record) -> str:
-    """What looking at the near pairs has shown."""
-    looked = [one for one in against.values() if one["same_by_eye"] is not None]
-    same = sum(one["same_by_eye"] for one in looked)
-    pairs = sum(len(one["near"]) for one in looked)
+    """The number of near pairs that show the same picture, as judged by eye."""
+    inspected = [source for source in against.values() if source["same_by_eye"] is not None]
+    same = sum(source["same_by_eye"] for source in inspected)
+    pairs = sum(len(source["near"]) for source in inspected)
     return (
         f"of the {pairs} pairs within 26 bits that were looked at, {same or 'none'} "
         f"{'shows' if same == 1 else 'show'} the same picture."
@@ -130,8 +130,8 @@ def gap_section(records: Sequence[Record], parts: Sequence[Record] = ()) -> Iter
     """The accuracy that a model in front of a classifier regains."""
     for record in records:
         rows = [
-            [f"`{name}`, {how}", *_regained(one, line)]
-            for name, one in record["models"].items()
+            [f"`{name}`, {how}", *_regained(part, line)]
+            for name, part in record["models"].items()
             for line, how in (("always", "always acting"), ("decides", "with abstention"))
         ]
         first = next(iter(record["models"].values()))["accuracy"]
@@ -145,12 +145,12 @@ def gap_section(records: Sequence[Record], parts: Sequence[Record] = ()) -> Iter
             table(head.split("|"), rows),
             f"What it means: rotation lowers the accuracy from {percent(first['ceiling'])} to "
             f"{percent(first['plain'])}. {_verdict(record)}",
-            *(text for one in parts for text in _where_it_goes(one)),
+            *(text for part in parts for text in _where_it_goes(part)),
         )
 
 
 def _where_it_goes(record: Record) -> list[str]:
-    """Ways of taking an angle from the same posteriors, and the share that each regains."""
+    """Several estimators of the angle from the same posteriors, and the share that each regains."""
     head = "angle|accuracy|share of the gap|of half the photos|of the others|within 10°|within 45°"
     rows = [
         [
@@ -174,13 +174,13 @@ def _where_it_goes(record: Record) -> list[str]:
     ]
 
 
-def _regained(one: Record, line: str) -> list[str]:
-    share = one["share_of_the_gap"][line]
+def _regained(model: Record, line: str) -> list[str]:
+    share = model["share_of_the_gap"][line]
     low, high = share["interval"]
-    lost = percent(one["upright"]["lost"]) if line == "decides" else "–"
+    lost = percent(model["upright"]["lost"]) if line == "decides" else "–"
     return [
-        count(one["n"]),
-        percent(one["accuracy"][line]),
+        count(model["n"]),
+        percent(model["accuracy"][line]),
         percent(share["share"], 0),
         f"{percent(low, 0)} to {percent(high, 0)}",
         lost,
@@ -191,9 +191,9 @@ GOAL = 0.8  # share of the gap that the default model ought to regain
 
 
 def _verdict(record: Record) -> str:
-    one = record["models"]["general"]
-    best = max(one["share_of_the_gap"].values(), key=lambda share: float(share["share"]))
-    near = percent(one["errors"]["within_10"], 0)
+    general = record["models"]["general"]
+    best = max(general["share_of_the_gap"].values(), key=lambda share: float(share["share"]))
+    near = percent(general["errors"]["within_10"], 0)
     reached = "reaches" if best["share"] >= GOAL else "falls short of"
     return (
         f"`general` regains {percent(best['share'], 0)} of the difference, which {reached} our "

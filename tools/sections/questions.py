@@ -19,11 +19,14 @@ class Question(NamedTuple):
 
 def questions_section(records: Sequence[Record]) -> Iterator[str]:
     by_name = {record["name"]: record for record in records if "data" in record}
-    known = [one for one in QUESTIONS if all(name in by_name for name in one.experiments)]
+    answered = [
+        question for question in QUESTIONS if all(name in by_name for name in question.experiments)
+    ]
     lines = [
-        f"{number}. **{one.text}** {one.answer(*(by_name[name] for name in one.experiments))} "
-        f"({', '.join(f'[{name}](#{name})' for name in one.experiments)})"
-        for number, one in enumerate(known, 1)
+        f"{number}. **{question.text}** "
+        f"{question.answer(*(by_name[name] for name in question.experiments))} "
+        f"({', '.join(f'[{name}](#{name})' for name in question.experiments)})"
+        for number, question in enumerate(answered, 1)
     ]
     if lines:
         yield section(
@@ -152,19 +155,20 @@ def _looked_at(light: Record, saliency: Record) -> str:
 def _samples(record: Record) -> str:
     """Against both rivals, with the images that each needs for what augmentation reaches."""
     ours, all_images = record["ours"], record["data"]["cells"]["augmented, 1"]
-    said = []
+    verdicts = []
     for rival in ("a CNN with augmentation", "a C8-equivariant CNN"):
         claim = ours[f"canonicalisation lowers the sample complexity, against {rival}"]
-        said.append({"confirmed": "yes", "not confirmed": "no"}.get(claim.split(":")[0], "in part"))
+        verdict = claim.split(":")[0]
+        verdicts.append({"confirmed": "yes", "not confirmed": "no"}.get(verdict, "in part"))
     ring, equivariant = (
         ours[f"images for what rotation augmentation reaches, {name}"]
         for name in ("spatial transformer, ring", "C8-equivariant CNN, augmentation")
     )
     return (
-        f"Compared with augmentation, {said[0]}; compared with an equivariant CNN, {said[1]}. A "
-        f"CNN with augmentation has {all_images['turned']['mean']:.1%} after training on "
-        f"{all_images['images']:,} images. With the ring in front of it, {ring} give the same; "
-        f"with a CNN that is equivariant by design (C8), {equivariant}."
+        f"Compared with augmentation, {verdicts[0]}; compared with an equivariant CNN, "
+        f"{verdicts[1]}. A CNN with augmentation has {all_images['turned']['mean']:.1%} after "
+        f"training on {all_images['images']:,} images. With the ring in front of it, {ring} give "
+        f"the same; with a CNN that is equivariant by design (C8), {equivariant}."
     )
 
 

@@ -39,12 +39,12 @@ def side_by_side_section(runs: Sequence[Record]) -> Iterator[str]:
     ]
     rows += [
         [
-            f"{known['who']} (other views: {known['protocol']})",
-            count(known.get("parameters")),
+            f"{published['who']} (other views: {published['protocol']})",
+            count(published.get("parameters")),
             "–",
-            *errors(known),
+            *errors(published),
         ]
-        for known in PUBLISHED["coil100"]
+        for published in PUBLISHED["coil100"]
     ]
     best = runs[0]
     means = f"What it means: on these views `{best['name']}` has the smallest mean error"

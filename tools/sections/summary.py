@@ -111,9 +111,9 @@ def _against_the_paper(
 
 def _reproduced(experiments: Sequence[Record], data: str) -> float | None:
     for record in experiments:
-        known = record.get("data", {}).get("reproduction", {})
-        if data in known:
-            return float(known[data]["paper_equivalent"]["mean"])
+        reproduction = record.get("data", {}).get("reproduction", {})
+        if data in reproduction:
+            return float(reproduction[data]["paper_equivalent"]["mean"])
     return None
 
 

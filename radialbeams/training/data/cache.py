@@ -205,13 +205,13 @@ def _write_part(
     group: str | None,
 ) -> None:
     pixels, problems = decode(place, members, size, channels)
-    kept = [member for row, member in enumerate(members) if row not in problems]
+    decoded = [member for row, member in enumerate(members) if row not in problems]
     write_part(
         folder,
         name,
         pixels,
-        [member.key for member in kept],
-        [member.group if group is None else group for member in kept],
+        [member.key for member in decoded],
+        [member.group if group is None else group for member in decoded],
         every=every,
         problems={members[row].path: problem for row, problem in problems.items()},
     )

@@ -47,11 +47,11 @@ def decode(
         problems = _by_processes(place, members, out)
     else:
         problems = _by_threads(place, members, out)
-    kept = [row for row in range(len(members)) if row not in problems]
+    readable = [row for row in range(len(members)) if row not in problems]
     if problems:
-        for new, old in enumerate(kept):  # in place: indexing would double the memory
+        for new, old in enumerate(readable):  # in place: indexing would double the memory
             out[new] = out[old]
-    return out[: len(kept)], problems
+    return out[: len(readable)], problems
 
 
 def _by_threads(place: Path, members: Sequence[Member], out: NDArray[np.uint8]) -> Problems:

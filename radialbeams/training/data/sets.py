@@ -131,14 +131,14 @@ def load(
 
     images, problems = decode(located.place, chosen, size or located.size, channels)
     _report(located.place, [(chosen[row].path, problems[row]) for row in sorted(problems)], on_skip)
-    kept = [e for row, e in enumerate(chosen) if row not in problems]
-    if not kept:
+    readable = [e for row, e in enumerate(chosen) if row not in problems]
+    if not readable:
         raise ValueError(
             f"Expected images in {located.place}; got {len(chosen)} files, none readable "
             f"(first: {problems[0]}). Check that the files are intact."
         )
-    angles = tuple(e.angle_degrees for e in kept if e.angle_degrees is not None)
-    keys, groups = tuple(e.key for e in kept), tuple(e.group for e in kept)
+    angles = tuple(e.angle_degrees for e in readable if e.angle_degrees is not None)
+    keys, groups = tuple(e.key for e in readable), tuple(e.group for e in readable)
     return ImageSet(located.name, torch.from_numpy(images), keys, groups, angles or None)
 
 
@@ -189,8 +189,8 @@ def _scenes(size: int | None) -> _LocatedSet:
 
 def _find(name: str, root: Path | None) -> _LocatedSet:
     source = SOURCES[name]
-    given = root or os.environ.get("RADIALBEAMS_DATA")
-    top = Path(given).expanduser() if given else None
+    folder = root or os.environ.get("RADIALBEAMS_DATA")
+    top = Path(folder).expanduser() if folder else None
     for place in _places(source, top):
         # Not nested in the root itself: its subfolders may contain other data.
         if members := _read(source, place, nested=place != top or place.is_file()):
@@ -221,11 +221,11 @@ def _read(source: DataSource, place: Path, *, nested: bool) -> list[Member]:
 
 
 def _of_split(located: _LocatedSet, split: str, split_by: str) -> list[Member]:
-    known = [name for name, source in SOURCES.items() if source.objects_known]
-    if split_by == "object" and located.name not in known:
+    with_objects = [name for name, source in SOURCES.items() if source.objects_known]
+    if split_by == "object" and located.name not in with_objects:
         raise ValueError(
-            f"Expected one of {', '.join(known)} for split_by='object'; got {located.name}, whose "
-            "objects are not known. Use split_by='default'."
+            f"Expected one of {', '.join(with_objects)} for split_by='object'; got "
+            f"{located.name}, whose objects are not known. Use split_by='default'."
         )
 
     def held_out(entry: Member) -> bool:

@@ -1,7 +1,7 @@
 """Fast forms of the convolutional network's layers, for training on a GPU that has Triton.
 
-Norms and strided depthwise convolutions are what bounds its step. `accelerate` gives a network the
-forms below, which compute what the plain ones compute; its weights and their names stay.
+Norms and strided depthwise convolutions dominate its training step. `accelerate` replaces them by
+the forms below, which give the same results; the weights and their names stay the same.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ __all__ = ["accelerate", "depthwise", "norm_relu6"]
 
 
 def accelerate(model: Convolutional) -> None:
-    """In place. Outside of training mode the network computes as before."""
+    """Replaces the layers in place; outside training mode, the network computes as before."""
     for block in model.blocks:
         block.__class__ = _FastBottleneck
     model.__class__ = _FastConvolutional
@@ -63,7 +63,7 @@ def _normed(norm: nn.BatchNorm2d, features: Tensor, *, limit: bool = True) -> Te
 
 
 def _convolved(layer: SameConv, features: Tensor) -> Tensor:
-    """Only where torch would pad a copy first is this faster than its own convolution."""
+    """The convolution, with our kernel where torch would first copy the image to pad it."""
     if not layer.after:
         convolved: Tensor = layer(features)
         return convolved

@@ -1,7 +1,7 @@
-"""Strided depthwise convolution in training, forwards and backwards, as Triton kernels.
+"""Triton kernels for the forward and backward pass of a strided depthwise convolution.
 
-Where TensorFlow's padding is uneven, torch first copies the image into a larger one, and its own
-kernels for a stride of 2 are far from the memory's speed. These read the image as it is. The tests
+Where TensorFlow's padding is uneven, torch first copies the image into a larger one, and its
+kernels for a stride of 2 are far slower than the memory. These read the image in place. The tests
 compare outputs and gradients with `F.conv2d`.
 """
 
@@ -14,7 +14,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-PIXELS, CHANNELS = 64, 32  # of one program's tile
+PIXELS, CHANNELS = 64, 32  # in the tile of one program
 PROGRAMS = 4096
 
 # Images are channels-last, read as rows (N · H · W) of C channels; `first` is how many rows and
@@ -50,23 +50,23 @@ def _forward(
     c = tl.program_id(1) * C + tl.arange(0, C)
     n, row, column = _place(pixels, out_height, out_width)
     inside = pixels < total
-    known = c < channels
+    channel_mask = c < channels
     acc = tl.zeros([P, C], tl.float32)
     for i in tl.static_range(K):
         for j in tl.static_range(K):
             r, q = row * STRIDE + i - first, column * STRIDE + j - first
-            seen = inside & (r >= 0) & (r < height) & (q >= 0) & (q < width)
+            valid = inside & (r >= 0) & (r < height) & (q >= 0) & (q < width)
             start = ((n * height + r) * width + q) * channels
             value = tl.load(
-                x + start[:, None] + c[None, :], seen[:, None] & known[None, :], other=0.0
+                x + start[:, None] + c[None, :], valid[:, None] & channel_mask[None, :], other=0.0
             )
-            tap = tl.load(weight + (i * K + j) * channels + c, known, other=0.0)
+            tap = tl.load(weight + (i * K + j) * channels + c, channel_mask, other=0.0)
             acc += value.to(tl.float32) * tap.to(tl.float32)[None, :]
     place = pixels * channels
     tl.store(
         y + place[:, None] + c[None, :],
         acc.to(y.dtype.element_ty),
-        inside[:, None] & known[None, :],
+        inside[:, None] & channel_mask[None, :],
     )
 
 
@@ -91,34 +91,34 @@ def _towards_input(
     c = tl.program_id(1) * C + tl.arange(0, C)
     n, row, column = _place(pixels, height, width)
     inside = pixels < total
-    known = c < channels
+    channel_mask = c < channels
     acc = tl.zeros([P, C], tl.float32)
     for i in tl.static_range(K):
         for j in tl.static_range(K):
             up, across = row + first - i, column + first - j
             r, q = up // STRIDE, across // STRIDE
-            seen = inside & (up >= 0) & (across >= 0) & (r < out_height) & (q < out_width)
+            valid = inside & (up >= 0) & (across >= 0) & (r < out_height) & (q < out_width)
             if STRIDE > 1:
-                seen = seen & (up % STRIDE == 0) & (across % STRIDE == 0)
+                valid = valid & (up % STRIDE == 0) & (across % STRIDE == 0)
             start = ((n * out_height + r) * out_width + q) * channels
             value = tl.load(
-                dy + start[:, None] + c[None, :], seen[:, None] & known[None, :], other=0.0
+                dy + start[:, None] + c[None, :], valid[:, None] & channel_mask[None, :], other=0.0
             )
-            tap = tl.load(weight + (i * K + j) * channels + c, known, other=0.0)
+            tap = tl.load(weight + (i * K + j) * channels + c, channel_mask, other=0.0)
             acc += value.to(tl.float32) * tap.to(tl.float32)[None, :]
     place = pixels * channels
     tl.store(
         dx + place[:, None] + c[None, :],
         acc.to(dx.dtype.element_ty),
-        inside[:, None] & known[None, :],
+        inside[:, None] & channel_mask[None, :],
     )
 
 
 @triton.jit
-def _tap(x, n, r, q, height, width, channels, c, known, seen, grad):
-    ok = seen & (q >= 0) & (q < width)
+def _tap(x, n, r, q, height, width, channels, c, channel_mask, valid, grad):
+    ok = valid & (q >= 0) & (q < width)
     start = ((n * height + r) * width + q) * channels
-    value = tl.load(x + start[:, None] + c[None, :], ok[:, None] & known[None, :], other=0.0)
+    value = tl.load(x + start[:, None] + c[None, :], ok[:, None] & channel_mask[None, :], other=0.0)
     return value.to(tl.float32) * grad
 
 
@@ -143,7 +143,7 @@ def _towards_weight(
     i = tl.program_id(0)  # the row of taps
     c = tl.program_id(1) * C + tl.arange(0, C)
     part = tl.program_id(2)
-    known = c < channels
+    channel_mask = c < channels
     a0 = tl.zeros([P, C], tl.float32)
     a1 = tl.zeros([P, C], tl.float32)
     a2 = tl.zeros([P, C], tl.float32)
@@ -153,24 +153,26 @@ def _towards_weight(
         pixels = part * chunk + begin + tl.arange(0, P)
         n, row, column = _place(pixels, out_height, out_width)
         r = row * STRIDE + i - first
-        seen = (pixels < total) & (r >= 0) & (r < height)
+        valid = (pixels < total) & (r >= 0) & (r < height)
         place = pixels * channels
-        grad = tl.load(dy + place[:, None] + c[None, :], seen[:, None] & known[None, :], other=0.0)
+        grad = tl.load(
+            dy + place[:, None] + c[None, :], valid[:, None] & channel_mask[None, :], other=0.0
+        )
         grad = grad.to(tl.float32)
         q = column * STRIDE - first
-        a0 += _tap(x, n, r, q, height, width, channels, c, known, seen, grad)
-        a1 += _tap(x, n, r, q + 1, height, width, channels, c, known, seen, grad)
-        a2 += _tap(x, n, r, q + 2, height, width, channels, c, known, seen, grad)
+        a0 += _tap(x, n, r, q, height, width, channels, c, channel_mask, valid, grad)
+        a1 += _tap(x, n, r, q + 1, height, width, channels, c, channel_mask, valid, grad)
+        a2 += _tap(x, n, r, q + 2, height, width, channels, c, channel_mask, valid, grad)
         if K > 3:
-            a3 += _tap(x, n, r, q + 3, height, width, channels, c, known, seen, grad)
-            a4 += _tap(x, n, r, q + 4, height, width, channels, c, known, seen, grad)
+            a3 += _tap(x, n, r, q + 3, height, width, channels, c, channel_mask, valid, grad)
+            a4 += _tap(x, n, r, q + 4, height, width, channels, c, channel_mask, valid, grad)
     out = partial + (part * K + i) * K * channels + c
-    tl.store(out, tl.sum(a0, 0), known)
-    tl.store(out + channels, tl.sum(a1, 0), known)
-    tl.store(out + 2 * channels, tl.sum(a2, 0), known)
+    tl.store(out, tl.sum(a0, 0), channel_mask)
+    tl.store(out + channels, tl.sum(a1, 0), channel_mask)
+    tl.store(out + 2 * channels, tl.sum(a2, 0), channel_mask)
     if K > 3:
-        tl.store(out + 3 * channels, tl.sum(a3, 0), known)
-        tl.store(out + 4 * channels, tl.sum(a4, 0), known)
+        tl.store(out + 3 * channels, tl.sum(a3, 0), channel_mask)
+        tl.store(out + 4 * channels, tl.sum(a4, 0), channel_mask)
 
 
 def _grid(pixels: int, channels: int) -> tuple[int, int]:

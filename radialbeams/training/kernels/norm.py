@@ -1,9 +1,9 @@
-"""Batch norm with ReLU6 behind it, in training, forwards and backwards, as Triton kernels.
+"""Triton kernels for the forward and backward pass of a batch norm followed by ReLU6.
 
-A mobile network spends nearly half of a training step in batch norms, whose general kernels reach
-a small part of the memory's speed. Here one pass reads the sums, one applies norm and ReLU6
-together, and the way back reads the input twice and keeps no mask. The tests compare every output
-and gradient with torch's own.
+A mobile network spends nearly half of a training step in batch norms, whose general kernels are far
+slower than the memory. Here one pass computes the sums and one applies norm and ReLU6 together. The
+backward pass reads the input twice and stores no mask. The tests compare every output and gradient
+with torch's own.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ import triton.language as tl
 from torch import Tensor
 
 ROWS, CHANNELS = 64, 32  # of one program's tile in the sums
-BLOCK = 2048  # values of one program where each value stands alone
+BLOCK = 2048  # values of one program in elementwise kernels
 PROGRAMS = 2048  # about as many as keep every multiprocessor busy
 
 
@@ -26,35 +26,35 @@ PROGRAMS = 2048  # about as many as keep every multiprocessor busy
 
 @triton.jit
 def _sums(x, shift, partial, rows, chunk, eighths, P: tl.constexpr, C: tl.constexpr):
-    """Of each channel the sum and the sum of squares of x − shift over one chunk of rows."""
+    """Per channel, the sum and the sum of squares of x − shift over one chunk of rows."""
     channels = eighths * 8
     c = tl.program_id(0) * C + tl.arange(0, C)
     part = tl.program_id(1)
-    known = c < channels
-    around = tl.load(shift + c, known, other=0.0)
+    channel_mask = c < channels
+    around = tl.load(shift + c, channel_mask, other=0.0)
     total = tl.zeros([P, C], tl.float32)
     squares = tl.zeros([P, C], tl.float32)
     for begin in range(0, chunk, P):
         r = part * chunk + begin + tl.arange(0, P)
-        inside = (r < rows)[:, None] & known[None, :]
+        inside = (r < rows)[:, None] & channel_mask[None, :]
         place = r[:, None].to(tl.int64) * channels + c[None, :]
         value = tl.load(x + place, inside, other=0.0).to(tl.float32)
         value = tl.where(inside, value - around[None, :], 0.0)
         total += value
         squares += value * value
     out = partial + part * 2 * channels + c
-    tl.store(out, tl.sum(total, 0), known)
-    tl.store(out + channels, tl.sum(squares, 0), known)
+    tl.store(out, tl.sum(total, 0), channel_mask)
+    tl.store(out + channels, tl.sum(squares, 0), channel_mask)
 
 
 @triton.jit
-def _total(partial, parts, channels, c, known, which, P: tl.constexpr, C: tl.constexpr):
+def _total(partial, parts, channels, c, channel_mask, which, P: tl.constexpr, C: tl.constexpr):
     """One of the two sums over all chunks."""
     acc = tl.zeros([P, C], tl.float32)
     for begin in range(0, parts, P):
         part = begin + tl.arange(0, P)
         place = (part[:, None] * 2 + which) * channels + c[None, :]
-        acc += tl.load(partial + place, (part < parts)[:, None] & known[None, :], other=0.0)
+        acc += tl.load(partial + place, (part < parts)[:, None] & channel_mask[None, :], other=0.0)
     return tl.sum(acc, 0)
 
 
@@ -77,25 +77,25 @@ def _statistics(
     P: tl.constexpr,
     C: tl.constexpr,
 ):
-    """From the sums to y = scale · x + offset; the running statistics follow."""
+    """Scale and offset of y = scale · x + offset from the sums; updates the running statistics."""
     channels = eighths * 8
     c = tl.program_id(0) * C + tl.arange(0, C)
-    known = c < channels
-    first = _total(partial, parts, channels, c, known, 0, P, C) / rows
-    second = _total(partial, parts, channels, c, known, 1, P, C) / rows
-    before = tl.load(running_mean + c, known, other=0.0)
+    channel_mask = c < channels
+    first = _total(partial, parts, channels, c, channel_mask, 0, P, C) / rows
+    second = _total(partial, parts, channels, c, channel_mask, 1, P, C) / rows
+    before = tl.load(running_mean + c, channel_mask, other=0.0)
     m = first + before  # the running mean was the shift
     variance = tl.maximum(second - first * first, 0.0)
     inv = 1.0 / tl.sqrt(variance + epsilon)
-    a = tl.load(weight + c, known, other=0.0) * inv
-    tl.store(scale + c, a, known)
-    tl.store(offset + c, tl.load(bias + c, known, other=0.0) - m * a, known)
-    tl.store(mean + c, m, known)
-    tl.store(inverse + c, inv, known)
-    tl.store(running_mean + c, before + momentum * (m - before), known)
-    old = tl.load(running_variance + c, known, other=0.0)
+    a = tl.load(weight + c, channel_mask, other=0.0) * inv
+    tl.store(scale + c, a, channel_mask)
+    tl.store(offset + c, tl.load(bias + c, channel_mask, other=0.0) - m * a, channel_mask)
+    tl.store(mean + c, m, channel_mask)
+    tl.store(inverse + c, inv, channel_mask)
+    tl.store(running_mean + c, before + momentum * (m - before), channel_mask)
+    old = tl.load(running_variance + c, channel_mask, other=0.0)
     unbiased = variance * rows / (rows - 1.0)
-    tl.store(running_variance + c, old + momentum * (unbiased - old), known)
+    tl.store(running_variance + c, old + momentum * (unbiased - old), channel_mask)
 
 
 @triton.jit
@@ -125,19 +125,19 @@ def _gradient_sums(
     P: tl.constexpr,
     C: tl.constexpr,
 ):
-    """Of each channel the sums of the gradient, and of the gradient times x − mean."""
+    """Per channel, the sums of the gradient and of the gradient times x − mean."""
     channels = eighths * 8
     c = tl.program_id(0) * C + tl.arange(0, C)
     part = tl.program_id(1)
-    known = c < channels
-    a = tl.load(scale + c, known, other=0.0)[None, :]
-    b = tl.load(offset + c, known, other=0.0)[None, :]
-    around = tl.load(mean + c, known, other=0.0)[None, :]
+    channel_mask = c < channels
+    a = tl.load(scale + c, channel_mask, other=0.0)[None, :]
+    b = tl.load(offset + c, channel_mask, other=0.0)[None, :]
+    around = tl.load(mean + c, channel_mask, other=0.0)[None, :]
     plain = tl.zeros([P, C], tl.float32)
     along = tl.zeros([P, C], tl.float32)
     for begin in range(0, chunk, P):
         r = part * chunk + begin + tl.arange(0, P)
-        inside = (r < rows)[:, None] & known[None, :]
+        inside = (r < rows)[:, None] & channel_mask[None, :]
         place = r[:, None].to(tl.int64) * channels + c[None, :]
         value = tl.load(x + place, inside, other=0.0).to(tl.float32)
         grad = tl.load(dy + place, inside, other=0.0).to(tl.float32)
@@ -147,8 +147,8 @@ def _gradient_sums(
         plain += grad
         along += grad * (value - around)
     out = partial + part * 2 * channels + c
-    tl.store(out, tl.sum(plain, 0), known)
-    tl.store(out + channels, tl.sum(along, 0), known)
+    tl.store(out, tl.sum(plain, 0), channel_mask)
+    tl.store(out + channels, tl.sum(along, 0), channel_mask)
 
 
 @triton.jit
@@ -165,17 +165,17 @@ def _gradient_means(
     P: tl.constexpr,
     C: tl.constexpr,
 ):
-    """From those sums to the gradients of weight and bias, and to the means that dx needs."""
+    """The gradients of weight and bias from those sums, and the means that dx needs."""
     channels = eighths * 8
     c = tl.program_id(0) * C + tl.arange(0, C)
-    known = c < channels
-    gradient = _total(partial, parts, channels, c, known, 0, P, C)
-    centred = _total(partial, parts, channels, c, known, 1, P, C)
-    inv = tl.load(inverse + c, known, other=0.0)
-    tl.store(dbias + c, gradient, known)
-    tl.store(dweight + c, centred * inv, known)
-    tl.store(plain + c, gradient / rows, known)
-    tl.store(along + c, centred * inv * inv / rows, known)
+    channel_mask = c < channels
+    gradient = _total(partial, parts, channels, c, channel_mask, 0, P, C)
+    centred = _total(partial, parts, channels, c, channel_mask, 1, P, C)
+    inv = tl.load(inverse + c, channel_mask, other=0.0)
+    tl.store(dbias + c, gradient, channel_mask)
+    tl.store(dweight + c, centred * inv, channel_mask)
+    tl.store(plain + c, gradient / rows, channel_mask)
+    tl.store(along + c, centred * inv * inv / rows, channel_mask)
 
 
 @triton.jit
@@ -209,7 +209,7 @@ def _gradient(
 
 
 def _chunks(rows: int, blocks: int) -> tuple[int, int]:
-    """How many chunks of rows, and how many rows in each."""
+    """The number of chunks of rows, and the number of rows in each."""
     parts = max(1, min(triton.cdiv(rows, 4 * ROWS), PROGRAMS // blocks))
     chunk = triton.cdiv(triton.cdiv(rows, parts), ROWS) * ROWS
     return triton.cdiv(rows, chunk), chunk
@@ -236,9 +236,9 @@ class _NormReLU6(torch.autograd.Function):
         tile = {"P": ROWS, "C": CHANNELS}
         _sums[(blocks, parts)](x, running_mean, partial, rows, chunk, eighths, **tile)
         running = (running_mean, running_variance)
-        made = (scale, offset, mean, inverse)
+        statistics = (scale, offset, mean, inverse)
         sizes = (parts, rows, eighths, epsilon, momentum)
-        _statistics[(blocks,)](partial, weight, bias, *running, *made, *sizes, **tile)
+        _statistics[(blocks,)](partial, weight, bias, *running, *statistics, *sizes, **tile)
         y = torch.empty_like(x, memory_format=torch.channels_last)
         grid = (triton.cdiv(x.numel(), BLOCK),)
         _apply[grid](x, scale, offset, y, x.numel(), eighths, LIMIT=limit, B=BLOCK)
@@ -255,16 +255,16 @@ class _NormReLU6(torch.autograd.Function):
         parts, chunk = _chunks(rows, blocks)
         partial = torch.empty((parts, 2, channels), device=x.device)
         tile = {"P": ROWS, "C": CHANNELS}
-        seen = (x, dy, scale, offset, mean)
+        inputs = (x, dy, scale, offset, mean)
         grid: tuple[int, ...] = (blocks, parts)
-        _gradient_sums[grid](*seen, partial, rows, chunk, eighths, LIMIT=ctx.limit, **tile)
+        _gradient_sums[grid](*inputs, partial, rows, chunk, eighths, LIMIT=ctx.limit, **tile)
         dweight, dbias, plain, along = torch.empty((4, channels), device=x.device).unbind()
-        made = (dweight, dbias, plain, along)
-        _gradient_means[(blocks,)](partial, inverse, *made, parts, rows, eighths, **tile)
+        means = (dweight, dbias, plain, along)
+        _gradient_means[(blocks,)](partial, inverse, *means, parts, rows, eighths, **tile)
         dx = torch.empty_like(x, memory_format=torch.channels_last)
         grid = (triton.cdiv(x.numel(), BLOCK),)
         sizes = (x.numel(), eighths)
-        _gradient[grid](*seen, plain, along, dx, *sizes, LIMIT=ctx.limit, B=BLOCK)
+        _gradient[grid](*inputs, plain, along, dx, *sizes, LIMIT=ctx.limit, B=BLOCK)
         return dx, dweight, dbias, None, None, None, None, None
 
 

@@ -1,4 +1,4 @@
-"""Synthetic documents and screens with a known up, drawn by Pillow from fonts and texts."""
+"""Synthetic documents and screens of known orientation, drawn by Pillow from fonts and texts."""
 
 from radialbeams.training.data.documents.material import Material
 from radialbeams.training.data.documents.render import RenderedPage, render

@@ -1,4 +1,4 @@
-"""`python -m radialbeams.training.data.documents MATERIAL POOL --pages N`: a pool of pages."""
+"""`python -m radialbeams.training.data.documents MATERIAL POOL --pages N`: renders a pool."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from radialbeams.training.data.documents.material import Material
 from radialbeams.training.data.documents.pool import create_pool, fill, worker_count
 
 
-def say(line: dict[str, object]) -> None:
+def print_json(line: dict[str, object]) -> None:
     print(json.dumps(line), flush=True)
 
 
@@ -52,7 +52,7 @@ def main(argv: list[str]) -> int:
                 "seed": arguments.seed,
                 "worker": k,
                 "workers": arguments.workers,
-                "report": say,
+                "report": print_json,
             },
         )
         for k in range(arguments.workers)

@@ -1,4 +1,4 @@
-"""Blocks that several layouts share: columns of mixed content, lists, tables, footers."""
+"""Blocks shared by several layouts: columns of mixed content, lists, tables, footers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def body_size(sheet: Sheet, least: float = 0.0105, most: float = 0.019) -> float
 
 
 def pick_faces(sheet: Sheet, script: str) -> tuple[Typeface, Typeface]:
-    """Faces of body and headings."""
+    """Faces for the body and the headings."""
     style = sheet.rng.choices(("serif", "sans", "mono", "old", "ocr"), (45, 38, 8, 7, 2))[0]
     body = sheet.material.face(sheet.rng, script, style)
     if sheet.rng.random() < 0.5:
@@ -118,7 +118,7 @@ def bullets(sheet: Sheet, box: Box, script: str, face: Typeface, size: float) ->
 def table(
     sheet: Sheet, box: Box, script: str, face: Typeface, size: float, *, rows: int | None = None
 ) -> float:
-    """Words on the left, numbers on the right, rules as fashion has them; returns its bottom."""
+    """A table of words on the left and numbers on the right, in any style; returns its bottom."""
     rng = sheet.rng
     x0, y0, x1, y1 = box
     columns, pitch = rng.randint(2, 6), size * rng.uniform(1.4, 2.3)
@@ -166,7 +166,7 @@ SYMBOLS = "αβγδεζθλμνξπρστφχψωΓΔΘΛΣΦΨΩ"
 
 
 def equation(sheet: Sheet, box: Box, face: Typeface, size: float) -> float:
-    """A displayed formula: symbols with indices, fractions, a number at the right."""
+    """A displayed formula: symbols with indices, fractions, and an equation number."""
     rng = sheet.rng
     x0, y, x1, _ = box
     middle = y + size * 1.4

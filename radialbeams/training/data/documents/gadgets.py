@@ -21,7 +21,7 @@ def _whole(sheet: Sheet) -> Box:
 
 
 def _border(sheet: Sheet) -> float:
-    """A frame of another shade around the window, or none; returns its width."""
+    """A frame of another shade around the window, or none; returns its width in pixels."""
     if sheet.rng.random() < 0.6:
         return 0.0
     width = max(2.0, min(sheet.width, sheet.height) * sheet.rng.uniform(0.01, 0.06))
@@ -31,7 +31,7 @@ def _border(sheet: Sheet) -> float:
 
 
 def _title(sheet: Sheet, script: str, chance: float) -> float:
-    """A title bar, or none; returns where the window's content begins."""
+    """A title bar, or none; returns the top of the window's content."""
     if sheet.rng.random() >= chance:
         return 0.0
     face = sheet.material.face(sheet.rng, script, "sans")
@@ -142,7 +142,7 @@ def splash(sheet: Sheet, script: str) -> None:
 
 
 def graphs(sheet: Sheet, script: str) -> None:
-    """One graph that moves, or a grid of small ones, each with a label above."""
+    """A live graph, or a grid of small ones, each with a label above."""
     rng = sheet.rng
     y, face = _title(sheet, script, 0.3), _face(sheet, script)
     size = max(7.0, min(sheet.height * 0.07, sheet.width * 0.05, 16))
@@ -221,7 +221,7 @@ def strip(sheet: Sheet, script: str) -> None:
         sheet.line(size * 0.6, sheet.height - size * 1.2, status, face, size * 0.7)
 
 
-# layout: (how often, shapes of the window as height over width)
+# layout: (frequency, shapes of the window as height over width)
 GADGETS: dict[Callable[[Sheet, str], None], tuple[float, tuple[float, ...]]] = {
     readout: (7, (0.17, 0.35, 0.5, 0.8, 1, 1.3, 1.7)),
     board: (3, (0.7, 0.85, 1, 1.2)),

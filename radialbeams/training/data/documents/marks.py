@@ -1,4 +1,4 @@
-"""What stands on pages beside text: logos, stamps, signatures, barcodes, pictures, charts."""
+"""Marks on pages other than text: logos, stamps, signatures, barcodes, pictures, charts."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def barcode(sheet: Sheet, box: Box) -> None:
 
 
 def matrix_code(sheet: Sheet, x: float, y: float, size: int) -> None:
-    """Squares at random, with finders in three corners as QR codes have them."""
+    """Random squares with finder patterns in three corners, like a QR code."""
     modules = sheet.rng.choice((21, 25, 29))
     bits = np.random.default_rng(sheet.rng.getrandbits(32)).random((modules, modules)) < 0.5
     for row, column in ((0, 0), (0, modules - 7), (modules - 7, 0)):
@@ -59,7 +59,7 @@ def logo(sheet: Sheet, x: float, y: float, size: float, face: Typeface) -> None:
 
 
 def stamp(sheet: Sheet, x: float, y: float, size: int, face: Typeface) -> None:
-    """Inked at any angle, as people stamp, so it says little about up."""
+    """A stamp at any angle, so it says little about which way is up."""
     rng = sheet.rng
     mask = Image.new("L", (size, size), 0)
     draw = ImageDraw.Draw(mask)
@@ -100,7 +100,7 @@ def signature(sheet: Sheet, x: float, y: float, width: float, script: str = "lat
 
 
 def picture(sheet: Sheet, box: Box) -> None:
-    """A drawing with its own up, or a photo-like texture: light sky over darker ground."""
+    """A drawing with an upright direction, or a photo-like texture: light sky over dark ground."""
     x0, y0, x1, y1 = (round(v) for v in box)
     width, height = x1 - x0, y1 - y0
     if width < 8 or height < 8:

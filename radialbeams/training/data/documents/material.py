@@ -1,8 +1,8 @@
-"""What pages are made of: typefaces by script and style, texts by script, drawings.
+"""The material of pages: typefaces by script and style, texts by script, drawings.
 
-The folder is written by tools/documents/material.py: fonts/STYLE or fonts/STYLE-SCRIPT,
-texts/SCRIPT.txt with one paragraph a line, drawings/*.png in gray and alpha. photos/*.jpg may hold
-upright photos for figures.
+tools/documents/material.py writes the folder: fonts/STYLE or fonts/STYLE-SCRIPT, texts/SCRIPT.txt
+with one paragraph per line, drawings/*.png in gray and alpha. photos/*.jpg may hold upright photos
+for figures.
 """
 
 from __future__ import annotations
@@ -18,10 +18,10 @@ EUROPEAN = ("latin", "cyrillic", "greek")
 RIGHT_TO_LEFT = ("arabic", "hebrew")
 VERTICAL = ("japanese", "chinese")
 WITHOUT_SPACES = ("japanese", "chinese", "thai")
-# Scripts whose letters take their shape and place from their neighbours: these need Raqm.
+# Scripts whose letters depend on their neighbours in shape and position: these need Raqm.
 SHAPED = ("arabic", "hebrew", "devanagari", "bengali", "tamil", "thai")
 STYLES = ("sans", "serif", "mono", "hand", "old", "ocr")
-# How often a page is written in a script; Latin has the most kinds of layout to offer.
+# How often a page is written in each script; Latin has the most layouts.
 SCRIPT_WEIGHTS = {
     "latin": 52,
     "cyrillic": 7,
@@ -89,7 +89,7 @@ class Material:
         return rng.choices(self.scripts, weights)[0]
 
     def face(self, rng: Random, script: str, style: str) -> Typeface:
-        """A typeface of that style, or any of the script where it has no such style."""
+        """A typeface of the style, or any of the script if it has no such style."""
         paths = self.faces.get((script, style)) or self.faces.get((script, "any"))
         if not paths:
             choices = [paths for (s, _), paths in self.faces.items() if s == script]
@@ -119,14 +119,14 @@ class Material:
         return " ".join(parts[at : at + count]).strip(" ,.;:") or parts[0]
 
     def drawing(self, rng: Random) -> Image.Image | None:
-        """In gray and alpha; None where the folder has none."""
+        """A drawing in gray and alpha; None if the folder has none."""
         if not self.drawings:
             return None
         with Image.open(rng.choice(self.drawings)) as opened:
             return opened.convert("LA")
 
     def photo(self, rng: Random) -> Image.Image | None:
-        """In gray; None where the folder has none."""
+        """A photo in gray; None if the folder has none."""
         if not self.photos:
             return None
         with Image.open(rng.choice(self.photos)) as opened:
@@ -154,6 +154,6 @@ def _find_faces(folder: Path) -> dict[tuple[str, str], list[str]]:
         scripts = (
             (script,) if script else EUROPEAN if style in ("sans", "serif", "mono") else ("latin",)
         )
-        for one in scripts:
-            faces.setdefault((one, style), []).extend(paths)
+        for name in scripts:
+            faces.setdefault((name, style), []).extend(paths)
     return faces

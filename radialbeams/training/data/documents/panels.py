@@ -1,6 +1,6 @@
 """Layouts of small screens: gauges, figures, tool bars, dialogs, grids of keys, plots in windows.
 
-Their letters are large beside the screen, and some have more shapes than words.
+Their letters are large relative to the screen, and some have more shapes than words.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ def _face(sheet: Sheet, script: str) -> Typeface:
 
 
 def figure(sheet: Sheet) -> str:
-    """What a small panel shows: a share, an amount, a clock."""
+    """The text of a small panel: a percentage, an amount, or a time."""
     rng = sheet.rng
     number, unit = rng.randrange(1000), rng.choice(("GB", "MB", "°C", "km/h", "W", "€", "%"))
     clock = f"{rng.randrange(24):02}:{rng.randrange(60):02}"
@@ -38,7 +38,7 @@ def figure(sheet: Sheet) -> str:
 
 
 def digits_of(sheet: Sheet, face: Typeface) -> Typeface:
-    """The face itself if it is sure to have digits and units; otherwise a Latin one."""
+    """The face if it is known to have digits and units; otherwise a Latin one."""
     return face if face.script in EUROPEAN else sheet.material.face(sheet.rng, "latin", "sans")
 
 
@@ -93,14 +93,14 @@ def _cell(
         sheet.frame((x0, y1 - thick, share, y1), fill=sheet.tone(rng.uniform(0.5, 1)))
         y1 -= thick * 1.3
         big = min(big, max(8.0, (y1 - y0) * 0.8))
-    elif rng.random() < 0.25:  # the level rises behind the figure
+    elif rng.random() < 0.25:  # a level is drawn behind the figure
         level = y1 - (y1 - y0) * rng.random()
         sheet.frame((x0, level, x1, y1), fill=sheet.tone(rng.uniform(0.1, 0.35)))
     sheet.line(middle, (y0 + y1 - big * 1.2) / 2, text, digits, big, align="centre")
 
 
 def gauge(sheet: Sheet, box: tuple[float, float, float, float]) -> None:
-    """A dial open at its bottom, with ticks and a hand."""
+    """A dial with a gap at the bottom, ticks and a needle."""
     rng = sheet.rng
     x0, y0, x1, y1 = box
     opening = rng.choice((180, 180, 90, 120))  # degrees without ticks, at the bottom
@@ -180,7 +180,7 @@ def keys(sheet: Sheet, script: str) -> None:
         y = title_bar(sheet, (0, 0, sheet.width, sheet.height), script, face, sheet.width * 0.05)
     across, down = rng.randint(3, 9), rng.randint(3, 9)
     wide, high = sheet.width / across, (sheet.height - y) / down
-    what = rng.choice(("numbers", "digits", "letters", "words"))
+    keys = rng.choice(("numbers", "digits", "letters", "words"))
     filled = rng.choice((1, 1, 0.5))
     inverse = rng.random() < 0.4
     for cell in range(across * down):
@@ -199,7 +199,7 @@ def keys(sheet: Sheet, script: str) -> None:
             "digits": str(rng.randint(1, 9)),
             "letters": rng.choice("ABCDEFGHJKLMNPQRTUVWXYZ"),
             "words": sheet.label(script)[:7],
-        }[what]
+        }[keys]
         size = max(7.0, min(high * 0.5, wide / (0.65 * len(text) + 0.6)))
         sheet.line(
             x + wide / 2,
@@ -270,7 +270,7 @@ def curves(
         sheet.draw.line(points, fill=rng.choice((ink, 120)), width=rng.choice((1, 2)))
 
 
-# layout: (how often, shapes of the screen as height over width)
+# layout: (frequency, shapes of the screen as height over width)
 PANELS: dict[Callable[[Sheet, str], None], tuple[float, tuple[float, ...]]] = {
     panel: (5, (0.4, 0.7, 1, 1.3, 0.2)),
     toolbar: (3, (0.06, 0.1, 0.2, 0.3)),
@@ -278,7 +278,7 @@ PANELS: dict[Callable[[Sheet, str], None], tuple[float, tuple[float, ...]]] = {
     keys: (3, (0.7, 1, 1.3, 2)),
     plot_window: (3, (0.75, 0.9, 1, 0.6)),
 }
-# The longer side in pixels: these are small beside other screens.
+# The longer side in pixels: these are small compared with other screens.
 LENGTHS: dict[Callable[[Sheet, str], None], tuple[int, int]] = {
     panel: (110, 500),
     toolbar: (140, 900),

@@ -107,7 +107,7 @@ def letter(sheet: Sheet, script: str) -> None:
 
 
 def form(sheet: Sheet, script: str) -> None:
-    """Fields with labels, boxes to tick, entries in type or by hand, sections with heads."""
+    """A form: labelled fields, check boxes, typed or handwritten entries, headed sections."""
     rng = sheet.rng
     x0, y, x1, y1 = margins(sheet, 0.04, 0.09)
     body, head = pick_faces(sheet, script)
@@ -174,7 +174,7 @@ def _fields(
     look: str,
     filled: float,
 ) -> float:
-    """One row of one to four labelled fields; returns where it ends."""
+    """One row of one to four labelled fields; returns its bottom."""
     rng = sheet.rng
     x0, y, x1, _ = box
     count, pitch = rng.choice((1, 1, 2, 2, 3, 4)), size * rng.uniform(2, 3)
@@ -217,7 +217,7 @@ def _fields(
 
 
 def invoice(sheet: Sheet, script: str) -> None:
-    """Head with two addresses, a table of items, totals at the right, small print below."""
+    """An invoice: two addresses, a table of items, totals on the right, small print below."""
     rng = sheet.rng
     x0, y, x1, y1 = margins(sheet, 0.05, 0.1)
     body, head = pick_faces(sheet, script)
@@ -258,7 +258,7 @@ def invoice(sheet: Sheet, script: str) -> None:
 
 
 def note(sheet: Sheet, script: str) -> None:
-    """Handwriting, on lines, squares or nothing."""
+    """Handwriting on ruled, squared or plain paper."""
     rng = sheet.rng
     face = sheet.material.face(rng, script, "hand")
     x0, y, x1, y1 = margins(sheet, 0.03, 0.12)
@@ -286,7 +286,7 @@ def note(sheet: Sheet, script: str) -> None:
 
 
 def sparse(sheet: Sheet, script: str) -> None:
-    """Nearly empty: a line or two, a heading, a label, a page number."""
+    """A nearly empty page: a line or two, a heading, a label, a page number."""
     rng = sheet.rng
     body, head = pick_faces(sheet, script)
     size = body_size(sheet, 0.012, 0.03)
@@ -343,7 +343,7 @@ def upright_columns(sheet: Sheet, script: str) -> None:
     footer(sheet, face, size * 0.8)
 
 
-# layout: (how often, shapes of the sheet as height over width, longest side in pixels)
+# layout: (frequency, shapes of the sheet as height over width, longest side in pixels)
 PAPERS: dict[Callable[[Sheet, str], None], tuple[float, tuple[float, ...]]] = {
     article: (22, (1.41, 1.41, 1.29, 1.5, 0.71)),
     letter: (8, (1.41, 1.29, 1.41)),

@@ -12,7 +12,7 @@ from radialbeams.training.data.documents.sheet import Sheet
 
 
 def plate(sheet: Sheet, script: str) -> None:
-    """A grid of figures over a caption, with text above or below, or alone on the page."""
+    """A grid of figures with a caption, with or without text above or below."""
     rng = sheet.rng
     x0, y, x1, y1 = margins(sheet)
     face = sheet.material.face(rng, script, rng.choice(("serif", "serif", "sans")))
@@ -77,7 +77,7 @@ def _photo(sheet: Sheet, box: Box, face: Typeface, size: float) -> None:
 
 
 def _map(sheet: Sheet, box: Box, face: Typeface, size: float) -> None:
-    """Values in shades of gray over two axes with numbers, and a scale on its right."""
+    """Values in shades of gray over two numbered axes, with a scale on the right."""
     rng = sheet.rng
     x0, y0, x1, y1 = box
     left, bottom = round(x0 + size * 2.5), round(y1 - size * 2)
@@ -89,7 +89,7 @@ def _map(sheet: Sheet, box: Box, face: Typeface, size: float) -> None:
     cells = rng.choice((4, 8, 16, 40, 90))
     coarse = noise.uniform(10, 245, (cells, cells)).astype(np.uint8)
     values = Image.fromarray(coarse).resize((width, height), Image.Resampling.BICUBIC)
-    if rng.random() < 0.3:  # a sphere laid flat
+    if rng.random() < 0.3:  # a map projection of a sphere
         mask = Image.new("L", (width, height), 0)
         ImageDraw.Draw(mask).ellipse((0, 0, width - 1, height - 1), fill=255)
         sheet.image.paste(values, (left, top), mask)

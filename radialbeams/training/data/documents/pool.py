@@ -2,7 +2,7 @@
 
 POOL/pages.u8 holds (capacity, side, side) gray pixels, POOL/marks.u8 (capacity, 4) bytes: flags,
 kind, layout, script. A page's flags are written after its pixels, so a reader that sees them sees
-the whole page. Which page stands where follows from seed and number alone.
+the whole page. The content of a page depends on seed and number alone.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ LAYOUTS = (
     *(layout.__name__ for table in (PAPERS, SCREENS, WITHOUT_UP) for layout in table),
 )
 POOL_SCRIPTS = ("none", *SCRIPT_WEIGHTS)
-PHOTO_EVERY = 6  # pages, where photos are given
-CLOSE = 0.35  # of the pages are parts of one, as the network sees them in a close view
-LEVELLED = 0.3  # of the others were rotated on a plain canvas and levelled again
+PHOTO_EVERY = 6  # pages, if there are photos
+CLOSE = 0.35  # share of pages that are parts of one, as in the network's close-up views
+LEVELLED = 0.3  # share of the others that were rotated on a plain canvas and levelled again
 MARKS = 4
 
 
@@ -54,14 +54,14 @@ class PagePool:
 
 
 def create_pool(folder: Path, capacity: int, side: int, seed: int) -> PagePool:
-    """A new pool, or the one that is there if it has the same shape and seed."""
+    """A new pool, or the existing one if it has the same shape and seed."""
     folder.mkdir(parents=True, exist_ok=True)
     card = {"capacity": capacity, "side": side, "seed": seed}
     path = folder / "pool.json"
     if path.exists():
-        if (there := json.loads(path.read_text(encoding="utf-8"))) != card:
+        if (stored := json.loads(path.read_text(encoding="utf-8"))) != card:
             raise ValueError(
-                f"Expected {folder} to hold a pool of {card}; it holds {there}. Use a new folder."
+                f"Expected {folder} to hold a pool of {card}; it holds {stored}. Use a new folder."
             )
         return open_pool(folder, write=True)
     for name, length in (("pages.u8", capacity * side * side), ("marks.u8", capacity * MARKS)):
@@ -98,7 +98,7 @@ def fill(
     workers: int,
     report: Callable[[dict[str, object]], None] | None = None,
 ) -> None:
-    """Fills every `workers`-th place that is still empty. One call in each worker process."""
+    """Fills the empty places of this worker's share; called once in each worker process."""
     material, pool = Material(material_folder), open_pool(folder, write=True)
     begun, count = time.monotonic(), 0
     for number in range(worker, len(pool.pages), workers):
@@ -127,7 +127,7 @@ def make_entry(
     rng = Random(f"entry {seed} {number}")
     if photos and number % PHOTO_EVERY == PHOTO_EVERY - 1:
         with Image.open(rng.choice(photos)) as opened:
-            photo = softened(_as_it_comes(opened.convert("L"), rng), rng)
+            photo = softened(_possibly_turned(opened.convert("L"), rng), rng)
         page = RenderedPage(np.asarray(photo), "photo", "photo", "none")
         trim = rng.random() < 0.7
     else:
@@ -149,8 +149,8 @@ def make_entry(
     return pixels, np.array((flags, *places), np.uint8)
 
 
-def _as_it_comes(photo: Image.Image, rng: Random) -> Image.Image:
-    """Half of the photos were turned, and levelled by whatever lines they show."""
+def _possibly_turned(photo: Image.Image, rng: Random) -> Image.Image:
+    """A photo; half of them were turned, and levelled by whatever lines they show."""
     if rng.random() < 0.5:
         return photo
     fill = rng.choice((0, 0, 255))
@@ -170,5 +170,5 @@ def _levelled_again(page: Image.Image, rng: Random) -> Image.Image:
 
 
 def worker_count() -> int:
-    """One core stays free for whoever reads."""
+    """The number of rendering processes; one core stays free for the reader."""
     return max(1, len(os.sched_getaffinity(0)) - 1)

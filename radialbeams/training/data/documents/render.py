@@ -50,9 +50,9 @@ class RenderedPage:
 def render(
     material: Material, seed: int, number: int, *, flat: bool = False, close: bool = False
 ) -> RenderedPage:
-    """The page of that number; a flat one is scanned or captured, never photographed.
+    """The page of that number. With `flat`, it is scanned or captured, never photographed.
 
-    A close one is drawn with about twice as many pixels, and only a part of it is kept.
+    With `close`, it is drawn with about twice as many pixels, and only a part is returned.
     """
     rng = Random(f"{seed} {number}")
     kind = rng.choices(KINDS, SHARES)[0]
@@ -60,7 +60,7 @@ def render(
         return RenderedPage(np.asarray(_drawing(material, rng)), kind, "drawing", "none")
     if kind == "without up":
         layout, image, script = _laid_out(material, rng, WITHOUT_UP, screen=rng.random() < 0.3)
-        image = softened(image, rng)  # nothing that would give it a side: no shadow, no edge
+        image = softened(image, rng)  # no shadow or edge, which would show a direction
         return RenderedPage(np.asarray(image), kind, layout, script)
     screen = kind == "screen"
     zoom = rng.uniform(1.5, 2.3) if close else rng.choice((1.0, 1.0, 1.0, 1.6))
@@ -75,7 +75,7 @@ def render(
 
 
 def _close_part(image: Image.Image, rng: Random) -> Image.Image:
-    """A square part with much detail, of about the size that the network is shown."""
+    """A square part with much detail, of about the size of the network's view."""
     side, centres = close_places(image, 3)
     x, y = rng.choice(centres) if centres else (image.width / 2, image.height / 2)
     side *= rng.uniform(0.7, 1.25)
@@ -95,7 +95,7 @@ def _laid_out(
     screen: bool,
     zoom: float = 1.0,
 ) -> tuple[str, Image.Image, str]:
-    """Name of the layout, image, script."""
+    """The name of the layout, the image, and the script."""
     layout = rng.choices(list(layouts), [weight for weight, _ in layouts.values()])[0]
     script = material.script(rng)
     if layout is upright_columns:
@@ -119,7 +119,7 @@ def _laid_out(
 
 
 def _palette(rng: Random, *, screen: bool) -> tuple[int, int]:
-    """Gray of ground and ink: paper is light; screens are light, dark or in between."""
+    """Gray values of ground and ink: paper is light; screens are light, dark or in between."""
     if not screen:
         return rng.choice((255, 255, 250, rng.randint(215, 250))), rng.choice(
             (0, 0, 20, rng.randint(0, 90))

@@ -130,7 +130,7 @@ def editor(sheet: Sheet, script: str) -> None:
 
 
 def spreadsheet(sheet: Sheet, script: str) -> None:
-    """Letters over the columns, numbers before the rows, cells mostly filled from the top left."""
+    """A spreadsheet: lettered columns, numbered rows, cells mostly filled from the top left."""
     rng = sheet.rng
     face = _face(sheet, script)
     size = max(8, sheet.size_unit() * rng.uniform(0.012, 0.022))
@@ -198,7 +198,7 @@ def web(sheet: Sheet, script: str) -> None:
 
 
 def _address_bar(sheet: Sheet, script: str, face: Typeface, size: float) -> float:
-    """The window's title and an address; returns where they end."""
+    """The window's title and an address; returns their bottom."""
     y = title_bar(sheet, (0, 0, sheet.width, sheet.height), script, face, size)
     place = (size * 4, y + size * 0.3, sheet.width - size * 3, y + size * 1.9)
     sheet.frame(place, fill=sheet.tone(0.08), radius=5)
@@ -208,7 +208,7 @@ def _address_bar(sheet: Sheet, script: str, face: Typeface, size: float) -> floa
 
 
 def _links(sheet: Sheet, y: float, script: str, face: Typeface, size: float) -> float:
-    """The site's name and as many links as fit; returns where they end."""
+    """The site's name and as many links as fit; returns their bottom."""
     shade = sheet.rng.choice((0.05, 0.3, 0.85))
     sheet.frame((0, y, sheet.width, y + size * 2.6), fill=sheet.tone(shade))
     ink = sheet.paper if shade > 0.5 else sheet.ink
@@ -290,7 +290,7 @@ def slide(sheet: Sheet, script: str) -> None:
 
 
 def phone(sheet: Sheet, script: str) -> None:
-    """A phone: clock on top, a head, a list or a chat, icons at the bottom."""
+    """A phone: clock on top, a header, a list or a chat, icons at the bottom."""
     rng = sheet.rng
     face = _face(sheet, script)
     size = sheet.width * rng.uniform(0.036, 0.05)
@@ -318,23 +318,23 @@ def phone(sheet: Sheet, script: str) -> None:
 
 
 def _message(sheet: Sheet, y: float, script: str, face: Typeface, size: float) -> float:
-    """A bubble of a chat, on the left or on the right; returns where the next one starts."""
+    """A chat bubble on the left or on the right; returns the top of the next one."""
     rng = sheet.rng
-    mine = rng.random() < 0.5
+    is_own = rng.random() < 0.5
     width = sheet.width * rng.uniform(0.35, 0.72)
-    x = sheet.width - width - size if mine else size
+    x = sheet.width - width - size if is_own else size
     text = sheet.material.paragraph(rng, script, rng.randint(10, 140))
     lines = len(sheet.wrap(text, face, size, (width - size) * 0.98))
     height = size * (1.3 * lines + 0.9)
-    fill = sheet.tone(0.6 if mine else 0.12)
+    fill = sheet.tone(0.6 if is_own else 0.12)
     sheet.frame((x, y, x + width, y + height), fill=fill, radius=size * 0.6)
     box = (x + size / 2, y + size * 0.4, x + width, y + height + size)
-    sheet.paragraph(box, text, face, size, ink=sheet.paper if mine else sheet.ink)
+    sheet.paragraph(box, text, face, size, ink=sheet.paper if is_own else sheet.ink)
     return y + height + size * 0.6
 
 
 def _contact(sheet: Sheet, y: float, script: str, face: Typeface, size: float) -> float:
-    """A line of a list: a disc, a name, a note; returns where the next one starts."""
+    """A line of a list: a disc, a name, a note; returns the top of the next one."""
     disc = (size, y, size * 3.4, y + size * 2.4)
     sheet.draw.ellipse(disc, fill=sheet.tone(sheet.rng.uniform(0.15, 0.7)))
     sheet.line(size * 4, y, sheet.title(script, 1, 3)[:22], face, size * 1.05)
@@ -346,7 +346,7 @@ def _contact(sheet: Sheet, y: float, script: str, face: Typeface, size: float) -
 
 
 def plot(sheet: Sheet, script: str) -> None:
-    """A figure of its own, or a few in a grid."""
+    """A single figure, or a few in a grid."""
     rng = sheet.rng
     face = _face(sheet, script)
     across, down = rng.choice(((1, 1), (1, 1), (2, 1), (1, 2), (2, 2)))
@@ -358,7 +358,7 @@ def plot(sheet: Sheet, script: str) -> None:
         marks.chart(sheet, box, face, size)
 
 
-# layout: (how often, shapes of the screen as height over width)
+# layout: (frequency, shapes of the screen as height over width)
 SCREENS: dict[Callable[[Sheet, str], None], tuple[float, tuple[float, ...]]] = {
     window: (14, (0.5, 0.62, 0.75, 1, 1.3, 0.3)),
     editor: (6, (0.56, 0.7, 1, 1.4)),

@@ -13,7 +13,7 @@ from radialbeams.training.data.documents.material import WITHOUT_SPACES, Materia
 
 
 class Sheet:
-    """One upright page while it is drawn."""
+    """An upright page that is being drawn."""
 
     def __init__(
         self, material: Material, rng: Random, size: tuple[int, int], paper: int, ink: int

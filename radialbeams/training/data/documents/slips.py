@@ -9,7 +9,7 @@ from radialbeams.training.data.documents.sheet import Sheet
 
 
 def receipt(sheet: Sheet, script: str) -> None:
-    """A till roll: centred head, items with prices at the right, totals, thanks, a code."""
+    """A till receipt: centred header, items with prices at the right, totals, thanks, a code."""
     rng = sheet.rng
     style = rng.choice(("mono", "mono", "sans", "ocr"))
     face = sheet.material.face(rng, script, style)
@@ -51,7 +51,7 @@ def receipt(sheet: Sheet, script: str) -> None:
 
 
 def _till(sheet: Sheet, box: Box, script: str, face: Typeface, size: float) -> float:
-    """Items, then totals; returns where they end."""
+    """Items, then totals; returns their bottom."""
     rng = sheet.rng
     x0, y, x1, y1 = box
     wide = rng.random() < 0.4

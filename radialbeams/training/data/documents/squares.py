@@ -1,9 +1,9 @@
-"""Rendered pages as a part of a cache of photos: what a general model learns documents from.
+"""Rendered pages as part of a cache of photos, from which a general model learns documents.
 
     python -m radialbeams.training.data.documents.squares MATERIAL CACHE --pages 12000 --size 192
 
-Each page is cut to its centred square, as a photo is. Pages without an up are left out: their
-angle could not be learned. Every worker writes a part of its own, whole or not at all.
+Each page is cut to its centred square, as a photo is. Pages without an upright direction are
+left out: their angle could not be learned. Each worker writes one part, completely or not at all.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ GROUP = "documents"
 def write_squares(
     material: Material, folder: Path, name: str, numbers: range, *, size: int, every: int, seed: int
 ) -> None:
-    """The pages of these numbers as one part, unless it is there."""
+    """Writes the pages of these numbers as one part, unless it exists."""
     if cache.holds(folder, name):
         return
     squares, keys, problems = [], [], {}
@@ -55,7 +55,9 @@ def main(argv: list[str]) -> int:
     parser.add_argument("cache", type=Path)
     parser.add_argument("--pages", type=int, default=12_000)
     parser.add_argument("--size", type=int, required=True, help="side of the squares, in pixels")
-    parser.add_argument("--held-out", type=int, default=5, help="one page in so many")
+    parser.add_argument(
+        "--held-out", type=int, default=5, help="hold out one page in this many; default: 5"
+    )
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--workers", type=int, default=worker_count())
     arguments = parser.parse_args(argv)

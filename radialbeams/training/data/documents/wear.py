@@ -1,4 +1,4 @@
-"""What cameras, scanners, faxes and time do to a page. Everything keeps the page's up."""
+"""The effects of cameras, scanners, faxes and age on a page, which stays upright."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Gray = NDArray[np.uint8]
 
 
 def wear_paper(image: Image.Image, rng: Random, *, flat: bool = False) -> Image.Image:
-    """Paper that was scanned, photographed on something, faxed, copied or kept clean."""
+    """Paper that was scanned, photographed, faxed, copied or left clean."""
     weights = (25, 25, 0 if flat else 34, 7, 9)
     way = rng.choices(("clean", "scan", "photo", "fax", "copy"), weights)[0]
     if way == "scan":
@@ -29,7 +29,7 @@ def wear_paper(image: Image.Image, rng: Random, *, flat: bool = False) -> Image.
 
 
 def wear_screen(image: Image.Image, rng: Random, *, flat: bool = False) -> Image.Image:
-    """A capture is clean but for its compression; now and then a photograph of a screen."""
+    """A screen capture, clean except for its compression; sometimes a photo of a screen."""
     if rng.random() < 0.12 and not flat:
         image = photographed(image, rng)
     return softened(image, rng) if rng.random() < 0.4 else image
@@ -46,7 +46,7 @@ def _coarse(
 
 
 def _grain(rng: Random, shape: tuple[int, int], strength: float) -> NDArray[np.float32]:
-    """(H, W) noise, cut from one tile at a random place, since drawing it anew is slow."""
+    """(H, W) noise, cut from one tile at a random place, since generating it is slow."""
     tile = _tile()
     y, x = rng.randrange(256), rng.randrange(256)
     rows, columns = shape[0] + y, shape[1] + x
@@ -69,7 +69,7 @@ def _as_image(values: NDArray[np.float32]) -> Image.Image:
 
 
 def scanned(image: Image.Image, rng: Random) -> Image.Image:
-    """A little gray, a dark edge on some sides, punched holes, a page smaller than the glass."""
+    """A scan: slightly gray, some dark edges, punched holes, a page smaller than the glass."""
     pixels = np.asarray(image).astype(np.float32)
     height, width = pixels.shape
     for side in range(4):
@@ -92,7 +92,7 @@ def scanned(image: Image.Image, rng: Random) -> Image.Image:
 
 
 def photographed(image: Image.Image, rng: Random) -> Image.Image:
-    """On a desk or a dark ground: curl, perspective, light from one side, shadows."""
+    """A photo on a desk or a dark ground: curl, perspective, light from one side, shadows."""
     width, height = image.size
     if rng.random() < 0.35:
         image = curled(image, rng)
@@ -120,7 +120,7 @@ def photographed(image: Image.Image, rng: Random) -> Image.Image:
 
 
 def _desk(rng: Random, size: tuple[int, int]) -> Image.Image:
-    """Plain, cloudy, grained like wood, or another sheet's edge."""
+    """A background: plain, cloudy, like wood, or with the edge of another sheet."""
     width, height = size
     base = rng.choice((rng.uniform(0, 60), rng.uniform(60, 200), rng.uniform(0, 255)))
     values = np.full((height, width), base, np.float32)
@@ -139,17 +139,19 @@ def _desk(rng: Random, size: tuple[int, int]) -> Image.Image:
     return _as_image(values)
 
 
-def _perspective(there: list[tuple[float, float]], here: list[tuple[float, float]]) -> list[float]:
-    """Eight coefficients that map each point of `there` to that of `here`."""
+def _perspective(
+    targets: list[tuple[float, float]], sources: list[tuple[float, float]]
+) -> list[float]:
+    """Eight coefficients of the map that takes each of the targets to its source."""
     rows, right = [], []
-    for (x, y), (u, v) in zip(there, here, strict=True):
+    for (x, y), (u, v) in zip(targets, sources, strict=True):
         rows += [[x, y, 1, 0, 0, 0, -u * x, -u * y], [0, 0, 0, x, y, 1, -v * x, -v * y]]
         right += [u, v]
     return [float(c) for c in np.linalg.solve(np.array(rows), np.array(right))]
 
 
 def curled(image: Image.Image, rng: Random) -> Image.Image:
-    """Bent about a vertical axis, so that lines arch a little; strips moved up and down."""
+    """The page bent about a vertical axis, so that lines arch a little: strips move vertically."""
     width, height = image.size
     strength = height * rng.uniform(0.005, 0.025) * rng.choice((-1, 1))
     phase, waves = rng.uniform(0, math.pi), rng.uniform(0.4, 1.1)
@@ -166,7 +168,7 @@ def curled(image: Image.Image, rng: Random) -> Image.Image:
 
 
 def faxed(image: Image.Image, rng: Random) -> Image.Image:
-    """Two tones, specks, lost lines."""
+    """A fax: two tones, specks, lost lines."""
     pixels = np.asarray(image).astype(np.float32)
     level = float(np.median(pixels)) * rng.uniform(0.6, 0.9)
     noise = _grain(rng, pixels.shape, rng.uniform(5, 30))
@@ -179,7 +181,7 @@ def faxed(image: Image.Image, rng: Random) -> Image.Image:
 
 
 def aged(image: Image.Image, rng: Random) -> Image.Image:
-    """Yellowed, stained, faded; the other side shines through."""
+    """An aged page: yellowed, stained, faded, with the other side shining through."""
     pixels = np.asarray(image).astype(np.float32)
     size = (pixels.shape[1], pixels.shape[0])
     low = rng.uniform(0.55, 0.9)
@@ -191,7 +193,7 @@ def aged(image: Image.Image, rng: Random) -> Image.Image:
 
 
 def softened(image: Image.Image, rng: Random) -> Image.Image:
-    """Contrast, blur, fewer pixels, compression."""
+    """The image after changes of contrast, blur, resolution and compression."""
     if rng.random() < 0.3:
         low = rng.uniform(0, 70)
         high = low + rng.uniform(70, 255 - low)

@@ -77,7 +77,7 @@ def button(sheet: Sheet, x: float, y: float, text: str, face: Typeface, size: fl
 
 @dataclass(frozen=True)
 class ControlRow:
-    """What a row of controls is drawn with, and where."""
+    """The style and the position of a row of controls."""
 
     sheet: Sheet
     box: Box
@@ -92,7 +92,7 @@ class ControlRow:
 
 
 def widget_row(sheet: Sheet, box: Box, script: str, face: Typeface, size: float) -> float:
-    """One row of controls, of any kind; returns where it ends."""
+    """One row of controls, of any kind; returns its bottom."""
     draw = sheet.rng.choice(WIDGETS)
     field = sheet.rng.choice((255, sheet.tone(0.08), sheet.tone(0.15)))
     return draw(ControlRow(sheet, box, script, face, size, field))

@@ -1,4 +1,4 @@
-"""Sheets without an up: blank ones, patterns, grids, discs, and pages in which two ups disagree."""
+"""Sheets without an upright direction: blank, patterned, symmetric, or with several directions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from radialbeams.training.data.documents.sheet import Sheet
 
 
 def blank(sheet: Sheet, script: str) -> None:
-    """Paper, at most with some smooth shade."""
+    """Blank paper, at most with some smooth shade."""
     if sheet.rng.random() < 0.5:
         values = np.random.default_rng(sheet.rng.getrandbits(32)).normal(sheet.paper, 6, (5, 5))
         shade = Image.fromarray(np.clip(values, 0, 255).astype(np.uint8))
@@ -63,7 +63,7 @@ def tiles(sheet: Sheet, script: str) -> None:
 
 
 def any_way(sheet: Sheet, script: str) -> None:
-    """Text in all four directions, as on a playing card or a table plan: a square of quarters."""
+    """A square with text in all four directions, as on a playing card or a seating plan."""
     side = min(sheet.width, sheet.height) // 2
     part = Sheet(sheet.material, sheet.rng, (side, side), sheet.paper, sheet.ink)
     face = sheet.material.face(sheet.rng, script, sheet.rng.choice(("sans", "serif")))
@@ -77,7 +77,7 @@ def any_way(sheet: Sheet, script: str) -> None:
         sheet.paste(quarter, x + column * side, y + row * side)
 
 
-# layout: (how often, shapes as height over width)
+# layout: (frequency, shapes as height over width)
 WITHOUT_UP: dict[Callable[[Sheet, str], None], tuple[float, tuple[float, ...]]] = {
     blank: (3, (1.41, 1, 0.75)),
     grid: (3, (1.41, 1, 0.75)),
