@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 import torch
 
-from radialbeams.nn.posterior import UPRIGHT, mass_near, posterior
+from radialbeams.nn.posterior import (
+    UPRIGHT,
+    WITHIN,
+    mass_near,
+    of_quarter_turned_views,
+    posterior,
+)
 from radialbeams.posterior import mass_towards, read_posterior, read_posteriors, read_unit
 
 BEAMS = 8  # 45° apart
@@ -46,6 +52,18 @@ def test_most_looks_decide_and_a_stray_one_is_left_out() -> None:
     (answer,) = read_posteriors(logits, np.zeros_like(logits), np.zeros(4, dtype=np.float32))
     assert answer.angle_degrees == pytest.approx(45)
     assert answer.confidence == pytest.approx(0.75, abs=1e-5)
+
+
+def test_torch_reads_four_quarter_turned_views_alike() -> None:
+    generator = np.random.default_rng(0)
+    logits = 3 * generator.normal(size=(20, 4, 12)).astype(np.float32)
+    offsets = generator.uniform(-0.5, 0.5, size=(20, 4, 12)).astype(np.float32)
+    expected = read_posteriors(logits, offsets, np.arange(4, dtype=np.float32) * 3, 1.3)
+    angle, read = of_quarter_turned_views(torch.tensor(logits), torch.tensor(offsets), 1.3)
+    np.testing.assert_allclose(torch.rad2deg(angle), [a.angle_degrees for a in expected], atol=1e-3)
+    np.testing.assert_allclose(
+        mass_near(read, angle, WITHIN), [a.confidence for a in expected], atol=1e-5
+    )
 
 
 def test_looks_on_both_sides_of_zero_meet_there() -> None:

@@ -16,7 +16,7 @@ from huggingface_hub import (  # type: ignore[import-not-found, unused-ignore]
     snapshot_download,
 )
 
-from radialbeams.cards import ViewProtocol
+from radialbeams.cards import Looks, ViewProtocol
 from radialbeams.defaults import ABSTAIN
 from radialbeams.front.module import TorchCanonicalizer
 from radialbeams.posterior import Calibration, Thresholds
@@ -43,6 +43,7 @@ class HubCanonicalizer(ModelHubMixin, TorchCanonicalizer, library_name="radialbe
         """
         made = cls(canonicalizer.network, **_options(canonicalizer))
         made.measured = canonicalizer.measured
+        made.more_views_below = canonicalizer.more_views_below
         return made.train(canonicalizer.training)
 
     @classmethod
@@ -60,14 +61,16 @@ class HubCanonicalizer(ModelHubMixin, TorchCanonicalizer, library_name="radialbe
 
     def _save_pretrained(self, save_directory: Path) -> None:
         geometry = self.view_geometry
-        parent_size = geometry.parent_size
         protocol = ViewProtocol("paper")
-        if parent_size:
-            protocol = ViewProtocol("leakfree", parent_size, sigma=geometry.sigma)
+        if geometry.parent_size:
+            protocol = ViewProtocol(
+                "leakfree", geometry.parent_size, sigma=geometry.sigma, reach=geometry.reach
+            )
         card = replace(
             new_card(self.network, protocol),
             calibration=Calibration(self.temperature, math.degrees(self.spread)),
             abstain=self.measured or _in_force(self),
+            looks=Looks(self.more_views_below) if self.more_views_below else None,
         )
         save_model(save_directory / "model", self.network, card)
 
@@ -104,14 +107,16 @@ class HubCanonicalizer(ModelHubMixin, TorchCanonicalizer, library_name="radialbe
             replaced = {"abstain", *(set(THRESHOLDS) - given)}
             options = {key: value for key, value in options.items() if key not in replaced}
         made = cls(plain.network, **{**_options(plain), **options}).eval()
-        made.measured = plain.measured
+        made.measured, made.more_views_below = plain.measured, plain.more_views_below
         return made
 
 
 def _options(canonicalizer: TorchCanonicalizer) -> JsonDict:
+    geometry = canonicalizer.view_geometry
     return {
-        "parent_size": canonicalizer.view_geometry.parent_size,
-        "sigma": canonicalizer.view_geometry.sigma,
+        "parent_size": geometry.parent_size,
+        "sigma": geometry.sigma,
+        "reach": geometry.reach,
         "hard": canonicalizer.hard,
         "abstain": canonicalizer.abstain,
         "still_degrees": math.degrees(canonicalizer.still),

@@ -75,6 +75,7 @@ class TorchCanonicalizer(nn.Module):
     """
 
     measured: Thresholds | None = None  # the thresholds of the card, whether or not they are used
+    more_views_below = 0.0  # confidence below which three more views help, by the card
 
     def __init__(
         self,
@@ -159,6 +160,7 @@ class TorchCanonicalizer(nn.Module):
             spread_degrees=card.calibration.spread,
         )
         made.measured = card.abstain
+        made.more_views_below = card.looks.below if card.looks else 0.0
         return made.eval()
 
     @torch.inference_mode(False)  # otherwise the copy could not be used outside inference mode

@@ -42,6 +42,29 @@ def answer(read: Posterior) -> Tensor:
     return positive(read.angles.gather(-1, best).squeeze(-1))
 
 
+def of_quarter_turned_views(
+    logits: Tensor, offsets: Tensor, temperature: float = 1.0
+) -> tuple[Tensor, Posterior]:
+    """The angles and posteriors of N images from four views each, at successive quarter turns.
+
+    Logits and offsets are (N, 4, bins). The posterior (N, 4·bins) is the average of the four,
+    rotated back. Of the four estimates, the one with the most mass nearby is taken, and refined to
+    the mean of that mass, as in `radialbeams.posterior.read_posteriors`.
+    """
+    views = posterior(logits, offsets, temperature)  # (N, 4, bins) each
+    quarters = torch.arange(4, device=logits.device) * (TURN / 4)
+    angles = views.angles - quarters[:, None]
+    best = views.log_probabilities.argmax(-1, keepdim=True)
+    candidates = angles.gather(-1, best)  # (N, 4, 1)
+    joined = Posterior(views.log_probabilities.flatten(1) - math.log(4), angles.flatten(1))
+    away = wrap(joined.angles[:, None] - candidates)  # (N, 4, 4·bins)
+    near = (away.abs() <= WITHIN) * joined.log_probabilities.exp()[:, None]
+    first = near.sum(-1).argmax(-1)[:, None, None]  # (N, 1, 1)
+    lead = candidates.gather(1, first)[:, 0, 0]
+    weight, apart = (x.gather(1, first.expand(-1, -1, x.shape[-1]))[:, 0] for x in (near, away))
+    return positive(lead + (weight * apart).sum(-1) / weight.sum(-1)), joined
+
+
 def confidence(read: Posterior, spread: float = 0.0) -> Tensor:
     """(N,) in [0, 1]: the posterior mass within ±10° of the estimate."""
     return mass_near(read, answer(read), WITHIN, spread)

@@ -44,6 +44,20 @@ def test_those_without_the_hub_read_it_too(saved: Path) -> None:
     torch.testing.assert_close(pose.confidence, expected.confidence)
 
 
+def test_the_default_model_comes_back_with_its_views(tmp_path: Path) -> None:
+    """Its disc is larger than the usual one."""
+    plain = Canonicalizer.from_pretrained("general")
+    HubCanonicalizer.around(plain).save_pretrained(tmp_path)
+    images = torch.rand(1, 3, 200, 240)
+    expected = plain.view_geometry(images)
+    for front in (HubCanonicalizer.around(plain), HubCanonicalizer.from_pretrained(tmp_path)):
+        assert torch.equal(front.view_geometry(images), expected)
+        assert front.more_views_below == plain.more_views_below > 0
+    read = Canonicalizer.from_pretrained(tmp_path)
+    assert torch.equal(read.view_geometry(images), expected)
+    assert read.more_views_below == plain.more_views_below
+
+
 def test_the_papers_network_goes_there_and_back(tmp_path: Path) -> None:
     HubCanonicalizer.around(Canonicalizer.from_pretrained("bic.coil100")).save_pretrained(tmp_path)
     assert not HubCanonicalizer.from_pretrained(tmp_path).view_geometry.parent_size

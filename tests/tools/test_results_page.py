@@ -421,17 +421,42 @@ def test_the_default_model_stands_beside_what_others_publish(tmp_path: Path) -> 
 
 
 def test_the_gap_is_judged_by_its_goal() -> None:
-    share = {"interval": [0.7, 0.9]}
-    for regained, words in ((0.75, "75% of the difference, which falls short"), (0.85, "reaches")):
-        shares = {line: {**share, "share": regained} for line in ("always", "decides")}
-        one = {
-            "n": 8,
-            "accuracy": {"plain": 0.5, "ceiling": 0.8, "always": 0.7, "decides": 0.6},
-            "share_of_the_gap": shares,
-            "errors": {"within_10": 0.6},
-            "upright": {"lost": 0.01},
-        }
-        record = {"command": "c", "n": 9, "classifier": "x"}
-        (text,) = page.gap_section([{**record, "models": {"general": one}}])
+    for regained, words in (
+        (0.75, "always acting, regains 75% of the difference, which falls short"),
+        (0.85, "always acting, regains 85% of the difference, which reaches"),
+    ):
+        text = gap_text(always=regained, decides=0.5, likely_turns=0.7, six_rotations=0.6)
         assert words in text
-        assert "| `general`, always acting | 8 | 70.0% |" in text
+        assert "| `general`, always acting | 8 | 1 | 70.0% |" in text
+
+
+def test_what_averaging_regains_is_told_with_its_cost() -> None:
+    text = gap_text(always=0.75, decides=0.5, likely_turns=0.85, six_rotations=0.6)
+    assert "averaged over likely turns, regains 85% of the difference, which reaches" in text
+    assert "one turn regains 75%. The classifier then runs 1.5 times for each photo" in text
+    assert "averaged without a model, regain 60%." in text
+    assert (
+        "| `general`, averaged over likely turns | 8 | 1.5 | 72.0% | 85% | 70% to 90% | 2.0% |"
+        in text
+    )
+    assert (
+        "| no model, averaged over six rotations | 8 | 6 | 71.0% | 60% | 70% to 90% | – |" in text
+    )
+
+
+def gap_text(**shares: float) -> str:
+    accuracies = {"plain": 0.5, "ceiling": 0.8, "always": 0.7, "decides": 0.6}
+    upright = {"lost": 0.01}
+    one = {
+        "n": 8,
+        "accuracy": {**accuracies, "likely_turns": 0.72, "six_rotations": 0.71},
+        "share_of_the_gap": {
+            way: {"share": share, "interval": [0.7, 0.9]} for way, share in shares.items()
+        },
+        "runs_of_the_classifier": {"likely_turns": 1.5, "six_rotations": 6},
+        "errors": {"within_10": 0.6},
+        "upright": {"plain": 0.8, "decides": upright, "likely_turns": {"lost": 0.02}},
+    }
+    record = {"command": "c", "n": 9, "classifier": "x", "models": {"general": one}}
+    (text,) = page.gap_section([record])
+    return text
