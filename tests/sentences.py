@@ -222,6 +222,45 @@ def how_drawings_are_judged() -> Iterator[str]:
     yield f"would have {mean} on average, and less than {low} in one case of twenty"
 
 
+def how_fresh_documents_come_out() -> Iterator[str]:
+    found = result("documents-fresh")
+    rows = {row["set"]: row for row in found["radialbeams"]}
+    sources = {one["set"]: one for one in found["sets"]}
+    files = found["single files"]
+    assert {name: row["files"] for name, row in rows.items()} == {
+        name: one["measured"] for name, one in sources.items()
+    }
+    assert not any(one["removed by eye"] for one in sources.values())
+    early, photos, written = (
+        files[name] for name in ("early prints", "phone photos", "handwriting")
+    )
+    for name in ("early prints", "manuscripts", "handwriting"):
+        assert rows[name]["quarter where acted"] == 100
+    yield (
+        f"averages {early['mean confidence']} where {rows['early prints']['quarter']} % of the "
+        f"quarters are right, and only {rows['early prints']['turned ones acted on']} % of the"
+    )
+    yield f"The {written['wrong quarters']} wrong quarters of"
+    yield f"are on {written['files with wrong quarters']} envelopes"
+    yield f"{rows['phone photos']['files']} photos of eleven printed Russian documents"
+    yield f"All {photos['wrong quarters']} wrong quarters are on two of these"
+    yield f"{photos['of the cover page']} on\n  a cover page"
+    yield f"{photos['of the waybill']} on a waybill"
+    yield f"with a confidence above {photos['with a confidence above']}"
+    yield (
+        f"averages {photos['mean confidence']} where {rows['phone photos']['quarter']} % are right"
+    )
+    yield f"the slope of its lines, {photos['of these by their own tilt']}°"
+    yield f"each of {len(sources['phone apps']['repositories'])} Android apps"
+    yield f"the upper parts of {rows['web pages']['files']} home pages"
+    yield f"by {files['manuscripts']['of these by their own tilt']}°, the tilt of its lines"
+    yield f"is judged as a document in {rows['handwriting']['judged as documents']} % of"
+    for name, wrong in files.items():  # four turns of each file
+        if "wrong quarters" in wrong:
+            share = 100 * (1 - wrong["wrong quarters"] / (4 * rows[name]["files"]))
+            assert round(share, 1) == rows[name]["quarter"]
+
+
 def what_more_training_changed() -> Iterator[str]:
     found = result("more-training")
     yield f"{found['minutes']:.0f} more minutes"
@@ -302,6 +341,7 @@ PAGES: dict[str, tuple[Sentences, ...]] = {
         what_two_turns_decide,
         what_two_turns_save,
         how_drawings_are_judged,
+        how_fresh_documents_come_out,
     ),
     "docs/scale.md": (what_an_engine_costs, what_it_adds_as_one_onnx_file, what_a_gpu_does),
 }

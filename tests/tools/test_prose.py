@@ -75,22 +75,32 @@ def test_a_new_figure_would_be_seen() -> None:
     assert figures_without_a_result("README.md", content) == ["93.7%", "4°"]
 
 
+MEASURED = (
+    "set|files|quarter|quarter where acted|turned ones acted on|any angle, 2°|skew, 1°"
+    "|upright files turned|calibration error|judged as documents|ms, mean"
+)
+
+
 @pytest.mark.parametrize(
-    ("part", "columns"),
+    ("name", "part", "columns"),
     [
-        (
-            "radialbeams",
-            "set|files|quarter|quarter where acted|turned ones acted on|any angle, 2°|skew, 1°"
-            "|upright files turned|calibration error|judged as documents|ms, mean",
-        ),
-        ("peers", "estimator|set|files|quarter|any angle, 2°|skew, 1°|ms, mean"),
+        ("documents", "radialbeams", MEASURED),
+        ("documents-fresh", "radialbeams", MEASURED),
+        ("documents", "peers", "estimator|set|files|quarter|any angle, 2°|skew, 1°|ms, mean"),
     ],
 )
-def test_the_tables_of_documents_are_the_stored_figures(part: str, columns: str) -> None:
-    for row in result("documents")[part]:
+def test_the_tables_of_documents_are_the_stored_figures(name: str, part: str, columns: str) -> None:
+    for row in result(name)[part]:
         cells = [row[column] for column in columns.split("|")]
         shown = [cell if isinstance(cell, str) else f"{cell:g}" for cell in cells]
         assert f"| {' | '.join(shown)} |" in text("docs/documents.md")
+
+
+def test_the_table_of_fresh_documents_has_no_other_rows() -> None:
+    _, found = text("docs/documents.md").split("### Fresh sets\n")
+    rows = [line for line in found.split("\n### ")[0].splitlines() if line.startswith("| ")]
+    names = [row.split("|")[1].strip() for row in rows]
+    assert names == ["set", *(row["set"] for row in result("documents-fresh")["radialbeams"])]
 
 
 def test_two_measurements_of_one_classifier_agree() -> None:
