@@ -242,7 +242,8 @@ def _import_ray() -> Any:
 def _cpus() -> int:
     import ray
 
-    return max(1, int(ray.cluster_resources().get("CPU", 1)))
+    resources = ray.cluster_resources()  # type: ignore[no-untyped-call, unused-ignore]
+    return max(1, int(resources.get("CPU", 1)))
 
 
 def _cores() -> int:

@@ -125,8 +125,9 @@ class PosteriorAverage(nn.Module):
         outputs += [
             front.network(torch.rot90(views[unsure], k, (-2, -1))) for k in range(1, QUARTERS)
         ]
-        four = (torch.stack(part, 1) for part in zip(*outputs, strict=True))  # (n, 4, bins) each
-        second = self._read(*of_quarter_turned_views(*four, front.temperature))
+        # (n, 4, bins) each
+        logits, offsets = (torch.stack(part, 1) for part in zip(*outputs, strict=True))
+        second = self._read(*of_quarter_turned_views(logits, offsets, front.temperature))
         return Estimates(*(a.index_copy(0, unsure, b) for a, b in zip(first, second, strict=True)))
 
     def _read(self, angle: Tensor, masses: Posterior) -> Estimates:
