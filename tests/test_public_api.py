@@ -64,7 +64,13 @@ def test_a_folder_exports_what_it_names(package: ModuleType) -> None:
 
 
 def test_a_tutorial_needs_nothing_deeper_than_these() -> None:
-    assert set(front.__all__) == {"Canonicalizer", "Pose", "centred_boxes", "export_pipeline"}
+    assert set(front.__all__) == {
+        "Canonicalizer",
+        "Pose",
+        "PosteriorAverage",
+        "centred_boxes",
+        "export_pipeline",
+    }
 
 
 @pytest.mark.parametrize("old", MOVED)

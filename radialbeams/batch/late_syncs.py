@@ -31,11 +31,13 @@ class LateSyncs:
             own = None
         if self._thread is None or own is None:
             system.sync(descriptor)
-        else:
-            self._begun[name] = self._thread.submit(_sync_and_close, own)
+            return
+        self._begun[name] = self._thread.submit(_sync_and_close, own)
 
-    def is_done(self, name: str) -> bool:
-        return name not in self._begun or self._begun[name].done()
+    def has_ended_well(self, name: str) -> bool:
+        """Whether `wait` returns at once."""
+        sync = self._begun.get(name)
+        return sync is None or (sync.done() and sync.exception() is None)
 
     def wait(self, name: str) -> None:
         """Returns when the file is on the disk; raises the OSError of its sync."""

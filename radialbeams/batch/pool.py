@@ -31,8 +31,10 @@ ATTEMPTS = 3  # at a batch whose worker dies between two files
 STARTING = 180.0
 FILE = 60.0
 MODEL, MODEL_VIEW = 180.0, 3.0  # for each call of the model, plus for each view in it
-# Every worker has one thread, since there are as many workers as cores.
-THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+# Every worker computes in one thread, since there are as many workers as cores. A second thread
+# only waits for the disk. Without one heap for both, glibc would reserve 64 MiB for it, which count
+# towards --max-memory.
+SET_TO_ONE = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "MALLOC_ARENA_MAX")
 
 
 class PoolError(ValueError):
@@ -141,7 +143,7 @@ def _threads_in_words() -> Iterator[None]:
 def environment() -> dict[str, str]:
     """The environment of a worker: that of this process, one thread, and the same package."""
     path = os.pathsep.join(filter(None, (PACKAGES, os.environ.get("PYTHONPATH"))))
-    return {**os.environ, **dict.fromkeys(THREADS, "1"), "PYTHONPATH": path}
+    return {**os.environ, **dict.fromkeys(SET_TO_ONE, "1"), "PYTHONPATH": path}
 
 
 class _Process:

@@ -149,6 +149,7 @@ class Worker:
         if in_place and not self.job.force:
             check_links(outcome.out)
             check_writable(outcome.out)
+        outcome = replace(outcome, sha256=sha256(after), source=source if in_place else None)
         stage(
             after,
             outcome.out,
@@ -158,18 +159,18 @@ class Worker:
             force=self.job.force,
             sync=partial(self._syncs.begin, part),
         )
-        return replace(outcome, sha256=sha256(after), source=source if in_place else None)
+        return outcome
 
     def _on_disk(self, number: int, item: Item, outcome: Outcome) -> Outcome:
         """The outcome once its output is on the disk, or the error of the disk."""
         if outcome.sha256 is None or outcome.out is None or item.part is None:
             return outcome  # nothing was written
-        if not self._syncs.is_done(item.part):
+        if not self._syncs.has_ended_well(item.part):
             self._report({"at": number})  # the parent waits as long for this file as for any other
         try:
             with writing_in(Path(outcome.out).parent):
                 self._syncs.wait(item.part)
-        except (OutputError, OSError) as error:
+        except (OutputError, OSError, MemoryError) as error:
             discard(item.part)
             return Outcome(item.path, error=self._sentence(error))
         return outcome

@@ -49,10 +49,12 @@ class PosteriorAverage(nn.Module):
 
     Quarter turns with a probability below `least` are left out; 0 runs the classifier on all four.
     Images whose confidence is below `more_views_below` after one view get three more views, as in
-    the commands. None takes the value of the model's card, 0 means one view for all. The
-    canonicaliser's thresholds for leaving unsure images alone do not apply: an unsure estimate
-    spreads the weights instead. The classifier returns logits, or probabilities with
-    `scores="probabilities"`.
+    the commands. None takes the value of the model's card, 0 means one view for all. The classifier
+    returns logits, or probabilities with `scores="probabilities"`.
+
+    Of the canonicaliser's options, `canvas`, `fill` and `still_degrees` apply, and its calibration.
+    Its thresholds do not, since an unsure estimate spreads the weights, and neither does `snap`:
+    images are turned by the estimated angles.
     """
 
     def __init__(
@@ -83,12 +85,11 @@ class PosteriorAverage(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         pose, weights = self.turns(images)  # M ≥ N of them
         upright = pose.apply_images(images[pose.source], self.canonicalizer.fill)  # (M, C, H', W')
-        scores = self.classifier(upright)  # (M, K)
+        scores = self.classifier(upright).float()  # (M, K); half precision would not sum to 1
         probabilities = scores.softmax(-1) if self.scores == "logits" else scores
-        weighted = probabilities * weights.to(scores.dtype)[:, None]
-        return scores.new_zeros(images.shape[0], scores.shape[1]).index_add(
-            0, pose.source, weighted
-        )
+        weighted = probabilities * weights.float()[:, None]
+        total = weighted.new_zeros(images.shape[0], weighted.shape[1])  # (N, K)
+        return total.index_add(0, pose.source, weighted)
 
     def turns(self, images: Tensor) -> tuple[Pose, Tensor]:
         """The poses of all likely turns of the images, and the weight (M,) of each turn.

@@ -7,12 +7,14 @@ import os
 import time
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from threading import Event
 
 import pytest
 from PIL import Image
 
 from radialbeams.batch import JobSettings, Outcome, landing, system, worker
 from radialbeams.batch.late_syncs import LateSyncs
+from radialbeams.batch.messages import WorkerMessage
 from radialbeams.batch.plan import Item
 from radialbeams.demo import PICTURES
 
@@ -22,40 +24,68 @@ TURNING = JobSettings("ring.lfw", turns=True, writes=True, min_confidence=0)
 def test_outputs_are_synced_while_the_next_files_are_computed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Six syncs of 0.2 s by a slow disk: each is under way while the next file is written."""
-    written, during = [], []
+    """The disk confirms the first file only when the third one is written."""
+    written: list[str] = []
+    third = Event()
+    in_time: list[bool] = []
 
     def slow(descriptor: int) -> None:
-        before = len(written)
-        time.sleep(0.2)
-        during.append(len(written) - before)
+        in_time.append(third.wait(20))
 
-    def noted(data: bytes, out: str, *rest: object, **options: object) -> None:
+    def staged(data: bytes, out: str, *rest: object, **options: object) -> None:
         landing.stage(data, out, *rest, **options)  # type: ignore[arg-type]
         written.append(out)
+        if len(written) == 3:
+            third.set()
 
     monkeypatch.setattr(system, "sync", slow)
-    monkeypatch.setattr(worker, "stage", noted)
-    outcomes = turned_by_a_worker(tmp_path, 6)
+    monkeypatch.setattr(worker, "stage", staged)
+    outcomes = turned_by_a_worker(tmp_path, 4)
     assert all(outcome.error is None for outcome in outcomes)
-    assert during[0] > 0, "nothing was written while the first file was synced"
-    assert len(during) == 6, "the batch ended before its outputs were on the disk"
+    assert in_time == [True] * 4, "a file waited for the disk, or the batch did not wait for it"
 
 
-def test_an_output_that_the_disk_refuses_late_fails_alone(
+def test_the_parent_hears_of_each_file_that_the_disk_is_slow_with(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its patience is for one file, and several syncs may be left when all are computed."""
+    messages: list[WorkerMessage] = []
+    monkeypatch.setattr(system, "sync", lambda descriptor: time.sleep(0.3))
+    turned_by_a_worker(tmp_path, 3, messages.append)
+    files = [message["at"] for message in messages if "at" in message]
+    assert files[:6] == [0, 1, 2] * 2, "read, then written"
+    assert files[6:][-2:] == [1, 2], "then on the disk"
+
+
+@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="counts open files by /proc")
+def test_no_file_stays_open(tmp_path: Path) -> None:
+    before = len(os.listdir("/proc/self/fd"))
+    turned_by_a_worker(tmp_path, 5)
+    assert len(os.listdir("/proc/self/fd")) <= before + 1  # of the model's session, if anything
+
+
+@pytest.mark.parametrize(
+    ("error", "words"),
+    [
+        (OSError(errno.ENOSPC, "No space left on device"), "No space is left on the disk"),
+        (OSError(errno.EIO, "Input/output error"), "Input/output error."),
+        (MemoryError(), "memory"),
+    ],
+)
+def test_an_output_that_the_disk_refuses_late_fails_alone(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception, words: str
 ) -> None:
     calls = []
 
     def full(descriptor: int) -> None:
         calls.append(descriptor)
         if len(calls) == 2:
-            raise OSError(errno.ENOSPC, "No space left on device")
+            raise error
 
     monkeypatch.setattr(system, "sync", full)
     outcomes = turned_by_a_worker(tmp_path, 3)
     assert [outcome.error is None for outcome in outcomes] == [True, False, True]
-    assert "No space is left on the disk" in str(outcomes[1].error)
+    assert words in str(outcomes[1].error)
     assert len(os.listdir(tmp_path / "out")) == 2, "the part of the failed output was left"
 
 
@@ -68,7 +98,7 @@ def test_without_threads_or_descriptors_a_file_is_synced_at_once(
         syncs = LateSyncs()
         patch.setattr(os, "dup", refused)
         syncs.begin("a", file.fileno())
-        assert synced == [file.fileno()] and syncs.is_done("a")
+        assert synced == [file.fileno()] and syncs.has_ended_well("a")
         patch.setattr(ThreadPoolExecutor, "submit", no_thread)
         LateSyncs().begin("a", file.fileno())
         assert len(synced) == 2
@@ -82,7 +112,9 @@ def no_thread(*arguments: object) -> None:
     raise RuntimeError("can't start new thread")
 
 
-def turned_by_a_worker(folder: Path, count: int) -> list[Outcome]:
+def turned_by_a_worker(
+    folder: Path, count: int, report: worker.Report = lambda message: None
+) -> list[Outcome]:
     """The outcomes of one batch, processed here instead of in a process of its own."""
     (folder / "in").mkdir()
     with Image.open(PICTURES / "astronaut.webp") as opened:
@@ -94,6 +126,6 @@ def turned_by_a_worker(folder: Path, count: int) -> list[Outcome]:
         out = str(folder / "out" / f"{number}.png")
         items.append(Item(str(path), out, part=landing.part_of(out, "token")))
     try:
-        return worker.Worker(TURNING, lambda message: None).batch(items, 0)
+        return worker.Worker(TURNING, report).batch(items, 0)
     finally:
         system.limit_cpu(0)

@@ -220,8 +220,8 @@ def _verdict(record: Record) -> str:
             f"{percent(model['share_of_the_gap']['six_rotations']['share'], 0)}"
         )
     return (
-        f"{text}. {near} of its estimates are within 10°: the photos are crops, often close-ups "
-        "of one object, and only a disc of them is visible."
+        f"{text}. {near} of the estimates of `general` are within 10°: the photos are crops, often "
+        "close-ups of one object, and only a disc of them is visible."
     )
 
 
