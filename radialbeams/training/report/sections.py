@@ -79,6 +79,9 @@ def confidence(findings: Findings) -> str:
     )
     least = findings.card.abstain
     chosen = "" if least is None else paragraph(words.thresholds(least))
+    if findings.acting is not None:
+        uncertain = words.few_held_out(findings.acting, findings.held_out)
+        chosen += "".join(map(paragraph, uncertain))
     return section("confidence", "Confidence", f'<div class="charts">{charts}</div>{chosen}{note}')
 
 
