@@ -90,7 +90,7 @@ def discarded(findings: Findings) -> tuple[str, ...]:
 
 def warnings(findings: Findings) -> tuple[str, ...]:
     """What speaks for a longer training or more images, though not against the model."""
-    longer = "The same command with more --minutes continues."
+    longer = "The same command with more --minutes or --steps continues."
     if worse_than_start(findings.validation) is not None:
         return longer, "If that does not help, train on more images."
     training = findings.card.training

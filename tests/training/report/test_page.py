@@ -192,7 +192,7 @@ def test_a_model_that_is_hardly_trained_or_worse_than_its_start_is_not_shown_as_
     words = text_of(report_page(worse))
     assert "Trained and checked" not in words
     assert "Checked; the start was better, and was kept" in words and "train it longer" not in words
-    assert "If that does not help, train on more images." in words
+    assert "with more --minutes or --steps continues. If that does not help, train on" in words
     better = replace(worse, validation=(Point(0, 4.0), Point(500, 3.9)))
     assert "Trained and checked" in report_page(better)
 
