@@ -151,10 +151,10 @@ def angle(
     max_file_size: o.MaxFileSize = o.MAX_FILE_SIZE,
     json_: o.JsonLines = False,
 ) -> None:
-    """Prints how far images were rotated, in degrees counter-clockwise; writes no files.
+    """Prints how far images were rotated; writes no files.
 
-    The table shows angles from −180° to 180°. JSON has these as angle_signed, and angles from 0° to
-    360° as angle_ccw.
+    Angles are in degrees, counter-clockwise. The table shows them from −180° to 180°. JSON has
+    these as angle_signed, and angles from 0° to 360° as angle_ccw.
     """
     from radialbeams import batch, zoo
 
@@ -208,6 +208,8 @@ def _turn_all(
         talk(line)
     if counts["unsure"] and page is None and job.min_confidence <= 1:
         talk(terminal.UNSURE)
+    if job.writes and job.in_place and job.corrections and counts["turned"]:
+        talk(terminal.CORRECTED)
     for line in terminal.left_out(run.left_out):
         talk(line)
     if job.writes and plan.folder is not None:

@@ -36,6 +36,9 @@ UNSURE = (
     "unsure: --report PAGE.html shows these files and lets you correct them by hand; a lower "
     "--min-confidence turns more of them, with more mistakes"
 )
+CORRECTED = (
+    "the corrections are applied; the same list turns them again: in place, use a list only once"
+)
 # The same in the singular; reasons that are not here have one form.
 ONE = {
     "hidden folders": "hidden folder",

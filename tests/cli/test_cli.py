@@ -62,6 +62,7 @@ def test_help_lists_the_verbs(run: Callable[..., Said]) -> None:
     assert (code, err) == (0, "")
     for verb in VERBS:
         assert f" {verb} " in out
+    assert "..." not in out.split("Commands:")[1]  # no sentence is cut off
 
 
 @pytest.mark.parametrize("verb", VERBS)
