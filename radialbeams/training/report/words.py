@@ -20,6 +20,11 @@ FEW_STEPS = 50  # after which little has been learned
 # Held-out images from which thresholds vary less: the 95% interval of a share is then at most
 # 14 percentage points to either side.
 FEW_IMAGES = 50
+# In place of the thresholds of a model that is not to be trusted.
+OVERRIDDEN = (
+    "The upright command leaves every picture alone, since the model is not to be trusted. With "
+    "--min-confidence 0.5, it acts if the model is at least 50% sure."
+)
 
 
 def degrees(value: float) -> str:

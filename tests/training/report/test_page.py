@@ -154,6 +154,22 @@ def test_the_command_for_a_model_that_is_not_trusted_overrides_that(findings: Fi
     assert "--min-confidence" not in trusted and "all the same" not in trusted
 
 
+def test_nothing_is_turned_by_a_model_that_is_not_trusted(findings: Findings) -> None:
+    view = replace(findings.sheet[0], acted=True)
+    turned = replace(findings, trust=(), sheet=(view,), worst=(view,))
+    words = text_of(report_page(turned))
+    assert "The upright command acts if" in words and words.count("sure · turned") == 2
+    words = text_of(report_page(replace(turned, trust=("It is near chance.",))))
+    assert "leaves every picture alone, since the model is not to be trusted. With" in words
+    for claim in (
+        "The upright command acts if",
+        "sure · turned",
+        "whether upright would",
+        "rest on",
+    ):
+        assert claim not in words
+
+
 def test_thresholds_from_few_held_out_images_are_said_to_be_uncertain(findings: Findings) -> None:
     acting = replace(findings.acting, acted=0.25, right=1.0)
     few = replace(findings, trust=(), acting=acting)
