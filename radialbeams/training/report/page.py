@@ -7,7 +7,7 @@ from pathlib import Path
 from radialbeams.files import write_whole
 from radialbeams.training.report import sections, words
 from radialbeams.training.report.findings import Findings, worse_than_start
-from radialbeams.training.report.markup import text
+from radialbeams.training.report.markup import prose, text
 
 STYLE = Path(__file__).with_name("page.css")
 
@@ -127,7 +127,7 @@ def _time(seconds: float | None) -> str:
 def _summary(findings: Findings) -> str:
     leads = ("Error", "How sure", "Trust", "Effect")
     rows = [
-        f"<div><dt>{lead}</dt><dd>{text(line)}</dd></div>"
+        f"<div><dt>{lead}</dt><dd>{prose(line)}</dd></div>"
         for lead, line in zip(leads, words.summary(findings), strict=True)
     ]
     lead, command = words.command(findings.run, findings.trust)

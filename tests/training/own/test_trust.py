@@ -66,13 +66,15 @@ def measured(card: Card, **values: float) -> Card:
     return replace(card, calibrated={"expected_error": 0.02, "n": 480, **values})
 
 
-@pytest.mark.parametrize("name", ["expected_error", "expected_error_by_object"])
+@pytest.mark.parametrize(
+    ("name", "unseen"), [("expected_error", "images"), ("expected_error_by_object", "groups")]
+)
 def test_a_confidence_that_does_not_hold_elsewhere_is_a_reason(
-    name: str, card: Card, good: Evaluation
+    name: str, unseen: str, card: Card, good: Evaluation
 ) -> None:
     assert reasons(measured(card, **{name: 0.1}), good, 24) == ()
     (reason,) = reasons(measured(card, **{name: 0.12}), good, 24)
-    assert reason.startswith("Its confidence is off by 12 percentage points")
+    assert reason.startswith(f"Its confidence is off by 12.0 percentage points on {unseen} that")
 
 
 def test_thresholds_that_do_not_hold_elsewhere_are_a_reason(card: Card, good: Evaluation) -> None:

@@ -14,7 +14,7 @@ import pytest
 from radialbeams.cards import Card, DataCard, TrainingCard, WeightsOrigin
 from radialbeams.nn.ring_network import RingBIC
 from radialbeams.training.data import ImageSet
-from radialbeams.training.report import Findings, command, find, summary, write_report
+from radialbeams.training.report import Findings, command, find, markup, summary, write_report
 from radialbeams.training.report.findings import Point
 from radialbeams.training.report.page import report_page
 from radialbeams.training.report.showing import CrookedImage
@@ -152,6 +152,14 @@ def test_the_command_for_a_model_that_is_not_trusted_overrides_that(findings: Fi
     assert f"Use it all the same{use}" in words
     trusted = text_of(report_page(replace(findings, trust=())))
     assert "--min-confidence" not in trusted and "all the same" not in trusted
+
+
+def test_options_in_sentences_are_code_that_does_not_break() -> None:
+    shown = markup.paragraph("Add --min-confidence 0.5. Or --snap none; a -- b, --<i>.")
+    assert shown == (
+        '<p>Add <code class="option">--min-confidence 0.5</code>. Or <code class="option">--snap'
+        "</code> none; a -- b, --&lt;i&gt;.</p>"
+    )
 
 
 def test_nothing_is_turned_by_a_model_that_is_not_trusted(findings: Findings) -> None:
