@@ -131,7 +131,8 @@ def _thresholds(job: JobSettings, card: Card) -> str:
             f"every picture is left alone: {untrusted(job.model, card)} To turn pictures all the "
             "same, add --min-confidence 0.5."
         )
-    return f"{_needed(job)}; model {job.model}: {card.summary or 'no summary'}"
+    about = f" ({card.summary.rstrip('.')})" if card.summary else ""
+    return f"{_needed(job)}; model {job.model}{about}"
 
 
 def _needed(job: JobSettings) -> str:

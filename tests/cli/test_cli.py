@@ -185,7 +185,8 @@ def test_upright_turns_and_leaves_and_says_which(
     summary, thresholds = err.splitlines()
     assert summary.startswith("5 files in ")
     assert "50 % sure, and by another angle only if that is 50 % sure and at least 10°; " in err
-    assert thresholds.endswith(zoo.find("ring.lfw").card.summary)
+    about = zoo.find("ring.lfw").card.summary.rstrip(".")
+    assert thresholds.endswith(f"; model ring.lfw ({about})")
     for one in found.values():
         assert list(one) == ["path", "out", *FOUND, "action", *DECIDED]
     assert {name: one["action"] for name, one in found.items()} == {
