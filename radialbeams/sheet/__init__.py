@@ -94,6 +94,11 @@ CARD = """<li class="{slug}"{data}>{pictures}
 <div class="name" title="{path}"><bdi>{path}</bdi></div>
 <div class="note"><span class="what">{what}</span><span>{estimate}</span></div>{error}</li>
 """
+# On a card whose confidence alone would let the picture be turned.
+BETWEEN = (
+    "A picture that fills its canvas is turned only by quarter turns, and this angle is none. "
+    "--snap none turns it by the estimate."
+)
 PAIR = """<button class="pair" type="button" aria-label="Enlarge"><img src="{before}" \
 alt="before" loading="lazy"><span>→</span><img src="{after}" alt="after" loading="lazy"></button>"""
 SINGLE = """<button class="pair single" type="button" aria-label="Enlarge"><img src="{before}" \
@@ -171,6 +176,8 @@ def _card(outcome: Outcome, in_place: bool) -> str:
         estimate = f"estimate {outcome.angle_signed:.2f}°{sure}".replace("-", "−")
     if outcome.problem is not None:
         error = f'<div class="error">{html.escape(shown(outcome.problem))}</div>'
+    elif outcome.measure == "exact" and outcome.action == "unsure":
+        error = f'<div class="error">{BETWEEN}</div>'
     return CARD.format(
         slug=_slug(outcome.kind),
         data=_data(outcome, in_place),

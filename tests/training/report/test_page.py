@@ -179,6 +179,7 @@ def test_nothing_is_turned_by_a_model_that_is_not_trusted(findings: Findings) ->
 
 
 def test_thresholds_from_few_held_out_images_are_said_to_be_uncertain(findings: Findings) -> None:
+    assert findings.acting is not None
     acting = replace(findings.acting, acted=0.25, right=1.0)
     few = replace(findings, trust=(), acting=acting)
     sentence = (
