@@ -151,8 +151,8 @@ def _needed(job: JobSettings) -> str:
 
 def untrusted(model: str, card: Card) -> str:
     """Why nothing should be done by a model's answers."""
-    reasons = "; ".join(reason.rstrip(".") for reason in card.trust)
-    return f"model {model} is not to be trusted: {reasons}."
+    reasons = " ".join(f"{reason.rstrip('.')}." for reason in card.trust)
+    return f"model {model} is not to be trusted: {reasons}"
 
 
 def resumption(run: BatchRun) -> Iterator[str]:
