@@ -146,3 +146,13 @@ def test_a_picture_left_alone_only_for_its_angle_says_so(tmp_path: Path) -> None
     assert "only by quarter turns, and this angle is none" in Seen(page(tmp_path, [tilted])).text
     doubtful = Outcome("a.jpg", None, 39.2, 0.3, 1, **unsure, measure="quarter", value=0.3)  # type: ignore[arg-type]
     assert "only by quarter turns" not in Seen(page(tmp_path, [doubtful])).text
+
+
+def test_the_quantity_that_decided_is_named_in_words(tmp_path: Path) -> None:
+    unsure = {"action": "unsure", "reason": "unsure", "value": 0.3, "threshold": 0.9}
+    for measure in ("confidence", "quarter", "exact", "frame", "upright"):
+        outcome = Outcome("a.jpg", None, 39.2, 0.3, 1, **unsure, measure=measure)  # type: ignore[arg-type]
+        (data,) = Seen(page(tmp_path, [outcome])).data
+        why = str(data["data-why"])
+        assert why.startswith(("probability of", "probability that"))
+        assert why.endswith(" 30.0%, threshold 90.0%")
