@@ -203,7 +203,8 @@ def _turn_all(
             # has only the corrected files, and must not replace the report on all files.
             own = (job.overwrite or run.done_before > 0) and not job.corrections
             _write(page, report if own else free_name(report), report)
-    talk(terminal.summary(counts, time.monotonic() - started, job))
+    if counts:
+        talk(terminal.summary(counts, time.monotonic() - started, job))
     for line in terminal.thresholds(counts, job, zoo.find(job.model).card):
         talk(line)
     if counts["unsure"] and page is None and job.min_confidence <= 1:

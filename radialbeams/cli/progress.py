@@ -48,7 +48,7 @@ def follow(
 def leave(counts: Counter[str]) -> None:
     """With the exit code that the outcomes ask for."""
     if not counts:
-        raise ValueError("There are no images in what was named.")
+        raise ValueError("Expected image files; the given folders have none. Check the paths.")
     if counts["failed"] or counts["several frames"] == counts.total():  # nothing was done
         raise typer.Exit(1)
 

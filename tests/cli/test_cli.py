@@ -356,6 +356,16 @@ def test_counts_are_in_the_right_number() -> None:
     )
 
 
+@pytest.mark.parametrize("verb", ["upright", "angle"])
+def test_a_folder_without_images_gives_one_error(
+    run: Callable[..., Said], tmp_path: Path, verb: str
+) -> None:
+    (tmp_path / "notes.txt").write_text("no image")
+    code, _, err = run(verb, tmp_path)
+    assert code == 1
+    assert "the given folders have none. Check the paths." in err and "0 files" not in err
+
+
 def test_a_report_is_overwritten_only_on_request(
     run: Callable[..., Said], faces: Path, tmp_path: Path
 ) -> None:
