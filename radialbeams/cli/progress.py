@@ -48,7 +48,7 @@ def follow(
 def leave(counts: Counter[str]) -> None:
     """With the exit code that the outcomes ask for."""
     if not counts:
-        raise ValueError("Expected image files; the given folders have none. Check the paths.")
+        raise ValueError("Expected image files; the given paths have no images. Check the paths.")
     if counts["failed"] or counts["several frames"] == counts.total():  # nothing was done
         raise typer.Exit(1)
 

@@ -363,7 +363,7 @@ def test_a_folder_without_images_gives_one_error(
     (tmp_path / "notes.txt").write_text("no image")
     code, _, err = run(verb, tmp_path)
     assert code == 1
-    assert "the given folders have none. Check the paths." in err and "0 files" not in err
+    assert "the given paths have no images. Check the paths." in err and "0 files" not in err
 
 
 def test_a_report_is_overwritten_only_on_request(
