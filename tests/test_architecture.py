@@ -108,6 +108,7 @@ FRONT_SIDEWAYS = {
         *("affine", "checks", "deciding", "folding", "pose", "sampling", "view_geometry"),
     },
     "pipeline": {"exported", "module", "pose"},
+    "averaging": {"checks", "module", "pose"},
     "hub": {"module"},
     "accuracy": {"module", "pose"},
 }

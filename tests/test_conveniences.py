@@ -315,6 +315,19 @@ def test_corrected_angles_are_applied_to_their_files_only(
     assert Path("out/b.png").read_bytes() == Path("in/b.png").read_bytes()
 
 
+def test_corrections_in_place_are_said_to_be_for_one_run(
+    run: Callable[..., Said], tmp_path: Path
+) -> None:
+    face(tmp_path / "a.png", 0)
+    fix = {"corrections": [{"path": str(tmp_path / "a.png"), "angle_ccw": 90}]}
+    (tmp_path / "fix.json").write_text(json.dumps(fix))
+    command = ("upright", tmp_path, "--corrections", tmp_path / "fix.json", *TURNING)
+    assert "turns them again" not in run(*command, "-o", tmp_path / "out")[2]
+    assert "turns them again" not in run(*command, "--in-place", "--dry-run")[2]
+    code, _, err = run(*command, "--in-place")
+    assert code == 0 and "the corrections are applied; the same list turns them again" in err
+
+
 def test_the_report_on_corrections_does_not_replace_the_report_on_all_files(
     run: Callable[..., Said], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -338,10 +351,13 @@ def test_the_report_on_corrections_does_not_replace_the_report_on_all_files(
     ("content", "words"),
     [
         ("{", "is not a list of corrections"),
-        ('{"corrections": [{"path": "a.png"}]}', "is not a list of corrections"),
+        ('{"corrections": [{"path": "a.png"}]}', "corrections (angle_ccw is missing). Expected"),
         ('{"corrections": [{"path": "a.png", "angle_ccw": "left"}]}', "an angle in degrees"),
         ('{"corrections": [{"path": "", "angle_ccw": 1}]}', "expected a path"),
-        ('{"corrections": [{"path": "gone.png", "angle_ccw": 1}]}', "are not among the inputs"),
+        (
+            '{"corrections": [{"path": "gone.png", "angle_ccw": 1}]}',
+            "1 of 1 corrected files is not among",
+        ),
     ],
 )
 def test_corrections_that_make_no_sense_are_refused(

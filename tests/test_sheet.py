@@ -138,3 +138,21 @@ def test_the_counts_are_separated_and_in_the_right_number(tmp_path: Path) -> Non
 def test_a_picture_with_a_small_tilt_is_not_called_upright(tmp_path: Path) -> None:
     tilted = Outcome("tilted.jpg", None, 4.0, 0.99, 1, **LEFT)  # type: ignore[arg-type]
     assert "1 file: 1 upright or nearly upright, left alone" in Seen(page(tmp_path, [tilted])).text
+
+
+def test_a_picture_left_alone_only_for_its_angle_says_so(tmp_path: Path) -> None:
+    unsure = {"action": "unsure", "reason": "unsure", "threshold": 0.9}
+    tilted = Outcome("a.jpg", None, 39.2, 0.99, 1, **unsure, measure="exact", value=0.1)  # type: ignore[arg-type]
+    assert "only by quarter turns, and this angle is none" in Seen(page(tmp_path, [tilted])).text
+    doubtful = Outcome("a.jpg", None, 39.2, 0.3, 1, **unsure, measure="quarter", value=0.3)  # type: ignore[arg-type]
+    assert "only by quarter turns" not in Seen(page(tmp_path, [doubtful])).text
+
+
+def test_the_quantity_that_decided_is_named_in_words(tmp_path: Path) -> None:
+    unsure = {"action": "unsure", "reason": "unsure", "value": 0.3, "threshold": 0.9}
+    for measure in ("confidence", "quarter", "exact", "frame", "upright"):
+        outcome = Outcome("a.jpg", None, 39.2, 0.3, 1, **unsure, measure=measure)  # type: ignore[arg-type]
+        (data,) = Seen(page(tmp_path, [outcome])).data
+        why = str(data["data-why"])
+        assert why.startswith(("probability of", "probability that"))
+        assert why.endswith(" 30.0%, threshold 90.0%")

@@ -37,6 +37,8 @@ def page(tmp_path: Path) -> Iterator[Any]:
     sheet.add(Outcome("a.jpg", "o/a.jpg", **estimate, **turned, before=wide, after=tall))  # type: ignore[arg-type]
     left = {"action": "unsure", "reason": "unsure"}
     sheet.add(Outcome("b.jpg", "o/b.jpg", **estimate, **left, before=wide))  # type: ignore[arg-type]
+    upright = {"angle_ccw": 198.99, "confidence": 0.27, "symmetry": 1, "reason": "upright already"}
+    sheet.add(Outcome("c.jpg", "o/c.jpg", **upright, action="left", before=wide))  # type: ignore[arg-type]
     sheet.write(tmp_path / "sheet.html")
     with playwright.sync_playwright() as running:
         browser = running.chromium.launch(executable_path=CHROMIUM, args=["--no-sandbox"])
@@ -57,6 +59,16 @@ def corrected(page: Any, number: int, angle: str) -> Any:
 def test_estimate_and_what_was_done_are_named(page: Any) -> None:
     note = page.locator("#files li").first.locator(".note").inner_text()
     assert "turned by −110°" in note and "estimate 111.43° · 98%" in note
+
+
+def test_the_words_on_a_card_are_not_squeezed_into_a_column(page: Any) -> None:
+    page.set_viewport_size({"width": 620, "height": 800})
+    card = page.locator("#files li").nth(2)
+    what, estimate = (card.locator(".note span").nth(n).bounding_box() for n in (0, 1))
+    assert "upright or nearly upright, left alone" in card.inner_text()
+    box = card.bounding_box()
+    assert what["width"] > 0.8 * box["width"]
+    assert estimate["x"] + estimate["width"] <= box["x"] + box["width"]
 
 
 def test_a_corrected_card_shows_the_correction(page: Any) -> None:

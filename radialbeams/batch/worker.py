@@ -149,7 +149,7 @@ class Worker:
         if in_place and not self.job.force:
             check_links(outcome.out)
             check_writable(outcome.out)
-        outcome = replace(outcome, sha256=sha256(after), source=source if in_place else None)
+        digest = sha256(after)
         stage(
             after,
             outcome.out,
@@ -159,7 +159,7 @@ class Worker:
             force=self.job.force,
             sync=partial(self._syncs.begin, part),
         )
-        return outcome
+        return replace(outcome, sha256=digest, source=source if in_place else None)
 
     def _on_disk(self, number: int, item: Item, outcome: Outcome) -> Outcome:
         """The outcome once its output is on the disk, or the error of the disk."""

@@ -151,10 +151,10 @@ def angle(
     max_file_size: o.MaxFileSize = o.MAX_FILE_SIZE,
     json_: o.JsonLines = False,
 ) -> None:
-    """Prints how far images were rotated, in degrees counter-clockwise; writes no files.
+    """Prints how far images were rotated; writes no files.
 
-    The table shows angles from −180° to 180°. JSON has these as angle_signed, and angles from 0° to
-    360° as angle_ccw.
+    Angles are in degrees, counter-clockwise. The table shows them from −180° to 180°. JSON has
+    these as angle_signed, and angles from 0° to 360° as angle_ccw.
     """
     from radialbeams import batch, zoo
 
@@ -203,11 +203,14 @@ def _turn_all(
             # has only the corrected files, and must not replace the report on all files.
             own = (job.overwrite or run.done_before > 0) and not job.corrections
             _write(page, report if own else free_name(report), report)
-    print_message(terminal.summary(counts, time.monotonic() - started, job))
+    if counts:
+        print_message(terminal.summary(counts, time.monotonic() - started, job))
     for line in terminal.thresholds(counts, job, zoo.find(job.model).card):
         print_message(line)
     if counts["unsure"] and page is None and job.min_confidence <= 1:
         print_message(terminal.UNSURE)
+    if job.writes and job.in_place and job.corrections and counts["turned"]:
+        print_message(terminal.CORRECTED)
     for line in terminal.left_out(run.left_out):
         print_message(line)
     if job.writes and plan.folder is not None:

@@ -57,7 +57,9 @@ def read_corrections(path: Path | None) -> dict[str, float | None]:
         return dict(_correction(entry) for entry in content[CORRECTIONS])
     except OSError as error:
         raise _wrong(path, error.strerror or "unreadable") from error
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
+    except KeyError as error:
+        raise _wrong(path, f"{error.args[0]} is missing") from error
+    except (ValueError, TypeError, RecursionError) as error:
         raise _wrong(path, str(error)) from error
 
 
@@ -69,10 +71,11 @@ def corrections_for(
     absolute = {path.path: os.path.abspath(path.path) for path in plan.files()} if angles else {}
     missing = set(angles) - set(absolute.values())
     if missing:
+        verb = "is" if len(missing) == 1 else "are"
         raise typer.BadParameter(
-            f"{len(missing)} of {len(angles)} corrected files are not among the inputs, such as "
+            f"{len(missing)} of {len(angles)} corrected files {verb} not among the inputs, such as "
             f"{min(missing)}. Give the same files or folders as in the first run, in the same "
-            "working folder.",
+            "working folder; remove files that are gone from the list.",
             param_hint="--corrections",
         )
     return tuple((path, angles[place]) for path, place in absolute.items() if place in angles)

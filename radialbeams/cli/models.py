@@ -18,7 +18,7 @@ def demo(
         "radialbeams-demo.png"
     ),
 ) -> None:
-    """Rotates sample images, estimates the rotations, and writes a contact sheet."""
+    """Rotates sample images and estimates the angles; draws a sheet."""
     from radialbeams import demo as show
 
     rows = []
@@ -36,7 +36,7 @@ def demo(
 
 @app.command()
 def models(json_: JsonOption = False) -> None:
-    """Lists the pretrained models: training data, licence, measured errors, cost."""
+    """Lists the pretrained models: data, licence, errors, cost."""
     from radialbeams import zoo
     from radialbeams.cards import to_json
 

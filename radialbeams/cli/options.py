@@ -119,7 +119,8 @@ Corrections = Annotated[
     Path | None,
     typer.Option(
         help="Turn only the files in this list, by the angles in it. The page of --report saves "
-        "such a list, and is never replaced by the report on the corrected files."
+        "such a list, and is never replaced by the report on the corrected files. "
+        "With --in-place, use a list only once."
     ),
 ]
 Snap = Annotated[

@@ -48,9 +48,7 @@ def follow(
 def leave(counts: Counter[str]) -> None:
     """Exits with code 1 if a file failed or no file was processed."""
     if not counts:
-        raise ValueError(
-            "Expected images; found none in the given files and folders. Check the paths."
-        )
+        raise ValueError("Expected image files; the given paths have no images. Check the paths.")
     if counts["failed"] or counts["several frames"] == counts.total():  # nothing was done
         raise typer.Exit(1)
 

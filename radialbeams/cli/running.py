@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -84,9 +83,10 @@ def train_on_folder(
 def closing(run: TrainedRun) -> tuple[str, ...]:
     """Five lines: error, confidence, whether to trust the model and what `upright` does with it,
     where the report is, and the command that uses it."""
+    from radialbeams.training.report import command
+
     learned, sure, *verdict = run.summary
-    use = f"radialbeams upright PICTURES -o UPRIGHT --model {shlex.quote(str(run.folder))}"
-    use = f"Use it: {use}" if run.trusted else f"Use it anyway: {use} --min-confidence 0.5"
+    use = ": ".join(command(run.folder, run.card.trust))
     return learned, sure, " ".join(verdict), f"Report: {run.report}", use
 
 

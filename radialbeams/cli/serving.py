@@ -89,7 +89,10 @@ def page(
     ] = Path("node_modules/onnxruntime-web/dist"),
     model: Models = None,
 ) -> None:
-    """Writes the demo page as static files; the models run in the browser, without a service."""
+    """Writes the page as static files; it needs no service.
+
+    The models run in the browser.
+    """
     from radialbeams import serving
 
     files = serving.write_page(out, runtime, tuple(model or ()))

@@ -36,6 +36,9 @@ UNSURE = (
     "unsure: --report PAGE.html shows these files and lets you correct them by hand; a lower "
     "--min-confidence turns more of them, with more mistakes"
 )
+CORRECTED = (
+    "the corrections are applied; the same list turns them again: in place, use a list only once"
+)
 # The same in the singular; reasons that are not here have one form.
 ONE = {
     "hidden folders": "hidden folder",
@@ -128,7 +131,8 @@ def _thresholds(job: JobSettings, card: Card) -> str:
             f"every picture is left alone: {untrusted(job.model, card)} To turn pictures anyway, "
             "add --min-confidence 0.5."
         )
-    return f"{_needed(job)}; model {job.model}: {card.summary or 'no summary'}"
+    about = f" ({card.summary.rstrip('.')})" if card.summary else ""
+    return f"{_needed(job)}; model {job.model}{about}"
 
 
 def _needed(job: JobSettings) -> str:
@@ -147,8 +151,8 @@ def _needed(job: JobSettings) -> str:
 
 def untrusted(model: str, card: Card) -> str:
     """Why a model's estimates should not be acted on."""
-    reasons = "; ".join(reason.rstrip(".") for reason in card.trust)
-    return f"model {model} is not to be trusted: {reasons}."
+    reasons = " ".join(f"{reason.rstrip('.')}." for reason in card.trust)
+    return f"model {model} is not to be trusted: {reasons}"
 
 
 def resumption(run: BatchRun) -> Iterator[str]:

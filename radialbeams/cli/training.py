@@ -166,7 +166,7 @@ def train(
     limit: LimitOption = None,
     json_: JsonOption = False,
 ) -> None:
-    """Trains a model on a folder of upright images, or on a data set; no labels are needed.
+    """Trains a model on upright images; no labels are needed.
 
     On a folder, the result is a calibrated model with its own thresholds, and a report. If a run
     is killed or stopped, the same command resumes it. More minutes or steps extend a finished run.
@@ -255,7 +255,7 @@ def evaluate(
     devices: DevicesOption = "auto",
     json_: JsonOption = False,
 ) -> None:
-    """Measures a model on held-out images, rotated by uniformly random angles."""
+    """Measures a model on held-out images at random angles."""
     _need_torch("evaluate")
     from radialbeams import zoo
     from radialbeams.cards import measurement
@@ -340,7 +340,7 @@ def export(
         Path, typer.Argument(help="ONNX file to write. Its card is written next to it.")
     ],
 ) -> None:
-    """Exports a model to ONNX, but only if the file computes what torch computes."""
+    """Writes ONNX, but only if it computes what torch computes."""
     _need_torch("export")
     from radialbeams import zoo
     from radialbeams.training.runs import export_run

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from matplotlib.figure import Figure
 
@@ -12,8 +10,8 @@ from radialbeams.reproduce import figures
 from radialbeams.reproduce.downstream import FIGURE_SETS, NAMES, TITLES
 from radialbeams.reproduce.experiment import Record
 from radialbeams.stored import JsonDict
+from radialbeams.training.report.intervals import share_interval as interval
 
-NORMAL = 1.96  # standard deviations of a 95% interval
 SHORT = {"si-score": "SI-SCORE, 9 cut-outs", "si-score-by-cut-out": "9 cut-outs, split by them"}
 FIRST_COLUMN = 0.22  # of the table's width
 
@@ -34,14 +32,6 @@ def at_each_angle(result: JsonDict) -> float:
     """The number of images at an angle; the mean if every image has one fixed angle."""
     on_the_grid = "n_on_the_grid" in result
     return images_of(result) if on_the_grid else images_of(result) / len(result["angles"])
-
-
-def interval(share: float, count: float) -> tuple[float, float]:
-    """The 95% interval of a share of `count` images by Wilson's formula, also at 0% and 100%."""
-    middle = share + NORMAL**2 / (2 * count)
-    half = NORMAL * math.sqrt(share * (1 - share) / count + NORMAL**2 / (4 * count**2))
-    scale = 1 + NORMAL**2 / count
-    return (middle - half) / scale, (middle + half) / scale
 
 
 def draw_curves(sets: JsonDict) -> Figure:

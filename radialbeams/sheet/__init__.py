@@ -68,7 +68,7 @@ FOOT = """</ol>
 <dialog id="detail" aria-labelledby="detail-name"><form method="dialog"><header>
 <h2 id="detail-name"></h2><button id="close" aria-label="Close">×</button></header></form>
 <div class="views"><figure><div class="stage"><img id="detail-before" alt="before"></div>
-<figcaption>before</figcaption></figure>
+<figcaption>before, turned back by the angle below</figcaption></figure>
 <figure id="detail-after-box"><div class="stage"><img id="detail-after" alt="after"></div>
 <figcaption>after</figcaption></figure>
 <figure><div class="stage dial" id="detail-dial"></div><figcaption>the model's estimate: the longer
@@ -83,7 +83,7 @@ FOOT = """</ol>
 <button type="button" id="apply" class="main">Correct to this angle</button>
 <button type="button" id="leave">Leave it as it was</button>
 <button type="button" id="forget">Undo the correction</button></div>
-<p class="hint">The left picture shows the result. Arrow keys change the angle; Escape closes.</p>
+<p class="hint">Arrow keys change the angle; Escape closes.</p>
 </dialog>
 <script>{script}</script>
 </html>
@@ -94,6 +94,19 @@ CARD = """<li class="{slug}"{data}>{pictures}
 <div class="name" title="{path}"><bdi>{path}</bdi></div>
 <div class="note"><span class="what">{what}</span><span>{estimate}</span></div>{error}</li>
 """
+# The probabilities that decide, by their names in the records.
+PROBABILITIES = {
+    "confidence": "probability of the angle",
+    "quarter": "probability of the quarter turn",
+    "exact": "probability of an exact quarter turn",
+    "frame": "probability of the rectangle's angle",
+    "upright": "probability that it is upright",
+}
+# On a card whose confidence alone would let the picture be turned.
+BETWEEN = (
+    "A picture that fills its canvas is turned only by quarter turns, and this angle is none. "
+    "--snap none turns it by the estimate."
+)
 PAIR = """<button class="pair" type="button" aria-label="Enlarge"><img src="{before}" \
 alt="before" loading="lazy"><span>→</span><img src="{after}" alt="after" loading="lazy"></button>"""
 SINGLE = """<button class="pair single" type="button" aria-label="Enlarge"><img src="{before}" \
@@ -171,6 +184,8 @@ def _card(outcome: Outcome, in_place: bool) -> str:
         estimate = f"estimate {outcome.angle_signed:.2f}°{sure}".replace("-", "−")
     if outcome.problem is not None:
         error = f'<div class="error">{html.escape(shown(outcome.problem))}</div>'
+    elif outcome.measure == "exact" and outcome.action == "unsure":
+        error = f'<div class="error">{BETWEEN}</div>'
     return CARD.format(
         slug=_slug(outcome.kind),
         data=_data(outcome, in_place),
@@ -213,4 +228,5 @@ def _why(outcome: Outcome) -> str | None:
         return None
     if outcome.measure == "angle":
         return f"angle {outcome.value:g}°, threshold {outcome.threshold:g}°"
-    return f"{outcome.measure} {outcome.value:.1%}, threshold {outcome.threshold:.1%}"
+    name = PROBABILITIES.get(outcome.measure, outcome.measure)
+    return f"{name} {outcome.value:.1%}, threshold {outcome.threshold:.1%}"

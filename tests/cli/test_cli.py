@@ -62,6 +62,7 @@ def test_help_lists_the_verbs(run: Callable[..., Said]) -> None:
     assert (code, err) == (0, "")
     for verb in VERBS:
         assert f" {verb} " in out
+    assert "..." not in out.split("Commands:")[1]  # no sentence is cut off
 
 
 @pytest.mark.parametrize("verb", VERBS)
@@ -138,7 +139,7 @@ def test_angle_prints_a_table_for_people(run: Callable[..., Said], faces: Path) 
 
 
 def test_nothing_to_look_at_is_refused(run: Callable[..., Said], tmp_path: Path) -> None:
-    assert "found none in the given files" in refused(run("angle", tmp_path, "--json", *FACES))
+    assert "the given paths have no images" in refused(run("angle", tmp_path, "--json", *FACES))
 
 
 def through_a_pipe(data: bytes, *arguments: object) -> subprocess.CompletedProcess[bytes]:
@@ -184,7 +185,8 @@ def test_upright_turns_and_leaves_and_says_which(
     summary, thresholds = err.splitlines()
     assert summary.startswith("5 files in ")
     assert "50 % sure, and by another angle only if that is 50 % sure and at least 10°; " in err
-    assert thresholds.endswith(zoo.find("ring.lfw").card.summary)
+    about = zoo.find("ring.lfw").card.summary.rstrip(".")
+    assert thresholds.endswith(f"; model ring.lfw ({about})")
     for one in found.values():
         assert list(one) == ["path", "out", *FOUND, "action", *DECIDED]
     assert {name: one["action"] for name, one in found.items()} == {
@@ -352,6 +354,16 @@ def test_counts_are_in_the_right_number() -> None:
     assert line == (
         "4 files not read (1 broken link, 1 pipe or device, 1 link to a folder, 1 hidden folder)"
     )
+
+
+@pytest.mark.parametrize("verb", ["upright", "angle"])
+def test_a_folder_without_images_gives_one_error(
+    run: Callable[..., Said], tmp_path: Path, verb: str
+) -> None:
+    (tmp_path / "notes.txt").write_text("no image")
+    code, _, err = run(verb, tmp_path)
+    assert code == 1
+    assert "the given paths have no images. Check the paths." in err and "0 files" not in err
 
 
 def test_a_report_is_overwritten_only_on_request(

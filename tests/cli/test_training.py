@@ -14,7 +14,7 @@ import pytest
 
 from radialbeams import zoo
 from radialbeams.cards import write as write_card
-from radialbeams.cli import main, running, training
+from radialbeams.cli import main, running, terminal, training
 from radialbeams.training.own import Status, TrainedRun
 from radialbeams.training.own.tensorboard import open_board
 
@@ -206,6 +206,13 @@ def test_stopping_says_what_there_is_and_how_to_go_on(
 
 
 # --- a model that is not to be trusted ---
+
+
+def test_reasons_against_a_model_are_whole_sentences() -> None:
+    card = replace(zoo.find("ring").card, trust=("The data is symmetric", "It is off. Train on."))
+    assert terminal.untrusted("mine", card) == (
+        "model mine is not to be trusted: The data is symmetric. It is off. Train on."
+    )
 
 
 @pytest.fixture

@@ -17,7 +17,7 @@ from PIL import Image
 
 from radialbeams.front.accuracy import LINES, tally
 from radialbeams.front.classifiers import Classifier, load_classifier
-from radialbeams.reproduce import downstream, downstream_figures, downstream_sets
+from radialbeams.reproduce import downstream, downstream_sets
 from radialbeams.reproduce.runner import command, reproduce
 from radialbeams.reproduce.settings import ReproduceSettings
 from radialbeams.training.data import DataNotFound, ImageSet
@@ -178,10 +178,3 @@ def test_photos_that_ring_was_trained_on_are_left_out() -> None:
     assert downstream_sets.unseen_by_ring(images).keys == ("n01443537",)
     assert downstream._training_overlap({"left_out": 17}).startswith("17 more photos are left out")
     assert downstream._training_overlap({}).startswith("17 of the photos are also in Stanford Dogs")
-
-
-def test_an_interval_has_a_width_even_if_all_images_are_right() -> None:
-    low, high = downstream_figures.interval(1.0, 370)
-    assert low == pytest.approx(0.9897, abs=1e-4) and high == pytest.approx(1)
-    low, high = downstream_figures.interval(0.5, 100)
-    assert (low, high) == pytest.approx((0.4038, 0.5962), abs=1e-4)

@@ -197,9 +197,9 @@ def _too_few(folder: Path, usable: int, skipped: Sequence[UnusedFile]) -> str:
 def _warnings(images: Sequence[ScannedImage], skipped: Sequence[UnusedFile]) -> Iterator[str]:
     if len(images) < FEW_IMAGES:
         yield (
-            f"There are only {len(images)} images, and a fifth of them is held out. Expect a model "
-            "that knows these things and no others, and a measured error that is itself "
-            "uncertain. A few hundred images are better."
+            f"There are only {len(images)} images. Expect a model that knows these things and no "
+            "others, and a measured error that is itself uncertain. A few hundred images are "
+            "better."
         )
     if tilted := sum(image.tilted for image in images):
         yield (

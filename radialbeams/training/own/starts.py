@@ -94,9 +94,13 @@ def best_start(probes: list[StartTrial], *, gpu: bool) -> tuple[str, str]:
         slow = not gpu and zoo.find(one.name).card.network.architecture == "convolutional"
         return one.mean / AHEAD if slow else one.mean
 
-    best = min(probes, key=handicapped)
+    best, nearest = min(probes, key=handicapped), min(probes, key=lambda one: one.mean)
     tried = ", ".join(f"{one.name} {one.mean:.1f}°" for one in probes)
+    slow = (
+        f"{nearest.name} trains much more slowly on a CPU, so it is chosen only if its error is at "
+        f"most {AHEAD:.0%} of the next one. "
+    )
     return best.name, (
         f"The start is {best.name}. Mean errors of the pretrained models on your images: "
-        f"{tried}. {zoo.find(best.name).card.licence}"
+        f"{tried}. {slow if nearest.mean < best.mean else ''}{zoo.find(best.name).card.licence}"
     )

@@ -16,6 +16,7 @@ SYMMETRIC = 0.3  # share of the images or groups that have no single up
 # Both are measured on one half of the held-out images with what was fitted on the other, so with
 # few images they come out too large rather than too small.
 CALIBRATION_ERROR = 0.1
+UNSEEN = {"expected_error": "images", "expected_error_by_object": "groups"}
 UPRIGHT_WORSE = 0.02  # share of the upright images that `upright` may make worse
 MORE = " More images, or a longer training, help."
 CROOKED = 0.3  # share of the images that are not upright themselves
@@ -49,7 +50,7 @@ def reasons(
         *_crooked(crooked, images),
         *_chance(figures, memorised and not symmetric),
         *_no_threshold(card),
-        *_unreliable(card, "" if symmetric else MORE),
+        *_advised(list(_unreliable(card)), "" if symmetric else MORE),
     )
 
 
@@ -97,20 +98,25 @@ def _crooked(crooked: int, images: int) -> Iterator[str]:
         )
 
 
-def _unreliable(card: Card, advice: str) -> Iterator[str]:
+def _advised(reasons: list[str], advice: str) -> list[str]:
+    """The reasons, with the advice once, after the last of them."""
+    return [*reasons[:-1], reasons[-1] + advice] if reasons else []
+
+
+def _unreliable(card: Card) -> Iterator[str]:
     """Confidences and thresholds that do not hold for images that they were not fitted on."""
-    errors = [v for name, v in card.calibrated.items() if name.startswith("expected_error")]
-    if errors and max(errors) > CALIBRATION_ERROR:
+    errors = [(card.calibrated.get(name, 0.0), unseen) for name, unseen in UNSEEN.items()]
+    error, unseen = max(errors, key=lambda pair: pair[0])
+    if error > CALIBRATION_ERROR:
         yield (
-            f"Its confidence is off by {100 * max(errors):.0f} percentage points on images that "
-            f"the calibration has not seen; at most {100 * CALIBRATION_ERROR:.0f} are allowed."
-            + advice
+            f"Its confidence is off by {100 * error:.1f} percentage points on {unseen} that the "
+            f"calibration has not seen; at most {100 * CALIBRATION_ERROR:.0f} are allowed."
         )
     worse = card.calibrated.get("expected_upright_worse", 0.0)
     if worse > UPRIGHT_WORSE:
         yield (
             f"Thresholds from one half of the held-out images make {worse:.0%} of the other half "
-            f"worse when those are upright; at most {UPRIGHT_WORSE:.0%} are allowed." + advice
+            f"worse when those are upright; at most {UPRIGHT_WORSE:.0%} are allowed."
         )
 
 

@@ -163,7 +163,7 @@ def reliability(findings: Findings) -> str:
 def _threshold_label(findings: Findings) -> str:
     if findings.acting is None:
         return ""
-    return f"acts from {findings.acting.thresholds.confidence:.0%}"
+    return f"threshold {findings.acting.thresholds.confidence:.0%}"
 
 
 def risk_coverage(findings: Findings) -> str:

@@ -1,7 +1,8 @@
-"""Means with bootstrap intervals for many cells at once: groups, angles, confidences."""
+"""Intervals: of means by the bootstrap for many cells at once, and of a share by a formula."""
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -9,6 +10,7 @@ import torch
 from torch import Tensor
 
 SAMPLES = 400
+NORMAL = 1.96  # standard deviations of a 95% interval
 
 
 class Cell(NamedTuple):
@@ -52,6 +54,14 @@ def cells(values: Tensor, members: Tensor, count: int) -> list[Cell]:
             strict=True,
         )
     ]
+
+
+def share_interval(share: float, count: float) -> tuple[float, float]:
+    """The 95% interval of a share of `count` images, by Wilson's formula: wide at 0% and 100%."""
+    middle = share + NORMAL**2 / (2 * count)
+    half = NORMAL * math.sqrt(share * (1 - share) / count + NORMAL**2 / (4 * count**2))
+    scale = 1 + NORMAL**2 / count
+    return max(0.0, (middle - half) / scale), (middle + half) / scale
 
 
 def _distinct(members: Tensor, count: int) -> Tensor:

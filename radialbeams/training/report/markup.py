@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import html
+import re
 from collections.abc import Sequence
 
 from radialbeams.escaping import shown
 from radialbeams.training.report.pictures import Pixels, data_uri
+
+OPTION = re.compile(r"(?<!\S)--[a-z][a-z-]*[a-z](?: \d+(?:\.\d+)?)?")
 
 
 def text(value: object) -> str:
@@ -14,9 +17,14 @@ def text(value: object) -> str:
     return html.escape(shown(str(value)))
 
 
+def prose(sentences: str) -> str:
+    """As `text`, with options of commands as code, which no line break tears apart."""
+    return OPTION.sub(r'<code class="option">\g<0></code>', text(sentences))
+
+
 def paragraph(words: str, kind: str = "") -> str:
     mark = f' class="{kind}"' if kind else ""
-    return f"<p{mark}>{text(words)}</p>"
+    return f"<p{mark}>{prose(words)}</p>"
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[object]], caption: str) -> str:

@@ -7,7 +7,7 @@ from pathlib import Path
 from radialbeams.files import write_whole
 from radialbeams.training.report import sections, words
 from radialbeams.training.report.findings import Findings, worse_than_start
-from radialbeams.training.report.markup import text
+from radialbeams.training.report.markup import prose, text
 
 STYLE = Path(__file__).with_name("page.css")
 
@@ -91,6 +91,8 @@ def about(findings: Findings) -> str:
     """The model and its training, in one line."""
     card = findings.card
     facts = [f"{card.parameters:,} parameters"] if card.parameters else []
+    if worse_than_start(findings.validation):
+        return ", ".join([*facts, *_kept_start(findings)]) + "."
     if card.data is not None:
         images = words.counted(card.data.training_images or 0, "image")
         facts.append(f"trained on {images} of {card.data.name}")
@@ -102,16 +104,32 @@ def about(findings: Findings) -> str:
     return ", ".join(facts) + "."
 
 
+def _kept_start(findings: Findings) -> tuple[str, str]:
+    """The weights of the model and the fate of its training, where the start was better."""
+    card = findings.card
+    folder = "your folder" if card.data is None else card.data.name
+    steps = 0 if card.training is None else card.training.steps_done or 0
+    seconds = None if card.training is None else card.training.seconds
+    it, was = ("it", "was") if steps == 1 else ("they", "were")
+    return (
+        f"with the weights of {words.start_name(card)}",
+        f"calibrated on {words.counted(findings.held_out, 'held-out image')} of {folder}; "
+        f"{words.counted(steps, 'step')} of training ({_time(seconds)}) {was} discarded, because "
+        f"{it} made the error larger",
+    )
+
+
 def _time(seconds: float | None) -> str:
     seconds = seconds or 0.0
     return f"{seconds:.0f} s" if seconds < 90 else f"{seconds / 60:.1f} min"
 
 
 def _summary(findings: Findings) -> str:
-    leads = ("Learned", "How sure", "Trust", "Effect")
+    leads = ("Error", "How sure", "Trust", "Effect")
     rows = [
-        f"<div><dt>{lead}</dt><dd>{text(line)}</dd></div>"
+        f"<div><dt>{lead}</dt><dd>{prose(line)}</dd></div>"
         for lead, line in zip(leads, words.summary(findings), strict=True)
     ]
-    use = f"<div><dt>Use it</dt><dd><code>{text(words.command(findings))}</code></dd></div>"
+    lead, command = words.command(findings.run, findings.trust)
+    use = f"<div><dt>{lead}</dt><dd><code>{text(command)}</code></dd></div>"
     return "".join(rows) + use

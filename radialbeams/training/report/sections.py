@@ -77,9 +77,18 @@ def confidence(findings: Findings) -> str:
         "other angles than those shown here.",
         "soft",
     )
-    least = findings.card.abstain
-    chosen = "" if least is None else paragraph(words.thresholds(least))
+    chosen = "".join(map(paragraph, _thresholds(findings)))
     return section("confidence", "Confidence", f'<div class="charts">{charts}</div>{chosen}{note}')
+
+
+def _thresholds(findings: Findings) -> tuple[str, ...]:
+    """When `upright` acts on the model's answers."""
+    if findings.trust:
+        return (words.OVERRIDDEN,)
+    least, acting = findings.card.abstain, findings.acting
+    if least is None or acting is None:
+        return ()
+    return words.thresholds(least), *words.few_held_out(acting, findings.held_out)
 
 
 # --- pictures ---
@@ -102,23 +111,27 @@ def worst(findings: Findings) -> str:
         "posterior, the dashed green hand is the true angle, and the solid red hand is the "
         "answer; 0° is at the top, and angles increase counter-clockwise."
     )
-    cards = [_card(view, with_dial=True) for view in findings.worst]
+    cards = [_card(view, with_dial=True, doubted=bool(findings.trust)) for view in findings.worst]
     return section("worst", "The worst views", intro + _list(cards, WORST_SHOWN))
 
 
 def sheet(findings: Findings) -> str:
+    doubted = bool(findings.trust)
+    last = "" if doubted else " The last words say whether upright would turn it or leave it alone."
     intro = paragraph(
         "Evenly spaced held-out images. Left: rotated at random. Right: turned back by the model's "
-        "answer. The last words say whether upright would turn it or leave it alone."
+        f"answer.{last}"
     )
-    cards = [_card(view, with_dial=False) for view in findings.sheet]
+    cards = [_card(view, with_dial=False, doubted=doubted) for view in findings.sheet]
     return section("sheet", "Before and after", intro + _list(cards, len(cards), compact=True))
 
 
-def _card(view: Shown, *, with_dial: bool) -> str:
+def _card(view: Shown, *, with_dial: bool, doubted: bool) -> str:
+    """A view with its figures; `upright` turns none with a model that is `doubted`."""
     angles = [f"true {view.truth:.0f}°", f"answer {view.answer:.0f}°"]
     facts = [] if view.confidence is None else [f"{share(view.confidence)} sure"]
-    facts += {None: [], True: ["turned"], False: ["left alone"]}[view.acted]
+    if not doubted:
+        facts += {None: [], True: ["turned"], False: ["left alone"]}[view.acted]
     kind = "good" if view.error <= 5 else "bad" if view.error > 10 else "fair"
     hands = dial(view.mass, view.truth, view.answer) if with_dial else None
     pictures = pair(view.before, view.after, hands) if hands else pair(view.before, view.after)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from collections.abc import Sequence
+from pathlib import Path
 
 from radialbeams.cards import Card, Evaluation
 from radialbeams.escaping import shown
@@ -12,9 +13,18 @@ from radialbeams.training.report.ambiguous import AmbiguousUnit
 from radialbeams.training.report.canaries import Canary
 from radialbeams.training.report.certainty import Acting
 from radialbeams.training.report.findings import Findings, worse_than_start
+from radialbeams.training.report.intervals import share_interval
 
 CHANCE = 90.0  # degrees: the mean error of random answers
 FEW_STEPS = 50  # after which little has been learned
+# Held-out images from which thresholds vary less: the 95% interval of a share is then at most
+# 14 percentage points to either side.
+FEW_IMAGES = 50
+# In place of the thresholds of a model that is not to be trusted.
+OVERRIDDEN = (
+    "The upright command leaves every picture alone, since the model is not to be trusted. With "
+    "--min-confidence 0.5, it acts if the model is at least 50% sure."
+)
 
 
 def degrees(value: float) -> str:
@@ -31,18 +41,23 @@ def counted(count: int, noun: str) -> str:
     return f"{count:,} {noun}" + ("" if count == 1 else "s")
 
 
-def command(findings: Findings) -> str:
-    """The command that uses the model."""
-    return f"radialbeams upright PICTURES --out UPRIGHT --model {shlex.quote(shown(findings.run))}"
+def command(run: str | Path, doubts: Sequence[str] | None = None) -> tuple[str, str]:
+    """What to call the command that uses the model, and the command itself.
+
+    Without --min-confidence, `upright` turns nothing with a model that is not to be trusted.
+    """
+    use = f"radialbeams upright PICTURES -o UPRIGHT --model {shlex.quote(shown(str(run)))}"
+    return ("Use it anyway", f"{use} --min-confidence 0.5") if doubts else ("Use it", use)
 
 
 def summary(findings: Findings) -> tuple[str, str, str, str]:
     """Four lines: the error, the confidence, whether to trust it, what `upright` will do."""
+    error = learned(findings.evaluation, findings.held_out)
     return (
-        " ".join((learned(findings.evaluation, findings.held_out), *warnings(findings))),
+        " ".join((*discarded(findings), error, *warnings(findings))),
         certainty(findings.evaluation, findings.card),
         trusted(findings.trust),
-        effect(findings.acting, findings.trust or ()),
+        effect(findings.acting, findings.held_out, findings.trust or ()),
     )
 
 
@@ -56,25 +71,38 @@ def learned(figures: Evaluation, images: int) -> str:
     )
 
 
+def start_name(card: Card) -> str:
+    start = None if card.training is None else card.training.start
+    return "its start" if start is None else f"its start ({start.name})"
+
+
+def discarded(findings: Findings) -> tuple[str, ...]:
+    """Where the weights come from, if training made the error larger than at its start."""
+    worse = worse_than_start(findings.validation)
+    if worse is None:
+        return ()
+    training = findings.card.training
+    steps = 0 if training is None else training.steps_done or 0
+    before, after = worse
+    verb = "was" if steps == 1 else "were"
+    return (
+        f"The model has the weights of {start_name(findings.card)}, calibrated on your images: "
+        f"{counted(steps, 'step')} of training {verb} discarded, because the error on the same "
+        f"held-out views was {degrees(before)} before the first step and {degrees(after)} at the "
+        "end.",
+    )
+
+
 def warnings(findings: Findings) -> tuple[str, ...]:
-    """What speaks for a longer training or for the start, though not against the model."""
+    """What speaks for a longer training or more images, though not against the model."""
+    longer = "The same command with more --minutes or --steps continues."
+    if worse_than_start(findings.validation) is not None:
+        return longer, "If that does not help, train on more images."
     training = findings.card.training
     steps = None if training is None else training.steps_done
-    short = steps is not None and steps < FEW_STEPS
-    warnings = [f"Warning: it was trained for only {counted(steps or 0, 'step')}."] if short else []
-    origin = None if training is None else training.start
-    if worse := worse_than_start(findings.validation):
-        before, after = worse
-        warnings.append(
-            f"Warning: training has not improved on its start{f', {origin.name}' if origin else ''}"
-            f": {degrees(before)} before the first step, {degrees(after)} at the end, on the same "
-            "held-out views. So the model has the weights of the start, calibrated on your images."
-        )
-    if warnings:
-        warnings.append("The same command with more --minutes continues.")
-    if worse:
-        warnings.append("If that does not help, train on more images.")
-    return tuple(warnings)
+    if steps is None or steps >= FEW_STEPS:
+        return ()
+    return f"Warning: it was trained for only {counted(steps, 'step')}.", longer
 
 
 def certainty(figures: Evaluation, card: Card) -> str:
@@ -100,17 +128,33 @@ def trusted(reasons: Sequence[str] | None) -> str:
     return " ".join(("Do not trust it.", *(f"{reason.rstrip('.')}." for reason in reasons)))
 
 
-def effect(acting: Acting | None, doubts: Sequence[str] = ()) -> str:
+def effect(acting: Acting | None, held_out: int, doubts: Sequence[str] = ()) -> str:
+    """What `upright` does with the model, and how much of that a few held-out images can tell."""
     if doubts:
         return "For these reasons, upright leaves every picture alone unless you override it."
     if acting is None:
         return "It has no thresholds of its own, so upright uses its defaults."
     if acting.right is None:
-        return "With its thresholds, upright leaves every picture alone."
+        sentence = "With its thresholds, upright leaves every picture alone."
+    else:
+        sentence = (
+            f"With its thresholds, upright turns back {share(acting.acted)} of the turned views; "
+            f"{share(acting.right)} of those end within 5° of upright, and {share(acting.spoilt)} "
+            "of upright pictures end up worse."
+        )
+    return " ".join((sentence, *few_held_out(acting, held_out)))
+
+
+def few_held_out(acting: Acting, held_out: int) -> tuple[str, ...]:
+    """How uncertain thresholds from few images are, and what helps; nothing from FEW_IMAGES on."""
+    if held_out >= FEW_IMAGES:
+        return ()
+    low, high = share_interval(acting.acted, held_out)
     return (
-        f"With its thresholds, upright turns back {share(acting.acted)} of the turned views; "
-        f"{share(acting.right)} of those end within 5° of upright, and {share(acting.spoilt)} of "
-        "upright pictures end up worse."
+        f"These thresholds rest on only {counted(held_out, 'held-out image')} and are uncertain: "
+        f"on other images like these, upright may turn back {low:.0%} to {high:.0%} of the turned "
+        "views (95% interval), and another training may choose other thresholds. Add images to "
+        f"the folder until at least {FEW_IMAGES} are held out.",
     )
 
 

@@ -225,7 +225,11 @@ def test_a_start_that_training_makes_worse_is_kept(
     second = fit_folder(folder, out, start=str(run.folder), steps=6, config=ruinous, devices="cpu")
     before, after = (load_file(place / "model.safetensors") for place in (run.folder, out))
     assert all(torch.equal(before[name], after[name]) for name in before)
-    assert any("has the weights of the start" in line for line in second.summary)
+    assert second.summary[0].startswith(
+        f"The model has the weights of its start ({run.card.name}),"
+    )
+    assert "6 steps of training were discarded" in second.summary[0]
+    assert "6 steps of training" in second.report.read_text(encoding="utf-8").split("<dl>")[0]
     assert "training did not improve on it" in second.card.summary
     assert second.card.training is not None and second.card.training.steps_done == 6
 

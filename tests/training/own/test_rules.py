@@ -111,3 +111,11 @@ def test_the_slow_encoder_has_to_be_well_ahead_on_a_cpu() -> None:
     probes = [StartTrial("ring", 8.0), StartTrial("general", 8.0 * AHEAD + 0.1)]
     assert best_start(probes, gpu=False)[0] == "ring"
     assert best_start(probes, gpu=True)[0] == "general"
+
+
+def test_a_start_with_a_larger_error_than_another_is_explained() -> None:
+    near = [StartTrial("ring", 3.3), StartTrial("general", 3.0)]
+    sentence = best_start(near, gpu=False)[1]
+    assert "general trains much more slowly on a CPU, so it is chosen only if" in sentence
+    assert "at most 50% of the next one" in sentence
+    assert "slowly" not in best_start(near, gpu=True)[1]

@@ -144,7 +144,7 @@ def test_the_warnings_say_what_to_expect(tmp_path: Path) -> None:
     for number in range(4):
         save(Image.new("RGB", (50, 50 + number)), tmp_path / f"blank{number}.png")
     few, small, skipped = scan(tmp_path).warnings
-    assert few.startswith("There are only 12 images, and a fifth of them is held out. Expect")
+    assert few.startswith("There are only 12 images. Expect a model that")
     assert small.startswith("12 of 12 images are smaller than 64 pixels. Expect errors")
     assert skipped.startswith("4 of 16 images were skipped.")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from radialbeams.training.report.intervals import cells
+from radialbeams.training.report.intervals import cells, share_interval
 
 
 def test_means_and_counts_are_the_plain_ones() -> None:
@@ -36,3 +36,10 @@ def test_more_views_of_the_same_images_do_not_narrow_it() -> None:
     (often,) = cells(values.repeat(8, 1), members.repeat(8, 1), 1)
     assert often.views == 8 * once.views
     assert often.high - often.low == pytest.approx(once.high - once.low)
+
+
+def test_the_interval_of_a_share_has_a_width_even_if_all_images_are_right() -> None:
+    low, high = share_interval(1.0, 370)
+    assert low == pytest.approx(0.9897, abs=1e-4) and high == pytest.approx(1)
+    assert share_interval(0.0, 12)[0] == 0.0 and share_interval(0.0, 12)[1] > 0.2
+    assert share_interval(0.5, 100) == pytest.approx((0.4038, 0.5962), abs=1e-4)

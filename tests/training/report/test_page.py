@@ -11,10 +11,10 @@ from typing import Any
 
 import pytest
 
-from radialbeams.cards import Card, DataCard, TrainingCard
+from radialbeams.cards import Card, DataCard, TrainingCard, WeightsOrigin
 from radialbeams.nn.ring_network import RingBIC
 from radialbeams.training.data import ImageSet
-from radialbeams.training.report import Findings, command, find, summary, write_report
+from radialbeams.training.report import Findings, command, find, markup, summary, write_report
 from radialbeams.training.report.findings import Point
 from radialbeams.training.report.page import report_page
 from radialbeams.training.report.showing import CrookedImage
@@ -139,9 +139,60 @@ def test_the_figures_are_those_of_the_card(findings: Findings, ring_card: Card) 
 def test_the_summary_is_four_lines_and_a_command(findings: Findings) -> None:
     assert len(summary(findings)) == 4
     assert all(line.endswith(".") for line in summary(findings))
-    assert command(findings) == "radialbeams upright PICTURES --out UPRIGHT --model runs/tiny"
-    spaced = replace(findings, run="my runs/it's")
-    assert command(spaced).endswith("""--model 'my runs/it'"'"'s'""")
+    use = "radialbeams upright PICTURES -o UPRIGHT --model runs/tiny"
+    assert command("runs/tiny", ()) == ("Use it", use)
+    assert text_of(report_page(findings)).count(use) == 1
+    assert command("my runs/it's")[1].endswith("""--model 'my runs/it'"'"'s'""")
+
+
+def test_the_command_for_a_model_that_is_not_trusted_overrides_that(findings: Findings) -> None:
+    words = text_of(report_page(replace(findings, trust=("It is near chance.",))))
+    _, use = command("runs/tiny", ("It is near chance.",))
+    assert use.endswith("--model runs/tiny --min-confidence 0.5")
+    assert f"Use it anyway{use}" in words
+    trusted = text_of(report_page(replace(findings, trust=())))
+    assert "--min-confidence" not in trusted and "anyway" not in trusted
+
+
+def test_options_in_sentences_are_code_that_does_not_break() -> None:
+    shown = markup.paragraph("Add --min-confidence 0.5. Or --snap none; a -- b, --<i>.")
+    assert shown == (
+        '<p>Add <code class="option">--min-confidence 0.5</code>. Or <code class="option">--snap'
+        "</code> none; a -- b, --&lt;i&gt;.</p>"
+    )
+
+
+def test_nothing_is_turned_by_a_model_that_is_not_trusted(findings: Findings) -> None:
+    view = replace(findings.sheet[0], acted=True)
+    turned = replace(findings, trust=(), sheet=(view,), worst=(view,))
+    words = text_of(report_page(turned))
+    assert "The upright command acts if" in words and words.count("sure · turned") == 2
+    words = text_of(report_page(replace(turned, trust=("It is near chance.",))))
+    assert "leaves every picture alone, since the model is not to be trusted. With" in words
+    for claim in (
+        "The upright command acts if",
+        "sure · turned",
+        "whether upright would",
+        "rest on",
+    ):
+        assert claim not in words
+
+
+def test_thresholds_from_few_held_out_images_are_said_to_be_uncertain(findings: Findings) -> None:
+    assert findings.acting is not None
+    acting = replace(findings.acting, acted=0.25, right=1.0)
+    few = replace(findings, trust=(), acting=acting)
+    sentence = (
+        "These thresholds rest on only 24 held-out images and are uncertain: on other images like "
+        "these, upright may turn back 12% to 45% of the turned views (95% interval)"
+    )
+    assert sentence in summary(few)[3]
+    assert text_of(report_page(few)).count(sentence) == 2  # in the summary and under Confidence
+    assert "until at least 50 are held out." in summary(few)[3]
+    idle = replace(few, acting=replace(acting, acted=0.0, right=None))
+    assert "leaves every picture alone. These thresholds rest" in summary(idle)[3]
+    enough = replace(few, held_out=50)
+    assert "uncertain" not in text_of(report_page(enough))
 
 
 def test_one_is_singular(findings: Findings, ring_card: Card) -> None:
@@ -165,11 +216,32 @@ def test_a_model_that_is_hardly_trained_or_worse_than_its_start_is_not_shown_as_
     worse = replace(long, validation=(Point(0, 2.5), Point(250, 13.0), Point(500, 3.9)))
     words = text_of(report_page(worse))
     assert "Trained and checked" not in words
-    assert "2.50° before the first step, 3.90° at the end" in words
     assert "Checked; the start was better, and was kept" in words and "train it longer" not in words
-    assert "If that does not help, train on more images." in words
+    assert "with more --minutes or --steps continues. If that does not help, train on" in words
     better = replace(worse, validation=(Point(0, 4.0), Point(500, 3.9)))
     assert "Trained and checked" in report_page(better)
+
+
+def test_a_start_that_was_kept_is_said_before_any_figure(findings: Findings) -> None:
+    start = WeightsOrigin("ring", "0" * 64)
+    trained = TrainingCard({}, steps_done=500, seconds=30.0, start=start)
+    kept = replace(
+        findings,
+        trust=(),
+        card=replace(findings.card, training=trained),
+        validation=(Point(0, 2.5), Point(500, 3.9)),
+    )
+    words = text_of(report_page(kept))
+    assert (
+        "with the weights of its start (ring), calibrated on 24 held-out images of photos; 500 "
+        "steps of training (30 s) were discarded, because they made the error larger." in words
+    )
+    assert "trained on" not in words[: words.index("Held-out images")]
+    assert summary(kept)[0].startswith(
+        "The model has the weights of its start (ring), calibrated on your images: 500 steps of "
+        "training were discarded, because the error on the same held-out views was 2.50° before "
+        "the first step and 3.90° at the end. The mean error is "
+    )
 
 
 def test_reasons_not_to_trust_it_come_first(findings: Findings) -> None:
