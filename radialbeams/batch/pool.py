@@ -31,9 +31,9 @@ ATTEMPTS = 3  # at a batch whose worker dies between two files
 STARTING = 180.0
 FILE = 60.0
 MODEL, MODEL_VIEW = 180.0, 3.0  # for each call of the model, plus for each view in it
-# Every worker computes in one thread, since there are as many workers as cores. A second thread
-# only waits for the disk. Without one heap for both, glibc would reserve 64 MiB for it, which count
-# towards --max-memory.
+# Every worker computes in one thread, since there are as many workers as cores. Its other threads
+# only wait for the disk, so all share one heap: glibc would reserve 64 MiB for that of each, which
+# count towards --max-memory.
 SET_TO_ONE = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "MALLOC_ARENA_MAX")
 
 

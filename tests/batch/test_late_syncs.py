@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import errno
 import os
-import time
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from threading import Event
+from threading import Barrier, Event, Thread
 
 import pytest
 from PIL import Image
 
-from radialbeams.batch import JobSettings, Outcome, landing, system, worker
+from radialbeams.batch import JobSettings, Outcome, landing, late_syncs, system, worker
 from radialbeams.batch.late_syncs import LateSyncs
 from radialbeams.batch.messages import WorkerMessage
 from radialbeams.batch.plan import Item
@@ -45,16 +43,31 @@ def test_outputs_are_synced_while_the_next_files_are_computed(
     assert in_time == [True] * 4, "a file waited for the disk, or the batch did not wait for it"
 
 
+def test_several_files_are_synced_at_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A disk confirms them together: the first two are confirmed only when both are asked for."""
+    both = Barrier(2, timeout=20)
+    monkeypatch.setattr(system, "sync", lambda descriptor: both.wait() and None)
+    outcomes = turned_by_a_worker(tmp_path, 2)
+    assert all(outcome.error is None for outcome in outcomes)
+
+
 def test_the_parent_hears_of_each_file_that_the_disk_is_slow_with(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its patience is for one file, and several syncs may be left when all are computed."""
-    messages: list[WorkerMessage] = []
-    monkeypatch.setattr(system, "sync", lambda descriptor: time.sleep(0.3))
-    turned_by_a_worker(tmp_path, 3, messages.append)
-    files = [message["at"] for message in messages if "at" in message]
-    assert files[:6] == [0, 1, 2] * 2, "read, then written"
-    assert files[6:][-2:] == [1, 2], "then on the disk"
+    files: list[int] = []
+    heard = [Event() for _ in range(3)]
+    order = iter(heard)  # one thread syncs the files in their order
+
+    def report(message: WorkerMessage) -> None:
+        files.extend([message["at"]] if "at" in message else [])
+        if len(files) > 6:
+            heard[files[-1]].set()
+
+    monkeypatch.setattr(late_syncs, "THREADS", 1)
+    monkeypatch.setattr(system, "sync", lambda descriptor: next(order).wait(5) and None)
+    turned_by_a_worker(tmp_path, 3, report)
+    assert files == [0, 1, 2] * 3, "read, written, on the disk"
 
 
 @pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="counts open files by /proc")
@@ -99,7 +112,7 @@ def test_without_threads_or_descriptors_a_file_is_synced_at_once(
         patch.setattr(os, "dup", refused)
         syncs.begin("a", file.fileno())
         assert synced == [file.fileno()] and syncs.has_ended_well("a")
-        patch.setattr(ThreadPoolExecutor, "submit", no_thread)
+        patch.setattr(Thread, "start", no_thread)
         LateSyncs().begin("a", file.fileno())
         assert len(synced) == 2
 
