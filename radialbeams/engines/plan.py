@@ -113,9 +113,12 @@ def _renamed(name: str, format: str | None) -> str:
 
 
 def _in_units(tasks: list[Task], workers: int) -> list[Task]:
-    """Assigns units of whole batches, so that the batches are the same as in a plain run."""
-    size = -(-len(tasks) // (workers * UNITS_A_WORKER * BATCH)) * BATCH
-    size = min(max(size, BATCH), MOST_IN_A_UNIT)
+    """Assigns units of whole batches, so that the batches are the same as in a plain run.
+
+    Each worker gets as many units of the same size, so that all end at about the same time.
+    """
+    rounds = max(UNITS_A_WORKER, -(-len(tasks) // (workers * MOST_IN_A_UNIT)))
+    size = max(1, -(-len(tasks) // (workers * rounds * BATCH))) * BATCH
     return [replace(task, unit=number // size) for number, task in enumerate(tasks)]
 
 

@@ -13,9 +13,11 @@ import logging
 import os
 import socket
 from collections import deque
-from collections.abc import Generator, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Iterator, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from radialbeams import zoo
@@ -28,6 +30,7 @@ from radialbeams.extras import install_command
 
 STORE = 256 * 2**20  # bytes for Ray's object store on this machine; it holds only reports
 REACHED_IN = 10.0  # seconds to connect to a cluster
+SOON = 0.05  # seconds
 
 
 class EngineError(ValueError):
@@ -82,16 +85,39 @@ def run(
     sources = [source if is_remote(source) else os.path.abspath(source) for source in sources]
     out = out.rstrip("/") if is_remote(out) else os.path.abspath(out)
     workers = cluster.workers or _cores()
-    tasks = tasks_for(
-        sources, out, format=job.format, overwrite=job.overwrite, workers=workers
-    )  # raises its errors before a record is created
-    with claimed(out):
+    plan = partial(
+        tasks_for, sources, out, format=job.format, overwrite=job.overwrite, workers=workers
+    )
+    with ExitStack() as stack:
+        new = fresh or not Record.exists(out)
+        # Either way, the plan raises its errors before a record is created.
+        tasks = _planned_while_ray_starts(plan, cluster, stack) if new else plan()
+        stack.enter_context(claimed(out))
         record = Record.begun(out, settings_of(job, sources, out, column), fresh=fresh)
         begun = _begun(job, record, record.added(tasks), cluster, column)
         try:
             yield begun
         finally:
             begun.outcomes.close()
+
+
+def _planned_while_ray_starts(
+    plan: Callable[[], list[Task]], cluster: Cluster, stack: ExitStack
+) -> list[Task]:
+    """The plan; Ray, which the stack closes, mostly waits for its own processes meanwhile.
+
+    A run that is resumed plans first, since it may have nothing left to do.
+    """
+    with ThreadPoolExecutor(1) as thread:
+        tasks = thread.submit(plan)
+        if not _failed_at_once(tasks):
+            stack.enter_context(connected(cluster))
+        return tasks.result()
+
+
+def _failed_at_once(tasks: Future[list[Task]]) -> bool:
+    """Whether the plan has failed, as it does on a wrong path: then Ray need not start."""
+    return bool(wait([tasks], timeout=SOON).done) and tasks.exception() is not None
 
 
 def _begun(

@@ -73,6 +73,10 @@ class Record:
     token: str
 
     @classmethod
+    def exists(cls, out: str) -> bool:
+        return _noted(join(join(out, RECORD), SETTINGS)) is not None
+
+    @classmethod
     def begun(cls, out: str, settings: JsonDict, *, fresh: bool = False) -> Record:
         """A new record, or the existing one if it has the same settings."""
         path = join(join(out, RECORD), SETTINGS)

@@ -7,10 +7,14 @@ import shutil
 import signal
 import subprocess
 import sys
+import threading
 import time
+from collections import Counter
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -18,8 +22,9 @@ pytest.importorskip("ray", reason="the ray extra is not installed; run `make tes
 
 import pyarrow.parquet as pq
 
-from radialbeams.batch import JournalError, Plan, journaled
+from radialbeams.batch import JournalError, Plan, PlanError, journaled
 from radialbeams.engines import ray as engine
+from radialbeams.engines.plan import Task, _in_units
 
 from .conftest import JOB, contents
 
@@ -172,3 +177,48 @@ def test_a_cluster_that_is_not_there_is_refused(faces: Path, tmp_path: Path) -> 
     done = subprocess.run(line, capture_output=True, text=True, timeout=120)
     assert done.returncode == 1
     assert "No Ray cluster could be reached at 127.0.0.1:1" in done.stderr
+
+
+def test_a_wrong_path_is_refused_before_ray_starts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(engine, "connected", lambda cluster: pytest.fail("Ray was started"))
+    with pytest.raises(PlanError, match="nothing"):
+        list(engine.upright(JOB, [str(tmp_path / "nothing")], str(tmp_path / "out"), TWO))
+    assert not (tmp_path / "out").exists()
+
+
+def test_ray_starts_while_the_plan_of_a_new_run_is_made(
+    faces: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The plan waits here until Ray is asked to start, and a resumed run plans first."""
+    starting = threading.Event()
+    planned = engine.tasks_for
+
+    @contextmanager
+    def started(cluster: engine.Cluster) -> Iterator[None]:
+        starting.set()
+        yield
+
+    def patient(*arguments: Any, **options: Any) -> list[Task]:
+        assert starting.wait(20)
+        return planned(*arguments, **options)
+
+    monkeypatch.setattr(engine, "connected", started)
+    monkeypatch.setattr(engine, "tasks_for", patient)
+    with engine.run(JOB, [str(faces)], str(tmp_path / "out"), TWO) as begun:
+        units = begun.units
+        assert units > 0
+    starting.clear()
+    monkeypatch.setattr(engine, "tasks_for", planned)
+    with engine.run(JOB, [str(faces)], str(tmp_path / "out"), TWO) as begun:
+        assert (begun.units, begun.units_before) == (units, 0)
+    assert not starting.is_set()
+
+
+@pytest.mark.parametrize(("images", "sizes"), [(20_000, {1008, 848}), (100, {16, 4}), (1, {1})])
+def test_all_workers_get_as_many_units_of_the_same_size(images: int, sizes: set[int]) -> None:
+    tasks = [Task(0, "images", f"{number}.jpg", None) for number in range(images)]
+    units = Counter(task.unit for task in _in_units(tasks, 2))
+    assert set(units.values()) == sizes
+    assert len(units) % 2 == 0 or images < 1000
