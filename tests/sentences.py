@@ -286,21 +286,36 @@ def what_an_engine_costs() -> Iterator[str]:
     yield f"an image costs Ray {more:.0f} % more processor time than the plain batch"
     yield f"its start costs {ray['start_s']:.0f} s once"
     yield f"that is {100 * quiet['overhead']:.0f} % for {int(largest):,} images, start included"
+    yield f"two workers are {quiet['speed_up']:.2f} times as fast"
+    busy = [result(f"speed/history/2026-11-18T{time}-engines") for time in BUSY]
+    gains, costs = ([run[name] for run in busy] for name in ("speed_up", "overhead"))
+    yield (
+        f"three runs beside other programs were {min(gains):.2f} to {max(gains):.2f} times as fast "
+        f"as one worker, and took {100 * min(costs):.0f} to {100 * max(costs):.0f} % longer"
+    )
+
+
+BUSY = ("174741", "175440", "230606")  # times of runs on Ray beside other programs
 
 
 def what_it_adds_as_one_onnx_file() -> Iterator[str]:
-    before, now = _shares_of_the_classifier("230428"), _shares_of_the_classifier("230525")
+    before, now, elsewhere = map(_shares_of_the_classifier, ("18T230428", "18T230525", "19T044329"))
     yield f"adds {now['ring.coil100']} to the classifier's time, and `ring` {now['ring']}"
     yield f"with fewer products, `ring` added {before['ring']}"
+    yield f"`ring.coil100` adds {elsewhere['ring.coil100']} and `ring` {elsewhere['ring']}"
 
 
 def _shares_of_the_classifier(time: str) -> dict[str, str]:
-    run = result(f"speed/history/2026-11-18T{time}")["front"]
+    run = result(f"speed/history/2026-11-{time}")["front"]
     shares = {
         model: [100 * row[f"{model}, share"] for row in run.values()]
         for model in ("ring.coil100", "ring")
     }
-    return {model: f"{min(one):.0f} to {max(one):.0f} %" for model, one in shares.items()}
+    ranges = {model: (f"{min(part):.0f}", f"{max(part):.0f}") for model, part in shares.items()}
+    return {
+        model: f"{low} %" if low == high else f"{low} to {high} %"
+        for model, (low, high) in ranges.items()
+    }
 
 
 def what_a_gpu_does() -> Iterator[str]:
