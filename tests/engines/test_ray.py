@@ -24,7 +24,7 @@ import pyarrow.parquet as pq
 
 from radialbeams.batch import JournalError, Plan, PlanError, journaled
 from radialbeams.engines import ray as engine
-from radialbeams.engines.plan import Task, _in_units
+from radialbeams.engines.plan import Task, _in_units, tasks_for
 
 from .conftest import JOB, contents
 
@@ -193,7 +193,6 @@ def test_ray_starts_while_the_plan_of_a_new_run_is_made(
 ) -> None:
     """The plan waits here until Ray is asked to start, and a resumed run plans first."""
     starting = threading.Event()
-    planned = engine.tasks_for
 
     @contextmanager
     def started(cluster: engine.Cluster) -> Iterator[None]:
@@ -202,7 +201,7 @@ def test_ray_starts_while_the_plan_of_a_new_run_is_made(
 
     def patient(*arguments: Any, **options: Any) -> list[Task]:
         assert starting.wait(20)
-        return planned(*arguments, **options)
+        return tasks_for(*arguments, **options)
 
     monkeypatch.setattr(engine, "connected", started)
     monkeypatch.setattr(engine, "tasks_for", patient)
@@ -210,7 +209,7 @@ def test_ray_starts_while_the_plan_of_a_new_run_is_made(
         units = begun.units
         assert units > 0
     starting.clear()
-    monkeypatch.setattr(engine, "tasks_for", planned)
+    monkeypatch.setattr(engine, "tasks_for", tasks_for)
     with engine.run(JOB, [str(faces)], str(tmp_path / "out"), TWO) as begun:
         assert (begun.units, begun.units_before) == (units, 0)
     assert not starting.is_set()
