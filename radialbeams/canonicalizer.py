@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import lru_cache
 from io import BytesIO
 from pathlib import Path
@@ -51,7 +51,8 @@ class Canonicalization:
     angle_degrees: float  # counter-clockwise, in [0, 360), rounded to a hundredth
     confidence: float | None  # probability that the angle is correct to within 10°
     symmetry: int | None  # 1 = one clear upright direction, k = the same every 360°/k, 0 = none
-    posterior: NDArray[np.float32] | None  # (|B|,): probability of each direction
+    # (|B|,): probability of each direction; dozens of numbers, so not printed
+    posterior: NDArray[np.float32] | None = field(repr=False)
     # The rotation that was undone: the estimate, the nearest quarter turn, or the angle of the
     # picture's own rectangle. None: the picture was left alone, for the given `reason`.
     applied_degrees: float | None = None

@@ -91,6 +91,15 @@ def test_many_pictures_are_what_each_is_alone(
         assert apart(angle, alone[number % len(turned)]) < 1e-3
 
 
+def test_a_result_is_printed_without_its_dozens_of_probabilities(
+    faces: Canonicalizer, turned: list[Image.Image]
+) -> None:
+    result = faces.predict(turned[0])
+    assert result.posterior is not None and len(result.posterior) > 30
+    assert f"angle_degrees={result.angle_degrees}" in repr(result)
+    assert "array" not in repr(result) and "posterior" not in repr(result)
+
+
 def test_no_pictures_have_no_angles(canonicalizer: Canonicalizer) -> None:
     assert angles_of(canonicalizer, []) == []
 
