@@ -163,7 +163,7 @@ def _angle(degrees: float) -> str:
 
 
 def _percent(probability: float, digits: int = 3) -> str:
-    return f"{100 * probability:.{digits}g} %"
+    return f"{100 * probability:.{digits}g}%"
 
 
 def _distinct(value: float, limit: float) -> tuple[str, str]:

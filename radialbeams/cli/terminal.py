@@ -137,15 +137,15 @@ def _thresholds(job: JobSettings, card: Card) -> str:
 
 def _needed(job: JobSettings) -> str:
     """The confidence that the model needs before a picture is turned."""
-    quarter = f"a picture is turned by a quarter only if that is {100 * job.min_quarter:g} % sure"
-    angle = f"only if that is {100 * job.min_confidence:g} % sure and at least {job.min_angle:g}°"
+    quarter = f"a picture is turned by a quarter only if that is {100 * job.min_quarter:g}% sure"
+    angle = f"only if that is {100 * job.min_confidence:g}% sure and at least {job.min_angle:g}°"
     if job.snap == "90":
         return quarter
     if job.snap == "auto":
         return f"{quarter}, and by another angle {angle}"
     upright = ""
     if job.max_upright < 1:
-        upright = f", and at most {100 * job.max_upright:g} % likely to be upright already"
+        upright = f", and at most {100 * job.max_upright:g}% likely to be upright already"
     return f"a picture is turned {angle}{upright}"
 
 

@@ -19,8 +19,8 @@ export function decisive({ measure, value, confidence }) {
 
 export function percent(probability) {
   if (probability === null) return "–";
-  if (probability > 0 && probability < 0.01) return "below 1 %";
-  return `${Math.floor(probability * 100)} %`;
+  if (probability > 0 && probability < 0.01) return "below 1%";
+  return `${Math.floor(probability * 100)}%`;
 }
 
 function leftAlone({ symmetry, measure, value }) {

@@ -184,7 +184,7 @@ def test_upright_turns_and_leaves_and_says_which(
     assert code == 0
     summary, thresholds = err.splitlines()
     assert summary.startswith("5 files in ")
-    assert "50 % sure, and by another angle only if that is 50 % sure and at least 10°; " in err
+    assert "50% sure, and by another angle only if that is 50% sure and at least 10°; " in err
     about = zoo.find("ring.lfw").card.summary.rstrip(".")
     assert thresholds.endswith(f"; model ring.lfw ({about})")
     for one in found.values():
@@ -315,11 +315,11 @@ def test_thresholds_are_the_cards_unless_given(
     for said, words in (
         (
             {},
-            "98 % sure, and by another angle only if that is 50 % sure and at least 1°",
+            "98% sure, and by another angle only if that is 50% sure and at least 1°",
         ),
         (
             {"abstain": {"confidence": 0.25, "angle": 7, "quarter": 0.9}},
-            "90 % sure, and by another angle only if that is 25 % sure and at least 7°",
+            "90% sure, and by another angle only if that is 25% sure and at least 7°",
         ),
     ):
         card = {name: value for name, value in to_json(shipped.card).items() if name != "abstain"}
@@ -327,13 +327,13 @@ def test_thresholds_are_the_cards_unless_given(
         options = ("--dry-run", "--model", tmp_path / "mine.onnx", "--workers", 1)
         assert words in run("upright", faces / "noise.png", *options)[2]
         err = run("upright", faces / "noise.png", *options, "--min-confidence", 0.97)[2]
-        assert "97 % sure, and by another angle only if that is 97 % sure" in err
+        assert "97% sure, and by another angle only if that is 97% sure" in err
     limit = {"abstain": {"confidence": 0.25, "angle": 7, "upright": 0.02}}
     (tmp_path / "mine.json").write_text(json.dumps({**card, **limit}))
     err = run("upright", faces / "noise.png", *options, "--snap", "none")[2]
-    assert "25 % sure and at least 7°, and at most 2 % likely to be upright already" in err
+    assert "25% sure and at least 7°, and at most 2% likely to be upright already" in err
     err = run("upright", faces / "noise.png", *options, "--snap", "90")[2]
-    assert "by a quarter only if that is 98 % sure; model " in err
+    assert "by a quarter only if that is 98% sure; model " in err
 
 
 def test_thresholds_are_named_only_if_something_was_left_alone(

@@ -26,10 +26,10 @@ def decided(measure: str, value: float, threshold: float) -> dict[str, Any]:
 @pytest.mark.parametrize(
     ("value", "text"),
     [
-        (0.9799, "97.99 %, is below 98 %"),
-        (0.97996, "97.996 %, is below 98 %"),
-        (0.7953, "79.5 %, is below 98 %"),
-        (0.98, "98 %, reaches 98 %"),
+        (0.9799, "97.99%, is below 98%"),
+        (0.97996, "97.996%, is below 98%"),
+        (0.7953, "79.5%, is below 98%"),
+        (0.98, "98%, reaches 98%"),
     ],
 )
 def test_a_number_near_its_threshold_has_enough_digits(value: float, text: str) -> None:
@@ -39,8 +39,8 @@ def test_a_number_near_its_threshold_has_enough_digits(value: float, text: str) 
 def test_with_a_rectangle_there_is_one_probability() -> None:
     applied = {"action": "turned", "reason": None, "applied_ccw": 322.0, "applied_by": "frame"}
     text = explained(**applied, frame_ccw=38.0, **decided("quarter", 0.998, 0.91))
-    assert "74.1 %" not in text
-    assert "the probability of this one of the rectangle's four directions, 99.8 %, rea" in text
+    assert "74.1%" not in text
+    assert "the probability of this one of the rectangle's four directions, 99.8%, rea" in text
 
 
 def test_a_tilt_that_fills_its_canvas_names_the_rule_and_the_option() -> None:
@@ -74,7 +74,7 @@ def test_corners_of_a_picture_that_may_have_been_turned_before() -> None:
     left = {"action": "left", "reason": "upright already", **decided("frame", 0.03, 0.7)}
     text = explained(angle_ccw=1.0, frame_ccw=328.0, **left)
     assert "a picture that was turned upright before looks the same" in text
-    assert "is 3 % (minimum: 70 %)" in text
+    assert "is 3% (minimum: 70%)" in text
 
 
 def test_no_clear_up_is_what_was_found_and_not_a_fact() -> None:
