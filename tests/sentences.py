@@ -178,8 +178,8 @@ def which_network_is_better_on_objects_and_faces() -> Iterator[str]:
 def what_two_turns_decide() -> Iterator[str]:
     found = result("document-turns")
     yield f"Of {found['pages']:,} rendered pages that pass the"
-    yield f"the axis of the lines of {found['axis named rightly']} % rightly"
-    yield f"two turns decide {found['decided by two turns']} %: {found['views a page']} views a page instead of 4"  # noqa: E501
+    yield f"the axis of the lines of {found['axis named rightly']}% rightly"
+    yield f"two turns decide {found['decided by two turns']}%: {found['views a page']} views a page instead of 4"  # noqa: E501
     assert not found["other best turn"]
     yield f"no probability by more than {found['largest change']}"
 
@@ -203,10 +203,10 @@ def how_drawings_are_judged() -> Iterator[str]:
     always, tested = (part["pictures, always averaged"] for part in (rest, test))
     yield f"On {rest['drawings']:,} drawings of openclipart outside the test part"
     yield f"handles {rest['judged as pictures']:,} of them"
-    yield f"averages {now['confidence, mean']}, and {now['right']} % of its angles are within 10°"
+    yield f"averages {now['confidence, mean']}, and {now['right']}% of its angles are within 10°"
     yield f"calibration error is {now['calibration error']}"
     yield f"{now['calibration error by chance'][0]} by chance"
-    yield f"{now['at least 0.9']} % that have a confidence of at least 0.9, {now['right of these']} %"  # noqa: E501
+    yield f"{now['at least 0.9']}% that have a confidence of at least 0.9, {now['right of these']}%"
     yield f"{test['drawings']} drawings of the test part that were chosen in the same way"
     errors, luck = (
         [test[part][f"calibration error{by}"] for part in ("all", "pictures")]
@@ -215,7 +215,7 @@ def how_drawings_are_judged() -> Iterator[str]:
     yield f"the error is {errors[0]} for all and {errors[1]} for those judged as pictures"
     yield f"by chance it would be {luck[0][0]} and {luck[1][0]}"
     yield f"to {always['calibration error']} on the 300 and to {tested['calibration error']} on the"
-    yield f"only {always['at least 0.9']} % reach 0.9"
+    yield f"only {always['at least 0.9']}% reach 0.9"
     few = next(row for row in result("documents")["radialbeams"] if row["set"] == "drawings")
     mean, low = few["calibration error by chance"]
     yield f"On {few['files']} files"
@@ -237,8 +237,8 @@ def how_fresh_documents_come_out() -> Iterator[str]:
     for name in ("early prints", "manuscripts", "handwriting"):
         assert rows[name]["quarter where acted"] == 100
     yield (
-        f"averages {early['mean confidence']} where {rows['early prints']['quarter']} % of the "
-        f"quarters are right, and only {rows['early prints']['turned ones acted on']} % of the"
+        f"averages {early['mean confidence']} where {rows['early prints']['quarter']}% of the "
+        f"quarters are right, and only {rows['early prints']['turned ones acted on']}% of the"
     )
     yield f"The {written['wrong quarters']} wrong quarters of"
     yield f"are on {written['files with wrong quarters']} envelopes"
@@ -248,13 +248,13 @@ def how_fresh_documents_come_out() -> Iterator[str]:
     yield f"{photos['of the waybill']} on a waybill"
     yield f"with a confidence above {photos['with a confidence above']}"
     yield (
-        f"averages {photos['mean confidence']} where {rows['phone photos']['quarter']} % are right"
+        f"averages {photos['mean confidence']} where {rows['phone photos']['quarter']}% are right"
     )
     yield f"the slope of its lines, {photos['of these by their own tilt']}°"
     yield f"each of {len(sources['phone apps']['repositories'])} Android apps"
     yield f"the upper parts of {rows['web pages']['files']} home pages"
     yield f"by {files['manuscripts']['of these by their own tilt']}°, the tilt of its lines"
-    yield f"is judged as a document in {rows['handwriting']['judged as documents']} % of"
+    yield f"is judged as a document in {rows['handwriting']['judged as documents']}% of"
     for name, wrong in files.items():  # four turns of each file
         if "wrong quarters" in wrong:
             share = 100 * (1 - wrong["wrong quarters"] / (4 * rows[name]["files"]))
@@ -272,7 +272,7 @@ def what_more_training_changed() -> Iterator[str]:
     )
     for words, figure in (("four views", "within_10"), ("surer half", "surer_half_within_10")):
         changes = " and ".join(
-            f"{100 * one[figure]:.1f} → {100 * two[figure]:.1f} %"
+            f"{100 * one[figure]:.1f} → {100 * two[figure]:.1f}%"
             for one, two in zip(before, after, strict=True)
         )
         yield f"{words} {changes}"
@@ -283,15 +283,15 @@ def what_an_engine_costs() -> Iterator[str]:
     plain, ray = (quiet["model"][engine] for engine in ("plain", "ray"))
     largest = max(quiet["sizes"]["ray"], key=int)
     more = 100 * (ray["each_ms"] / plain["each_ms"] - 1)
-    yield f"an image costs Ray {more:.0f} % more processor time than the plain batch"
+    yield f"an image costs Ray {more:.0f}% more processor time than the plain batch"
     yield f"its start costs {ray['start_s']:.0f} s once"
-    yield f"that is {100 * quiet['overhead']:.0f} % for {int(largest):,} images, start included"
+    yield f"that is {100 * quiet['overhead']:.0f}% for {int(largest):,} images, start included"
     yield f"two workers are {quiet['speed_up']:.2f} times as fast"
     busy = [result(f"speed/history/2026-11-18T{time}-engines") for time in BUSY]
     gains, costs = ([run[name] for run in busy] for name in ("speed_up", "overhead"))
     yield (
         f"three runs beside other programs were {min(gains):.2f} to {max(gains):.2f} times as fast "
-        f"as one worker, and took {100 * min(costs):.0f} to {100 * max(costs):.0f} % longer"
+        f"as one worker, and took {100 * min(costs):.0f} to {100 * max(costs):.0f}% longer"
     )
 
 
@@ -313,7 +313,7 @@ def _shares_of_the_classifier(time: str) -> dict[str, str]:
     }
     ranges = {model: (f"{min(part):.0f}", f"{max(part):.0f}") for model, part in shares.items()}
     return {
-        model: f"{low} %" if low == high else f"{low} to {high} %"
+        model: f"{low}%" if low == high else f"{low} to {high}%"
         for model, (low, high) in ranges.items()
     }
 
@@ -321,7 +321,7 @@ def _shares_of_the_classifier(time: str) -> dict[str, str]:
 def what_a_gpu_does() -> Iterator[str]:
     parts = result("speed/gpu/h200")
     now, before = (
-        {model: f"{100 * share:.0f} %" for model, share in parts[name]["share"].items()}
+        {model: f"{100 * share:.0f}%" for model, share in parts[name]["share"].items()}
         for name in ("front-half", "front-half, ring.coil100 with 48 beams")
     )
     yield (
@@ -330,7 +330,7 @@ def what_a_gpu_does() -> Iterator[str]:
         f"{now['general']} ({before['general']})"
     )
     step = parts["training-general"]
-    yield f"of `general`, {100 * step['rendering_us'] / step['step_us']:.0f} % is rendering"
+    yield f"of `general`, {100 * step['rendering_us'] / step['step_us']:.0f}% is rendering"
 
 
 PAGES: dict[str, tuple[Sentences, ...]] = {
