@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import Any
 
 import numpy as np
 import pytest
@@ -22,18 +23,21 @@ IMAGES = easy_images(3).images / 255  # (3, 3, S, S), the upper half brighter
 
 
 class Stub(nn.Module):
-    """A network that answers (N, BINS) of probabilities by a function of the views."""
+    """A network that answers (N, BINS) probabilities by a function of the views.
+
+    `off` is the offset of every bin, in bins; the probabilities need not sum to 1.
+    """
 
     config = RingConfig(view_size=24, num_beams=BINS, beam_length=12)
 
-    def __init__(self, answers: Callable[[Tensor], Tensor]) -> None:
+    def __init__(self, answers: Callable[[Tensor], Tensor], off: float = 0.0) -> None:
         super().__init__()
-        self.answers, self.batches = answers, list[int]()
+        self.answers, self.off, self.batches = answers, off, list[int]()
 
     def forward(self, views: Tensor) -> tuple[Tensor, Tensor]:
         self.batches.append(len(views))
-        found = self.answers(views)
-        return found.log(), torch.zeros_like(found)
+        probabilities = self.answers(views)
+        return probabilities.log(), torch.full_like(probabilities, self.off)
 
 
 def always(**shares: float) -> Callable[[Tensor], Tensor]:
@@ -49,25 +53,22 @@ def average(
     classifier: Callable[[Tensor], Tensor] | None = None,
     least: float = 0.05,
     below: float = 0.0,
-    still_degrees: float = 0.0,
+    off: float = 0.0,
+    **options: Any,
 ) -> PosteriorAverage:
-    front = Canonicalizer(
-        Stub(answers),  # type: ignore[arg-type]
-        parent_size=54,
-        abstain=0.9,
-        still_degrees=still_degrees,
-    )
-    seen = classifier or (lambda images: images.flatten(1))
+    network = Stub(answers, off)
+    front = Canonicalizer(network, parent_size=54, abstain=0.9, **options)  # type: ignore[arg-type]
+    as_pixels = classifier or (lambda images: images.flatten(1))
     return PosteriorAverage(
-        front, seen, least=least, more_views_below=below, scores="probabilities"
+        front, as_pixels, least=least, more_views_below=below, scores="probabilities"
     )
 
 
 def test_what_the_classifier_says_is_weighed_by_the_posterior() -> None:
     """Its outputs are the pixels here, so the average shows the turned images and their weights."""
-    found = average(always(at90=0.7, at270=0.3))(IMAGES)
+    result = average(always(at90=0.7, at270=0.3))(IMAGES)
     expected = 0.7 * torch.rot90(IMAGES, -1, (-2, -1)) + 0.3 * torch.rot90(IMAGES, 1, (-2, -1))
-    torch.testing.assert_close(found, expected.flatten(1))
+    torch.testing.assert_close(result, expected.flatten(1))
 
 
 def test_mass_counts_for_the_nearest_quarter_turn_from_the_estimate() -> None:
@@ -86,8 +87,8 @@ def test_unlikely_turns_are_left_out_and_cost_nothing() -> None:
 
     unsure = always(at0=0.5, at90=0.42, at180=0.04, at270=0.04)
     for least, count in ((0.0, 12), (0.05, 6), (0.45, 3), (1.0, 3)):
-        found = average(unsure, classifier, least=least)(IMAGES)
-        torch.testing.assert_close(found, torch.ones(3, 2))
+        result = average(unsure, classifier, least=least)(IMAGES)
+        torch.testing.assert_close(result, torch.ones(3, 2))
         assert runs.pop() == count
 
 
@@ -134,8 +135,41 @@ def test_four_views_that_agree_are_one_answer() -> None:
 
 
 def test_an_image_that_is_nearly_upright_stays_as_it_is() -> None:
-    found = average(always(at0=1.0), still_degrees=1.0)(IMAGES)
-    assert torch.equal(found, IMAGES.flatten(1))
+    """The estimate is 0.6°."""
+    for still, stays in ((1.0, True), (0.5, False)):
+        result = average(always(at0=1.0), off=0.02, still_degrees=still)(IMAGES)
+        assert torch.equal(result, IMAGES.flatten(1)) == stays
+
+
+@pytest.mark.parametrize("below", [0.0, 2.0], ids=["one view", "four views"])
+def test_the_temperature_of_the_card_applies(below: float) -> None:
+    shares = always(at0=0.6, at30=0.1, at90=0.2, at180=0.1)
+    hot = average(shares, below=below, least=0, temperature=2.0).turns(IMAGES)
+    same = average(lambda views: shares(views).sqrt(), below=below, least=0).turns(IMAGES)
+    cold = average(shares, below=below, least=0).turns(IMAGES)
+    torch.testing.assert_close(hot[0].confidence, same[0].confidence)
+    torch.testing.assert_close(hot[1], same[1])
+    assert (hot[0].confidence - cold[0].confidence).abs().max() > 0.01
+
+
+def test_the_confidence_is_that_of_the_canonicaliser() -> None:
+    model = average(always(at0=0.7, at30=0.3), spread_degrees=3.0)
+    pose, _ = model.turns(IMAGES)
+    torch.testing.assert_close(pose.confidence, model.canonicalizer.estimate(IMAGES).confidence)
+    without, _ = average(always(at0=0.7, at30=0.3)).turns(IMAGES)
+    assert (pose.confidence - without.confidence).abs().max() > 0.01
+
+
+def test_the_classifier_sees_the_canvas_and_the_fill_of_the_canonicaliser() -> None:
+    shown = []
+
+    def classifier(images: Tensor) -> Tensor:
+        shown.append(images)
+        return torch.ones(len(images), 2)
+
+    average(always(at30=1.0), classifier, canvas="expand", fill=0.25)(IMAGES)
+    assert shown[0].shape[-1] > IMAGES.shape[-1]
+    assert (shown[0][..., 0, 0] == 0.25).all()
 
 
 def test_logits_become_probabilities() -> None:
@@ -143,9 +177,9 @@ def test_logits_become_probabilities() -> None:
     front = Canonicalizer(build(TINY_RING), parent_size=54).eval()
     head = nn.Sequential(nn.AdaptiveAvgPool2d(2), nn.Flatten(), nn.Linear(12, 5))
     model = PosteriorAverage(front, head)
-    found = model(IMAGES)
-    torch.testing.assert_close(found.sum(1), torch.ones(3))
-    found[:, 0].sum().backward()  # type: ignore[no-untyped-call]
+    result = model(IMAGES)
+    torch.testing.assert_close(result.sum(1), torch.ones(3))
+    result[:, 0].sum().backward()  # type: ignore[no-untyped-call]
     assert all(p.grad is not None for p in head.parameters())
     assert any(p.grad is not None and p.grad.abs().sum() > 0 for p in front.parameters())
 
