@@ -199,12 +199,21 @@ def _exact_quarters(
     """Replaces interpolated pixels by exact ones in images rotated by a multiple of 90°."""
     quarters = angles / (math.pi / 2)
     exact = (quarters - torch.round(quarters)).abs() < QUARTER_TOLERANCE
-    if not images.is_cuda and not exact.any():  # on a GPU, the check costs more than continuing
+    if images.is_cuda:  # finding out which images they are costs more than moving all
+        moved = _moved(images, grid, width, padding)
+        return torch.where(exact[:, None, None, None], moved, out)
+    rows = exact.nonzero().squeeze(1)
+    if not len(rows):
         return out
+    return out.index_copy(0, rows, _moved(images[rows], grid[rows], width, padding))
+
+
+def _moved(images: Tensor, grid: Tensor, width: int, padding: Padding) -> Tensor:
+    """The nearest pixel for each position, and the fill around the image."""
     moved = _sampled(images, grid, "nearest")
-    if width:
-        moved = torch.where(_window(moved, width), moved, _fill(images, padding))
-    return torch.where(exact[:, None, None, None], moved, out)
+    if not width:
+        return moved
+    return torch.where(_window(moved, width), moved, _fill(images, padding))
 
 
 def _window(canvas: Tensor, width: int) -> Tensor:
