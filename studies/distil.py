@@ -2,13 +2,17 @@
 
     python studies/distil.py profiles TEACHER --data cache:CACHE --out profiles.npz [--turns 2]
     python studies/distil.py train RECIPE.json --profiles profiles.npz --share 0.5 \
-        --data cache:CACHE --out RUN [--start STEM] [--minutes 15] [--fuse] [--half]
+        --data cache:CACHE --out RUN [--without PREFIX] [--start STEM] [--minutes 15] [--fuse] \
+        [--half]
 
 A profile is the teacher's posterior of one photo relative to its true angle, averaged over rotated
 views and over their quarter turns. A plate from above has a flat profile, a building two peaks. The
 student's target is a mixture of the usual narrow target and the profile, so that the student need
 not learn what cannot be seen. The teacher processes each photo once, before the training. Its
 views, size and number of bins may differ from the student's.
+
+What the teacher has never seen (drawings, for a model of photos) should not teach its ignorance:
+`--without PREFIX` keeps the narrow target for the images whose keys start with PREFIX.
 """
 
 from __future__ import annotations
@@ -96,7 +100,9 @@ def softened(profile: Tensor, share: float) -> Loss:
         step = TURN / bins
         away = torch.arange(bins, device=logits.device) * step - inputs.angles[:, None]
         narrow = (torch.cos(away) / (inputs.settings.width * step) ** 2).softmax(-1)
-        wide = shifted(profile[inputs.rows].float(), inputs.angles, bins)
+        own = profile[inputs.rows].float()  # (N, BINS)
+        wide = shifted(own, inputs.angles, bins)
+        wide = torch.where(own.any(1, keepdim=True), wide, narrow)
         extra = -((wide - narrow) * logits.float().log_softmax(-1)).sum(-1)
         total = (hard + share * extra).mean()
         return total, Losses(circle.mean().detach(), circle.new_zeros(()))
@@ -104,10 +110,16 @@ def softened(profile: Tensor, share: float) -> Loss:
     return loss
 
 
-def in_order(path: Path, images: ImageSet) -> Tensor:
-    """The stored profiles in the order of the images; a photo without one is an error."""
+def in_order(path: Path, images: ImageSet, without: str | None = None) -> Tensor:
+    """The stored profiles in the order of the images; a photo without one is an error.
+
+    Images whose keys start with `without` get zeros, which `softened` leaves out.
+    """
     with np.load(path) as stored:
         by_key = dict(zip(stored["keys"].tolist(), stored["profiles"], strict=True))
+    if without:
+        none = np.zeros(BINS, np.float16)
+        by_key |= {key: none for key in images.keys if key.startswith(without)}
     if missing := [key for key in images.keys if key not in by_key]:
         raise SystemExit(
             f"Expected a profile of every training image in {path}; {len(missing)} are missing, "
@@ -135,7 +147,7 @@ def train(arguments: argparse.Namespace) -> None:
     recipe = Recipe.from_dict(read_object(arguments.recipe, "a recipe"))
     size = recipe.parent_size
     images = images_of(arguments.data, recipe.data, size, "train", arguments.limit)
-    profile = in_order(arguments.profiles, images)
+    profile = in_order(arguments.profiles, images, arguments.without)
     device = pick_device()
     parts = Parts(loss=lambda recipe, images, device: softened(profile.to(device), arguments.share))
     fit = Fit(
@@ -167,6 +179,7 @@ def main(argv: Sequence[str]) -> int:
     second.add_argument("recipe", type=Path)
     second.add_argument("--profiles", type=Path, required=True)
     second.add_argument("--share", type=float, default=0.5, help="of the profile in the target")
+    second.add_argument("--without", metavar="PREFIX", help="keys of images that use no profile")
     second.add_argument("--minutes", type=float)
     second.add_argument("--start", type=Path)
     second.add_argument("--fuse", action="store_true")

@@ -69,3 +69,19 @@ def test_images_without_a_profile_are_named(tmp_path: Path) -> None:
         distil.in_order(place, images)
     np.savez(place, keys=np.array(images.keys[::-1]), profiles=np.eye(3, distil.BINS))
     assert distil.in_order(place, images)[0, 2] == 1
+
+
+def test_images_that_use_no_profile_keep_the_narrow_target(tmp_path: Path) -> None:
+    images = easy_images(3)
+    place = tmp_path / "profiles.npz"
+    np.savez(place, keys=np.array(images.keys), profiles=np.eye(3, distil.BINS))
+    profiles = distil.in_order(place, images, without=images.keys[1])
+    assert profiles.any(1).tolist() == [True, False, True]
+    torch.manual_seed(0)
+    outputs = (torch.randn(3, 72), torch.randn(3, 72) * 0.1)
+    inputs = given(torch.rand(3) * 6)
+    usual, _ = posterior_loss(lambda _: outputs, inputs)  # type: ignore[arg-type]
+    softened, _ = distil.softened(0 * profiles, 0.5)(lambda _: outputs, inputs)
+    assert torch.allclose(softened, usual)
+    changed, _ = distil.softened(profiles, 0.5)(lambda _: outputs, inputs)
+    assert not torch.allclose(changed, usual)
