@@ -26,7 +26,7 @@ from PIL import Image
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from radialbeams.files import write_whole
-from radialbeams.images.fingerprints import first_near, fingerprint
+from radialbeams.images.fingerprints import fingerprint, first_near
 from tools.documents.drawings import drawings
 from tools.documents.measure import opened
 
