@@ -23,6 +23,7 @@ from radialbeams.reproduce.effort import FULL
 from radialbeams.reproduce.effort import QUICK as QUICK_EFFORT
 from radialbeams.reproduce.experiment import Conclusion, Experiment, Finding, Record, Records
 from radialbeams.reproduce.pretrained import open_pretrained
+from radialbeams.reproduce.prior_weight_answer import against, answer, label, signed
 from radialbeams.reproduce.prior_weight_measures import (
     BEAMS,
     OBJECTS,
@@ -35,11 +36,10 @@ from radialbeams.reproduce.prior_weight_measures import (
     shifts_found,
     weighted,
 )
-from radialbeams.reproduce.seed_statistics import compare, over_seeds, spread, unclear
+from radialbeams.reproduce.seed_statistics import over_seeds, spread
 from radialbeams.reproduce.settings import QUICK, ReproduceSettings
 from radialbeams.reproduce.training_record import TrainingRecord, data_notes, tagged
 from radialbeams.reproduce.trainings import Measure, PlannedTraining
-from radialbeams.stored import JsonFields
 from radialbeams.training.data import ImageSet
 from radialbeams.training.parts import Parts
 from radialbeams.training.recipe import Recipe
@@ -201,102 +201,15 @@ def conclude(data: Record) -> Conclusion:
 ANSWER = "a second task, or too heavy"
 
 
-def label(cell: JsonFields) -> str:
-    views = _views(cell["protocol"])
-    if not cell["weight"]:
-        return f"{views}, no prior"
-    return f"{views}, weight {cell['weight']:g} {cell['place']} the hub"
-
-
 def _row(cells: Mapping[str, Record], cell: Record) -> str:
     error, place = cell["cyclic"], cell["place"] if cell["weight"] else "before"
     text = (
         f"{over_seeds(error['values'])}, {cell[f'shifts_{place}']['mean']:.0%} of shifts found, "
-        f"cosine {_signed(cell[f'cosine_{place}']['mean'])}"
+        f"cosine {signed(cell[f'cosine_{place}']['mean'])}"
     )
     if not cell["weight"]:
         return text
-    return f"{text}; {_against(cells, cell)}"
-
-
-def _against(cells: Mapping[str, Record], cell: Record) -> str:
-    baseline = cells[WeightKind(cell["protocol"]).name]["cyclic"]
-    sign = compare(cell["cyclic"], baseline)
-    verdicts = {-1: "better than without", 1: "worse than without"}
-    return verdicts[sign] if sign else unclear(cell["cyclic"], baseline)
-
-
-def signs(cells: Mapping[str, Record]) -> dict[float, list[int]]:
-    """By weight, the signs of its comparable kinds: better (−1), not clear (0), worse (1)."""
-    by_weight: dict[float, list[int]] = {}
-    for cell in comparable(cells):
-        baseline = cells[WeightKind(cell["protocol"]).name]["cyclic"]
-        by_weight.setdefault(cell["weight"], []).append(compare(cell["cyclic"], baseline))
-    return dict(sorted(by_weight.items()))
-
-
-def answer(cells: Mapping[str, Record]) -> str:
-    """Whether the prior is a second task or too heavy, from the weights at which it hurts."""
-    if not changes(cells):
-        return "not trained"
-    by_weight = signs(cells)
-    if not by_weight:
-        return f"open, with one seed of each; {largest_change(cells)}"
-    hurt = [weight for weight, verdicts in by_weight.items() if 1 in verdicts]
-    helped = [weight for weight, verdicts in by_weight.items() if -1 in verdicts]
-    if not hurt:
-        text = f"neither: it does no clear harm at weight {_listed(list(by_weight))}; "
-        text += largest_change(cells)
-    elif len(by_weight) == 1:
-        text = f"it hurts at weight {_listed(hurt)}; lighter ones have too few seeds to judge"
-    elif min(hurt) > min(by_weight):
-        lighter = [weight for weight in by_weight if weight < min(hurt)]
-        text = f"too heavy: it hurts at weight {_listed(hurt)} and not at {_listed(lighter)}"
-    else:
-        text = f"a second task: it hurts at weight {_listed(hurt)}"
-    return f"{text}; it helps at weight {_listed(helped)}" if helped else text
-
-
-def comparable(cells: Mapping[str, Record]) -> list[Record]:
-    """The kinds with a prior for which they and the kind without have at least two seeds."""
-    return [
-        cell
-        for cell in cells.values()
-        if cell["weight"]
-        and min(cell["seeds"], cells[WeightKind(cell["protocol"]).name]["seeds"]) > 1
-    ]
-
-
-def changes(cells: Mapping[str, Record]) -> dict[str, float]:
-    """By kind, the degrees of mean error that the prior adds; below 0 is a gain."""
-    return {
-        name: cell["cyclic"]["mean"] - cells[WeightKind(cell["protocol"]).name]["cyclic"]["mean"]
-        for name, cell in cells.items()
-        if cell["weight"] and cell["seeds"] and cells[WeightKind(cell["protocol"]).name]["seeds"]
-    }
-
-
-def largest_change(cells: Mapping[str, Record]) -> str:
-    """The change at the largest weight that was trained, in words."""
-    added = changes(cells)
-    weight = max(cells[name]["weight"] for name in added)
-    at_weight = [change for name, change in added.items() if cells[name]["weight"] == weight]
-    return (
-        f"at weight {weight:g} it changes the mean error by {_signed(min(at_weight))}° to "
-        f"{_signed(max(at_weight))}°"
-    )
-
-
-def _signed(value: float) -> str:
-    return f"{value:+.2f}".replace("-", "−")
-
-
-def _views(protocol: str) -> str:
-    return "paper's views" if protocol == "paper" else "leak-free views"
-
-
-def _listed(weights: Sequence[float]) -> str:
-    return " and ".join(f"{weight:g}" for weight in sorted(weights))
+    return f"{text}; {against(cells, cell)}"
 
 
 def sentence(data: Record) -> str:
@@ -338,7 +251,7 @@ def _gradients(cosines: Sequence[float]) -> str:
     near = max(map(abs, cosines)) < NEAR_ZERO
     return (
         "Without the prior the gradients of both losses have cosines from "
-        f"{_signed(min(cosines))} to {_signed(max(cosines))}, averaged over the training"
+        f"{signed(min(cosines))} to {signed(max(cosines))}, averaged over the training"
         f"{': they are close to orthogonal, as those of two tasks are' if near else ''}."
     )
 
@@ -346,7 +259,7 @@ def _gradients(cosines: Sequence[float]) -> str:
 def _at_the_end(result: Record) -> str:
     ratios = [gradient["ratio"] for gradient in result["gradients"].values()]
     cosines = " and ".join(
-        f"{_signed(gradient['cosine'])} {place} the hub"
+        f"{signed(gradient['cosine'])} {place} the hub"
         for place, gradient in result["gradients"].items()
     )
     return (

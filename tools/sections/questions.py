@@ -111,10 +111,12 @@ def _prior(prior: Record, weights: Record) -> str:
         cells["exact", "paper", mode]["degrees_cyclic"]["mean"] for mode in ("off", "full")
     )
     bug = "Not because of a bug" if full > off else "It does not"
+    # Whether the prior is "neither" a second task nor too heavy is a question of `prior-weight`.
+    verdict = weights["ours"]["a second task, or too heavy"].removeprefix("neither: ")
     return (
         f"{bug}: without the slips in its authors' code, the error is still {full:.1f}° with the "
         f"prior and {off:.1f}° without it (paper-equivalent, the paper's optimizer). With a "
-        f"one-cycle schedule: {weights['ours']['a second task, or too heavy']}."
+        f"one-cycle schedule, {verdict}."
     )
 
 
