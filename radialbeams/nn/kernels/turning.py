@@ -77,7 +77,6 @@ def _turned(
     WIDE: tl.constexpr,
     TALL: tl.constexpr,
     ACROSS: tl.constexpr,
-    IN_ROWS: tl.constexpr,
 ):
     across, tiles = tl.cdiv(out_width, WIDE), tl.cdiv(out_height, TALL)
     program = tl.program_id(0)
@@ -100,7 +99,7 @@ def _turned(
     place = row * down + column * right
     # If `out_right` were known to be 1, a thread would write eight neighbours at once; it would
     # then also read for eight neighbours, and a warp's reads would be far apart.
-    written = v * out_down + (u if IN_ROWS else u * out_right)
+    written = v * out_down + u * out_right
     source = pixels + image.to(tl.int64) * image_step
     target = out + image.to(tl.int64) * out_image_step
     for channel in tl.static_range(CHANNELS):
@@ -168,7 +167,6 @@ def launch_turning(
     tall: int = TALL,
     across: int = ACROSS,
     warps: int = WARPS,
-    in_rows: bool = False,
 ) -> Tensor:
     """`turned` with tiles of other sizes, for measurements."""
     out = _frame(pixels, height, width)
@@ -185,7 +183,6 @@ def launch_turning(
             WIDE=wide,
             TALL=tall,
             ACROSS=across,
-            IN_ROWS=in_rows and out.stride(3) == 1,
             num_warps=warps,
         )
     return out

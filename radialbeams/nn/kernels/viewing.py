@@ -16,7 +16,7 @@ from radialbeams.nn.kernels.using import device_of
 
 ROWS, ALONG = 64, 64  # of the image, read at a time
 COLUMNS = 32  # of a view, in one program
-WARPS, STAGES = 4, 3
+STAGES = 3
 # Each program reads a whole image; larger ones need more programs than one image gives.
 LARGEST_SIDE, LARGEST_VIEW = 512, 256
 
@@ -26,6 +26,7 @@ def _viewed(
     images, weights, mask, views,
     channels, side, size, image_step, channel_step, down, right, low, high,
     MASKED: tl.constexpr, LIMITED: tl.constexpr, SIZE: tl.constexpr,
+    DOWNS: tl.constexpr, RIGHTS: tl.constexpr,  # steps through the image
     ROWS: tl.constexpr, ALONG: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
     plane = tl.program_id(0)
@@ -34,11 +35,11 @@ def _viewed(
     row = tl.arange(0, SIZE)
     source = images + image.to(tl.int64) * image_step + channel * channel_step
     view = tl.zeros([SIZE, COLUMNS], tl.float32)
-    for top in range(0, side, ROWS):
-        y = top + tl.arange(0, ROWS)
+    for step_down in range(DOWNS):
+        y = step_down * ROWS + tl.arange(0, ROWS)
         across = tl.zeros([ROWS, COLUMNS], tl.float32)
-        for left in range(0, side, ALONG):
-            x = left + tl.arange(0, ALONG)
+        for step_right in range(RIGHTS):
+            x = step_right * ALONG + tl.arange(0, ALONG)
             pixels = tl.load(
                 source + y[:, None] * down + x[None, :] * right,
                 (y < side)[:, None] & (x < side)[None, :],
@@ -97,7 +98,7 @@ def launch_viewing(
     rows: int = ROWS,
     along: int = ALONG,
     columns: int = COLUMNS,
-    warps: int = WARPS,
+    warps: int | None = None,
     stages: int = STAGES,
 ) -> Tensor:
     """`viewed` with tiles of other sizes, for measurements."""
@@ -112,10 +113,12 @@ def launch_viewing(
             MASKED=mask is not None,
             LIMITED=low <= high,
             SIZE=max(16, triton.next_power_of_2(size)),
+            DOWNS=triton.cdiv(side, rows),
+            RIGHTS=triton.cdiv(side, along),
             ROWS=rows,
             ALONG=along,
             COLUMNS=columns,
-            num_warps=warps,
+            num_warps=warps or (4 if size <= 64 else 8),
             num_stages=stages,
         )
     return views
