@@ -84,7 +84,9 @@ NN_SIDEWAYS = {
     "beam_network": {"beams", "encoder", "network"},
     "beams": {"kernels"},
     # The kernels know only whether they may be used.
-    **dict.fromkeys(("reading", "turning", "viewing"), {"kernels"}),
+    "reading": {"kernels"},
+    "turning": {"kernels"},
+    "viewing": {"kernels"},
     "bic": {"beam_network", "beams", "context", "decoder", "encoder", "prior", *NN_SHARED},
     "ring": {"layers", "posterior"},  # how far its offsets reach
     "ring_fast": {"layers", "ring"},

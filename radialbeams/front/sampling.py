@@ -142,7 +142,8 @@ def _launched(pixels: Tensor, origin: Tensor, size: Size, fill: float) -> Tensor
     """Bilinear, and exact if the map only moves pixels, in one kernel without a grid."""
     from radialbeams.nn.kernels.turning import turned  # needs Triton
 
-    return turned(pixels, origin, *size, fill)
+    out: Tensor = turned(pixels, origin, *size, fill)
+    return out
 
 
 def _values_and_grid(pixels: Tensor, origin: Tensor, size: Size) -> tuple[Tensor, Tensor]:

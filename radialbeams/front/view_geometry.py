@@ -82,7 +82,9 @@ class ViewGeometry(nn.Module):
         side = square.shape[-1]
         low, high = self.limits or (1.0, -1.0)
         mask = self.mask if self.parent_size else None
-        return viewed(square, self._half_weights(side), mask, self.view_size, low, high)
+        weights = self._half_weights(side)
+        views: Tensor = viewed(square, weights, mask, self.view_size, low, high)
+        return views
 
     def _half_weights(self, side: int) -> Tensor:
         """`_square_weights` for tensor cores, which take 11 bits."""

@@ -173,7 +173,7 @@ class PolarBeams(nn.Module):
         if channels <= MOST_CHANNELS and served(images, self.grid):
             from radialbeams.nn.kernels.turning import sampled  # needs Triton
 
-            samples = sampled(images, self.grid)  # (N, C, (2ε+1)·|B|, D)
+            samples: Tensor = sampled(images, self.grid)  # (N, C, (2ε+1)·|B|, D)
         else:
             grid = self.grid.float().expand(count, -1, -1, -1)  # (N, (2ε+1)·|B|, D, 2)
             samples = F.grid_sample(images.float(), grid, align_corners=True).to(images.dtype)

@@ -60,7 +60,7 @@ def origins(
     `middles` are the x and y of the middle of an image and of its new canvas. Sines and cosines
     below `tolerance` are 0, and `tie` decides between two pixels.
     """
-    maps = _maps(logits, offsets, middles, tolerance, tie)
+    maps: Tensor = _maps(logits, offsets, middles, tolerance, tie)
     count, bins = logits.shape
     if count:
         with device_of(logits):

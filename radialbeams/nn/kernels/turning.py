@@ -54,7 +54,16 @@ def _mixed(
     return value
 
 
-@triton.jit(do_not_specialize=["out_right"])
+# Known to be multiples of 16, they would save nothing, and each case would be compiled. If
+# `out_right` were known to be 1, a thread would write eight neighbours at once; it would then also
+# read for eight neighbours, and a warp's reads would be far apart.
+GENERAL = [
+    *("height", "width", "out_height", "out_width", "image_step", "channel_step", "down"),
+    *("out_image_step", "out_channel_step", "out_down", "out_right"),
+]
+
+
+@triton.jit(do_not_specialize=GENERAL)
 def _turned(
     pixels,
     origin,
@@ -97,8 +106,6 @@ def _turned(
     w00, w10, w01, w11 = (1 - p) * (1 - q), p * (1 - q), (1 - p) * q, p * q
     at00, at10, at01, at11 = at_left & upper, at_right & upper, at_left & lower, at_right & lower
     place = row * down + column * right
-    # If `out_right` were known to be 1, a thread would write eight neighbours at once; it would
-    # then also read for eight neighbours, and a warp's reads would be far apart.
     written = v * out_down + u * out_right
     source = pixels + image.to(tl.int64) * image_step
     target = out + image.to(tl.int64) * out_image_step
@@ -210,7 +217,7 @@ def sampled(images: Tensor, grid: Tensor) -> Tensor:
     −1 and 1 are the middles of the outer pixels.
     """
     count, channels, size = images.shape[:3]
-    out = _samples(images, grid)
+    out: Tensor = _samples(images, grid)
     if not out.numel():
         return out
     images, samples = _within_reach(images), grid.shape[0] * grid.shape[1]

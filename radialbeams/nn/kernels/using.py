@@ -27,7 +27,7 @@ def served(*tensors: Tensor) -> bool:
         return False
     if any(tensor.device != device or tensor.dtype not in PRECISIONS for tensor in tensors):
         return False  # torch may have an answer to it, or says what is wrong
-    if torch.compiler.is_exporting() or torch.jit.is_tracing():
+    if torch.compiler.is_exporting() or torch._C._get_tracing_state() is not None:
         return False
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
         return False

@@ -102,7 +102,7 @@ def launch_viewing(
     stages: int = STAGES,
 ) -> Tensor:
     """`viewed` with tiles of other sizes, for measurements."""
-    views = _views(images, weights, mask, size, low, high)
+    views: Tensor = _views(images, weights, mask, size, low, high)
     if not views.numel():
         return views
     count, channels, side = images.shape[:3]
