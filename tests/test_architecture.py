@@ -82,6 +82,11 @@ LIGHT = set(ARROWS) - {"training", "nn", "front", "reproduce"}
 NN_SHARED = {"angles", "layers", "losses", "network"}
 NN_SIDEWAYS = {
     "beam_network": {"beams", "encoder", "network"},
+    "beams": {"kernels"},
+    # The kernels know only whether they may be used.
+    "reading": {"kernels"},
+    "turning": {"kernels"},
+    "viewing": {"kernels"},
     "bic": {"beam_network", "beams", "context", "decoder", "encoder", "prior", *NN_SHARED},
     "ring": {"layers", "posterior"},  # how far its offsets reach
     "ring_fast": {"layers", "ring"},
@@ -99,13 +104,15 @@ NN_SIDEWAYS = {
 # In front of a model: maps of points, then pixels moved by them, then poses, and the module last.
 FRONT_SIDEWAYS = {
     "sampling": {"affine"},
+    "straight": {"affine", "sampling"},
     "centring": {"sampling"},  # what a batch is
     "pose": {"affine", "sampling"},
     "checks": {"sampling"},
     "deciding": {"affine"},
     "exported": {"affine", "pose", "sampling", "view_geometry"},
     "module": {
-        *("affine", "checks", "deciding", "folding", "pose", "sampling", "view_geometry"),
+        *("affine", "checks", "deciding", "folding", "pose", "sampling", "straight"),
+        "view_geometry",
     },
     "pipeline": {"exported", "module", "pose"},
     "averaging": {"checks", "module", "pose"},

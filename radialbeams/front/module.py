@@ -36,6 +36,7 @@ from radialbeams.front.deciding import Reading, decided, plain_corners, quarter_
 from radialbeams.front.folding import folded
 from radialbeams.front.pose import Pose
 from radialbeams.front.sampling import blend, can_ask
+from radialbeams.front.straight import goes_straight, turned_upright
 from radialbeams.front.view_geometry import ViewGeometry, cut
 from radialbeams.nn.angles import from_unit, wrap
 from radialbeams.nn.architectures import Network, architecture
@@ -179,9 +180,17 @@ class TorchCanonicalizer(nn.Module):
         return copy.deepcopy(self, {id(self.network): network}).eval()
 
     def forward(self, images: Tensor) -> Tensor | tuple[Tensor, Pose]:
-        if self.returns == "image":  # the confidence is needed only to abstain
-            return self._turned(images, sure=self.abstain is not None)[0]
-        return self.canonicalize(images)
+        if self.returns != "image":
+            return self.canonicalize(images)
+        if self.hard and not self.may_leave_alone:  # nothing but the angle decides
+            outputs = self._outputs(images)
+            if goes_straight(outputs):
+                return turned_upright(images, *outputs, self.canvas, self.fill)
+            return self.pose(outputs, images, sure=False).apply_images(
+                images, self.fill, exact=False
+            )
+        # The confidence is needed only to abstain.
+        return self._turned(images, sure=self.abstain is not None)[0]
 
     def canonicalize(self, images: Tensor) -> tuple[Tensor, Pose]:
         """The upright images and the pose, whatever `returns` is."""
@@ -195,10 +204,13 @@ class TorchCanonicalizer(nn.Module):
 
     def estimate(self, images: Tensor, sure: bool = True) -> Pose:
         """The pose of the images, which are not turned; `sure` as for `read`."""
+        return self.pose(self._outputs(images), images, sure)
+
+    def _outputs(self, images: Tensor) -> Outputs:
+        """Of the network: unit vectors (N, 2), or logits and offsets (N, |B|)."""
         check_images(images)
-        views = self.view_geometry(images)  # (N, c, S, S)
-        outputs = self.network(views)  # unit vectors (N, 2), or logits and offsets (N, |B|)
-        return self.pose(outputs, images, sure)
+        outputs: Outputs = self.network(self.view_geometry(images))  # views (N, c, S, S)
+        return outputs
 
     @property
     def may_leave_alone(self) -> bool:

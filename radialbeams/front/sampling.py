@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from radialbeams.front.affine import TIE, Size, is_square, moved_xy, with_gradient_of
+from radialbeams.nn.kernels.using import MOST_CHANNELS, served
 
 Sampler = Callable[[Tensor, Tensor, Size, float], Tensor]
 
@@ -109,12 +110,16 @@ def _sources_as_product(origin: Tensor, size: Size) -> Tensor:
 
 def interpolate(pixels: Tensor, origin: Tensor, size: Size, fill: float) -> Tensor:
     """(N, C, h, w) → (N, C, H, W), bilinearly."""
+    if _launches(pixels, origin):
+        return _launched(pixels, origin, size, fill)
     values, grid = _values_and_grid(pixels, origin, size)
     return sampled_with_fill(values, grid, "bilinear", fill).to(pixels.dtype)
 
 
 def blend(pixels: Tensor, origin: Tensor, size: Size, fill: float) -> Tensor:
     """(N, C, h, w) → (N, C, H, W): bilinear, and exact if the map only moves pixels."""
+    if _launches(pixels, origin):
+        return _launched(pixels, origin, size, fill)
     mixed = interpolate(pixels, origin, size, fill)
     if torch.compiler.is_exporting():
         # A second sampling would cost a millisecond at run time, and changes values by only 1e-5.
@@ -127,6 +132,18 @@ def blend(pixels: Tensor, origin: Tensor, size: Size, fill: float) -> Tensor:
     values, grid = _values_and_grid(pixels, origin.detach(), size)
     nearest = sampled_with_fill(values, grid, "nearest", fill).to(pixels.dtype)
     return torch.where(whole, with_gradient_of(nearest, mixed), mixed)
+
+
+def _launches(pixels: Tensor, origin: Tensor) -> bool:
+    return pixels.shape[1] <= MOST_CHANNELS and served(pixels, origin)
+
+
+def _launched(pixels: Tensor, origin: Tensor, size: Size, fill: float) -> Tensor:
+    """Bilinear, and exact if the map only moves pixels, in one kernel without a grid."""
+    from radialbeams.nn.kernels.turning import turned  # needs Triton
+
+    out: Tensor = turned(pixels, origin, *size, fill)
+    return out
 
 
 def _values_and_grid(pixels: Tensor, origin: Tensor, size: Size) -> tuple[Tensor, Tensor]:

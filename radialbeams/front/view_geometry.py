@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from radialbeams.nn.kernels.using import served
 from radialbeams.nn.rotation import REACH, blur_sigma, disc, gaussian_matrix
 
 LOBES = 3  # of the Lanczos kernel
@@ -61,8 +62,36 @@ class ViewGeometry(nn.Module):
         side = min(height, width)
         top, left = (height - side) // 2, (width - side) // 2
         square = images[..., top : top + side, left : left + side]
+        if self._launches(square):
+            return self._launched(in_channels(square, self.channels))
         weights = self._square_weights(side)  # (S, side)
         return self._rendered(square, weights, weights)
+
+    def _launches(self, square: Tensor) -> bool:
+        """Whether our kernel makes the views; it rounds as the convolutions do by default."""
+        if not served(square, self.reduce) or not torch.backends.cudnn.allow_tf32:
+            return False
+        from radialbeams.nn.kernels.viewing import LARGEST_SIDE, LARGEST_VIEW  # needs Triton
+
+        return square.shape[-1] <= LARGEST_SIDE and self.view_size <= LARGEST_VIEW
+
+    def _launched(self, square: Tensor) -> Tensor:
+        """(N, channels, side, side) → views, with one kernel."""
+        from radialbeams.nn.kernels.viewing import viewed
+
+        side = square.shape[-1]
+        low, high = self.limits or (1.0, -1.0)
+        mask = self.mask if self.parent_size else None
+        weights = self._half_weights(side)
+        views: Tensor = viewed(square, weights, mask, self.view_size, low, high)
+        return views
+
+    def _half_weights(self, side: int) -> Tensor:
+        """`_square_weights` for tensor cores, which take 11 bits."""
+        if torch.compiler.is_compiling():
+            return self._square_weights(side).half()
+        sizes = side, self.view_size, self.parent_size
+        return half_weights(*sizes, self.reduce.device, self.sigma, self.reach)
 
     def around(self, images: Tensor, centres: Tensor, sides: Tensor) -> Tensor:
         """The views of one square per image: centres (N, 2) as x, y and sides (N,), in pixels."""
@@ -132,6 +161,20 @@ def square_weights(
         if parent_size is not None:
             weights = blur_and_resample(parent_size, view_size, sigma, reach) @ weights
         return aligned(weights).to(device)
+
+
+@lru_cache(maxsize=32)
+def half_weights(
+    side: int,
+    view_size: int,
+    parent_size: int | None,
+    device: torch.device,
+    sigma: float | None = None,
+    reach: float = REACH,
+) -> Tensor:
+    """`square_weights` in half precision."""
+    with torch.inference_mode(False), torch.no_grad():
+        return square_weights(side, view_size, parent_size, device, sigma, reach).half()
 
 
 def cut(images: Tensor, centres: Tensor, sides: Tensor, size: int, fill: float = 0.0) -> Tensor:

@@ -1,0 +1,124 @@
+"""Makes the views of whole images: both matrix products, the limits and the disc in one kernel.
+
+The tensor cores take numbers of 11 bits, whether as halves or as TF32, which torch's convolutions
+use for the same products. Images in [0, 1] and the weights of a resampling are equally precise as
+halves; sums are in single precision.
+"""
+
+from __future__ import annotations
+
+import torch
+import triton
+import triton.language as tl
+from torch import Tensor
+
+from radialbeams.nn.kernels.using import device_of
+
+ROWS, ALONG = 64, 64  # of the image, read at a time
+COLUMNS = 32  # of a view, in one program
+STAGES = 3
+# Each program reads a whole image; larger ones need more programs than one image gives.
+LARGEST_SIDE, LARGEST_VIEW = 512, 256
+
+
+@triton.jit
+def _viewed(
+    images, weights, mask, views,
+    channels, side, size, image_step, channel_step, down, right, low, high,
+    MASKED: tl.constexpr, LIMITED: tl.constexpr, SIZE: tl.constexpr,
+    DOWNS: tl.constexpr, RIGHTS: tl.constexpr,  # steps through the image
+    ROWS: tl.constexpr, ALONG: tl.constexpr, COLUMNS: tl.constexpr,
+):  # fmt: skip
+    plane = tl.program_id(0)
+    image, channel = plane // channels, plane % channels
+    column = tl.program_id(1) * COLUMNS + tl.arange(0, COLUMNS)
+    row = tl.arange(0, SIZE)
+    source = images + image.to(tl.int64) * image_step + channel * channel_step
+    view = tl.zeros([SIZE, COLUMNS], tl.float32)
+    for step_down in range(DOWNS):
+        y = step_down * ROWS + tl.arange(0, ROWS)
+        across = tl.zeros([ROWS, COLUMNS], tl.float32)
+        for step_right in range(RIGHTS):
+            x = step_right * ALONG + tl.arange(0, ALONG)
+            pixels = tl.load(
+                source + y[:, None] * down + x[None, :] * right,
+                (y < side)[:, None] & (x < side)[None, :],
+                other=0.0,
+            ).to(tl.float16)
+            weight = tl.load(
+                weights + column[None, :] * side + x[:, None],
+                (column < size)[None, :] & (x < side)[:, None],
+                other=0.0,
+            )
+            across = tl.dot(pixels, weight, across)
+        if LIMITED:
+            across = tl.minimum(tl.maximum(across, low), high)
+        weight = tl.load(
+            weights + row[:, None] * side + y[None, :],
+            (row < size)[:, None] & (y < side)[None, :],
+            other=0.0,
+        )
+        view = tl.dot(weight, across.to(tl.float16), view)
+    if LIMITED:
+        view = tl.minimum(tl.maximum(view, low), high)
+    place = row[:, None] * size + column[None, :]
+    inside = (row < size)[:, None] & (column < size)[None, :]
+    if MASKED:
+        view *= tl.load(mask + place, inside, other=0.0)
+    tl.store(views + plane.to(tl.int64) * size * size + place, view, inside)
+
+
+@torch.library.custom_op("radialbeams::viewed", mutates_args=())
+def viewed(
+    images: Tensor, weights: Tensor, mask: Tensor | None, size: int, low: float, high: float
+) -> Tensor:
+    """(N, C, W, W), halves (S or more, W) → (N, C, S, S) in single precision.
+
+    Values are clamped after each axis, unless `low` is above `high`; `mask` is (S, S).
+    """
+    return launch_viewing(images, weights, mask, size, low, high)
+
+
+@viewed.register_fake
+def _views(
+    images: Tensor, weights: Tensor, mask: Tensor | None, size: int, low: float, high: float
+) -> Tensor:
+    shape = (*images.shape[:2], size, size)
+    return torch.empty(shape, dtype=torch.float32, device=images.device)
+
+
+def launch_viewing(
+    images: Tensor,
+    weights: Tensor,
+    mask: Tensor | None,
+    size: int,
+    low: float,
+    high: float,
+    *,
+    rows: int = ROWS,
+    along: int = ALONG,
+    columns: int = COLUMNS,
+    warps: int | None = None,
+    stages: int = STAGES,
+) -> Tensor:
+    """`viewed` with tiles of other sizes, for measurements."""
+    views: Tensor = _views(images, weights, mask, size, low, high)
+    if not views.numel():
+        return views
+    count, channels, side = images.shape[:3]
+    with device_of(images):
+        _viewed[(count * channels, triton.cdiv(size, columns))](
+            *(images, weights.contiguous(), weights if mask is None else mask.contiguous(), views),
+            *(channels, side, size, *images.stride(), float(low), float(high)),
+            MASKED=mask is not None,
+            LIMITED=low <= high,
+            SIZE=max(16, triton.next_power_of_2(size)),
+            DOWNS=triton.cdiv(side, rows),
+            RIGHTS=triton.cdiv(side, along),
+            ROWS=rows,
+            ALONG=along,
+            COLUMNS=columns,
+            num_warps=warps or (4 if size <= 64 else 8),
+            num_stages=stages,
+        )
+    return views
