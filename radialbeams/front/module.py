@@ -48,6 +48,7 @@ from radialbeams.nn.posterior import (
     posterior,
 )
 from radialbeams.nn.pretrained import load_model
+from radialbeams.nn.ring_kernels import with_kernels
 from radialbeams.nn.rotation import REACH
 from radialbeams.posterior import Thresholds
 
@@ -176,6 +177,8 @@ class TorchCanonicalizer(nn.Module):
             network = network.to(dtype)
             for part in self.network.full_precision:
                 setattr(network, part, copy.deepcopy(getattr(self.network, part)))
+        if dtype == torch.float16:
+            with_kernels(network)
         return copy.deepcopy(self, {id(self.network): network}).eval()
 
     def forward(self, images: Tensor) -> Tensor | tuple[Tensor, Pose]:
