@@ -81,12 +81,12 @@ class KernelRing(FastRing):
         return self.with_kernels(beams) if self.has_kernels(beams) else super().forward(beams)
 
     def has_kernels(self, beams: Tensor) -> bool:
-        half = self.stem.weight.dtype == torch.float16 and beams.is_floating_point()
-        gradient = torch.is_grad_enabled() and beams.requires_grad
-        exported = torch.compiler.is_exporting() or torch.jit.is_tracing()
+        """Whether to compute with them; a file that is exported must run without them."""
+        exported = torch.compiler.is_exporting() or torch.jit.is_tracing()  # type: ignore
         return (
-            half
-            and not (self.training or gradient or exported)
+            self.stem.weight.dtype == torch.float16
+            and not (self.training or exported)
+            and not (torch.is_grad_enabled() and beams.requires_grad)
             and not torch.is_autocast_enabled(beams.device.type)
             and can_run(beams.device)
         )
@@ -100,7 +100,9 @@ class KernelRing(FastRing):
         whole = self.whole(ring.mean((1, 2)))  # (N, width): the same for every beam
         ring = ring + whole[:, None, None]  # (N, |B|, 1, width)
         for block in self.ring:
-            ring = _attended(block, ring) if isinstance(block, RingAttention) else _around(block, ring)
+            ring = (
+                _attended(block, ring) if isinstance(block, RingAttention) else _around(block, ring)
+            )
         head = F.linear(ring.squeeze(2), self.head.weight.flatten(1), self.head.bias)
         logits, offsets = head.float().unbind(2)  # (N, |B|) each
         return logits, OFFSET_REACH * torch.tanh(offsets)

@@ -39,6 +39,8 @@ class Along(NamedTuple):
     dilation: int = 1  # across the beams
 
 
+POINT = Along()  # of a 1 × 1 convolution
+
 # Tiles by how wide they are, for many rows and for few. A trial may replace them.
 MANY: dict[int, Tile] = {
     32: Tile(128, 32, 64, 4, 4),
@@ -63,7 +65,9 @@ def tile_for(rows: int, channels: int, maps: int) -> Tile:
 def step_for(channels: int, most: int) -> int:
     """How many channels are read at once."""
     known = STEPS.get(channels)
-    return known or next((size for size in (128, 64, 32) if size <= most and not channels % size), 16)
+    return known or next(
+        (size for size in (128, 64, 32) if size <= most and not channels % size), 16
+    )
 
 
 def sizes_fit(channels: int, maps: int) -> bool:
@@ -71,24 +75,13 @@ def sizes_fit(channels: int, maps: int) -> bool:
     return channels % 16 == 0 and maps % 16 == 0
 
 
+# fmt: off
 @triton.jit
 def _products(
-    acc,
-    x,
-    weight,
-    image,  # (P,) the index of the image, the beam and the place along it, of every row
-    beam,
-    place,
-    inside,
-    column,
-    H: tl.constexpr,
-    L: tl.constexpr,
-    C: tl.constexpr,
-    M: tl.constexpr,
-    ACROSS: tl.constexpr,
-    ALONG: tl.constexpr,
-    STRIDE: tl.constexpr,
-    PADDING: tl.constexpr,
+    acc, x, weight,
+    image, beam, place, inside, column,  # (P,) of every row; (maps,)
+    H: tl.constexpr, L: tl.constexpr, C: tl.constexpr, M: tl.constexpr,
+    ACROSS: tl.constexpr, ALONG: tl.constexpr, STRIDE: tl.constexpr, PADDING: tl.constexpr,
     DILATION: tl.constexpr,
     CLAMPED: tl.constexpr,  # beyond the end of a beam, its last place is read; otherwise zeros
     K: tl.constexpr,
@@ -123,38 +116,17 @@ def _products(
 
 @triton.jit
 def _convolution(
-    x,
-    weight,
-    bias,
-    skip,
-    x2,
-    weight2,
-    y,
-    rows,
-    H: tl.constexpr,
-    L: tl.constexpr,
-    C: tl.constexpr,
+    x, weight, bias, skip, x2, weight2, y, rows,
+    H: tl.constexpr, L: tl.constexpr, C: tl.constexpr,
     OUT: tl.constexpr,  # places along a beam of the result
     M: tl.constexpr,
-    ACROSS: tl.constexpr,
-    ALONG: tl.constexpr,
-    STRIDE: tl.constexpr,
-    PADDING: tl.constexpr,
+    ACROSS: tl.constexpr, ALONG: tl.constexpr, STRIDE: tl.constexpr, PADDING: tl.constexpr,
     DILATION: tl.constexpr,
-    L2: tl.constexpr,
-    C2: tl.constexpr,
-    ALONG2: tl.constexpr,
-    STRIDE2: tl.constexpr,
-    BIAS: tl.constexpr,
-    SKIP: tl.constexpr,
-    TWO: tl.constexpr,
-    GELU: tl.constexpr,
-    P: tl.constexpr,
-    N: tl.constexpr,
-    K: tl.constexpr,
-    K2: tl.constexpr,
+    L2: tl.constexpr, C2: tl.constexpr, ALONG2: tl.constexpr, STRIDE2: tl.constexpr,
+    BIAS: tl.constexpr, SKIP: tl.constexpr, TWO: tl.constexpr, GELU: tl.constexpr,
+    P: tl.constexpr, N: tl.constexpr, K: tl.constexpr, K2: tl.constexpr,
 ):
-    """One tile of gelu(x ∗ weight + x2 ∗ weight2 + bias + skip), without the parts not asked for."""
+    """One tile of gelu(x ∗ weight + x2 ∗ weight2 + bias + skip), of the parts asked for."""
     PARTS: tl.constexpr = (M + N - 1) // N
     # Programs of the same rows follow each other, so that the second finds them in the cache.
     row = (tl.program_id(0) // PARTS) * P + tl.arange(0, P)
@@ -164,7 +136,6 @@ def _convolution(
     beam = (row // OUT) % H
     image = row // (OUT * H)
     acc = tl.zeros([P, N], tl.float32)
-    # fmt: off
     acc = _products(
         acc, x, weight, image, beam, place, inside, column, H, L, C, M,
         ACROSS, ALONG, STRIDE, PADDING, DILATION, False, K,
@@ -174,7 +145,6 @@ def _convolution(
             acc, x2, weight2, image, beam, place, inside, column, H, L2, C2, M,
             1, ALONG2, STRIDE2, 0, 1, True, K2,
         )
-    # fmt: on
     if BIAS:
         acc += tl.load(bias + column, column < M, other=0.0).to(tl.float32)[None, :]
     where = row.to(tl.int64)[:, None] * M + column[None, :]
@@ -184,6 +154,7 @@ def _convolution(
     if GELU:
         acc = gelu(acc)
     tl.store(y + where, acc.to(y.dtype.element_ty), stored)
+# fmt: on
 
 
 @torch.library.custom_op("radialbeams::ring_convolution", mutates_args=())
@@ -197,10 +168,10 @@ def _launched(
     geometry: list[int],  # of `Along`, then taps and stride along the beams of x2
     activate: bool,
 ) -> Tensor:
-    count, beams, length, channels = x.shape
+    beams, length, channels = x.shape[1:]
     maps = taps.shape[2]
     along, stride, padding, dilation, along2, stride2 = geometry
-    y = _result(x, taps, bias, skip, x2, taps2, geometry, activate)
+    y: Tensor = _result(x, taps, bias, skip, x2, taps2, geometry, activate)
     rows, out = y.numel() // maps, y.shape[2]
     if not rows:
         return y
@@ -237,7 +208,8 @@ def _result(
     """An empty tensor for the result."""
     along, stride, padding = geometry[:3]
     out = (x.shape[2] + 2 * padding - along) // stride + 1
-    return x.new_empty((x.shape[0], x.shape[1], out, taps.shape[2]))
+    y: Tensor = x.new_empty((x.shape[0], x.shape[1], out, taps.shape[2]))
+    return y
 
 
 def convolution(
@@ -245,7 +217,7 @@ def convolution(
     taps: Tensor,
     bias: Tensor | None = None,
     *,
-    read: Along = Along(),
+    read: Along = POINT,
     skip: Tensor | None = None,
     beside: tuple[Tensor, Tensor, int] | None = None,
     activate: bool = True,

@@ -70,7 +70,7 @@ def _stem(
 
 @torch.library.custom_op("radialbeams::ring_stem", mutates_args=())
 def _launched(beams: Tensor, weight: Tensor, bias: Tensor, stride: int) -> Tensor:
-    y = _result(beams, weight, bias, stride)
+    y: Tensor = _result(beams, weight, bias, stride)
     maps = y.shape[3]
     rows, weight = y.numel() // maps, weight.contiguous()
     beams = beams if beams.stride(4) == 1 else beams.contiguous()
@@ -90,7 +90,8 @@ def _launched(beams: Tensor, weight: Tensor, bias: Tensor, stride: int) -> Tenso
 def _result(beams: Tensor, weight: Tensor, bias: Tensor, stride: int) -> Tensor:
     """An empty tensor for the result."""
     count, num_beams, length = beams.shape[0], beams.shape[1], beams.shape[4]
-    return weight.new_empty((count, num_beams, length // stride, weight.shape[1]))
+    y: Tensor = weight.new_empty((count, num_beams, length // stride, weight.shape[1]))
+    return y
 
 
 def stem(beams: Tensor, weight: Tensor, bias: Tensor, stride: int) -> Tensor:
