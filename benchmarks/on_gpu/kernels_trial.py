@@ -13,6 +13,7 @@ import copy
 import json
 import time
 from collections.abc import Callable, Iterator
+from contextlib import ExitStack, nullcontext
 from pathlib import Path
 from typing import Any
 from unittest.mock import patch
@@ -23,25 +24,51 @@ from torch import Tensor
 from benchmarks.on_gpu.inference import _in_chunks, _network
 from benchmarks.on_gpu.timing import back_to_back, captured, device, give_back, kernels, wait
 from radialbeams.nn import ring_kernels
+from radialbeams.nn.beams import PolarBeams
 from radialbeams.nn.kernels import convolution as convolutions
+from radialbeams.nn.kernels import ends, pair, sampling, stem
 from radialbeams.nn.kernels.convolution import Tile
 from radialbeams.nn.ring_fast import FastRing
 from radialbeams.stored import JsonDict
 
 MODELS = ("ring.coil100", "ring")
 BATCHES, CHUNKS, COMPARED = (4096, 64, 1), (512, 1024), 256
+KERNELS = {
+    "sampled": sampling,
+    "stem": stem,
+    "convolution": convolutions,
+    "pair": pair,
+    "with_whole": ends,
+    "head": ends,
+}
 SHORT = 0.06  # seconds to time one layer
-TILES: dict[int, tuple[Tile, ...]] = {  # by the number of maps, at most
+TILES: dict[int, tuple[Tile, ...]] = {  # of a convolution, by the number of maps, at most
     64: (
         *(Tile(128, 64, 64, 4, stages) for stages in (2, 3, 4)),
         *(Tile(128, 64, 64, 8, 3), Tile(256, 64, 64, 8, 3), Tile(64, 64, 64, 4, 4)),
-        *(Tile(128, 64, 32, 4, 4), Tile(256, 64, 32, 8, 4)),
+        *(Tile(128, 64, 32, 4, 4), Tile(128, 64, 64, 4, 3, 128), Tile(128, 64, 16, 4, 5)),
     ),
     256: (
         *(Tile(128, 128, 64, 8, stages) for stages in (2, 3, 4)),
         *(Tile(128, 128, 64, 4, 3), Tile(128, 128, 32, 8, 4), Tile(64, 128, 64, 4, 3)),
         *(Tile(256, 128, 64, 8, 3), Tile(128, 64, 64, 4, 3), Tile(128, 256, 64, 8, 3)),
+        Tile(128, 128, 64, 8, 3, 128),
     ),
+}
+PAIRS = (  # of two convolutions in one kernel
+    *(Tile(128, 128, 64, 8, stages, 128) for stages in (2, 3)),
+    *(Tile(128, 128, 64, 8, 3), Tile(64, 128, 64, 4, 3), Tile(64, 128, 64, 4, 3, 168)),
+    *(Tile(128, 64, 64, 8, 3), Tile(128, 128, 64, 4, 3), Tile(128, 128, 32, 8, 4)),
+)
+OTHERS: dict[str, tuple[JsonDict, ...]] = {  # constants of the other kernels' modules
+    "stem": tuple({"ROWS": rows, "WARPS": warps} for rows in (64, 128, 256) for warps in (4, 8)),
+    "sampled": tuple(
+        {"POINTS": points, "VIEWS": views, "WARPS": 4}
+        for points in (128, 256, 512)
+        for views in (1, 4, 16)
+    ),
+    "with_whole": tuple({"WARPS": warps} for warps in (2, 4, 8)),
+    "head": tuple({"ROWS": rows} for rows in (32, 64, 128)),
 }
 
 
@@ -136,61 +163,97 @@ def compiled_times(model: str) -> Iterator[tuple[str, Any]]:
 
 @torch.inference_mode()
 def layers(model: str, tried: bool, batch: int) -> Iterator[tuple[str, Any]]:
-    """Each convolution alone, with its own tile, or with others as well."""
-    usual = convolutions.tile_for
-    for number, (text, call, operations) in enumerate(_calls(model, batch)):
-        x, taps = call.args[0], call.args[1]
-        rows = x.shape[0] * x.shape[1] * x.shape[2] // call.stride
-        own = usual(rows, x.shape[3], taps.shape[2])
-        table = TILES[64 if taps.shape[2] <= 64 else 256] if tried else ()
-        for tile in dict.fromkeys((own, *(_stepped(tile, x.shape[3]) for tile in table))):
+    """Each kernel alone, as it is, or with other tiles as well: microseconds, and TFLOP/s."""
+    for number, call in enumerate(_calls(model, batch)):
+        for changes in ({}, *(call.others() if tried else ())):
             try:
-                with patch.object(convolutions, "tile_for", lambda *_, tile=tile: tile):
+                with patch.multiple(call.module, **changes) if changes else nullcontext():
                     spent = back_to_back(captured(call), SHORT)
-                value: Any = [round(1e6 * spent, 1), round(operations / spent / 1e12)]
+                value: Any = [round(1e6 * spent, 1), round(call.operations / spent / 1e12)]
             except Exception as error:  # of this tile: too large, say
                 value = f"{type(error).__name__}: {error}"[:120]
-            yield f"{number} {text} {tuple(tile)}{' (own)' if tile == own else ''}", value
+            yield f"{number} {call.text} {_named(changes)}", value
 
 
 class _Recorded:
-    """One call of a convolution in a network."""
+    """One call of a kernel in a network."""
 
-    def __init__(self, args: tuple[Tensor, ...], options: JsonDict) -> None:
-        self.args, self.options = args, options
-        self.stride = options["read"].stride if "read" in options else 1
+    def __init__(self, name: str, module: Any, args: Any, options: JsonDict, y: Any) -> None:
+        self.name, self.module, self.args, self.options = name, module, args, options
+        tensors = [value for value in _flat((args, options)) if isinstance(value, Tensor)]
+        shapes = [tuple(value.shape) for value in tensors if value.ndim > 1]
+        self.text = f"{name} {' '.join(str(shape).replace(' ', '') for shape in shapes)}"
+        taps = [shape for shape in shapes if len(shape) == 3]
+        self.maps = taps[-1][2] if taps else 0
+        self.operations = 0
+        if name in ("convolution", "pair"):
+            features = next(_flat(y))
+            rows = features.numel() // features.shape[3]
+            self.operations = 2 * rows * sum(a * b * c for a, b, c in taps)
 
-    def __call__(self) -> Tensor:
-        return convolutions.convolution(*self.args, **self.options)
+    def __call__(self) -> Any:
+        return getattr(self.module, self.name)(*self.args, **self.options)
+
+    def others(self) -> list[JsonDict]:
+        """Other settings of its module."""
+        if self.name == "pair":
+            return [{"TILES": {self.maps: tile}} for tile in PAIRS]
+        if self.name == "convolution":
+            channels = self.args[0].shape[3]
+            table = [
+                tile._replace(channels=convolutions.step_for(channels, tile.channels))
+                for tile in TILES[64 if self.maps <= 64 else 256]
+            ]
+            return [{"tile_for": lambda *_, tile=tile: tile} for tile in dict.fromkeys(table)]
+        return list(OTHERS[self.name])
 
 
-def _calls(model: str, batch: int) -> list[tuple[str, _Recorded, int]]:
-    """The different convolutions of a network: what they are, and their operations."""
+def _named(changes: JsonDict) -> str:
+    if not changes:
+        return "(own)"
+    tiles = [changes["tile_for"]()] if "tile_for" in changes else changes.get("TILES", {}).values()
+    return " ".join(str(tuple(tile)) for tile in tiles) or str(changes)
+
+
+def _flat(value: Any) -> Iterator[Any]:
+    if isinstance(value, (tuple, list)):
+        for part in value:
+            yield from _flat(part)
+    elif isinstance(value, dict):
+        yield from _flat(tuple(value.values()))
+    else:
+        yield value
+
+
+def _calls(model: str, batch: int) -> list[_Recorded]:
+    """The different calls of kernels in a network."""
     network = _network(model, torch.float16)
-    found: dict[str, tuple[str, _Recorded, int]] = {}
+    found: dict[str, _Recorded] = {}
 
-    def record(*args: Tensor, **options: Any) -> Tensor:
-        y = convolutions.convolution(*args, **options)
-        inputs = [(args[0], args[1]), *([options["beside"][:2]] if "beside" in options else [])]
-        shapes = " + ".join(f"{tuple(x.shape)} ∗ {tuple(taps.shape)}" for x, taps in inputs)
-        depth = sum(taps.shape[0] * taps.shape[1] for _, taps in inputs)
-        text = shapes + (" + skip" if "skip" in options else "")
-        found.setdefault(text, (text, _Recorded(args, options), 2 * y.numel() * depth))
-        return y
+    def recorder(name: str, module: Any) -> Callable[..., Any]:
+        usual = getattr(module, name)
 
-    with patch.object(ring_kernels, "convolution", record):
+        def record(*args: Any, **options: Any) -> Any:
+            y = usual(*args, **options)
+            call = _Recorded(name, module, args, options, y)
+            found.setdefault(call.text, call)
+            return y
+
+        return record
+
+    with ExitStack() as stack:
+        for name, module in KERNELS.items():
+            # As the network knows them: by their names, or those of their modules.
+            place = ring_kernels if hasattr(ring_kernels, name) else module
+            stack.enter_context(patch.object(place, name, recorder(name, module)))
         network(_views(network, batch))
     return list(found.values())
-
-
-def _stepped(tile: Tile, channels: int) -> Tile:
-    return tile._replace(channels=convolutions.step_for(channels, tile.channels))
 
 
 def _plain(network: Any) -> Any:
     """The same network without the kernels."""
     plain = copy.deepcopy(network)
-    plain.ring.__class__ = FastRing
+    plain.ring.__class__, plain.beams.__class__ = FastRing, PolarBeams
     return plain
 
 

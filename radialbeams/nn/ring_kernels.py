@@ -14,14 +14,18 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from radialbeams.nn.beams import PolarBeams, check_size
 from radialbeams.nn.posterior import OFFSET_REACH
 from radialbeams.nn.ring import Halved, Ring, RingAttention, RingBlock
 from radialbeams.nn.ring_fast import FastRing
 
 if importlib.util.find_spec("triton") is not None:
+    from radialbeams.nn.kernels import pair as pairs
     from radialbeams.nn.kernels import stem as first
     from radialbeams.nn.kernels.arithmetic import can_run
     from radialbeams.nn.kernels.convolution import Along, convolution, sizes_fit
+    from radialbeams.nn.kernels.ends import WIDEST, head, with_whole
+    from radialbeams.nn.kernels.sampling import sampled
 
     INSTALLED = True
 else:
@@ -34,6 +38,12 @@ def with_kernels(network: nn.Module) -> None:
         if type(ring) is FastRing and _fits(ring):
             ring.__class__ = KernelRing
             _arrange(ring)
+            for sampler in network.modules():
+                if type(sampler) is PolarBeams:
+                    sampler.__class__ = KernelBeams
+                    sampler.register_buffer("corner", sampler.index[0].int(), persistent=False)
+                    # Not of four axes, or they would be rearranged in channels-last.
+                    sampler.register_buffer("share", sampler.weight.flatten(1), persistent=False)
 
 
 def _fits(ring: Ring) -> bool:
@@ -46,6 +56,7 @@ def _fits(ring: Ring) -> bool:
         and all(layer.bias is not None for layer in biased)
         and all(block.second.bias is None for block in _resized(ring))
         and all(sizes_fit(layer.in_channels, layer.out_channels) for layer in inner)
+        and ring.whole.in_features <= WIDEST
         and first.sizes_fit(ring.stem.weight[0].numel(), ring.stem.out_channels)
         and all(
             block.dilation <= block.num_beams for block in ring.ring if isinstance(block, RingBlock)
@@ -70,8 +81,35 @@ def _arrange(ring: Ring) -> None:
             block.around[1].taps = torch.cat((taps, taps)) / 2
     # (maps, C, 3, stride) → (3 · C · stride, maps), which is how the beams lie in memory
     ring.stem.taps = ring.stem.weight.detach().permute(2, 1, 3, 0).flatten(0, 2).contiguous()
+    ring.head.taps = ring.head.weight.detach().flatten(1)  # (2, width)
+    taps = ring.whole.weight.detach().t().contiguous()
+    ring.whole.register_buffer("taps", taps, persistent=False)
     # All places along a beam are one piece of memory, so they are one tap of many channels.
     ring.collapse.taps = ring.collapse.get_buffer("taps").flatten(0, 1)[None]  # (1, d·C, width)
+
+
+def usable(module: nn.Module, given: Tensor) -> bool:
+    """Whether a module may use kernels; a file that is exported must run without them."""
+    exported = torch.compiler.is_exporting() or torch.jit.is_tracing()  # type: ignore
+    return (
+        not (module.training or exported)
+        and not (torch.is_grad_enabled() and given.requires_grad)
+        and not torch.is_autocast_enabled(given.device.type)
+        and can_run(given.device)
+    )
+
+
+class KernelBeams(PolarBeams):
+    """The same beams, from one kernel wherever it can run."""
+
+    corner: Tensor  # (|B|, 2ε+1, D)
+    share: Tensor  # (4, |B|·(2ε+1)·D)
+
+    def forward(self, images: Tensor) -> Tensor:
+        if not usable(self, images):
+            return super().forward(images)
+        check_size(images, self.size)
+        return sampled(images, self.corner, self.share)  # (N, |B|, C, 2ε+1, D)
 
 
 class KernelRing(FastRing):
@@ -81,15 +119,7 @@ class KernelRing(FastRing):
         return self.with_kernels(beams) if self.has_kernels(beams) else super().forward(beams)
 
     def has_kernels(self, beams: Tensor) -> bool:
-        """Whether to compute with them; a file that is exported must run without them."""
-        exported = torch.compiler.is_exporting() or torch.jit.is_tracing()  # type: ignore
-        return (
-            self.stem.weight.dtype == torch.float16
-            and not (self.training or exported)
-            and not (torch.is_grad_enabled() and beams.requires_grad)
-            and not torch.is_autocast_enabled(beams.device.type)
-            and can_run(beams.device)
-        )
+        return self.stem.weight.dtype == torch.float16 and usable(self, beams)
 
     def with_kernels(self, beams: Tensor) -> tuple[Tensor, Tensor]:
         taps, bias = _weights(self.stem)
@@ -97,15 +127,11 @@ class KernelRing(FastRing):
         for block in self.radial:
             features = _radial(block, features)  # (N, |B|, d, maps)
         ring = convolution(features.flatten(2)[:, :, None], *_weights(self.collapse))
-        whole = self.whole(ring.mean((1, 2)))  # (N, width): the same for every beam
-        ring = ring + whole[:, None, None]  # (N, |B|, 1, width)
+        ring = with_whole(ring, *_weights(self.whole))  # (N, |B|, 1, width)
         for block in self.ring:
-            ring = (
-                _attended(block, ring) if isinstance(block, RingAttention) else _around(block, ring)
-            )
-        head = F.linear(ring.squeeze(2), self.head.weight.flatten(1), self.head.bias)
-        logits, offsets = head.float().unbind(2)  # (N, |B|) each
-        return logits, OFFSET_REACH * torch.tanh(offsets)
+            attends = isinstance(block, RingAttention)
+            ring = _attended(block, ring) if attends else _around(block, ring)
+        return head(ring, *_weights(self.head), OFFSET_REACH)  # (N, |B|) each
 
 
 def _weights(layer: Any) -> tuple[Tensor, Tensor]:
@@ -127,11 +153,19 @@ def _radial(block: Any, features: Tensor) -> Tensor:
 
 def _around(block: Any, ring: Tensor) -> Tensor:
     """A ring block on (N, |B|, 1, C)."""
-    hidden = convolution(ring, *_weights(block.wide), read=Along(dilation=block.dilation))
-    return convolution(hidden, *_weights(block.mix), skip=ring)
+    return _both(block.wide, block.mix, ring, block.dilation, True)
 
 
-def _attended(block: RingAttention, ring: Tensor) -> Tensor:
+def _both(wide: Any, mix: Any, ring: Tensor, dilation: int, activate: bool) -> Tensor:
+    """ring + mix(gelu(wide(ring))), and GELU if `activate`; in one kernel if it is small enough."""
+    if pairs.fits(wide.in_channels, wide.out_channels, mix.out_channels):
+        both = (_weights(wide), _weights(mix))
+        return pairs.pair(ring, *both, dilation=dilation, activate=activate)
+    hidden = convolution(ring, *_weights(wide), read=Along(dilation=dilation))
+    return convolution(hidden, *_weights(mix), skip=ring, activate=activate)
+
+
+def _attended(block: Any, ring: Tensor) -> Tensor:
     """An attention block on (N, |B|, 1, C)."""
     count, beams = ring.shape[:2]
     projected = convolution(ring, *_weights(block.ask), activate=False)  # (N, |B|, 1, 3·C)
@@ -141,5 +175,4 @@ def _attended(block: RingAttention, ring: Tensor) -> Tensor:
     attended = F.scaled_dot_product_attention(query, key, value, attn_mask=bias)
     told = attended.transpose(1, 2).reshape(ring.shape)
     ring = convolution(told, *_weights(block.tell), skip=ring, activate=False)
-    hidden = convolution(ring, *_weights(block.mix[1]))
-    return convolution(hidden, *_weights(block.mix[3]), skip=ring, activate=False)
+    return _both(block.mix[1], block.mix[3], ring, 1, False)

@@ -83,6 +83,62 @@ for layout in ((0, 1, 2, 3, 4), (0, 3, 1, 2, 4), (4, 0, 1, 2, 3)):  # of the bea
     torch.testing.assert_close(y.float(), expected, atol=3e-3, rtol=2e-3)
 """
 
+SAMPLED = """
+import torch
+from radialbeams.nn.beams import PolarBeams
+from radialbeams.nn.kernels import sampling
+for beams, length, epsilon, size in ((32, 32, 0, 57), (12, 9, 1, 28)):
+    sampler = PolarBeams(beams, length, epsilon, size)
+    for count, sampling.ENOUGH in ((1, 256), (5, 256), (5, 1)):  # the last: four views at once
+        views = torch.rand(count, 3, size, size)
+        turned = views.transpose(2, 3).contiguous().transpose(2, 3)  # columns before rows
+        for same in (views, views.contiguous(memory_format=torch.channels_last), turned):
+            y = sampling.sampled(same, sampler.index[0].int(), sampler.weight.flatten(1))
+            torch.testing.assert_close(y, sampler(views), atol=2e-6, rtol=0)
+"""
+
+# More rows than one tile, two parts of the hidden maps, beams that wrap.
+PAIR = """
+import torch, torch.nn.functional as F
+from radialbeams.nn.kernels.pair import fits, pair
+torch.manual_seed(0)
+for count, beams, maps, hidden, across, dilation, activate in (
+    (9, 16, 32, 32, 3, 4, True), (3, 12, 64, 128, 1, 1, False), (5, 32, 128, 128, 3, 8, True)
+):
+    assert fits(maps, hidden, maps)
+    x = torch.randn(count, beams, 1, maps).half()
+    taps = (torch.randn(across, maps, hidden) / (across * maps) ** 0.5).half()
+    taps2, bias, bias2 = (
+        (torch.randn(shape) / 8).half() for shape in ((1, hidden, maps), hidden, maps)
+    )
+    shifts = [dilation * (across // 2 - tap) for tap in range(across)]
+    wide = sum(x.float().roll(shift, 1) @ taps[tap].float() for tap, shift in enumerate(shifts))
+    inner = F.gelu(wide + bias.float()).half().float()
+    expected = x.float() + inner @ taps2[0].float() + bias2.float()
+    expected = F.gelu(expected) if activate else expected
+    y = pair(x, (taps, bias), (taps2, bias2), dilation=dilation, activate=activate)
+    torch.testing.assert_close(y.float(), expected, atol=4e-3, rtol=2e-3)
+assert not fits(192, 192, 192)  # two kernels
+"""
+
+ENDS = """
+import torch
+from radialbeams.nn.kernels.ends import head, with_whole
+torch.manual_seed(0)
+for count, beams, maps in ((1, 12, 16), (19, 7, 96)):
+    x = torch.randn(count, beams, 1, maps).half()
+    weight, bias = (torch.randn(maps, maps) / maps**0.5).half(), torch.randn(maps).half()
+    expected = x.float() + (x.float().mean((1, 2)) @ weight.float() + bias.float())[:, None, None]
+    torch.testing.assert_close(
+        with_whole(x, weight, bias).float(), expected, atol=4e-3, rtol=2e-3
+    )
+    weight, bias = (torch.randn(2, maps) / 4).half(), torch.randn(2).half()
+    both = x.float().squeeze(2) @ weight.float().t() + bias.float()
+    logits, offsets = head(x, weight, bias, 0.75)
+    torch.testing.assert_close(logits, both[..., 0], atol=1e-4, rtol=1e-4)
+    torch.testing.assert_close(offsets, 0.75 * torch.tanh(both[..., 1]), atol=1e-5, rtol=1e-4)
+"""
+
 GELU = """
 import torch, triton, triton.language as tl
 from radialbeams.nn.kernels.arithmetic import gelu
@@ -109,6 +165,7 @@ torch.manual_seed(0)
 canonicalizer = Canonicalizer.from_pretrained({model!r})
 exact = canonicalizer.for_inference().network
 half = canonicalizer.for_inference(torch.float16).network
+half = half.to(memory_format=torch.channels_last)  # as on a GPU; it rearranges weights
 assert type(half.ring) is KernelRing and type(exact.ring) is FastRing
 assert half.state_dict().keys() == exact.state_dict().keys()
 config = exact.config
@@ -133,6 +190,9 @@ with torch.inference_mode():
 PROGRAMS = {
     "convolution": CONVOLUTION,
     "stem": STEM,
+    "sampled": SAMPLED,
+    "pair": PAIR,
+    "ends": ENDS,
     "gelu": GELU,
     "ring.coil100": RING.format(model="ring.coil100", counts=(1, 3)),
     "compiled": COMPILED,

@@ -9,7 +9,8 @@ import triton
 import triton.language as tl
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"  # in tests: on a CPU, without a GPU
-LEAST_CAPABILITY = (8, 0)  # from here on, GPUs copy to shared memory while they compute
+# GPUs with the shared memory that the tiles are made for: A100, H100 and H200, B200 and B300.
+CAPABILITIES = ((8, 0), (9, 0), (10, 0), (10, 3))
 
 
 @torch.compiler.assume_constant_result
@@ -17,8 +18,7 @@ def can_run(device: torch.device) -> bool:
     """Whether the kernels run on this device."""
     if device.type == "cuda":
         return bool(
-            torch.version.hip is None
-            and torch.cuda.get_device_capability(device) >= LEAST_CAPABILITY
+            torch.version.hip is None and torch.cuda.get_device_capability(device) in CAPABILITIES
         )
     return INTERPRETED
 

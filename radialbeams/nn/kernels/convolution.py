@@ -28,6 +28,7 @@ class Tile(NamedTuple):
     channels: int
     warps: int
     stages: int  # of loads in flight
+    registers: int | None = None  # at most, of a thread
 
 
 class Along(NamedTuple):
@@ -77,7 +78,7 @@ def sizes_fit(channels: int, maps: int) -> bool:
 
 # fmt: off
 @triton.jit
-def _products(
+def products(
     acc, x, weight,
     image, beam, place, inside, column,  # (P,) of every row; (maps,)
     H: tl.constexpr, L: tl.constexpr, C: tl.constexpr, M: tl.constexpr,
@@ -136,12 +137,12 @@ def _convolution(
     beam = (row // OUT) % H
     image = row // (OUT * H)
     acc = tl.zeros([P, N], tl.float32)
-    acc = _products(
+    acc = products(
         acc, x, weight, image, beam, place, inside, column, H, L, C, M,
         ACROSS, ALONG, STRIDE, PADDING, DILATION, False, K,
     )
     if TWO:
-        acc = _products(
+        acc = products(
             acc, x2, weight2, image, beam, place, inside, column, H, L2, C2, M,
             1, ALONG2, STRIDE2, 0, 1, True, K2,
         )
@@ -190,6 +191,7 @@ def _launched(
             *(tile.rows, tile.maps, tile.channels, step_for(x2.shape[3], tile.channels)),
             num_warps=tile.warps,
             num_stages=tile.stages,
+            maxnreg=tile.registers,
         )
     return y
 
