@@ -92,6 +92,8 @@ NN_SIDEWAYS = {
     "convolution": {"kernels"},
     "stem": {"kernels"},
     "pair": {"kernels"},
+    "sampling": {"kernels"},
+    "ends": {"kernels"},
     "ring_export": {"beams", "layers", "posterior", "ring", "ring_network", "toom_cook"},
     "posterior": NN_SHARED,
     "convolutional": {"posterior", *NN_SHARED},

@@ -33,7 +33,7 @@ from radialbeams.defaults import (
 from radialbeams.front.affine import Canvas, canvas_size, inverted, middle, turned_back
 from radialbeams.front.checks import check_boxes, check_dtype, check_images, check_number
 from radialbeams.front.deciding import Reading, decided, plain_corners, quarter_masses
-from radialbeams.front.folding import folded
+from radialbeams.front.folding import folded, with_kernels
 from radialbeams.front.pose import Pose
 from radialbeams.front.sampling import blend, can_ask
 from radialbeams.front.view_geometry import ViewGeometry, cut
@@ -48,7 +48,6 @@ from radialbeams.nn.posterior import (
     posterior,
 )
 from radialbeams.nn.pretrained import load_model
-from radialbeams.nn.ring_kernels import with_kernels
 from radialbeams.nn.rotation import REACH
 from radialbeams.posterior import Thresholds
 

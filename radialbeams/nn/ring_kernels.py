@@ -1,13 +1,14 @@
 """The ring at inference in half precision on a GPU, from a handful of Triton kernels.
 
 `with_kernels` gives a folded ring this form. Where the kernels cannot run (on a CPU, in another
-precision, in training, without Triton), the ring computes as before. `ring` defines what is
-computed; features here are (N, |B|, D, C), whose memory is that of (N, C, |B|, D) channels-last.
+precision, in training), the ring computes as before. `ring` defines what is computed; features here
+are (N, |B|, D, C), whose memory is that of (N, C, |B|, D) channels-last.
+
+This module can be imported only where Triton is installed.
 """
 
 from __future__ import annotations
 
-import importlib.util
 from typing import Any
 
 import torch
@@ -15,26 +16,20 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from radialbeams.nn.beams import PolarBeams, check_size
+from radialbeams.nn.kernels import pair as pairs
+from radialbeams.nn.kernels import stem as first
+from radialbeams.nn.kernels.arithmetic import can_run
+from radialbeams.nn.kernels.convolution import Along, convolution, sizes_fit
+from radialbeams.nn.kernels.ends import WIDEST, head, with_whole
+from radialbeams.nn.kernels.sampling import sampled
 from radialbeams.nn.posterior import OFFSET_REACH
 from radialbeams.nn.ring import Halved, Ring, RingAttention, RingBlock
 from radialbeams.nn.ring_fast import FastRing
 
-if importlib.util.find_spec("triton") is not None:
-    from radialbeams.nn.kernels import pair as pairs
-    from radialbeams.nn.kernels import stem as first
-    from radialbeams.nn.kernels.arithmetic import can_run
-    from radialbeams.nn.kernels.convolution import Along, convolution, sizes_fit
-    from radialbeams.nn.kernels.ends import WIDEST, head, with_whole
-    from radialbeams.nn.kernels.sampling import sampled
-
-    INSTALLED = True
-else:
-    INSTALLED = False
-
 
 def with_kernels(network: nn.Module) -> None:
     """Prepares the rings of a folded network in half precision, in place."""
-    for ring in list(network.modules()) if INSTALLED else ():
+    for ring in list(network.modules()):
         if type(ring) is FastRing and _fits(ring):
             ring.__class__ = KernelRing
             _arrange(ring)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import os
 import subprocess
 import sys
@@ -10,14 +9,15 @@ import sys
 import pytest
 import torch
 
+from radialbeams.front import folding
 from radialbeams.front.folding import folded
+from radialbeams.nn.beams import PolarBeams
 from radialbeams.nn.ring_fast import FastRing
-from radialbeams.nn.ring_kernels import KernelRing, with_kernels
 from radialbeams.nn.ring_network import RingBIC, RingConfig
 
-needs_triton = pytest.mark.skipif(
-    importlib.util.find_spec("triton") is None, reason="Triton is not installed"
-)
+pytest.importorskip("triton")
+
+from radialbeams.nn.ring_kernels import KernelBeams, KernelRing, with_kernels
 
 # Channels that fill no step of 64, lengths that are odd, more rows than a tile, beams that wrap.
 CONVOLUTION = """
@@ -207,13 +207,11 @@ def run(program: str) -> None:
     assert done.returncode == 0, done.stderr
 
 
-@needs_triton
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_kernel_computes_what_torch_computes(name: str) -> None:
     run(PROGRAMS[name])
 
 
-@needs_triton
 @pytest.mark.slow
 @pytest.mark.parametrize("model", ["ring", "ring.lfw"])
 def test_the_kernels_of_larger_rings_compute_what_torch_computes(model: str) -> None:
@@ -232,7 +230,6 @@ def network(**changes: object) -> RingBIC:
     return made
 
 
-@needs_triton
 @pytest.mark.parametrize(
     ("changes", "fits"),
     [
@@ -252,9 +249,9 @@ def test_rings_of_sizes_that_do_not_fit_stay_as_they_are(
     ring = network(**changes)
     with_kernels(ring)
     assert type(ring.ring) is (KernelRing if fits else FastRing)
+    assert type(ring.beams) is (KernelBeams if fits else PolarBeams)
 
 
-@needs_triton
 def test_a_ring_that_is_not_folded_stays_as_it_is() -> None:
     settings = {"view_size": 28, "num_beams": 16, "beam_length": 14, "epsilon": 0, "stem": 16}
     ring = RingBIC(RingConfig(**settings, stages=(16,), width=32)).eval().half()
@@ -262,7 +259,14 @@ def test_a_ring_that_is_not_folded_stays_as_it_is() -> None:
     assert type(ring.ring) is FastRing
 
 
-@needs_triton
+def test_without_triton_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:
+    ring = network()
+    monkeypatch.setitem(sys.modules, "radialbeams.nn.ring_kernels", None)  # cannot be imported
+    monkeypatch.delattr("radialbeams.nn.ring_kernels", raising=False)
+    folding.with_kernels(ring)
+    assert type(ring.ring) is FastRing
+
+
 def test_without_a_gpu_the_ring_computes_as_before() -> None:
     ring = network(attention=1)
     beams = torch.rand(2, 16, 3, 1, 16).half()
@@ -276,7 +280,6 @@ def test_without_a_gpu_the_ring_computes_as_before() -> None:
         torch.testing.assert_close(one, other, rtol=0, atol=0)
 
 
-@needs_triton
 @pytest.mark.parametrize(
     ("change", "used"),
     [
@@ -303,7 +306,6 @@ def test_only_half_precision_at_inference_uses_the_kernels(
 
 
 @pytest.mark.skipif(not torch.cuda.is_available(), reason="needs a GPU")
-@needs_triton
 def test_on_a_gpu_the_kernels_compute_what_the_layers_compute() -> None:
     ring = network(attention=1, depth=2).cuda()
     beams = torch.rand(300, 16, 3, 1, 16, device="cuda")

@@ -18,6 +18,7 @@ import triton.language as tl
 from torch import Tensor
 
 from radialbeams.nn.kernels.arithmetic import gelu
+from radialbeams.nn.kernels.operators import operator
 
 
 class Tile(NamedTuple):
@@ -158,7 +159,6 @@ def _convolution(
 # fmt: on
 
 
-@torch.library.custom_op("radialbeams::ring_convolution", mutates_args=())
 def _launched(
     x: Tensor,
     taps: Tensor,
@@ -196,7 +196,6 @@ def _launched(
     return y
 
 
-@_launched.register_fake
 def _result(
     x: Tensor,
     taps: Tensor,
@@ -212,6 +211,9 @@ def _result(
     out = (x.shape[2] + 2 * padding - along) // stride + 1
     y: Tensor = x.new_empty((x.shape[0], x.shape[1], out, taps.shape[2]))
     return y
+
+
+_operator = operator("ring_convolution", _launched, _result)
 
 
 def convolution(
@@ -232,5 +234,5 @@ def convolution(
     """
     x2, taps2, stride2 = beside or (None, None, 1)
     along2 = 1 if taps2 is None else taps2.shape[0]
-    y: Tensor = _launched(x, taps, bias, skip, x2, taps2, [*read, along2, stride2], activate)
+    y: Tensor = _operator(x, taps, bias, skip, x2, taps2, [*read, along2, stride2], activate)
     return y

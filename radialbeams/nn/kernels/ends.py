@@ -11,6 +11,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from radialbeams.nn.kernels.operators import operator
+
 VIEWS, WARPS = 16, 4  # of one program in `with_whole`, and fewer than 16 make no product
 ROWS = 64  # of one program in `head`
 WIDEST = 256  # channels that a program can hold
@@ -64,7 +66,6 @@ def _head(
 # fmt: on
 
 
-@torch.library.custom_op("radialbeams::ring_whole", mutates_args=())
 def _whole_launched(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     x, (count, beams, _, channels) = x.contiguous(), x.shape
     y = torch.empty_like(x)
@@ -78,12 +79,10 @@ def _whole_launched(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     return y
 
 
-@_whole_launched.register_fake
 def _whole_result(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     return x.new_empty(x.shape)
 
 
-@torch.library.custom_op("radialbeams::ring_head", mutates_args=())
 def _head_launched(x: Tensor, weight: Tensor, bias: Tensor, reach: float) -> tuple[Tensor, Tensor]:
     x, channels = x.contiguous(), x.shape[3]
     logits, offsets = _head_result(x, weight, bias, reach)
@@ -98,20 +97,25 @@ def _head_launched(x: Tensor, weight: Tensor, bias: Tensor, reach: float) -> tup
     return logits, offsets
 
 
-@_head_launched.register_fake
 def _head_result(x: Tensor, weight: Tensor, bias: Tensor, reach: float) -> tuple[Tensor, Tensor]:
     """Empty tensors for the result."""
     shape = x.shape[:2]
     return x.new_empty(shape, dtype=torch.float32), x.new_empty(shape, dtype=torch.float32)
 
 
+_whole_operator = operator("ring_whole", _whole_launched, _whole_result)
+
+
 def with_whole(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """x (N, |B|, 1, C) plus, for every beam, the mean over the beams @ weight (C, C) + bias."""
-    y: Tensor = _whole_launched(x, weight, bias)
+    y: Tensor = _whole_operator(x, weight, bias)
     return y
+
+
+_head_operator = operator("ring_head", _head_launched, _head_result)
 
 
 def head(x: Tensor, weight: Tensor, bias: Tensor, reach: float) -> tuple[Tensor, Tensor]:
     """x (N, |B|, 1, C) with weight (2, C) → logits and offsets, (N, |B|) each, in float32."""
-    logits, offsets = _head_launched(x, weight, bias, reach)
+    logits, offsets = _head_operator(x, weight, bias, reach)
     return logits, offsets

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from radialbeams.nn.kernels.arithmetic import gelu
 from radialbeams.nn.kernels.convolution import Tile, products, step_for
+from radialbeams.nn.kernels.operators import operator
 
 # By the number of maps: rows, hidden maps at once, channels at once, warps, loads in flight. A
 # trial may replace them; without an entry, the two convolutions run one after the other.
@@ -62,7 +63,6 @@ def _pair(
 # fmt: on
 
 
-@torch.library.custom_op("radialbeams::ring_pair", mutates_args=())
 def _launched(
     x: Tensor,
     taps: Tensor,
@@ -89,7 +89,6 @@ def _launched(
     return y
 
 
-@_launched.register_fake
 def _result(
     x: Tensor,
     taps: Tensor,
@@ -100,6 +99,9 @@ def _result(
     activate: bool,
 ) -> Tensor:
     return x.new_empty(x.shape)
+
+
+_operator = operator("ring_pair", _launched, _result)
 
 
 def pair(
@@ -114,5 +116,5 @@ def pair(
 
     Both are taps and bias: (across, C, hidden), around the circle, and (1, hidden, C).
     """
-    y: Tensor = _launched(x, *first, *second, dilation, activate)
+    y: Tensor = _operator(x, *first, *second, dilation, activate)
     return y

@@ -11,6 +11,8 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
+from radialbeams.nn.kernels.operators import operator
+
 POINTS, WARPS = 256, 4
 VIEWS = 4  # of one program, which reads the corners and weights of its points once
 ENOUGH = 256  # views, below which each has programs of its own
@@ -59,7 +61,6 @@ def _sample(
             tl.store(start + place, value.to(beams.dtype.element_ty), valid)
 
 
-@torch.library.custom_op("radialbeams::ring_beams", mutates_args=())
 def _launched(views: Tensor, corner: Tensor, weight: Tensor) -> Tensor:
     beams: Tensor = _result(views, corner, weight)
     count, channels, size = views.shape[:3]
@@ -78,12 +79,14 @@ def _launched(views: Tensor, corner: Tensor, weight: Tensor) -> Tensor:
     return beams
 
 
-@_launched.register_fake
 def _result(views: Tensor, corner: Tensor, weight: Tensor) -> Tensor:
     """An empty tensor for the result."""
     num_beams, width, length = corner.shape
     beams: Tensor = views.new_empty((views.shape[0], num_beams, views.shape[1], width, length))
     return beams
+
+
+_operator = operator("ring_beams", _launched, _result)
 
 
 def sampled(views: Tensor, corner: Tensor, weight: Tensor) -> Tensor:
@@ -92,5 +95,5 @@ def sampled(views: Tensor, corner: Tensor, weight: Tensor) -> Tensor:
     `corner` (|B|, 2ε + 1, D), int32, is the upper left pixel around each point, and `weight`
     (4, …), float32, are the weights of the four: left and right, then those below.
     """
-    beams: Tensor = _launched(views, corner, weight)
+    beams: Tensor = _operator(views, corner, weight)
     return beams

@@ -12,6 +12,7 @@ import triton.language as tl
 from torch import Tensor
 
 from radialbeams.nn.kernels.arithmetic import gelu
+from radialbeams.nn.kernels.operators import operator
 
 ROWS, WARPS = 128, 4
 MOST = 128  # values under one position of the convolution: they are read at once
@@ -68,7 +69,6 @@ def _stem(
     tl.store(y + where, gelu(acc).to(y.dtype.element_ty), stored)
 
 
-@torch.library.custom_op("radialbeams::ring_stem", mutates_args=())
 def _launched(beams: Tensor, weight: Tensor, bias: Tensor, stride: int) -> Tensor:
     y: Tensor = _result(beams, weight, bias, stride)
     maps = y.shape[3]
@@ -86,7 +86,6 @@ def _launched(beams: Tensor, weight: Tensor, bias: Tensor, stride: int) -> Tenso
     return y
 
 
-@_launched.register_fake
 def _result(beams: Tensor, weight: Tensor, bias: Tensor, stride: int) -> Tensor:
     """An empty tensor for the result."""
     count, num_beams, length = beams.shape[0], beams.shape[1], beams.shape[4]
@@ -94,12 +93,15 @@ def _result(beams: Tensor, weight: Tensor, bias: Tensor, stride: int) -> Tensor:
     return y
 
 
+_operator = operator("ring_stem", _launched, _result)
+
+
 def stem(beams: Tensor, weight: Tensor, bias: Tensor, stride: int) -> Tensor:
     """Beams (N, |B|, C, 2ε + 1, D), weight (3 · C · (2ε + 1) · stride, maps) → gelu of the stem.
 
     The result is (N, |B|, D/stride, maps), in the precision of the weight.
     """
-    y: Tensor = _launched(beams, weight, bias, stride)
+    y: Tensor = _operator(beams, weight, bias, stride)
     return y
 
 
