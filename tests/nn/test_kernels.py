@@ -100,10 +100,12 @@ for beams, length, epsilon, size in ((32, 32, 0, 57), (12, 9, 1, 28)):
 # More rows than one tile, two parts of the hidden maps, beams that wrap.
 PAIR = """
 import torch, torch.nn.functional as F
+from radialbeams.nn.kernels import pair as module
 from radialbeams.nn.kernels.pair import fits, pair
 torch.manual_seed(0)
-for count, beams, maps, hidden, across, dilation, activate in (
-    (9, 16, 32, 32, 3, 4, True), (3, 12, 64, 128, 1, 1, False), (5, 32, 128, 128, 3, 8, True)
+for count, beams, maps, hidden, across, dilation, activate, module.ENOUGH in (
+    (9, 16, 32, 32, 3, 4, True, 132), (3, 12, 64, 128, 1, 1, False, 1),
+    (5, 32, 128, 128, 3, 8, True, 1),
 ):
     assert fits(maps, hidden, maps)
     x = torch.randn(count, beams, 1, maps).half()

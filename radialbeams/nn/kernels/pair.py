@@ -23,6 +23,15 @@ TILES: dict[int, Tile] = {
     128: Tile(128, 128, 64, 8, 3),
 }
 
+ENOUGH = 132  # programs, below which those of half as many rows keep more of a GPU busy
+
+
+def tile_for(rows: int, maps: int) -> Tile:
+    tile = TILES[maps]
+    if triton.cdiv(rows, tile.rows) >= ENOUGH or tile.rows < 128:
+        return tile
+    return tile._replace(rows=tile.rows // 2, warps=4)
+
 
 def fits(channels: int, hidden: int, maps: int) -> bool:
     """Whether there is a tile for it: a program holds all maps of its rows."""
@@ -76,7 +85,7 @@ def _launched(
     y = torch.empty_like(x)
     rows = x.numel() // maps
     if rows:
-        tile = TILES[maps]
+        tile = tile_for(rows, maps)
         with torch.cuda.device_of(x):
             _pair[(triton.cdiv(rows, tile.rows),)](
                 *(x, taps.contiguous(), bias, taps2.contiguous(), bias2, y, rows),
