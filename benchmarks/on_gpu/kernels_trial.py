@@ -199,12 +199,8 @@ class _Recorded:
         if self.name == "pair":
             return [{"TILES": {self.maps: tile}} for tile in PAIRS]
         if self.name == "convolution":
-            channels = self.args[0].shape[3]
-            table = [
-                tile._replace(channels=convolutions.step_for(channels, tile.channels))
-                for tile in TILES[64 if self.maps <= 64 else 256]
-            ]
-            return [{"tile_for": lambda *_, tile=tile: tile} for tile in dict.fromkeys(table)]
+            table = TILES[64 if self.maps <= 64 else 256]
+            return [{"tile_for": lambda *_, tile=tile: tile} for tile in table]
         return list(OTHERS[self.name])
 
 
