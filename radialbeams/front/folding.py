@@ -43,6 +43,18 @@ def folded(network: Network) -> Network:
     return copied
 
 
+def with_kernels(network: nn.Module) -> None:
+    """Prepares a folded network in half precision for the kernels of a GPU, in place.
+
+    Without Triton it stays as it is.
+    """
+    try:
+        from radialbeams.nn import ring_kernels
+    except ImportError:
+        return
+    ring_kernels.with_kernels(network)
+
+
 def _fold(norm: nn.BatchNorm2d, name: str, siblings: list[tuple[str, nn.Module]]) -> None:
     """Folds a norm into the convolution before it: `x` for a norm `x_norm`, or the one before it.
 

@@ -33,7 +33,7 @@ from radialbeams.defaults import (
 from radialbeams.front.affine import Canvas, canvas_size, inverted, middle, turned_back
 from radialbeams.front.checks import check_boxes, check_dtype, check_images, check_number
 from radialbeams.front.deciding import Reading, decided, plain_corners, quarter_masses
-from radialbeams.front.folding import folded
+from radialbeams.front.folding import folded, with_kernels
 from radialbeams.front.pose import Pose
 from radialbeams.front.sampling import blend, can_ask
 from radialbeams.front.straight import goes_straight, turned_upright
@@ -177,6 +177,8 @@ class TorchCanonicalizer(nn.Module):
             network = network.to(dtype)
             for part in self.network.full_precision:
                 setattr(network, part, copy.deepcopy(getattr(self.network, part)))
+        if dtype == torch.float16:
+            with_kernels(network)
         return copy.deepcopy(self, {id(self.network): network}).eval()
 
     def forward(self, images: Tensor) -> Tensor | tuple[Tensor, Pose]:

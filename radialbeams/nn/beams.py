@@ -132,7 +132,7 @@ class BresenhamBeams(nn.Module):
         self.register_buffer("index", pixels[..., 1] * size + pixels[..., 0], persistent=False)
 
     def forward(self, images: Tensor) -> Tensor:
-        _check_size(images, self.size)
+        check_size(images, self.size)
         return _in_parts(_gather, images, self.index)  # (N, |B|, C, 2ε+1, D)
 
 
@@ -154,7 +154,7 @@ class PolarBeams(nn.Module):
         self.register_buffer("grid", grid.float(), persistent=False)
 
     def forward(self, images: Tensor) -> Tensor:
-        _check_size(images, self.size)
+        check_size(images, self.size)
         if images.is_cuda:
             return self._sampled(images)
         return _in_parts(self._mixed, images, self.index)  # (N, |B|, C, 2ε+1, D)
@@ -240,7 +240,7 @@ def _bilinear(positions: Tensor, size: int) -> tuple[Tensor, Tensor]:
     return torch.stack(index).long(), torch.stack(weight)
 
 
-def _check_size(images: Tensor, size: int) -> None:
+def check_size(images: Tensor, size: int) -> None:
     if images.ndim != 4 or images.shape[-2:] != (size, size):
         raise ValueError(
             f"Expected images of shape (N, C, {size}, {size}), for which these beams were built; "

@@ -1,0 +1,305 @@
+"""A trial of the ring's Triton kernels: are they right on this GPU, and what do they gain?
+
+    python -m benchmarks.on_gpu.kernels_trial OUT.json --seconds 60 [--compile] [--tiles]
+
+Writes the results after every part and prints each. A part that fails is reported by its error;
+nothing new is started once the time is up. `--tiles` also times other tiles at the real shapes.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import json
+import time
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, nullcontext
+from pathlib import Path
+from typing import Any
+from unittest.mock import patch
+
+import torch
+from torch import Tensor
+
+from benchmarks.on_gpu.inference import _in_chunks, _network
+from benchmarks.on_gpu.timing import back_to_back, captured, device, give_back, kernels, wait
+from radialbeams.nn import ring_kernels
+from radialbeams.nn.beams import PolarBeams
+from radialbeams.nn.kernels import convolution as convolutions
+from radialbeams.nn.kernels import ends, pair, sampling, stem
+from radialbeams.nn.kernels.convolution import Tile
+from radialbeams.nn.ring_fast import FastRing
+from radialbeams.stored import JsonDict
+
+MODELS = ("ring.coil100", "ring")
+BATCHES, CHUNKS, COMPARED = (4096, 64, 1), (512, 1024), 256
+KERNELS = {
+    "sampled": sampling,
+    "stem": stem,
+    "convolution": convolutions,
+    "pair": pair,
+    "with_whole": ends,
+    "head": ends,
+}
+SHORT = 0.06  # seconds to time one layer
+TILES: dict[int, tuple[Tile, ...]] = {  # of a convolution, by the number of maps, at most
+    64: (
+        *(Tile(128, 64, 64, 4, stages) for stages in (2, 3, 4)),
+        *(Tile(128, 64, 64, 8, 3), Tile(256, 64, 64, 8, 3), Tile(64, 64, 64, 4, 4)),
+        *(Tile(128, 64, 32, 4, 4), Tile(128, 64, 64, 4, 3, 128), Tile(128, 64, 16, 4, 5)),
+    ),
+    256: (
+        *(Tile(128, 128, 64, 8, stages) for stages in (2, 3, 4)),
+        *(Tile(128, 128, 64, 4, 3), Tile(128, 128, 32, 8, 4), Tile(64, 128, 64, 4, 3)),
+        *(Tile(256, 128, 64, 8, 3), Tile(128, 64, 64, 4, 3), Tile(128, 256, 64, 8, 3)),
+        Tile(128, 128, 64, 8, 3, 128),
+    ),
+}
+PAIRS = (  # of two convolutions in one kernel
+    *(Tile(128, 128, 64, 8, stages, 128) for stages in (2, 3)),
+    *(Tile(128, 128, 64, 8, 3), Tile(64, 128, 64, 4, 3), Tile(64, 128, 64, 4, 3, 168)),
+    *(Tile(128, 64, 64, 8, 3), Tile(128, 128, 64, 4, 3), Tile(128, 128, 32, 8, 4)),
+)
+OTHERS: dict[str, tuple[JsonDict, ...]] = {  # constants of the other kernels' modules
+    "stem": tuple({"ROWS": rows, "WARPS": warps} for rows in (64, 128, 256) for warps in (4, 8)),
+    "sampled": tuple(
+        {"POINTS": points, "VIEWS": views, "WARPS": 4}
+        for points in (128, 256, 512)
+        for views in (1, 4, 16)
+    ),
+    "with_whole": tuple({"WARPS": warps} for warps in (2, 4, 8)),
+    "head": tuple({"ROWS": rows} for rows in (32, 64, 128)),
+}
+
+
+class Trial:
+    """The parts, each a generator of results under a name."""
+
+    def __init__(self, out: Path, seconds: float) -> None:
+        self.out, self.until = out, time.monotonic() + seconds
+        self.results: JsonDict = {"device": _device_name()}
+
+    def late(self) -> bool:
+        return time.monotonic() > self.until
+
+    def part(self, name: str, rows: Callable[[], Iterator[tuple[str, Any]]]) -> None:
+        """Runs one part, and stores what it gave before it failed or the time was up."""
+        found: JsonDict = {}
+        self.results[name] = found
+        started = time.monotonic()
+        try:
+            if not self.late():
+                for row, value in rows():
+                    found[row] = value
+                    self._write()
+                    if self.late():
+                        break
+            if self.late():
+                found["stopped"] = "the time was up"
+        except Exception as error:  # reported; the other parts run anyway
+            found["error"] = f"{type(error).__name__}: {error}"[:600]
+        found["spent_s"] = round(time.monotonic() - started, 1)
+        give_back()
+        print(name, json.dumps(found), flush=True)
+        self._write()
+
+    def _write(self) -> None:
+        self.out.write_text(json.dumps(self.results, indent=1) + "\n", encoding="utf-8")
+
+
+@torch.inference_mode()
+def differences(model: str) -> Iterator[tuple[str, Any]]:
+    """How far the logits are from those in float32, as a share of their deviation."""
+    new = _network(model, torch.float16)
+    exact_network = _network(model, torch.float32)
+    yield "form", type(new.ring).__name__
+    for count in (COMPARED, 3, 1):
+        views = _views(new, count)
+        exact = exact_network(views.float())
+        for name, network in (("plain", _plain(new)), ("kernels", new)):
+            logits, offsets = network(views)
+            yield (
+                f"{name}, {count} views",
+                {
+                    "largest": round(float((logits - exact[0]).abs().max() / exact[0].std()), 5),
+                    "typical": _typical(logits, exact[0]),
+                    "offsets": round(float((offsets - exact[1]).abs().max()), 5),
+                    "same_bin": _same(logits, exact[0]),
+                },
+            )
+
+
+@torch.inference_mode()
+def times(model: str) -> Iterator[tuple[str, Any]]:
+    new = _network(model, torch.float16)
+    forms = {"kernels": new, "plain": _plain(new)}
+    for batch in BATCHES:
+        views = _views(new, batch)
+        for name, network in forms.items():
+            yield f"{name}, batch {batch}", _us(captured(_call(network, views)))
+            give_back()
+    views = _views(new, BATCHES[0])
+    for size in CHUNKS:
+        network = _in_chunks(new, size, 1)
+        yield f"kernels, batch {BATCHES[0]} in {size}", _us(captured(_call(network, views)))
+        give_back()
+    yield "kernels of a batch", kernels(_call(new, views), 12)
+
+
+@torch.inference_mode()
+def compiled_times(model: str) -> Iterator[tuple[str, Any]]:
+    for batch in (BATCHES[0], CHUNKS[0], *BATCHES[1:]):
+        network = torch.compile(_network(model, torch.float16), dynamic=False)
+        views = _views(_network(model, torch.float16), batch)
+        network(views)
+        wait()
+        yield f"compiled kernels, batch {batch}", _us(captured(_call(network, views)))
+        if batch == CHUNKS[0]:
+            many = _views(_network(model, torch.float16), BATCHES[0])
+            name = f"compiled kernels, batch {BATCHES[0]} in {batch}"
+            yield name, _us(captured(_call(_in_chunks(network, batch, 1), many)))
+        give_back()
+
+
+@torch.inference_mode()
+def layers(model: str, tried: bool, batch: int) -> Iterator[tuple[str, Any]]:
+    """Each kernel alone, as it is, or with other tiles as well: microseconds, and TFLOP/s."""
+    for number, call in enumerate(_calls(model, batch)):
+        for changes in ({}, *(call.others() if tried else ())):
+            try:
+                with patch.multiple(call.module, **changes) if changes else nullcontext():
+                    spent = back_to_back(captured(call), SHORT)
+                value: Any = [round(1e6 * spent, 1), round(call.operations / spent / 1e12)]
+            except Exception as error:  # of this tile: too large, say
+                value = f"{type(error).__name__}: {error}"[:120]
+            yield f"{number} {call.text} {_named(changes)}", value
+
+
+class _Recorded:
+    """One call of a kernel in a network."""
+
+    def __init__(self, name: str, module: Any, args: Any, options: JsonDict, y: Any) -> None:
+        self.name, self.module, self.args, self.options = name, module, args, options
+        tensors = [value for value in _flat((args, options)) if isinstance(value, Tensor)]
+        shapes = [tuple(value.shape) for value in tensors if value.ndim > 1]
+        self.text = f"{name} {' '.join(str(shape).replace(' ', '') for shape in shapes)}"
+        taps = [shape for shape in shapes if len(shape) == 3]
+        self.maps = taps[-1][2] if taps else 0
+        self.operations = 0
+        if name in ("convolution", "pair"):
+            features = next(_flat(y))
+            rows = features.numel() // features.shape[3]
+            self.operations = 2 * rows * sum(a * b * c for a, b, c in taps)
+
+    def __call__(self) -> Any:
+        return getattr(self.module, self.name)(*self.args, **self.options)
+
+    def others(self) -> list[JsonDict]:
+        """Other settings of its module."""
+        if self.name == "pair":
+            return [{"TILES": {self.maps: tile}} for tile in PAIRS]
+        if self.name == "convolution":
+            table = TILES[64 if self.maps <= 64 else 256]
+            return [{"tile_for": lambda *_, tile=tile: tile} for tile in table]
+        return list(OTHERS[self.name])
+
+
+def _named(changes: JsonDict) -> str:
+    if not changes:
+        return "(own)"
+    tiles = [changes["tile_for"]()] if "tile_for" in changes else changes.get("TILES", {}).values()
+    return " ".join(str(tuple(tile)) for tile in tiles) or str(changes)
+
+
+def _flat(value: Any) -> Iterator[Any]:
+    if isinstance(value, (tuple, list)):
+        for part in value:
+            yield from _flat(part)
+    elif isinstance(value, dict):
+        yield from _flat(tuple(value.values()))
+    else:
+        yield value
+
+
+def _calls(model: str, batch: int) -> list[_Recorded]:
+    """The different calls of kernels in a network."""
+    network = _network(model, torch.float16)
+    found: dict[str, _Recorded] = {}
+
+    def recorder(name: str, module: Any) -> Callable[..., Any]:
+        usual = getattr(module, name)
+
+        def record(*args: Any, **options: Any) -> Any:
+            y = usual(*args, **options)
+            call = _Recorded(name, module, args, options, y)
+            found.setdefault(call.text, call)
+            return y
+
+        return record
+
+    with ExitStack() as stack:
+        for name, module in KERNELS.items():
+            # As the network knows them: by their names, or those of their modules.
+            place = ring_kernels if hasattr(ring_kernels, name) else module
+            stack.enter_context(patch.object(place, name, recorder(name, module)))
+        network(_views(network, batch))
+    return list(found.values())
+
+
+def _plain(network: Any) -> Any:
+    """The same network without the kernels."""
+    plain = copy.deepcopy(network)
+    plain.ring.__class__, plain.beams.__class__ = FastRing, PolarBeams
+    return plain
+
+
+def _views(network: Any, count: int) -> Tensor:
+    config = network.config
+    shape = (count, config.channels, config.view_size, config.view_size)
+    torch.manual_seed(0)
+    return torch.rand(shape, device=device(), dtype=torch.float16)
+
+
+def _call(network: Callable[..., Any], views: Tensor) -> Callable[[], object]:
+    return lambda: network(views)
+
+
+def _us(replay: Callable[[], object]) -> float:
+    return float(f"{1e6 * back_to_back(replay):.4g}")
+
+
+def _typical(logits: Tensor, exact: Tensor) -> float:
+    return round(float((logits - exact).square().mean().sqrt() / exact.std()), 5)
+
+
+def _same(logits: Tensor, exact: Tensor) -> float:
+    return round(float((logits.argmax(-1) == exact.argmax(-1)).float().mean()), 4)
+
+
+def _device_name() -> str:
+    return torch.cuda.get_device_name() if torch.cuda.is_available() else "cpu"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("out", type=Path)
+    parser.add_argument("--seconds", type=float, default=60)
+    parser.add_argument("--compile", action="store_true", help="also time the compiled networks")
+    parser.add_argument("--tiles", action="store_true", help="also time other tiles")
+    parser.add_argument("--models", nargs="*", default=MODELS)
+    parser.add_argument("--layers-batch", type=int, default=BATCHES[0])
+    options = parser.parse_args()
+    trial = Trial(options.out, options.seconds)
+    parts: list[tuple[str, Callable[..., Iterator[tuple[str, Any]]], tuple[Any, ...]]] = [
+        ("differences", differences, ()),
+        ("times", times, ()),
+        *([("compiled", compiled_times, ())] if options.compile else []),
+        ("layers", layers, (options.tiles, options.layers_batch)),
+    ]
+    for name, rows, settings in parts:
+        for model in options.models:
+            trial.part(f"{name}, {model}", lambda r=rows, m=model, s=settings: r(m, *s))  # type: ignore[misc]
+
+
+if __name__ == "__main__":
+    main()
