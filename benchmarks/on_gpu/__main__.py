@@ -1,6 +1,6 @@
 """All measurements on a GPU, from the root of the repository.
 
-    python -m benchmarks.on_gpu OUT [--seconds 145] [--tiny] [--only TEXT]
+    python -m benchmarks.on_gpu OUT [--seconds 145] [--tiny] [--only TEXT …]
 
 It needs torch, numpy, Pillow and safetensors, and neither data nor a network. Each part is a
 process of its own and writes OUT/PART.json as it goes. All parts compile at the same time; then
@@ -104,9 +104,9 @@ class Running(NamedTuple):
     process: subprocess.Popen[bytes]
 
 
-def run_all(out: Path, seconds: float, tiny: bool, only: str) -> int:
+def run_all(out: Path, seconds: float, tiny: bool, only: list[str]) -> int:
     out.mkdir(parents=True, exist_ok=True)
-    names = [name for name in parts(tiny) if only in name]
+    names = [name for name in parts(tiny) if any(text in name for text in only)]
     for name in names:
         for ending in ("ready", "go", "json"):
             (out / f"{name}.{ending}").unlink(missing_ok=True)
@@ -243,7 +243,9 @@ def main(argv: list[str]) -> int:
     parser.add_argument("out", type=Path)
     parser.add_argument("--seconds", type=float, default=145, help="for everything (default: 145)")
     parser.add_argument("--tiny", action="store_true", help="smallest sizes, to try it on a CPU")
-    parser.add_argument("--only", default="", metavar="TEXT", help="parts whose name has this text")
+    parser.add_argument(
+        "--only", nargs="+", default=[""], metavar="TEXT", help="parts whose names have such a text"
+    )
     parser.add_argument("--part", help=argparse.SUPPRESS)
     arguments = parser.parse_args(argv)
     if arguments.part:

@@ -1,6 +1,6 @@
 """The inference kernels on a GPU: whether they are right, and what they save in front of a model.
 
-    python -m benchmarks.on_gpu.turning_trial OUT.json [--seconds 40]
+    python -m benchmarks.on_gpu.turning_trial OUT.json [--seconds 40] [--only TEXT]
 
 OUT.json is written after each part. A part that fails leaves its error there; the others go on.
 """
@@ -32,6 +32,8 @@ from radialbeams.stored import JsonDict
 BATCH, SIZE, ROUNDS = 64, 224, 40
 MODELS = ("ring.coil100", "ring", "general")
 PRECISIONS = {"half": torch.float16, "float": torch.float32}
+VIEWS = ((128, 57), (176, 79))  # pixels of a parent and of a view
+SIDES = (150, 151, 160, 224)  # of images; halves of some start where 16 bytes can be read at once
 # Columns and rows of one program, columns of one warp, and warps.
 TURNING_TILES = (
     *((32, 32, 16, 4), (32, 32, 8, 4), (32, 32, 32, 4), (32, 16, 16, 4), (32, 16, 8, 4)),
@@ -42,7 +44,8 @@ TURNING_TILES = (
 VIEWING_TILES = (
     *((64, 64, 32, 4, 3), (64, 64, 32, 4, 2), (64, 32, 32, 4, 4), (64, 64, 64, 4, 3)),
     *((64, 64, 16, 4, 3), (32, 64, 32, 4, 3), (128, 64, 32, 4, 2), (128, 64, 32, 8, 2)),
-    *((64, 64, 32, 8, 3), (64, 128, 32, 4, 2), (64, 64, 64, 8, 3)),
+    *((64, 64, 32, 8, 3), (64, 128, 32, 4, 2), (64, 64, 64, 8, 3), (64, 64, 64, 8, 2)),
+    *((64, 32, 64, 8, 4), (128, 64, 64, 8, 2), (64, 64, 128, 8, 2), (64, 64, 16, 8, 3)),
 )
 
 
@@ -77,20 +80,23 @@ def same_turning(dtype: torch.dtype) -> JsonDict:
     return {"most": max(row["most"] for row in result.values()), "cases": result}
 
 
-def same_views(dtype: torch.dtype) -> JsonDict:
+def same_views(dtype: torch.dtype, parent: int, size: int) -> JsonDict:
+    """From whole images, cut ones, and channels last; both ways should be equally far from exact."""
+    geometry = ViewGeometry(size, 3, parent).to(device())
     result: JsonDict = {}
-    for parent, size, side in ((128, 57, 224), (176, 79, 224), (None, 64, 150), (400, 160, 300)):
-        geometry = ViewGeometry(size, 3, parent).to(device())
-        images = noise(4, 3, side, side + 10, dtype=dtype)
-        row = apart(lambda g=geometry, x=images: g(x))
-        # Against products in single precision: both should be equally far away.
-        exact = geometry.cpu()(images.cpu())
-        geometry.to(device())
-        row["most from exact"] = (geometry(images).cpu() - exact).abs().max().item()
-        with without_kernels():
-            row["most from exact, before"] = (geometry(images).cpu() - exact).abs().max().item()
-        result[f"{parent}, {size}, {side}"] = row
-    return result
+    for side in SIDES:
+        wide = noise(4, 3, side, side + 10, dtype=dtype)
+        whole = wide[..., :side].contiguous()
+        last = whole.contiguous(memory_format=torch.channels_last)
+        for form, images in {"whole": whole, "cut": wide, "channels last": last}.items():
+            row = apart(lambda x=images: geometry(x))
+            exact = geometry.cpu()(images.cpu().float())
+            geometry.to(device())
+            row["from exact"] = (geometry(images).cpu() - exact).abs().max().item()
+            with without_kernels():
+                row["from exact, before"] = (geometry(images).cpu() - exact).abs().max().item()
+            result[f"{side}, {form}"] = row
+    return {"most": max(row["most"] for row in result.values()), "cases": result}
 
 
 def same_beams_and_maps() -> JsonDict:
@@ -153,12 +159,12 @@ def viewing_alone(name: str) -> JsonDict:
 
     geometry = front(name, torch.float16).view_geometry
     images = noise(BATCH, 3, SIZE, SIZE, dtype=torch.float16)
-    weights, mask, size = geometry._half_weights(SIZE), geometry.mask, geometry.view_size
+    weights, mask = geometry._half_weights(SIZE), geometry.mask
     calls: dict[str, Call] = {"copy": lambda: images.clone()}
     for rows, along, columns, warps, stages in VIEWING_TILES:
         tile = {"rows": rows, "along": along, "columns": columns, "warps": warps, "stages": stages}
         calls[f"{rows} × {along}, {columns} columns, {warps} warps, {stages} stages"] = (
-            lambda o=tile: launch_viewing(images, weights, mask, size, 1.0, -1.0, **o)
+            lambda o=tile: launch_viewing(images, weights, mask, **o)
         )
     return alone(calls)
 
@@ -181,7 +187,9 @@ def parts() -> dict[str, Callable[[], object]]:
     made: dict[str, Callable[[], object]] = {}
     for precision, dtype in PRECISIONS.items():
         made[f"turning is the same, {precision}"] = lambda d=dtype: same_turning(d)
-        made[f"views are the same, {precision}"] = lambda d=dtype: same_views(d)
+        for parent, size in VIEWS:
+            name = f"views of {size} are the same, {precision}"
+            made[name] = lambda d=dtype, p=parent, s=size: same_views(d, p, s)
     made["beams and maps are the same"] = same_beams_and_maps
     made[f"{first}, half"] = lambda: fronts(first, "half", profiled=True)
     made["turning alone, half"] = lambda: turning_alone("half")
@@ -198,11 +206,13 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("out", type=Path)
     parser.add_argument("--seconds", type=float, default=40)
+    parser.add_argument("--only", default="", metavar="TEXT", help="parts whose name has this text")
     given = parser.parse_args()
     started = time.monotonic()
     place = torch.cuda.get_device_name() if torch.cuda.is_available() else "CPU"
     results: JsonDict = {"device": place, "torch": torch.__version__}
-    for name, part in parts().items():
+    chosen = {name: part for name, part in parts().items() if given.only in name}
+    for name, part in chosen.items():
         begun = time.monotonic()
         if begun - started > given.seconds:
             results[name] = {"error": "no time was left"}

@@ -69,21 +69,19 @@ class ViewGeometry(nn.Module):
 
     def _launches(self, square: Tensor) -> bool:
         """Whether our kernel makes the views; it rounds as the convolutions do by default."""
-        if not served(square, self.reduce) or not torch.backends.cudnn.allow_tf32:
+        if self.parent_size is None or not served(square, self.reduce):
+            return False
+        if not torch.backends.cudnn.allow_tf32:
             return False
         from radialbeams.nn.kernels.viewing import LARGEST_SIDE, LARGEST_VIEW  # needs Triton
 
         return square.shape[-1] <= LARGEST_SIDE and self.view_size <= LARGEST_VIEW
 
     def _launched(self, square: Tensor) -> Tensor:
-        """(N, channels, side, side) → views, with one kernel."""
+        """(N, channels, side, side) → leak-free views, with one kernel."""
         from radialbeams.nn.kernels.viewing import viewed
 
-        side = square.shape[-1]
-        low, high = self.limits or (1.0, -1.0)
-        mask = self.mask if self.parent_size else None
-        weights = self._half_weights(side)
-        views: Tensor = viewed(square, weights, mask, self.view_size, low, high)
+        views: Tensor = viewed(square, self._half_weights(square.shape[-1]), self.mask)
         return views
 
     def _half_weights(self, side: int) -> Tensor:

@@ -13,8 +13,10 @@ import sys
 import pytest
 import torch
 
+from radialbeams.front import view_geometry
 from radialbeams.front.module import Canonicalizer
 from radialbeams.front.straight import goes_straight
+from radialbeams.front.view_geometry import ViewGeometry
 from radialbeams.nn.kernels import using
 
 needs_triton = pytest.mark.skipif(
@@ -98,7 +100,7 @@ from radialbeams.front.view_geometry import ViewGeometry
 cases = (
     (128, 57, 3, (2, 3, 96, 96), torch.float16),
     (128, 57, 3, (1, 3, 70, 101), torch.float32),
-    (None, 40, 3, (2, 3, 90, 77), torch.bfloat16),  # with limits, and no disc
+    (128, 40, 3, (2, 3, 90, 77), torch.bfloat16),
     (176, 79, 3, (1, 1, 130, 130), torch.float16),
 )
 for parent, size, channels, shape, dtype in cases:
@@ -113,8 +115,7 @@ for parent, size, channels, shape, dtype in cases:
     torch.testing.assert_close(fast, plain, rtol=0, atol=2e-3)
     assert (fast - plain).square().mean() < 1e-6 * plain.square().mean().clamp(min=0.1)
     exact = geometry(images.float())
-    if parent:
-        assert torch.equal(fast == 0, exact == 0)
+    assert torch.equal(fast == 0, exact == 0)
 """
 
 BEAMS = """
@@ -237,6 +238,11 @@ def test_no_kernels_without_triton_or_in_an_exported_graph(monkeypatch: pytest.M
         assert not using.served(OnGpu())
     monkeypatch.setattr(using, "INSTALLED", False)
     assert not using.served(OnGpu())
+
+
+def test_the_paper_s_views_are_made_without_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(view_geometry, "served", lambda *tensors: True)
+    assert not ViewGeometry(40, 3, None)._launches(torch.zeros(1, 3, 64, 64))
 
 
 def test_a_cpu_needs_no_kernels() -> None:

@@ -17,8 +17,8 @@ from radialbeams.nn.kernels.using import device_of
 
 # The pixels of one program, and those of one warp: neighbours in both directions, because the
 # pixels of a row lie in as many rows of a rotated image as the row is long.
-WIDE, TALL = 32, 32
-ACROSS = 16  # columns of a warp's 32 pixels; two rows of 16 halves are written as whole sectors
+WIDE, TALL = 32, 8
+ACROSS = 8  # columns of a warp's 32 pixels
 WARPS = 4
 SAMPLES, SAMPLE_WARPS = 256, 4  # of one program, on beams
 FURTHEST = 2**31  # bytes and more need offsets of 64 bits

@@ -1,4 +1,4 @@
-"""Makes the views of whole images: both matrix products, the limits and the disc in one kernel.
+"""Makes leak-free views of whole images: both matrix products and the disc in one kernel.
 
 The tensor cores take numbers of 11 bits, whether as halves or as TF32, which torch's convolutions
 use for the same products. Images in [0, 1] and the weights of a resampling are equally precise as
@@ -24,8 +24,8 @@ LARGEST_SIDE, LARGEST_VIEW = 512, 256
 @triton.jit
 def _viewed(
     images, weights, mask, views,
-    channels, side, size, image_step, channel_step, down, right, low, high,
-    MASKED: tl.constexpr, LIMITED: tl.constexpr, SIZE: tl.constexpr,
+    channels, side, size, image_step, channel_step, down, right,
+    SIZE: tl.constexpr,
     DOWNS: tl.constexpr, RIGHTS: tl.constexpr,  # steps through the image
     ROWS: tl.constexpr, ALONG: tl.constexpr, COLUMNS: tl.constexpr,
 ):  # fmt: skip
@@ -51,49 +51,34 @@ def _viewed(
                 other=0.0,
             )
             across = tl.dot(pixels, weight, across)
-        if LIMITED:
-            across = tl.minimum(tl.maximum(across, low), high)
         weight = tl.load(
             weights + row[:, None] * side + y[None, :],
             (row < size)[:, None] & (y < side)[None, :],
             other=0.0,
         )
         view = tl.dot(weight, across.to(tl.float16), view)
-    if LIMITED:
-        view = tl.minimum(tl.maximum(view, low), high)
     place = row[:, None] * size + column[None, :]
     inside = (row < size)[:, None] & (column < size)[None, :]
-    if MASKED:
-        view *= tl.load(mask + place, inside, other=0.0)
+    view *= tl.load(mask + place, inside, other=0.0)
     tl.store(views + plane.to(tl.int64) * size * size + place, view, inside)
 
 
 @torch.library.custom_op("radialbeams::viewed", mutates_args=())
-def viewed(
-    images: Tensor, weights: Tensor, mask: Tensor | None, size: int, low: float, high: float
-) -> Tensor:
-    """(N, C, W, W), halves (S or more, W) → (N, C, S, S) in single precision.
-
-    Values are clamped after each axis, unless `low` is above `high`; `mask` is (S, S).
-    """
-    return launch_viewing(images, weights, mask, size, low, high)
+def viewed(images: Tensor, weights: Tensor, mask: Tensor) -> Tensor:
+    """(N, C, W, W), halves (S or more, W), mask (S, S) → (N, C, S, S) in single precision."""
+    return launch_viewing(images, weights, mask)
 
 
 @viewed.register_fake
-def _views(
-    images: Tensor, weights: Tensor, mask: Tensor | None, size: int, low: float, high: float
-) -> Tensor:
-    shape = (*images.shape[:2], size, size)
+def _views(images: Tensor, weights: Tensor, mask: Tensor) -> Tensor:
+    shape = (*images.shape[:2], *mask.shape)
     return torch.empty(shape, dtype=torch.float32, device=images.device)
 
 
 def launch_viewing(
     images: Tensor,
     weights: Tensor,
-    mask: Tensor | None,
-    size: int,
-    low: float,
-    high: float,
+    mask: Tensor,
     *,
     rows: int = ROWS,
     along: int = ALONG,
@@ -102,16 +87,14 @@ def launch_viewing(
     stages: int = STAGES,
 ) -> Tensor:
     """`viewed` with tiles of other sizes, for measurements."""
-    views: Tensor = _views(images, weights, mask, size, low, high)
+    views: Tensor = _views(images, weights, mask)
     if not views.numel():
         return views
-    count, channels, side = images.shape[:3]
+    (count, channels, side), size = images.shape[:3], len(mask)
     with device_of(images):
         _viewed[(count * channels, triton.cdiv(size, columns))](
-            *(images, weights.contiguous(), weights if mask is None else mask.contiguous(), views),
-            *(channels, side, size, *images.stride(), float(low), float(high)),
-            MASKED=mask is not None,
-            LIMITED=low <= high,
+            *(images, weights.contiguous(), mask.contiguous(), views),
+            *(channels, side, size, *images.stride()),
             SIZE=max(16, triton.next_power_of_2(size)),
             DOWNS=triton.cdiv(side, rows),
             RIGHTS=triton.cdiv(side, along),
