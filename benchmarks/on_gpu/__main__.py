@@ -213,7 +213,8 @@ def missed(results: JsonDict) -> list[str]:
     lines = []
     shares = results.get("front-half-compiled", {}).get("share", {})
     for model, most in front.MOST.items():
-        if (share := shares.get(model, 0)) > most:
+        forms = [shares[name] for name in (model, model + front.PLAIN) if name in shares]
+        if forms and (share := min(forms)) > most:
             lines.append(f"{model} takes {share:.1%} of the classifier; at most {most:.0%}")
     for name, group in results.get("sampling", {}).items():
         if isinstance(group, dict) and (times := group["ratio"]["gather"]) > sampling.MOST:

@@ -81,7 +81,7 @@ def same_turning(dtype: torch.dtype) -> JsonDict:
 
 
 def same_views(dtype: torch.dtype, parent: int, size: int) -> JsonDict:
-    """From whole images, cut ones, and channels last; both ways should be equally far from exact."""
+    """From whole images, cut ones, and channels last: no further from exact than before."""
     geometry = ViewGeometry(size, 3, parent).to(device())
     result: JsonDict = {}
     for side in SIDES:

@@ -18,3 +18,10 @@ def test_nothing_is_missed_if_nothing_ran() -> None:
 def test_a_part_on_a_gpu_that_ended_early_is_no_error() -> None:
     early = {"inference-ring.coil100-half": {"model": "ring.coil100", "batch 1": {"floor_us": 1.0}}}
     assert missed_on_gpu(early) == []
+
+
+def test_on_a_gpu_the_faster_form_counts() -> None:
+    share = {"ring": 0.4, "ring, not compiled": 0.31}
+    assert missed_on_gpu({"front-half-compiled": {"share": share}}) == [
+        "ring takes 31.0% of the classifier; at most 30%"
+    ]
