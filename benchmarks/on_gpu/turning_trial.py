@@ -42,10 +42,9 @@ TURNING_TILES = (
 )
 # Rows and columns of an image, columns of a view, warps, and stages.
 VIEWING_TILES = (
-    *((64, 64, 32, 4, 3), (64, 64, 32, 4, 2), (64, 32, 32, 4, 4), (64, 64, 64, 4, 3)),
-    *((64, 64, 16, 4, 3), (32, 64, 32, 4, 3), (128, 64, 32, 4, 2), (128, 64, 32, 8, 2)),
-    *((64, 64, 32, 8, 3), (64, 128, 32, 4, 2), (64, 64, 64, 8, 3), (64, 64, 64, 8, 2)),
-    *((64, 32, 64, 8, 4), (128, 64, 64, 8, 2), (64, 64, 128, 8, 2), (64, 64, 16, 8, 3)),
+    *((64, 64, 32, 8, 3), (64, 64, 64, 8, 3), (64, 64, 32, 4, 3), (64, 64, 64, 4, 3)),
+    *((64, 64, 128, 8, 2), (64, 32, 64, 8, 4), (64, 64, 64, 8, 2), (128, 64, 64, 8, 2)),
+    *((64, 64, 16, 8, 3), (64, 128, 32, 8, 2)),
 )
 
 
@@ -155,17 +154,14 @@ def turning_alone(precision: str) -> JsonDict:
 
 
 def viewing_alone(name: str) -> JsonDict:
-    from radialbeams.nn.kernels.viewing import launch_viewing
+    from radialbeams.nn.kernels.viewing import Tile, launch_viewing
 
     geometry = front(name, torch.float16).view_geometry
     images = noise(BATCH, 3, SIZE, SIZE, dtype=torch.float16)
     weights, mask = geometry._half_weights(SIZE), geometry.mask
     calls: dict[str, Call] = {"copy": lambda: images.clone()}
-    for rows, along, columns, warps, stages in VIEWING_TILES:
-        tile = {"rows": rows, "along": along, "columns": columns, "warps": warps, "stages": stages}
-        calls[f"{rows} × {along}, {columns} columns, {warps} warps, {stages} stages"] = (
-            lambda o=tile: launch_viewing(images, weights, mask, **o)
-        )
+    for tile in VIEWING_TILES:
+        calls[str(tile)] = lambda t=tile: launch_viewing(images, weights, mask, Tile(*t))
     return alone(calls)
 
 

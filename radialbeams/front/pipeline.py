@@ -16,6 +16,7 @@ from radialbeams.front.exported import ExportedViews, turned
 from radialbeams.front.module import TorchCanonicalizer
 from radialbeams.front.pose import Pose
 from radialbeams.nn.architectures import architecture
+from radialbeams.nn.exporting import is_exporting
 from radialbeams.training.export import write_agreeing, write_onnx
 
 OUTPUTS = ("output", "angle", "confidence", "applied")
@@ -33,7 +34,7 @@ class Pipeline(nn.Module):
     def forward(self, images: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
         front = self.canonicalizer
         pose = front.estimate(images)
-        turn = turned if torch.compiler.is_exporting() else Pose.apply_images
+        turn = turned if is_exporting() else Pose.apply_images
         upright = turn(pose, images, front.fill, exact=front.may_leave_alone)
         return self.classifier(upright), pose.angle, pose.confidence, pose.applied
 

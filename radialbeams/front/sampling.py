@@ -12,6 +12,7 @@ import torch.nn.functional as F
 from torch import Tensor
 
 from radialbeams.front.affine import TIE, Size, is_square, moved_xy, with_gradient_of
+from radialbeams.nn.exporting import is_exporting
 from radialbeams.nn.kernels.using import MOST_CHANNELS, served
 
 Sampler = Callable[[Tensor, Tensor, Size, float], Tensor]
@@ -86,7 +87,7 @@ def _rescaled(origin: Tensor, steps: tuple[float, float], ratios: tuple[float, f
 
 def _sources(origin: Tensor, size: Size) -> Tensor:
     """The source (x, y) of each output pixel: (N, H, W, 2)."""
-    if torch.compiler.is_exporting():
+    if is_exporting():
         return _sources_as_product(origin, size)
     y = torch.arange(size[0], device=origin.device, dtype=origin.dtype)[None, :, None, None]
     x = torch.arange(size[1], device=origin.device, dtype=origin.dtype)[None, None, :, None]
@@ -121,7 +122,7 @@ def blend(pixels: Tensor, origin: Tensor, size: Size, fill: float) -> Tensor:
     if _launches(pixels, origin):
         return _launched(pixels, origin, size, fill)
     mixed = interpolate(pixels, origin, size, fill)
-    if torch.compiler.is_exporting():
+    if is_exporting():
         # A second sampling would cost a millisecond at run time, and changes values by only 1e-5.
         return mixed
     # A map of whole numbers only moves pixels. The values are then exact, but the gradient is that

@@ -14,6 +14,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
+from radialbeams.nn.exporting import is_exporting
 from radialbeams.nn.kernels.using import served
 from radialbeams.nn.rotation import REACH, blur_sigma, disc, gaussian_matrix
 
@@ -57,7 +58,7 @@ class ViewGeometry(nn.Module):
     def forward(self, images: Tensor) -> Tensor:
         """The views of the central squares of whole images."""
         height, width = images.shape[-2:]
-        if torch.compiler.is_exporting():
+        if is_exporting():
             return self._rendered(images, *self._weights_of_any_size(height, width))
         side = min(height, width)
         top, left = (height - side) // 2, (width - side) // 2
@@ -73,9 +74,9 @@ class ViewGeometry(nn.Module):
             return False
         if not torch.backends.cudnn.allow_tf32:
             return False
-        from radialbeams.nn.kernels.viewing import LARGEST_SIDE, LARGEST_VIEW  # needs Triton
+        from radialbeams.nn.kernels.viewing import fits  # needs Triton
 
-        return square.shape[-1] <= LARGEST_SIDE and self.view_size <= LARGEST_VIEW
+        return fits(square.shape[-1], self.view_size)
 
     def _launched(self, square: Tensor) -> Tensor:
         """(N, channels, side, side) → leak-free views, with one kernel."""

@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from radialbeams.nn.beams import PolarBeams, check_size
+from radialbeams.nn.exporting import is_exporting
 from radialbeams.nn.kernels import pair as pairs
 from radialbeams.nn.kernels import stem as first
 from radialbeams.nn.kernels.arithmetic import can_run
@@ -85,7 +86,7 @@ def _arrange(ring: Ring) -> None:
 
 def usable(module: nn.Module, given: Tensor) -> bool:
     """Whether a module may use kernels; a file that is exported must run without them."""
-    exported = torch.compiler.is_exporting() or torch.jit.is_tracing()  # type: ignore
+    exported = is_exporting() or torch.jit.is_tracing()  # type: ignore
     return (
         not (module.training or exported)
         and not (torch.is_grad_enabled() and given.requires_grad)

@@ -234,10 +234,30 @@ def test_kernels_serve_float_images_on_a_gpu_without_gradients() -> None:
 @pytest.mark.usefixtures("new_gpu")
 def test_no_kernels_without_triton_or_in_an_exported_graph(monkeypatch: pytest.MonkeyPatch) -> None:
     with monkeypatch.context() as patch:
-        patch.setattr(torch.compiler, "is_exporting", lambda: True)
+        patch.setattr(torch.compiler, "_is_exporting_flag", True)
         assert not using.served(OnGpu())
     monkeypatch.setattr(using, "INSTALLED", False)
     assert not using.served(OnGpu())
+
+
+@pytest.mark.usefixtures("new_gpu")
+def test_kernels_serve_a_compiled_graph_of_an_older_torch(monkeypatch: pytest.MonkeyPatch) -> None:
+    # Before 2.13, `is_exporting` is also true there.
+    monkeypatch.setattr(torch.compiler, "is_exporting", lambda: True)
+    assert using.served(OnGpu())
+
+
+@needs_triton
+@pytest.mark.parametrize(
+    ("side", "size", "fits"),
+    [(224, 57, True), (150, 57, False), (150, 79, True), (513, 79, False), (224, 257, False)],
+)
+def test_views_come_from_the_programs_that_are_right_on_a_gpu(
+    side: int, size: int, fits: bool
+) -> None:
+    from radialbeams.nn.kernels import viewing
+
+    assert viewing.fits(side, size) == fits
 
 
 def test_the_paper_s_views_are_made_without_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,6 +9,8 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor
 
+from radialbeams.nn.exporting import is_exporting
+
 INSTALLED = importlib.util.find_spec("triton") is not None
 OLDEST = 8  # compute capability; older GPUs have no asynchronous copies and other tensor cores
 PRECISIONS = (torch.float16, torch.bfloat16, torch.float32)
@@ -27,7 +29,7 @@ def served(*tensors: Tensor) -> bool:
         return False
     if any(tensor.device != device or tensor.dtype not in PRECISIONS for tensor in tensors):
         return False  # torch may have an answer to it, or says what is wrong
-    if torch.compiler.is_exporting() or torch._C._get_tracing_state() is not None:
+    if is_exporting() or torch._C._get_tracing_state() is not None:
         return False
     if torch.is_grad_enabled() and any(tensor.requires_grad for tensor in tensors):
         return False

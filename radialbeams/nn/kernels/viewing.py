@@ -7,6 +7,8 @@ halves; sums are in single precision.
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import torch
 import triton
 import triton.language as tl
@@ -14,11 +16,41 @@ from torch import Tensor
 
 from radialbeams.nn.kernels.using import device_of
 
-ROWS, ALONG = 64, 64  # of the image, read at a time
-COLUMNS = 32  # of a view, in one program
-STAGES = 3
+
+class Tile(NamedTuple):
+    """What one program does: the columns of a view, from this many rows and columns at a time."""
+
+    rows: int
+    along: int
+    columns: int
+    warps: int
+    stages: int  # of loads in flight
+
+
+# By the rows of a view, at most.
+TILES = {
+    64: Tile(64, 64, 32, 4, 3),
+    128: Tile(64, 64, 32, 8, 3),
+    256: Tile(64, 64, 32, 8, 3),
+}
+LARGEST_VIEW = max(TILES)
 # Each program reads a whole image; larger ones need more programs than one image gives.
-LARGEST_SIDE, LARGEST_VIEW = 512, 256
+LARGEST_SIDE = 512
+# Pixels are read 16 at a time only if a side is a multiple of that. One at a time, a program of
+# four warps takes all 255 registers, and on an H200 (Triton 3.6) it gives wrong views or fails.
+# Those of eight warps are right.
+TOGETHER, ENOUGH_WARPS = 16, 8
+
+
+def fits(side: int, size: int) -> bool:
+    """Whether the kernel makes views of this size from squares of this side."""
+    if side > LARGEST_SIDE or size > LARGEST_VIEW:
+        return False
+    return side % TOGETHER == 0 or tile_for(size).warps >= ENOUGH_WARPS
+
+
+def tile_for(size: int) -> Tile:
+    return TILES[min(most for most in TILES if size <= most)]
 
 
 @triton.jit
@@ -76,32 +108,25 @@ def _views(images: Tensor, weights: Tensor, mask: Tensor) -> Tensor:
 
 
 def launch_viewing(
-    images: Tensor,
-    weights: Tensor,
-    mask: Tensor,
-    *,
-    rows: int = ROWS,
-    along: int = ALONG,
-    columns: int = COLUMNS,
-    warps: int | None = None,
-    stages: int = STAGES,
+    images: Tensor, weights: Tensor, mask: Tensor, tile: Tile | None = None
 ) -> Tensor:
-    """`viewed` with tiles of other sizes, for measurements."""
+    """`viewed` with another tile, for measurements."""
     views: Tensor = _views(images, weights, mask)
     if not views.numel():
         return views
     (count, channels, side), size = images.shape[:3], len(mask)
+    tile = tile or tile_for(size)
     with device_of(images):
-        _viewed[(count * channels, triton.cdiv(size, columns))](
+        _viewed[(count * channels, triton.cdiv(size, tile.columns))](
             *(images, weights.contiguous(), mask.contiguous(), views),
             *(channels, side, size, *images.stride()),
             SIZE=max(16, triton.next_power_of_2(size)),
-            DOWNS=triton.cdiv(side, rows),
-            RIGHTS=triton.cdiv(side, along),
-            ROWS=rows,
-            ALONG=along,
-            COLUMNS=columns,
-            num_warps=warps or (4 if size <= 64 else 8),
-            num_stages=stages,
+            DOWNS=triton.cdiv(side, tile.rows),
+            RIGHTS=triton.cdiv(side, tile.along),
+            ROWS=tile.rows,
+            ALONG=tile.along,
+            COLUMNS=tile.columns,
+            num_warps=tile.warps,
+            num_stages=tile.stages,
         )
     return views
