@@ -83,7 +83,8 @@ NN_SHARED = {"angles", "layers", "losses", "network"}
 NN_SIDEWAYS = {
     "beam_network": {"beams", "encoder", "network"},
     "beams": {"kernels"},
-    # The kernels know only whether they may be used.
+    # The kernels know only whether they may be used: not in an exported file.
+    "using": {"exporting"},
     "reading": {"kernels"},
     "turning": {"kernels"},
     "viewing": {"kernels"},
@@ -92,7 +93,7 @@ NN_SIDEWAYS = {
     "ring_fast": {"layers", "ring"},
     "ring_network": {"beam_network", "posterior", "ring", "ring_fast", *NN_SHARED},
     # In half precision on a GPU: which layers of a ring go to which kernels.
-    "ring_kernels": {"beams", "kernels", "posterior", "ring", "ring_fast"},
+    "ring_kernels": {"beams", "exporting", "kernels", "posterior", "ring", "ring_fast"},
     # The kernels know no layers, only tensors.
     "convolution": {"kernels"},
     "stem": {"kernels"},

@@ -154,14 +154,14 @@ def turning_alone(precision: str) -> JsonDict:
 
 
 def viewing_alone(name: str) -> JsonDict:
-    from radialbeams.nn.kernels.viewing import Tile, launch_viewing
+    from radialbeams.nn.kernels.viewing import ViewTile, launch_viewing
 
     geometry = front(name, torch.float16).view_geometry
     images = noise(BATCH, 3, SIZE, SIZE, dtype=torch.float16)
     weights, mask = geometry._half_weights(SIZE), geometry.mask
     calls: dict[str, Call] = {"copy": lambda: images.clone()}
     for tile in VIEWING_TILES:
-        calls[str(tile)] = lambda t=tile: launch_viewing(images, weights, mask, Tile(*t))
+        calls[str(tile)] = lambda t=tile: launch_viewing(images, weights, mask, ViewTile(*t))
     return alone(calls)
 
 

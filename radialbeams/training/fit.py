@@ -20,7 +20,6 @@ import torch
 
 from radialbeams.cards import Card, DataCard, Evaluation, TrainingCard, ViewProtocol
 from radialbeams.nn.architectures import Network
-from radialbeams.nn.convolutional import Convolutional
 from radialbeams.nn.losses import Losses
 from radialbeams.stored import JsonDict
 from radialbeams.training.augment import COLUMNS
@@ -29,6 +28,7 @@ from radialbeams.training.data import ImageSet
 from radialbeams.training.distributed import ALONE, World
 from radialbeams.training.evaluate import evaluate, predict_with
 from radialbeams.training.freezing import set_training
+from radialbeams.training.fusing import fuse
 from radialbeams.training.parts import Parts, check_images
 from radialbeams.training.process import cudnn_search, interrupt_noted, random_numbers_kept
 from radialbeams.training.recipe import Recipe
@@ -299,7 +299,7 @@ class Fit:
     def step(self) -> Step:
         recipe, parts = self.recipe, self.parts
         if self.fused:
-            self._fuse()
+            fuse(self.model, self.device)
         return Step(
             recipe,
             parents_on(self.images.images, self.device),
@@ -311,15 +311,6 @@ class Fit:
             forward=torch.compile(self.model, dynamic=False) if self.compiled else None,
             world=self.world,
         )
-
-    def _fuse(self) -> None:
-        if not isinstance(self.model, Convolutional):
-            raise ValueError(
-                "Fused layers exist for the convolutional network only; leave --fuse out."
-            )
-        from radialbeams.training.kernels import accelerate  # needs Triton
-
-        accelerate(self.model)
 
     def build(self) -> Network:
         return self.parts.network(self.recipe, self.images)

@@ -164,7 +164,7 @@ from radialbeams.front import sampling, straight, view_geometry
 from radialbeams.front.module import Canonicalizer
 front = Canonicalizer.from_pretrained("ring.coil100", abstain=None, snap="none", returns="image")
 front = front.for_inference()
-images = torch.rand(2, 3, 40, 40)
+images = torch.rand(2, 3, 48, 48)
 seen = []
 def backend(graph, example):
     seen.extend(str(node.target) for node in graph.graph.nodes)

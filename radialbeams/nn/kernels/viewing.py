@@ -17,7 +17,7 @@ from torch import Tensor
 from radialbeams.nn.kernels.using import device_of
 
 
-class Tile(NamedTuple):
+class ViewTile(NamedTuple):
     """What one program does: the columns of a view, from this many rows and columns at a time."""
 
     rows: int
@@ -29,9 +29,9 @@ class Tile(NamedTuple):
 
 # By the rows of a view, at most.
 TILES = {
-    64: Tile(64, 64, 32, 4, 3),
-    128: Tile(64, 64, 32, 8, 3),
-    256: Tile(64, 64, 32, 8, 3),
+    64: ViewTile(64, 64, 32, 4, 3),
+    128: ViewTile(64, 64, 32, 8, 3),
+    256: ViewTile(64, 64, 32, 8, 3),
 }
 LARGEST_VIEW = max(TILES)
 # Each program reads a whole image; larger ones need more programs than one image gives.
@@ -49,7 +49,7 @@ def fits(side: int, size: int) -> bool:
     return side % TOGETHER == 0 or tile_for(size).warps >= ENOUGH_WARPS
 
 
-def tile_for(size: int) -> Tile:
+def tile_for(size: int) -> ViewTile:
     return TILES[min(most for most in TILES if size <= most)]
 
 
@@ -108,7 +108,7 @@ def _views(images: Tensor, weights: Tensor, mask: Tensor) -> Tensor:
 
 
 def launch_viewing(
-    images: Tensor, weights: Tensor, mask: Tensor, tile: Tile | None = None
+    images: Tensor, weights: Tensor, mask: Tensor, tile: ViewTile | None = None
 ) -> Tensor:
     """`viewed` with another tile, for measurements."""
     views: Tensor = _views(images, weights, mask)
