@@ -143,7 +143,9 @@ def test_a_picture_with_a_small_tilt_is_not_called_upright(tmp_path: Path) -> No
 def test_a_picture_left_alone_only_for_its_angle_says_so(tmp_path: Path) -> None:
     unsure = {"action": "unsure", "reason": "unsure", "threshold": 0.9}
     tilted = Outcome("a.jpg", None, 39.2, 0.99, 1, **unsure, measure="exact", value=0.1)  # type: ignore[arg-type]
-    assert "only by quarter turns, and this angle is none" in Seen(page(tmp_path, [tilted])).text
+    seen = Seen(page(tmp_path, [tilted])).text
+    assert "only by quarter turns, and this angle is none" in seen
+    assert "1 file: 1 at no quarter turn, left alone" in seen
     doubtful = Outcome("a.jpg", None, 39.2, 0.3, 1, **unsure, measure="quarter", value=0.3)  # type: ignore[arg-type]
     assert "only by quarter turns" not in Seen(page(tmp_path, [doubtful])).text
 

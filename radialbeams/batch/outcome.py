@@ -92,6 +92,8 @@ class Outcome:
         """What was done, or why nothing was done; reports count and filter by it."""
         if self.error is not None:
             return "failed"
+        if self.reason == "unsure" and self.measure == "exact":
+            return "between quarter turns"  # the rule alone decided, not the model's confidence
         if self.reason is not None:
             return self.reason
         # Journals of older versions, and the reports of engines, do not record reasons.

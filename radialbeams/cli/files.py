@@ -209,6 +209,8 @@ def _turn_all(
         print_message(line)
     if counts["unsure"] and page is None and job.min_confidence <= 1:
         print_message(terminal.UNSURE)
+    if counts[terminal.BETWEEN]:
+        print_message(terminal.ANY_ANGLE)
     if job.writes and job.in_place and job.corrections and counts["turned"]:
         print_message(terminal.CORRECTED)
     for line in terminal.left_out(run.left_out):

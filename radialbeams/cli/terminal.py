@@ -20,11 +20,13 @@ if TYPE_CHECKING:  # importing it takes longer than `--help` may
 
 ROWS = 40  # with more files than this, only files that need attention get a row
 HEADER = f"{'angle':>8}  {'confidence':>10}  {'symmetry':>8}  file"
+BETWEEN = "between quarter turns"  # a kind, as `Outcome` names it
 # What was done, or why nothing was done, in the order of the summary.
 KINDS = {
     "turned": "turned",
     "upright already": "left, upright or nearly upright",
     "unsure": "left, unsure",
+    BETWEEN: "left, fills its canvas and is at no quarter turn",
     "no up": "left, no clear up found",
     "document without a clear quarter": "left, document without a clear quarter",
     "camera raw": "left, camera raw: --format jpeg writes the preview upright",
@@ -36,6 +38,11 @@ UNSURE = (
     "unsure: --report PAGE.html shows these files and lets you correct them by hand; a lower "
     "--min-confidence turns more of them, with more mistakes"
 )
+ANY_ANGLE = (
+    "pictures that fill their canvas are turned by quarter turns only; --snap none turns them by "
+    "any angle"
+)
+PDF = "to turn the pages of a PDF, save them as images first: pdftoppm -r 200 -png FILE.pdf PAGE"
 CORRECTED = (
     "the corrections are applied; the same list turns them again: in place, use a list only once"
 )
@@ -46,7 +53,7 @@ ONE = {
     "links to folders": "link to a folder",
     "broken links": "broken link",
 }
-LEFT_ALONE = ("upright already", "unsure", "no up", "document without a clear quarter")
+LEFT_ALONE = ("upright already", "unsure", BETWEEN, "no up", "document without a clear quarter")
 QUARTERS = "left, the nearest quarter turn is 0°"
 
 
@@ -66,7 +73,10 @@ def words(kind: str, job: JobSettings) -> str:
 
 def plural(text: str, count: int) -> str:
     """The text for several files."""
-    return text if count == 1 else text.replace("document without", "documents without")
+    if count == 1:
+        return text
+    text = text.replace("document without", "documents without")
+    return text.replace("fills its canvas and is", "fill their canvas and are")
 
 
 def signed_angle(degrees: float) -> str:
@@ -176,6 +186,8 @@ def left_out(counts: Counter[str]) -> Iterator[str]:
         words = (ONE.get(kind, kind) if counts[kind] == 1 else kind for kind in kinds)
         each = (f"{counts[kind]:,} {word}" for kind, word in zip(kinds, words, strict=True))
         yield f"{files} not read ({', '.join(each)})"
+    if ".pdf" in kinds:
+        yield PDF
     if needed := sorted(missing_suffixes() & set(kinds)):
         yield f"to read {', '.join(needed)} files: {EXTRA}"
     if counts[OUTPUTS]:

@@ -23,6 +23,7 @@ KINDS = {
     "turned": "turned upright",
     "upright already": "upright or nearly upright, left alone",
     "unsure": "unsure, left alone",
+    "between quarter turns": "at no quarter turn, left alone",
     "no up": "no clear up found, left alone",
     "document without a clear quarter": "document without a clear quarter",
     "camera raw": "camera raw, left alone",
@@ -184,7 +185,7 @@ def _card(outcome: Outcome, in_place: bool) -> str:
         estimate = f"estimate {outcome.angle_signed:.2f}°{sure}".replace("-", "−")
     if outcome.problem is not None:
         error = f'<div class="error">{html.escape(shown(outcome.problem))}</div>'
-    elif outcome.measure == "exact" and outcome.action == "unsure":
+    elif outcome.kind == "between quarter turns":
         error = f'<div class="error">{BETWEEN}</div>'
     return CARD.format(
         slug=_slug(outcome.kind),

@@ -347,13 +347,26 @@ def test_thresholds_are_named_only_if_something_was_left_alone(
 
 def test_counts_are_in_the_right_number() -> None:
     counts = Counter({"document without a clear quarter": 2, "unsure": 1})
-    said = terminal.summary(counts, 1.0, JobSettings("general", turns=True, writes=True))
+    job = JobSettings("general", turns=True, writes=True)
+    said = terminal.summary(counts, 1.0, job)
     assert said == "3 files in 1.0 s: 1 left, unsure; 2 left, documents without a clear quarter"
+    between = terminal.summary(Counter({terminal.BETWEEN: 2}), 1.0, job)
+    assert between == "2 files in 1.0 s: 2 left, fill their canvas and are at no quarter turn"
     kinds = ("broken links", "pipes and devices", "links to folders", "hidden folders")
     (line,) = terminal.left_out(Counter(kinds))
     assert line == (
         "4 files not read (1 broken link, 1 pipe or device, 1 link to a folder, 1 hidden folder)"
     )
+
+
+def test_pages_of_a_pdf_have_to_be_saved_as_images(
+    run: Callable[..., Said], faces: Path, tmp_path: Path
+) -> None:
+    shutil.copy(faces / "40.jpg", tmp_path)
+    assert "pdftoppm" not in run("angle", tmp_path)[2]
+    (tmp_path / "scan.pdf").write_bytes(b"%PDF-1.4")
+    assert "1 file not read (1 .pdf)" in (err := run("angle", tmp_path)[2])
+    assert "save them as images first: pdftoppm -r 200 -png FILE.pdf PAGE" in err
 
 
 @pytest.mark.parametrize("verb", ["upright", "angle"])
