@@ -15,7 +15,12 @@ TURN = 2 * math.pi
 
 
 def wrap(angles: Tensor) -> Tensor:
-    """The same angles in [−π, π); applied to a difference, this is the shortest way round."""
+    """The same angles in [−π, π); applied to a difference, this is the shortest way round.
+
+    In a file they are in [−π, π], in half of the operations.
+    """
+    if torch.compiler.is_exporting():
+        return angles - TURN * torch.round(angles / TURN)
     return _below(torch.remainder(angles + math.pi, TURN), TURN) - math.pi
 
 
@@ -31,6 +36,8 @@ def from_unit(unit: Tensor) -> Tensor:
 
 def positive(angles: Tensor) -> Tensor:
     """The same angles in [0, 2π)."""
+    if torch.compiler.is_exporting():  # the same in half of the operations
+        return torch.fmod(torch.fmod(angles, TURN) + TURN, TURN)
     return _below(torch.remainder(angles, TURN), TURN)
 
 

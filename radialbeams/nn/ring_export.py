@@ -5,6 +5,10 @@ samples along a beam, of which deep layers have only 8, 4 or 2. Here they are th
 has one number for every beam; padding along the rows is circular and explicit. Along a beam,
 convolutions with a stride of 1 take half of the products (`toom_cook`).
 
+For convolutions ONNX Runtime stores the channels in blocks, and reorders the numbers before and
+after operations that cannot read these, such as slices. So where convolutions follow each other,
+padding and means are operations that can: convolutions and pooling themselves.
+
 The weights keep their names and values: the graph transposes and combines them, which ONNX Runtime
 does once, when it loads the file.
 """
@@ -62,7 +66,8 @@ def sampled(beams: nn.Module, views: Tensor) -> Tensor:
     # From −1 to 1 between the outer edges of the view: ONNX Runtime has a fast kernel for these.
     places = beams.grid.double() * ((beams.size - 1) / beams.size)
     places = places.reshape(width, -1, length, 2).permute(3, 0, 2, 1)  # (2, 2ε+1, D, |B|)
-    grid = circular(places, 1).permute(1, 2, 3, 0).flatten(0, 1).float()
+    grid = circular(places, 1).permute(1, 2, 3, 0).flatten(0, 1).float()  # ((2ε+1)·D, |B|+2, 2)
+    # All channels as those of one image, so that the grid need not be copied for each.
     planes = views.reshape(1, -1, beams.size, beams.size)  # (1, N·C, S, S)
     samples = F.grid_sample(planes, grid[None], align_corners=False)
     return samples.reshape(-1, views.shape[1] * width, length, grid.shape[1])
@@ -74,7 +79,10 @@ def circular(features: Tensor, beams: int) -> Tensor:
 
 
 def closed(features: Tensor, beams: int) -> Tensor:
-    """The same as a convolution of each channel: (N, C, d, |B|) → (N, C, d, |B| + 2·beams)."""
+    """The same by a convolution of each channel: (N, C, d, |B|) → (N, C, d, |B| + 2·beams).
+
+    Its three taps are ones and |B| apart. Padded by zeros, only one of them meets a number.
+    """
     channels, size = features.shape[1], features.shape[3]
     ones = torch.ones(channels, 1, 1, 3)
     return F.conv2d(features, ones, None, 1, (0, size + beams), (1, size), channels)
@@ -82,9 +90,10 @@ def closed(features: Tensor, beams: int) -> Tensor:
 
 def whole(layer: nn.Linear, rim: Tensor) -> Tensor:
     """A linear layer of the mean of all beams, for every beam: (N, width, 1, |B|) → the same."""
-    mean = F.avg_pool2d(rim, (1, rim.shape[3]))
+    num_beams = rim.shape[3]
+    mean = F.avg_pool2d(rim, (1, num_beams))  # (N, width, 1, 1)
     mixed = F.conv2d(mean, layer.weight[:, :, None, None], layer.bias)
-    return F.interpolate(mixed, scale_factor=(1.0, float(rim.shape[3])))
+    return F.interpolate(mixed, scale_factor=(1.0, float(num_beams)))  # the nearest: copies
 
 
 def convolved(layer: nn.Conv2d, features: Tensor) -> Tensor:
@@ -114,7 +123,8 @@ def radial(block: nn.Module, features: Tensor) -> Tensor:
     if strided:
         hidden = block.first_norm(convolved(block.first, closed(features, 2))).transpose(1, 2)
     else:
-        hidden = in_few_products(block.first, block.first_norm, circular(features.transpose(1, 2), 2))
+        rows = circular(features.transpose(1, 2), 2)
+        hidden = in_few_products(block.first, block.first_norm, rows)
     hidden = in_few_products(block.second, block.second_norm, F.gelu(hidden))
     return F.gelu(hidden + skipped.transpose(1, 2)).transpose(1, 2)
 
@@ -154,7 +164,9 @@ def _skipped(skip: nn.Module, features: Tensor) -> Tensor:
         return features
     shorten, mix, norm = skip
     if isinstance(shorten, Halved):
-        features = F.avg_pool2d(features, (2, 1), ceil_mode=features.shape[2] % 2 == 1)
+        if features.shape[2] % 2:  # ONNX Runtime is slow where the last window is not whole
+            features = torch.cat((features, features[:, :, -1:]), dim=2)
+        features = F.avg_pool2d(features, (2, 1))
     mixed = mix(features)
     joined: Tensor = norm(mixed)
     return joined
