@@ -24,7 +24,7 @@ from radialbeams.front.sampling import sampled_with_fill
 from radialbeams.front.view_geometry import ViewGeometry, in_channels
 
 BANDS = 3  # with more, copying the rows takes the time that their products save
-AT_ONCE = 8192  # pixels in a band of an upright image, about
+AT_ONCE = 6000  # pixels in a band of an upright image, about
 MOST_BANDS = 16
 
 

@@ -36,8 +36,6 @@ def from_unit(unit: Tensor) -> Tensor:
 
 def positive(angles: Tensor) -> Tensor:
     """The same angles in [0, 2π)."""
-    if torch.compiler.is_exporting():  # the same in half of the operations
-        return torch.fmod(torch.fmod(angles, TURN) + TURN, TURN)
     return _below(torch.remainder(angles, TURN), TURN)
 
 

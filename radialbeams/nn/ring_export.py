@@ -67,7 +67,7 @@ def sampled(beams: nn.Module, views: Tensor) -> Tensor:
     places = beams.grid.double() * ((beams.size - 1) / beams.size)
     places = places.reshape(width, -1, length, 2).permute(3, 0, 2, 1)  # (2, 2ε+1, D, |B|)
     grid = circular(places, 1).permute(1, 2, 3, 0).flatten(0, 1).float()  # ((2ε+1)·D, |B|+2, 2)
-    # All channels as those of one image, so that the grid need not be copied for each.
+    # All channels as those of one image: weights are then computed once, not for each image.
     planes = views.reshape(1, -1, beams.size, beams.size)  # (1, N·C, S, S)
     samples = F.grid_sample(planes, grid[None], align_corners=False)
     return samples.reshape(-1, views.shape[1] * width, length, grid.shape[1])
@@ -164,7 +164,8 @@ def _skipped(skip: nn.Module, features: Tensor) -> Tensor:
         return features
     shorten, mix, norm = skip
     if isinstance(shorten, Halved):
-        if features.shape[2] % 2:  # ONNX Runtime is slow where the last window is not whole
+        # Where the last window is not whole, ONNX Runtime is slow, and 1.20 takes a wrong mean.
+        if features.shape[2] % 2:
             features = torch.cat((features, features[:, :, -1:]), dim=2)
         features = F.avg_pool2d(features, (2, 1))
     mixed = mix(features)
