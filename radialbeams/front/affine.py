@@ -9,6 +9,7 @@ import math
 from typing import Literal, get_args
 
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
 Size = tuple[int, int]  # height, width
@@ -86,6 +87,10 @@ def on_whole_pixels(transform: Tensor) -> Tensor:
 
 def cosine_and_sine(angles: Tensor) -> Tensor:
     """(N,) → (N, 2): cosine and sine, exact at multiples of 90°; the gradients are unchanged."""
+    if torch.compiler.is_exporting():  # next to a quarter turn, float32 has the other one as ±1
+        column = angles[:, None]
+        unit = torch.cat((torch.cos(column), torch.sin(column)), dim=-1)
+        return F.hardshrink(unit, QUARTER_TOLERANCE)
     unit = torch.stack((torch.cos(angles), torch.sin(angles)), dim=-1)
     quarter = unit.abs().amin(-1, keepdim=True) < QUARTER_TOLERANCE
     return torch.where(quarter, with_gradient_of(unit.round(), unit), unit)

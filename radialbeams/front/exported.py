@@ -1,7 +1,8 @@
 """Views and turning as they are exported to ONNX for images of one size: the same in less time.
 
 A view pixel depends on an eighth of the rows and columns of its image. So views are made in bands,
-each from the rows or columns that it depends on.
+each from the rows or columns that it depends on. Images are turned in bands of rows: of every pixel
+ONNX Runtime notes its source and weights, which for a whole image do not fit the cache.
 
 ONNX Runtime spends one to two microseconds on every operation, however small its tensors are, and
 `Pose` takes more than a hundred of them to build, invert and normalise a map of six numbers.
@@ -23,6 +24,8 @@ from radialbeams.front.sampling import sampled_with_fill
 from radialbeams.front.view_geometry import ViewGeometry, in_channels
 
 BANDS = 3  # with more, copying the rows takes the time that their products save
+AT_ONCE = 6000  # pixels in a band of an upright image, about
+MOST_BANDS = 16
 
 
 class Band(NamedTuple):
@@ -77,8 +80,8 @@ def turned(pose: Pose, images: Tensor, fill: float, *, exact: bool) -> Tensor:
     if not _has_closed_form(pose, images):
         return pose.apply_images(images, fill, exact=exact)
     angle = torch.where(pose.applied, pose.angle, 0.0) if exact else pose.angle
-    grid = sources(cosine_and_sine(angle), pose.before, pose.after)
-    return sampled_with_fill(images, grid, "bilinear", fill)
+    grids = sources(cosine_and_sine(angle), pose.before, pose.after)
+    return torch.cat([sampled_with_fill(images, grid, "bilinear", fill) for grid in grids], dim=2)
 
 
 def _has_closed_form(pose: Pose, images: Tensor) -> bool:
@@ -88,8 +91,8 @@ def _has_closed_form(pose: Pose, images: Tensor) -> bool:
     return are_known and sum(pose.before) % 2 == 0 and images.dtype == torch.float32
 
 
-def sources(unit: Tensor, before: Size, after: Size) -> Tensor:
-    """Cosine and sine (N, 2) → the source of each pixel for `grid_sample`: (N, H', W', 2).
+def sources(unit: Tensor, before: Size, after: Size) -> list[Tensor]:
+    """Cosine and sine (N, 2) → the sources for `grid_sample`, in bands of rows: (N, h, W', 2) each.
 
     From −1 to 1 between the outer edges of the image. With x and y from the middle of the upright
     image, the source lies at (c·x + s·y)/(W/2) and (c·y − s·x)/(H/2).
@@ -104,7 +107,8 @@ def sources(unit: Tensor, before: Size, after: Size) -> Tensor:
     shares = torch.stack((torch.cat((cosine_by_y, cosine)), torch.cat((sine_by_y, sine))))
     factors = (unit @ shares.flatten(1)).reshape(-1, 2, 2 * width)  # (N, 2, W'·2)
     rows = torch.stack((y, torch.ones_like(y)), dim=-1)  # (H', 2)
-    return (rows @ factors).reshape(-1, height, width, 2)
+    bands = rows.tensor_split(min(MOST_BANDS, max(1, height * width // AT_ONCE)))
+    return [(band @ factors).reshape(-1, len(band), width, 2) for band in bands]
 
 
 def _pairs(x: Tensor, y: Tensor) -> Tensor:

@@ -15,7 +15,12 @@ TURN = 2 * math.pi
 
 
 def wrap(angles: Tensor) -> Tensor:
-    """The same angles in [−π, π); applied to a difference, this is the shortest way round."""
+    """The same angles in [−π, π); applied to a difference, this is the shortest way round.
+
+    In a file they are in [−π, π], in half of the operations.
+    """
+    if torch.compiler.is_exporting():
+        return angles - TURN * torch.round(angles / TURN)
     return _below(torch.remainder(angles + math.pi, TURN), TURN) - math.pi
 
 

@@ -5,6 +5,10 @@ samples along a beam, of which deep layers have only 8, 4 or 2. Here they are th
 has one number for every beam; padding along the rows is circular and explicit. Along a beam,
 convolutions with a stride of 1 take half of the products (`toom_cook`).
 
+For convolutions ONNX Runtime stores the channels in blocks, and reorders the numbers before and
+after operations that cannot read these, such as slices. So where convolutions follow each other,
+padding and means are operations that can: convolutions and pooling themselves.
+
 The weights keep their names and values: the graph transposes and combines them, which ONNX Runtime
 does once, when it loads the file.
 """
@@ -46,10 +50,10 @@ class ExportedRing(RingBIC):
         for block in ring.radial:
             features = radial(block, features)  # (N, maps, d, |B|)
         rim = F.gelu(ring.collapse_norm(convolved(ring.collapse, features)))  # (N, width, 1, |B|)
-        rim = rim + ring.whole(rim.mean((2, 3)))[:, :, None, None]
+        rim = rim + whole(ring.whole, rim)
         for block in ring.ring:
             rim = around(block, rim)  # (N, width, 1, |B|)
-        logits, offsets = ring.head(rim).squeeze(2).unbind(1)  # (N, |B|) each
+        logits, offsets = ring.head(rim).flatten(1).chunk(2, dim=1)  # (N, |B|) each
         return logits, OFFSET_REACH * torch.tanh(offsets)
 
 
@@ -62,15 +66,34 @@ def sampled(beams: nn.Module, views: Tensor) -> Tensor:
     # From −1 to 1 between the outer edges of the view: ONNX Runtime has a fast kernel for these.
     places = beams.grid.double() * ((beams.size - 1) / beams.size)
     places = places.reshape(width, -1, length, 2).permute(3, 0, 2, 1)  # (2, 2ε+1, D, |B|)
-    grid = circular(places, 1).permute(1, 2, 3, 0).flatten(0, 1).float()
-    grid = grid.expand(views.shape[0], -1, -1, -1)  # (N, (2ε+1)·D, |B|+2, 2)
-    samples = F.grid_sample(views, grid, align_corners=False)  # (N, C, (2ε+1)·D, |B|+2)
-    return samples.reshape(views.shape[0], -1, length, grid.shape[2])
+    grid = circular(places, 1).permute(1, 2, 3, 0).flatten(0, 1).float()  # ((2ε+1)·D, |B|+2, 2)
+    # All channels as those of one image: weights are then computed once, not for each image.
+    planes = views.reshape(1, -1, beams.size, beams.size)  # (1, N·C, S, S)
+    samples = F.grid_sample(planes, grid[None], align_corners=False)
+    return samples.reshape(-1, views.shape[1] * width, length, grid.shape[1])
 
 
 def circular(features: Tensor, beams: int) -> Tensor:
     """Padded circularly by `beams` on both sides of the last axis."""
     return torch.cat((features[..., -beams:], features, features[..., :beams]), dim=-1)
+
+
+def closed(features: Tensor, beams: int) -> Tensor:
+    """The same by a convolution of each channel: (N, C, d, |B|) → (N, C, d, |B| + 2·beams).
+
+    Its three taps are ones and |B| apart. Padded by zeros, only one of them meets a number.
+    """
+    channels, size = features.shape[1], features.shape[3]
+    ones = torch.ones(channels, 1, 1, 3)
+    return F.conv2d(features, ones, None, 1, (0, size + beams), (1, size), channels)
+
+
+def whole(layer: nn.Linear, rim: Tensor) -> Tensor:
+    """A linear layer of the mean of all beams, for every beam: (N, width, 1, |B|) → the same."""
+    num_beams = rim.shape[3]
+    mean = F.avg_pool2d(rim, (1, num_beams))  # (N, width, 1, 1)
+    mixed = F.conv2d(mean, layer.weight[:, :, None, None], layer.bias)
+    return F.interpolate(mixed, scale_factor=(1.0, float(num_beams)))  # the nearest: copies
 
 
 def convolved(layer: nn.Conv2d, features: Tensor) -> Tensor:
@@ -93,21 +116,17 @@ def radial(block: nn.Module, features: Tensor) -> Tensor:
     size = (features.shape[2] - 1) // block.first.stride[1] + 1
     skipped = _skipped(block.around, features)
     if block.second.in_channels * size < ENOUGH:
-        hidden = F.gelu(block.first_norm(convolved(block.first, closed(features))))
+        hidden = F.gelu(block.first_norm(convolved(block.first, closed(features, 2))))
         hidden = block.second_norm(convolved(block.second, hidden))
         return F.gelu(hidden + skipped)
     # From here on (N, d', …, |B|). The optimizer removes transposes between two of these blocks.
     if strided:
-        hidden = block.first_norm(convolved(block.first, closed(features))).transpose(1, 2)
+        hidden = block.first_norm(convolved(block.first, closed(features, 2))).transpose(1, 2)
     else:
-        hidden = in_few_products(block.first, block.first_norm, closed(features.transpose(1, 2)))
+        rows = circular(features.transpose(1, 2), 2)
+        hidden = in_few_products(block.first, block.first_norm, rows)
     hidden = in_few_products(block.second, block.second_norm, F.gelu(hidden))
     return F.gelu(hidden + skipped.transpose(1, 2)).transpose(1, 2)
-
-
-def closed(features: Tensor) -> Tensor:
-    """One beam on either side for each convolution of a block: (…, |B|) → (…, |B| + 4)."""
-    return circular(features, 2)
 
 
 def in_few_products(layer: nn.Conv2d, norm: nn.Module, features: Tensor) -> Tensor:
@@ -145,7 +164,10 @@ def _skipped(skip: nn.Module, features: Tensor) -> Tensor:
         return features
     shorten, mix, norm = skip
     if isinstance(shorten, Halved):
-        features = F.avg_pool2d(features, (2, 1), ceil_mode=features.shape[2] % 2 == 1)
+        # Where the last window is not whole, ONNX Runtime is slow, and 1.20 takes a wrong mean.
+        if features.shape[2] % 2:
+            features = torch.cat((features, features[:, :, -1:]), dim=2)
+        features = F.avg_pool2d(features, (2, 1))
     mixed = mix(features)
     joined: Tensor = norm(mixed)
     return joined
@@ -154,7 +176,7 @@ def _skipped(skip: nn.Module, features: Tensor) -> Tensor:
 def around(block: nn.Module, rim: Tensor) -> Tensor:
     """A `RingBlock`, or an attention block: (N, width, 1, |B|) → the same."""
     if isinstance(block, RingBlock):
-        wide = convolved(block.wide, circular(rim, block.dilation))
+        wide = convolved(block.wide, closed(rim, block.dilation))
         mixed = block.mix(F.gelu(block.wide_norm(wide)))
         return F.gelu(rim + block.mix_norm(mixed))
     if not isinstance(block, RingAttention):

@@ -99,7 +99,7 @@ def write_onnx(
     level = exporter.level
     exporter.setLevel(logging.ERROR)
     try:
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), torch.no_grad():
             warnings.simplefilter("ignore")
             torch.onnx.export(
                 model,

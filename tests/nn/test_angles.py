@@ -8,6 +8,7 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from torch import nn
 
 from radialbeams.nn.angles import (
     TURN,
@@ -15,6 +16,7 @@ from radialbeams.nn.angles import (
     circle_loss,
     from_unit,
     paper_equivalent,
+    positive,
     to_unit,
     wrap,
 )
@@ -68,6 +70,21 @@ def test_wrap_has_a_period_of_one_turn(angle: float, turns: int) -> None:
 
 def test_wrap_sends_half_a_turn_to_its_lower_end() -> None:
     assert wrap(torch.tensor([math.pi, -math.pi])).tolist() == pytest.approx([-math.pi] * 2)
+
+
+class Wrapped(nn.Module):
+    def forward(self, angles: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
+        return wrap(angles), positive(angles)
+
+
+def test_exported_angles_are_wrapped_alike() -> None:
+    turns = torch.cat([around(k * math.pi / 2, torch.float32) for k in range(-8, 9)])
+    angles = torch.cat((turns, torch.linspace(-20, 20, 500)))
+    shortest, upward = torch.export.export(Wrapped(), (angles,)).module()(angles)
+    assert shortest.abs().max() <= math.pi + 1e-6
+    assert (upward >= 0).all() and (upward < torch.tensor(TURN)).all()
+    assert angular_error(shortest, wrap(angles)).max() < 2e-6
+    assert angular_error(upward, positive(angles)).max() < 2e-6
 
 
 # --- angle ↔ unit vector ---------------------------------------------------------------------

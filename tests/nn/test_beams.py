@@ -319,12 +319,15 @@ def test_polar_beams_are_equally_long_and_stay_inside(num_beams: int, size: int)
     assert ends.norm(dim=-1).max() > 1.35 * ends.norm(dim=-1).min()
 
 
+WHOLE = AT_ONCE // (4 * 3 * 14 * 14)  # such images in a part
+
+
 @pytest.mark.parametrize("sampler", [BresenhamBeams, PolarBeams])
 @pytest.mark.parametrize("channels_last", [False, True])
 def test_a_large_batch_is_sampled_in_parts_to_the_same_bits(
     sampler: type[BresenhamBeams] | type[PolarBeams], channels_last: bool
 ) -> None:
-    beams, images = sampler(12, 6, 1, 14), noise(2 * AT_ONCE + 3, 3, 14, 14)
+    beams, images = sampler(12, 6, 1, 14), noise(2 * WHOLE + 3, 3, 14, 14)
     if channels_last:
         images = images.to(memory_format=torch.channels_last)
     each = torch.cat([beams(image[None]) for image in images])
@@ -341,7 +344,7 @@ def test_a_large_batch_is_sampled_in_parts_to_the_same_bits(
 def test_a_large_batch_has_the_precision_of_a_small_one(
     sampler: type[BresenhamBeams] | type[PolarBeams], dtype: torch.dtype
 ) -> None:
-    beams, images = sampler(12, 6, 1, 14), noise(AT_ONCE + 1, 3, 14, 14).to(dtype)
+    beams, images = sampler(12, 6, 1, 14), noise(WHOLE + 1, 3, 14, 14).to(dtype)
     assert beams(images).dtype == beams(images[:1]).dtype
 
 
