@@ -85,6 +85,7 @@ NN_SIDEWAYS = {
     "beams": {"kernels"},
     # The kernels know only whether they may be used: not in an exported file.
     "using": {"exporting"},
+    "angles": {"exporting"},
     "reading": {"kernels"},
     "turning": {"kernels"},
     "viewing": {"kernels"},

@@ -12,6 +12,8 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor
 
+from radialbeams.nn.exporting import is_exporting
+
 Size = tuple[int, int]  # height, width
 # The canvas of the upright image: that of the original, or one that holds it at any angle.
 Canvas = Literal["same", "expand"]
@@ -87,7 +89,7 @@ def on_whole_pixels(transform: Tensor) -> Tensor:
 
 def cosine_and_sine(angles: Tensor) -> Tensor:
     """(N,) → (N, 2): cosine and sine, exact at multiples of 90°; the gradients are unchanged."""
-    if torch.compiler.is_exporting():  # next to a quarter turn, float32 has the other one as ±1
+    if is_exporting():  # next to a quarter turn, float32 has the other one as ±1
         column = angles[:, None]
         unit = torch.cat((torch.cos(column), torch.sin(column)), dim=-1)
         return F.hardshrink(unit, QUARTER_TOLERANCE)

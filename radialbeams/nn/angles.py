@@ -11,6 +11,8 @@ import math
 import torch
 from torch import Tensor
 
+from radialbeams.nn.exporting import is_exporting
+
 TURN = 2 * math.pi
 
 
@@ -19,7 +21,7 @@ def wrap(angles: Tensor) -> Tensor:
 
     In a file they are in [−π, π], in half of the operations.
     """
-    if torch.compiler.is_exporting():
+    if is_exporting():
         return angles - TURN * torch.round(angles / TURN)
     return _below(torch.remainder(angles + math.pi, TURN), TURN) - math.pi
 
