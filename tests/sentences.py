@@ -303,17 +303,37 @@ def what_an_engine_costs() -> Iterator[str]:
 BUSY = ("174741", "175440", "230606")  # times of runs on Ray beside other programs
 
 
+RUNS = ("19T184544", "19T184647", "19T184748")  # of the suite, one after the other
+
+
 def what_it_adds_as_one_onnx_file() -> Iterator[str]:
-    before, now, elsewhere = map(_shares_of_the_classifier, ("18T230428", "18T230525", "19T044329"))
+    now, before = _shares_of_the_classifier(*RUNS), _shares_of_the_classifier("19T044329")
     yield f"adds {now['ring.coil100']} to the classifier's time, and `ring` {now['ring']}"
-    yield f"with fewer products, `ring` added {before['ring']}"
-    yield f"`ring.coil100` adds {elsewhere['ring.coil100']} and `ring` {elsewhere['ring']}"
+    yield f"they added {before['ring.coil100']} and {before['ring']} on this processor"
 
 
-def _shares_of_the_classifier(time: str) -> dict[str, str]:
-    run = result(f"speed/history/2026-11-{time}")["front"]
+def how_much_faster_than_a_vit() -> Iterator[str]:
+    networks = result("speed/history/2026-11-19T185015")["networks"]
+    repeated, in_turns = (
+        [f"1/{1 / networks[group]['ratio'][model]:.0f}" for model in ("ring.coil100", "general")]
+        for group in ("1 threads, batch 1, in a row", "1 threads, batch 1")
+    )
+    yield f"takes `ring.coil100` {repeated[0]} of the time and `general` {repeated[1]} if each"
+    yield f"it is {in_turns[0]} and {in_turns[1]}"
+
+
+def what_sampling_takes() -> Iterator[str]:
+    times = [
+        result(f"speed/history/2026-11-{run}")["sampling"]["CPU"]["ratio"]["gather"]
+        for run in (*RUNS, "19T185015")
+    ]
+    yield f"sampling beams takes {min(times):.1f} to {max(times):.1f} times as long as copying them"
+
+
+def _shares_of_the_classifier(*times: str) -> dict[str, str]:
+    runs = [result(f"speed/history/2026-11-{time}")["front"] for time in times]
     shares = {
-        model: [100 * row[f"{model}, share"] for row in run.values()]
+        model: [100 * row[f"{model}, share"] for run in runs for row in run.values()]
         for model in ("ring.coil100", "ring")
     }
     ranges = {model: (f"{min(part):.0f}", f"{max(part):.0f}") for model, part in shares.items()}
@@ -363,5 +383,11 @@ PAGES: dict[str, tuple[Sentences, ...]] = {
         how_drawings_are_judged,
         how_fresh_documents_come_out,
     ),
-    "docs/scale.md": (what_an_engine_costs, what_it_adds_as_one_onnx_file, what_a_gpu_does),
+    "docs/scale.md": (
+        what_an_engine_costs,
+        what_it_adds_as_one_onnx_file,
+        how_much_faster_than_a_vit,
+        what_sampling_takes,
+        what_a_gpu_does,
+    ),
 }
