@@ -22,7 +22,7 @@ Length = Literal["A", "B", "C"]
 # a rotation of the image a roll of the beams.
 Spacing = Literal["angle", "border"]
 
-AT_ONCE = 800_000  # bytes of images that a CPU samples together; its cache holds them
+AT_ONCE = 1_000_000  # bytes of images that a CPU samples together; its cache holds them
 
 # --- which pixels a beam reads ---------------------------------------------------------------
 
@@ -202,11 +202,10 @@ def _in_parts(sampler: _Sampler, images: Tensor, index: Tensor) -> Tensor:
     if not _can_write_in_parts(images) or images.shape[0] <= count:
         return sampler(images.flatten(1), places).view(shape)
     short = places.int()  # half the bytes, and it is read for every part
-    beams = images.new_empty(shape)
-    parts = zip(torch.split(images, count), torch.split(beams.flatten(1), count), strict=True)
-    for some, out in parts:
+    flat, beams = images.flatten(1), images.new_empty(shape)
+    for some, out in zip(flat.split(count), beams.flatten(1).split(count), strict=True):
         some.sum()
-        sampler(some.flatten(1), short, out)
+        sampler(some, short, out)
     return beams
 
 
