@@ -23,7 +23,8 @@ from radialbeams.front.module import Canonicalizer
 from radialbeams.stored import JsonDict
 
 BATCHES = (1, 64, 4096)
-CHUNKS = (512, 1024, 256)  # views at once, of the largest batch
+# Views at once, of the largest batch. It slows the rings down, and each size takes long to compile.
+CHUNKS = {"general": (512, 1024)}
 MOST_FLOORS, MOST_US = 3, 150  # at the largest batch; ring.coil100, one view, in either precision
 PROFILED = 40
 STREAMS = (1, 2)
@@ -42,7 +43,7 @@ class Inference:
         shape = (2, config.channels, config.view_size, config.view_size)
         # Not in inference mode, where layers cannot be distinguished.
         self.layers = floor.layers(_network(model, torch.float32, "cpu"), torch.rand(shape))
-        self.chunks = [size for size in CHUNKS if size < batches[-1]]
+        self.chunks = [size for size in CHUNKS.get(model, ()) if size < batches[-1]]
         self.compiled: dict[int, Callable[..., Any]] = {}
         self.errors: dict[str, str] = {}
 
