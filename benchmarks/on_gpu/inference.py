@@ -23,7 +23,7 @@ from radialbeams.front.module import Canonicalizer
 from radialbeams.stored import JsonDict
 
 BATCHES = (1, 64, 4096)
-# Views at once, of the largest batch. It slows the rings down, and each size takes long to compile.
+# Views at once, of the largest batch. With our kernels the rings gain nothing from it.
 CHUNKS = {"general": (512, 1024)}
 MOST_FLOORS, MOST_US = 3, 150  # at the largest batch; ring.coil100, one view, in either precision
 PROFILED = 40
