@@ -203,7 +203,8 @@ def _in_parts(sampler: _Sampler, images: Tensor, index: Tensor) -> Tensor:
         return sampler(images.flatten(1), places).view(shape)
     short = places.int()  # half the bytes, and it is read for every part
     flat, beams = images.flatten(1), images.new_empty(shape)
-    for some, out in zip(flat.split(count), beams.flatten(1).split(count), strict=True):
+    parts = zip(torch.split(flat, count), torch.split(beams.flatten(1), count), strict=True)
+    for some, out in parts:
         some.sum()
         sampler(some, short, out)
     return beams
