@@ -148,8 +148,9 @@ class Canonicalizer:
         """Estimates the rotation of a picture and turns it upright; for a list, returns a list.
 
         As in the command, the thresholds of the model's card decide whether a picture is turned.
-        A number as `abstain` is a confidence that replaces them; None turns every picture. `snap`
-        controls what happens near a quarter turn, `corners` and `fill` control the new canvas.
+        A number as `abstain` is a confidence that raises or replaces them; None turns every
+        picture. `snap` controls what happens near a quarter turn, `corners` and `fill` control the
+        new canvas.
         """
         check_snap(snap)
         least = thresholds_for(self.card, abstain)

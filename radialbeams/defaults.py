@@ -7,6 +7,7 @@ they are read only by `thresholds_of`.
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Real
 from typing import Literal, get_args
 
@@ -30,8 +31,8 @@ FIXED_CORNERS: Literal["same"] = "same"
 LOOKS = 1  # views per picture whose estimates are averaged
 FILL = None  # the colour of the picture's own filled corners, otherwise black or transparent
 
-# "card": the thresholds of the card. A number: a confidence that replaces them. None: turn every
-# picture.
+# "card": the thresholds of the card. A number: a confidence that raises or replaces them
+# (`thresholds_for`). None: turn every picture.
 Abstain = float | Literal["card"] | None
 ABSTAIN: Abstain = "card"
 
@@ -53,7 +54,8 @@ def thresholds_of(card: Card) -> Thresholds:
 def thresholds_for(card: Card, abstain: Abstain) -> Thresholds:
     """The thresholds that `abstain` selects for the model of this card.
 
-    A number is a confidence, which replaces all probability thresholds of the card.
+    A number is a confidence. Above that of the card it raises the thresholds; otherwise it replaces
+    all probability thresholds of the card, so that more pictures are turned, small tilts too.
     """
     return chosen(thresholds_of(card), abstain, card.name or "a model")
 
@@ -70,7 +72,10 @@ def chosen(measured: Thresholds, abstain: Abstain, name: str) -> Thresholds:
             f"every picture; got {abstain!r} for {name}. Use a number "
             "from 0, which turns every picture, to 1; a larger one turns none."
         )
-    return Thresholds(float(abstain), 0.0, 1.0, float(abstain), 0.0, True)
+    least = float(abstain)
+    if least > measured.confidence:  # nothing may be turned that would be left alone without it
+        return replace(measured, confidence=least, quarter=max(least, measured.quarter))
+    return Thresholds(least, 0.0, 1.0, least, 0.0, True)
 
 
 def check_snap(snap: str) -> None:

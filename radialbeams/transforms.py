@@ -1,8 +1,8 @@
 """Transforms that turn pictures upright in your own pipeline: for a Dataset, and for scikit-learn.
 
 As in the command, the thresholds of the model's card decide whether a picture is turned. A number
-as `abstain` is a confidence that replaces them; None turns every picture. Both transforms can be
-pickled: each process loads the model for its first picture.
+as `abstain` is a confidence that raises or replaces them; None turns every picture. Both transforms
+can be pickled: each process loads the model for its first picture.
 """
 
 from __future__ import annotations

@@ -305,8 +305,11 @@ def test_corrected_angles_are_applied_to_their_files_only(
     one, other = {"path": "in/a.png", "angle_ccw": 90}, {"path": "in/b.png", "angle_ccw": None}
     Path("fix.json").write_text(json.dumps({"corrections": [one, other]}))
     command = ("upright", "in", "-o", "out", "--corrections", "fix.json", "--json", *TURNING)
-    assert {line["action"] for line in records(run(*command)[1]).values()} == {"exists"}
-    code, out, _ = run(*command, "--overwrite")
+    _, out, err = run(*command)
+    assert {line["action"] for line in records(out).values()} == {"exists"}
+    assert "outputs that exist were not corrected: add --overwrite" in err and "only if" not in err
+    code, out, err = run(*command, "--overwrite")
+    assert "add --overwrite" not in err
     found = records(out)
     assert code == 0 and list(found) == ["a.png", "b.png"]
     assert found["a.png"]["applied"]["angle_ccw"] == 270  # type: ignore[index]

@@ -101,10 +101,19 @@ def test_a_card_may_name_some_of_the_thresholds() -> None:
 def test_a_confidence_replaces_all_chances_of_the_card() -> None:
     card = replace(zoo.find("ring").card, abstain=Thresholds(0.9, 3.0, 0.01))
     assert thresholds_for(card, 0.4) == Thresholds(0.4, 0.0, 1.0, 0.4, 0.0, True)
+    assert thresholds_for(card, 0.9) == Thresholds(0.9, 0.0, 1.0, 0.9, 0.0, True)
     assert thresholds_for(card, None) == ALWAYS
     for wrong in ("sure", True, float("nan"), -1):
         with pytest.raises(ValueError, match="abstain must be a confidence, 'card'"):
             thresholds_for(card, wrong)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("confidence", [0.92, 0.99, 1.1])
+def test_a_higher_confidence_than_that_of_the_card_turns_nothing_more(confidence: float) -> None:
+    least = thresholds_of(zoo.find("general").card)
+    strict = thresholds_for(zoo.find("general").card, confidence)
+    assert strict.confidence == confidence and strict.quarter == max(confidence, least.quarter)
+    assert replace(strict, confidence=least.confidence, quarter=least.quarter) == least
 
 
 def test_every_entry_point_makes_the_same_of_a_sideways_photo(tmp_path: Path) -> None:

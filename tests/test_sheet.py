@@ -158,3 +158,8 @@ def test_the_quantity_that_decided_is_named_in_words(tmp_path: Path) -> None:
         why = str(data["data-why"])
         assert why.startswith(("probability of", "probability that"))
         assert why.endswith(" 30.0%, threshold 90.0%")
+
+
+def test_every_kind_has_a_colour() -> None:
+    style = (sheet.HERE / "page.css").read_text(encoding="utf-8")
+    assert [kind for kind in sheet.KINDS if f"--{sheet._slug(kind)}:" not in style] == []

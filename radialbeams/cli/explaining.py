@@ -84,9 +84,10 @@ def _decision(outcome: Outcome, job: JobSettings) -> Iterator[str]:
         return
     turn = signed(outcome.applied_ccw)
     direction = "counter-clockwise" if turn > 0 else "clockwise"
-    how = SOURCES.get(outcome.applied_by or "", "")
+    by_hand = outcome.measure == "hand"
+    how = SOURCES.get("hand" if by_hand else outcome.applied_by or "", "")
     yield f"It is turned by {abs(turn):g}° {direction}, {how}{why}."
-    if outcome.applied_by == "quarter":
+    if outcome.applied_by == "quarter" and not by_hand:
         yield from _remaining(outcome)
     if outcome.method is not None:
         yield METHODS[outcome.method]
@@ -94,6 +95,8 @@ def _decision(outcome: Outcome, job: JobSettings) -> Iterator[str]:
 
 def _reason(outcome: Outcome) -> str:
     """Why it is left alone; "upright already" includes tilts that are too small to undo."""
+    if outcome.measure == "hand":
+        return "--corrections says so"
     reason = outcome.reason or "unsure"
     tilt = abs(signed(outcome.angle_ccw or 0.0))
     if reason == "upright already" and outcome.measure in ("quarter", "angle") and tilt >= 1:

@@ -205,14 +205,17 @@ def _turn_all(
             _write(page, report if own else free_name(report), report)
     if counts:
         print_message(terminal.summary(counts, time.monotonic() - started, job))
-    for line in terminal.thresholds(counts, job, zoo.find(job.model).card):
-        print_message(line)
+    if not job.corrections:  # which need no confidence
+        for line in terminal.thresholds(counts, job, zoo.find(job.model).card):
+            print_message(line)
     if counts["unsure"] and page is None and job.min_confidence <= 1:
         print_message(terminal.UNSURE)
     if counts[terminal.BETWEEN]:
         print_message(terminal.ANY_ANGLE)
     if job.writes and job.in_place and job.corrections and counts["turned"]:
         print_message(terminal.CORRECTED)
+    if job.corrections and counts["exists"]:
+        print_message(terminal.NOT_CORRECTED)
     for line in terminal.left_out(run.left_out):
         print_message(line)
     if job.writes and plan.folder is not None:

@@ -168,8 +168,9 @@ MinConfidence = Annotated[
     typer.Option(
         min=0,
         max=1,
-        help="Do not turn images below this confidence; it replaces all probability thresholds of "
-        "the model's card. Default: the thresholds of the card, else 0.5.",
+        help="Do not turn images below this confidence. Default: the thresholds of the model's "
+        "card, else 0.5. A confidence above the card's leaves more images alone; a lower one "
+        "replaces all probability thresholds of the card, and small tilts are turned too.",
     ),
 ]
 MinAngle = Annotated[
@@ -203,7 +204,14 @@ Report = Annotated[
         "correct angles."
     ),
 ]
-Fresh = Annotated[bool, typer.Option("--fresh", help="Discard an unfinished run and start over.")]
+Fresh = Annotated[
+    bool,
+    typer.Option(
+        "--fresh",
+        help="Start over instead of resuming an unfinished run. Outputs that exist are kept; add "
+        "--overwrite to replace them. In place, files that were turned stay turned.",
+    ),
+]
 EngineName = Annotated[
     Engine | None,
     typer.Option(

@@ -36,7 +36,7 @@ KINDS = {
 }
 UNSURE = (
     "unsure: --report PAGE.html shows these files and lets you correct them by hand; a lower "
-    "--min-confidence turns more of them, with more mistakes"
+    "--min-confidence turns more pictures, small tilts too, with more mistakes"
 )
 ANY_ANGLE = (
     "pictures that fill their canvas are turned by quarter turns only; --snap none turns them by "
@@ -46,6 +46,7 @@ PDF = "to turn the pages of a PDF, save them as images first: pdftoppm -r 200 -p
 CORRECTED = (
     "the corrections are applied; the same list turns them again: in place, use a list only once"
 )
+NOT_CORRECTED = "outputs that exist were not corrected: add --overwrite to replace them"
 # The same in the singular; reasons that are not here have one form.
 ONE = {
     "hidden folders": "hidden folder",
@@ -103,7 +104,8 @@ def _done(outcome: Outcome, job: JobSettings) -> str:
 
 def failure(outcome: Outcome) -> str:
     skipped = "skipped. " if outcome.action == "skipped" else ""
-    return f"radialbeams: {outcome.path}: {skipped}{outcome.problem}"
+    hint = f" To{PDF[2:]}." if outcome.path.lower().endswith(".pdf") else ""
+    return f"radialbeams: {outcome.path}: {skipped}{outcome.problem}{hint}"
 
 
 def not_in_output(counts: Counter[str], left_out: Counter[str], folder: Path) -> Iterator[str]:

@@ -345,8 +345,11 @@ def export(
     from radialbeams import zoo
     from radialbeams.training.runs import export_run
 
-    if out.exists():
-        raise ValueError(f"{out} already exists. Remove it, or choose another name.")
+    if out.suffix != ".onnx":
+        raise ValueError(f"Expected a name that ends in .onnx; got {out}.")
+    for path in (out, out.with_suffix(".json")):
+        if path.exists():
+            raise ValueError(f"{path} already exists. Remove it, or choose another name.")
     difference = export_run(zoo.find(run).stem, out)
     terminal.print_line(
         f"{out}: agrees with torch within {difference:.1e} at batches of 1, 7 and 128"

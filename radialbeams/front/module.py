@@ -136,7 +136,8 @@ class TorchCanonicalizer(nn.Module):
         """Loads a pretrained model by its name, or your own model by the path of its run folder.
 
         It turns the same images as the command: the thresholds are those of the model's card. A
-        confidence as `abstain` replaces them; None turns every image, as training requires.
+        confidence as `abstain` raises or replaces them; None turns every image, as training
+        requires.
         """
         network, card = load_model(zoo.find(model).stem)
         least = _thresholds(card, abstain)

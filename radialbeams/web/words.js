@@ -29,7 +29,7 @@ function leftAlone({ symmetry, measure, value }) {
     return "Left alone: the picture fills its canvas, and such pictures are only turned by quarters.";
   }
   if (measure === "upright") {
-    return `Left alone: the probability that it is already upright is ${percent(value)}, above the limit.`;
+    return "Left alone: it may be upright already; the probability is above the limit.";
   }
   return "Left alone: the model is unsure.";
 }

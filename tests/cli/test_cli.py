@@ -327,7 +327,7 @@ def test_thresholds_are_the_cards_unless_given(
         options = ("--dry-run", "--model", tmp_path / "mine.onnx", "--workers", 1)
         assert words in run("upright", faces / "noise.png", *options)[2]
         err = run("upright", faces / "noise.png", *options, "--min-confidence", 0.97)[2]
-        assert "97% sure, and by another angle only if that is 97% sure" in err
+        assert "% sure, and by another angle only if that is 97% sure" in err
     limit = {"abstain": {"confidence": 0.25, "angle": 7, "upright": 0.02}}
     (tmp_path / "mine.json").write_text(json.dumps({**card, **limit}))
     err = run("upright", faces / "noise.png", *options, "--snap", "none")[2]
@@ -367,6 +367,8 @@ def test_pages_of_a_pdf_have_to_be_saved_as_images(
     (tmp_path / "scan.pdf").write_bytes(b"%PDF-1.4")
     assert "1 file not read (1 .pdf)" in (err := run("angle", tmp_path)[2])
     assert "save them as images first: pdftoppm -r 200 -png FILE.pdf PAGE" in err
+    err = run("angle", tmp_path / "scan.pdf")[2]
+    assert "It is not an image" in err and "To turn the pages of a PDF, save them as" in err
 
 
 @pytest.mark.parametrize("verb", ["upright", "angle"])
@@ -614,6 +616,12 @@ def test_export_overwrites_nothing(
     (tmp_path / "mine.onnx").write_text("mine")
     assert "already exists" in refused(run("export", finished_run, tmp_path / "mine.onnx"))
     assert (tmp_path / "mine.onnx").read_text() == "mine"
+    (tmp_path / "other.json").write_text("mine")
+    assert "other.json already exists" in refused(
+        run("export", finished_run, tmp_path / "other.onnx")
+    )
+    assert (tmp_path / "other.json").read_text() == "mine"
+    assert "ends in .onnx" in refused(run("export", finished_run, tmp_path / "page.html"))
 
 
 def test_a_gpu_that_is_not_there_is_refused_with_the_right_option(

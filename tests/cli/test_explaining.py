@@ -50,6 +50,15 @@ def test_a_tilt_that_fills_its_canvas_names_the_rule_and_the_option() -> None:
     assert "--snap none turns it by the estimated angle" in text
 
 
+def test_a_correction_is_not_explained_by_the_model() -> None:
+    turned = {"action": "turned", "reason": None, "applied_ccw": 90.0, "applied_by": "quarter"}
+    text = explained(angle_ccw=284.8, **turned, measure="hand")
+    assert "counter-clockwise, by the angle in --corrections." in text
+    assert "--snap none" not in text
+    left = {"action": "left", "reason": "upright already", "measure": "hand"}
+    assert "It is left as it is: --corrections says so." in explained(**left)
+
+
 def test_what_a_quarter_turn_leaves_is_said() -> None:
     applied = {"action": "turned", "reason": None, "applied_ccw": 180.0, "applied_by": "quarter"}
     number = decided("quarter", 0.99, 0.98)

@@ -164,7 +164,7 @@ def test_the_verdict_says_what_decided(opened: Any, service: Running) -> None:
     usual = {"angle": 40, "confidence": 0.97, "symmetry": 1, "action": "unsure", "value": 0.0014}
     cases: list[tuple[dict[str, Any], str]] = [
         ({"measure": "exact"}, "such pictures are only turned by quarters."),
-        ({"measure": "upright"}, "that it is already upright is below 1%, above the limit."),
+        ({"measure": "upright"}, "it may be upright already; the probability is above the limit."),
         ({"measure": "confidence"}, "Left alone: the model is unsure."),
         ({"measure": "confidence", "symmetry": 0}, "Left alone: no clear up was found."),
         ({"measure": "quarter", "action": "left", "angle": 355.2}, "Tilted by about 5°."),

@@ -23,6 +23,7 @@ from radialbeams.training.own.rules import Budget, ChosenRecipe
 from radialbeams.training.own.run import (
     Begun,
     TrainedRun,
+    check_place,
     check_same,
     digest,
     read_begun,
@@ -101,6 +102,8 @@ def fit_folder(
     gpu = device.type == "cuda"
     with removed_if_refused(place, world):
         with world.first_alone():
+            if world.is_first:
+                check_place(place)
             material = _material(Path(folder), place, watch)
             begun = _begin(material, place, start, watch, gpu=gpu)
         if begun.covers(limit.minutes, limit.steps, realign=realign, canary=canary):

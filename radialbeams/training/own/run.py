@@ -95,6 +95,21 @@ def _remove_prepared(out: Path) -> None:
         shutil.rmtree(out)
 
 
+def check_place(out: Path) -> None:
+    """Refuses a folder with files of somebody else, which a run would replace or mix with its own.
+
+    Killed before its state is written, a run leaves only its cache.
+    """
+    if not out.is_dir() or state_path(out).exists():
+        return
+    others = sorted(path.name for path in out.iterdir() if path != out / "cache")
+    if others:
+        raise ValueError(
+            f"{out} has files that are not of a run ({', '.join(others[:3])}"
+            f"{', …' if len(others) > 3 else ''}). Name a new or empty folder with --out."
+        )
+
+
 def read_begun(out: Path) -> Begun | None:
     """What the run in this folder was started with; None if there is no such run."""
     path = state_path(out)

@@ -28,6 +28,7 @@ LEAST_SIDE = 32  # pixels of the shorter side
 SMALL_SIDE = 64
 BLANK = 2.0  # grey levels of standard deviation
 LEAST_IMAGES, FEW_IMAGES = 10, 100
+NAMED = 5  # files, at most, in a warning
 LEAST_GROUPS = 5  # fewer cannot be split into fifths
 FEW_FILES = 32  # up to here processes are not worth their start
 
@@ -201,11 +202,12 @@ def _warnings(images: Sequence[ScannedImage], skipped: Sequence[UnusedFile]) -> 
             "others, and a measured error that is itself uncertain. A few hundred images are "
             "better."
         )
-    if tilted := sum(image.tilted for image in images):
+    if tilted := [image.path for image in images if image.tilted]:
+        named = ", ".join(tilted[:NAMED]) + (", …" if len(tilted) > NAMED else "")
         yield (
-            f"{tilted} of {len(images)} images have plain corners that show that they were turned. "
-            "Those are hardly upright, and a model learns from them what is wrong: leave them out, "
-            "or let --realign correct them."
+            f"{len(tilted)} of {len(images)} images have plain corners, as pictures have that were "
+            f"turned: {named}. If they are not upright, a model learns from them what is wrong: "
+            "leave them out, or let --realign correct them."
         )
     small = sum(min(image.size) < SMALL_SIDE for image in images)
     if small > len(images) // 2:

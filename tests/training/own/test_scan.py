@@ -82,7 +82,9 @@ def test_a_picture_that_was_turned_on_its_own_canvas_is_kept_with_a_warning(
     save(picture(32, (300, 300)).rotate(17, fillcolor=(255, 255, 255)), tmp_path / "turned.png")
     found = scan(tmp_path)
     assert [image.path for image in found.images if image.tilted] == ["turned.png"]
-    assert found.warnings[0].startswith("1 of 11 images have plain corners that show that they")
+    assert found.warnings[0].startswith(
+        "1 of 11 images have plain corners, as pictures have that were turned: turned.png. If they"
+    )
 
 
 def test_transparent_pictures_are_judged_by_what_is_seen(tmp_path: Path) -> None:
