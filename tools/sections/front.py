@@ -179,8 +179,9 @@ def overhead_section(records: Sequence[Record]) -> Iterator[str]:
             "Cost in front of a classifier",
             "Printed by `python benchmarks/overhead.py`: estimating and undoing the rotation "
             "against EfficientNet-Lite0 at 224 px, measured alternately in one run. Milliseconds "
-            "per image, and share of the classifier's time. `ring.coil100` had 48 beams then; "
-            "it has 32 now. [Newer figures](scale.md#on-a-gpu) are on the page on many images.",
+            "per image, and share of the classifier's time. The rows on a GPU are older: "
+            "`ring.coil100` had 48 beams then, where it has 32 now, and our kernels did not exist "
+            "([newer figures](scale.md#on-a-gpu)).",
             "What to look for: the share in the row that matches your runtime and batch size.",
             table(["where", "batch", "classifier, ms", *(f"`{name}`" for name in models)], rows),
             "What it means: the share depends more on the runtime than on the machine. ONNX "
