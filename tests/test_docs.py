@@ -6,7 +6,7 @@ import importlib.util
 import re
 import shlex
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import pytest
 import snippets
@@ -14,6 +14,8 @@ import torch
 import typer.main
 
 from radialbeams import cli
+from radialbeams.batch.outcome import Action, Method, OutcomeRecord
+from radialbeams.decisions import AngleSource, Measure, Reason
 from radialbeams.nn.module import Canonicalizer
 from radialbeams.training import leaks
 
@@ -198,6 +200,14 @@ def test_a_dead_link_would_be_found() -> None:
     text = "# A title\n[a](nowhere.md) [b](#a-title) [c](#another) [d](models.md#ring) [e](#)"
     text += '<img src="nothing.png"> <img src="demo.png" width="40">'
     assert dead_links("docs/index.md", text) == ["nowhere.md", "#another", "nothing.png"]
+
+
+def test_every_field_of_the_json_has_its_meaning() -> None:
+    page = PAGES["docs/json.md"]
+    assert [name for name in OutcomeRecord.__annotations__ if f"`{name}`" not in page] == []
+    assert [name for name in get_args(Measure) if f"| `{name}` | " not in page] == []
+    for words in (get_args(Action), get_args(Reason), get_args(AngleSource), get_args(Method)):
+        assert [word for word in words if f"`{word}`" not in page] == []
 
 
 def test_every_page_is_in_the_navigation() -> None:
