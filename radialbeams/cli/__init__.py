@@ -62,7 +62,8 @@ def _exit_code(argv: list[str] | None, started: int | None) -> int:
 def _usage(error: Any, argv: list[str]) -> int:
     """Prints the usage error; for a command without arguments, this is its help."""
     if type(error).__name__ != "NoArgsIsHelpError":
-        error.message = shown(error.message)
+        # Some versions of typer leave in the prefix of the library that checks the value.
+        error.message = shown(error.message.removeprefix("Value error, "))
     if any(argument.startswith("-") and os.path.isfile(argument) for argument in argv):
         error.message += " Put -- before file names that begin with a dash."
     error.show()

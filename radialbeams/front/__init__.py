@@ -6,6 +6,17 @@ both models as one ONNX file, `accuracy` measures how much a classifier gains, a
 canonicaliser (it needs the `hub` extra).
 """
 
+from radialbeams.extras import install_command
+
+try:
+    import torch  # noqa: F401
+except ModuleNotFoundError as error:
+    raise ModuleNotFoundError(
+        "radialbeams.front needs torch, which the light install leaves out. Install it in your "
+        f"clone with: {install_command('train')}",
+        name="torch",
+    ) from error
+
 from radialbeams.front.averaging import PosteriorAverage
 from radialbeams.front.centring import centred_boxes
 from radialbeams.front.module import Canonicalizer

@@ -610,6 +610,18 @@ def test_a_run_that_diverges_is_refused_with_a_sentence(
     assert "Lower the learning rate" in refused(said)
 
 
+@pytest.mark.parametrize(
+    ("option", "known"), [("--snap", "'auto', '90', 'none'"), ("--format", "jpeg")]
+)
+def test_an_unknown_choice_is_answered_with_the_known_ones(
+    run: Callable[..., Said], faces: Path, tmp_path: Path, option: str, known: str
+) -> None:
+    code, _, err = run("upright", faces, "-o", tmp_path / "out", option, "foo")
+    words = " ".join(err.split())
+    assert code == 2 and f"Invalid value for '{option}': 'foo' is not one of" in words
+    assert known in words
+
+
 def test_export_overwrites_nothing(
     run: Callable[..., Said], finished_run: Path, tmp_path: Path
 ) -> None:
