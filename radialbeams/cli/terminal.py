@@ -104,7 +104,8 @@ def _done(outcome: Outcome, job: JobSettings) -> str:
 
 def failure(outcome: Outcome) -> str:
     skipped = "skipped. " if outcome.action == "skipped" else ""
-    hint = f" To{PDF[2:]}." if outcome.path.lower().endswith(".pdf") else ""
+    is_pdf = outcome.path.lower().endswith(".pdf") and Path(outcome.path).exists()
+    hint = f" ({PDF})" if is_pdf else ""
     return f"radialbeams: {outcome.path}: {skipped}{outcome.problem}{hint}"
 
 

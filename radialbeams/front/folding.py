@@ -14,6 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils.fusion import fuse_conv_bn_weights
 
+from radialbeams.nn.kernels.using import INSTALLED
 from radialbeams.nn.layers import scale_and_shift
 
 Network = TypeVar("Network", bound=nn.Module)
@@ -48,11 +49,10 @@ def with_kernels(network: nn.Module) -> None:
 
     Without Triton it stays as it is.
     """
-    try:
+    if INSTALLED:
         from radialbeams.nn import ring_kernels
-    except ImportError:
-        return
-    ring_kernels.with_kernels(network)
+
+        ring_kernels.with_kernels(network)
 
 
 def _fold(norm: nn.BatchNorm2d, name: str, siblings: list[tuple[str, nn.Module]]) -> None:

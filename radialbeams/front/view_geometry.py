@@ -76,7 +76,7 @@ class ViewGeometry(nn.Module):
             return False
         from radialbeams.nn.kernels.viewing import fits  # needs Triton
 
-        return fits(square.shape[-1], self.view_size)
+        return fits(square, self.view_size)
 
     def _launched(self, square: Tensor) -> Tensor:
         """(N, channels, side, side) → leak-free views, with one kernel."""
@@ -90,7 +90,7 @@ class ViewGeometry(nn.Module):
         if torch.compiler.is_compiling():
             return self._square_weights(side).half()
         sizes = side, self.view_size, self.parent_size
-        return half_weights(*sizes, self.reduce.device, self.sigma, self.reach)
+        return square_weights(*sizes, self.reduce.device, self.sigma, self.reach, torch.float16)
 
     def around(self, images: Tensor, centres: Tensor, sides: Tensor) -> Tensor:
         """The views of one square per image: centres (N, 2) as x, y and sides (N,), in pixels."""
@@ -151,6 +151,7 @@ def square_weights(
     device: torch.device,
     sigma: float | None = None,
     reach: float = REACH,
+    dtype: torch.dtype = torch.float32,
 ) -> Tensor:
     """(S', side): the weights from the rows of a square to those of a view, all steps combined."""
     # The cached tensor must also be usable in later calls that train.
@@ -159,21 +160,7 @@ def square_weights(
         weights = lanczos(side, start, whole, parent_size or view_size)
         if parent_size is not None:
             weights = blur_and_resample(parent_size, view_size, sigma, reach) @ weights
-        return aligned(weights).to(device)
-
-
-@lru_cache(maxsize=32)
-def half_weights(
-    side: int,
-    view_size: int,
-    parent_size: int | None,
-    device: torch.device,
-    sigma: float | None = None,
-    reach: float = REACH,
-) -> Tensor:
-    """`square_weights` in half precision."""
-    with torch.inference_mode(False), torch.no_grad():
-        return square_weights(side, view_size, parent_size, device, sigma, reach).half()
+        return aligned(weights).to(device, dtype)
 
 
 def cut(images: Tensor, centres: Tensor, sides: Tensor, size: int, fill: float = 0.0) -> Tensor:

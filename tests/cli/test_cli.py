@@ -368,7 +368,8 @@ def test_pages_of_a_pdf_have_to_be_saved_as_images(
     assert "1 file not read (1 .pdf)" in (err := run("angle", tmp_path)[2])
     assert "save them as images first: pdftoppm -r 200 -png FILE.pdf PAGE" in err
     err = run("angle", tmp_path / "scan.pdf")[2]
-    assert "It is not an image" in err and "To turn the pages of a PDF, save them as" in err
+    assert "It is not an image" in err and "(to turn the pages of a PDF, save them as" in err
+    assert "pdftoppm" not in run("angle", tmp_path / "gone.pdf")[2]
 
 
 @pytest.mark.parametrize("verb", ["upright", "angle"])

@@ -19,6 +19,7 @@ from radialbeams.front.straight import goes_straight
 from radialbeams.front.view_geometry import ViewGeometry
 from radialbeams.nn.kernels import using
 
+PRECISIONS = (torch.float16, torch.float32, torch.bfloat16)
 needs_triton = pytest.mark.skipif(
     importlib.util.find_spec("triton") is None, reason="Triton is not installed"
 )
@@ -257,7 +258,8 @@ def test_views_come_from_the_programs_that_are_right_on_a_gpu(
 ) -> None:
     from radialbeams.nn.kernels import viewing
 
-    assert viewing.fits(side, size) == fits
+    squares = (torch.empty(1, 3, side, side, dtype=dtype) for dtype in PRECISIONS)
+    assert [viewing.fits(square, size) for square in squares] == [fits, fits, False]
 
 
 def test_the_paper_s_views_are_made_without_a_kernel(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -98,11 +98,12 @@ def _remove_prepared(out: Path) -> None:
 def check_place(out: Path) -> None:
     """Refuses a folder with files of somebody else, which a run would replace or mix with its own.
 
-    Killed before its state is written, a run leaves only its cache.
+    Killed before its state is written, a run leaves only its cache and perhaps a hidden file.
     """
     if not out.is_dir() or state_path(out).exists():
         return
-    others = sorted(path.name for path in out.iterdir() if path != out / "cache")
+    names = sorted(path.name for path in out.iterdir() if path != out / "cache")
+    others = [name for name in names if not name.startswith(".")]
     if others:
         raise ValueError(
             f"{out} has files that are not of a run ({', '.join(others[:3])}"

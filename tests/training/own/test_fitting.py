@@ -282,6 +282,9 @@ def test_a_refused_run_leaves_no_folder_unless_it_was_there_before(
     with pytest.raises(ValueError, match=r"files that are not of a run \(mine.txt\)\. Name a new"):
         train(folder, out)
     assert [path.name for path in out.iterdir()] == ["mine.txt"]
+    (out / "mine.txt").rename(out / ".folder.json.part")  # as a run leaves it that is killed
+    with pytest.raises(ValueError, match="width"):
+        train(folder, out, config=too_wide)
 
 
 def test_crooked_images_are_listed_and_with_realign_corrected(
