@@ -23,11 +23,8 @@ from radialbeams.front.module import Canonicalizer
 from radialbeams.stored import JsonDict
 
 BATCHES = (1, 64, 4096)
-# Views at once, of the largest batch. With our kernels the rings gain nothing from it.
-CHUNKS = {"general": (512, 1024)}
 MOST_FLOORS, MOST_US = 3, 150  # at the largest batch; ring.coil100, one view, in either precision
 PROFILED = 40
-STREAMS = (1, 2)
 COMPARED = 64  # views
 COMPILING = 85  # seconds after which nothing more is compiled
 PRECISIONS = {"float": torch.float32, "half": torch.float16}
@@ -43,15 +40,13 @@ class Inference:
         shape = (2, config.channels, config.view_size, config.view_size)
         # Not in inference mode, where layers cannot be distinguished.
         self.layers = floor.layers(_network(model, torch.float32, "cpu"), torch.rand(shape))
-        self.chunks = [size for size in CHUNKS.get(model, ()) if size < batches[-1]]
         self.compiled: dict[int, Callable[..., Any]] = {}
         self.errors: dict[str, str] = {}
 
     @torch.inference_mode()
     def prepare(self) -> None:
         started = time.monotonic()
-        # The largest batch matters most, and the chunks it is made of.
-        for batch in (*self.chunks[:1], self.batches[-1], *self.chunks[1:], *self.batches[:-1]):
+        for batch in reversed(self.batches):  # the largest matters most
             if time.monotonic() - started > COMPILING:
                 self.errors[f"compiled, batch {batch}"] = "no time was left to compile it"
                 continue
@@ -96,11 +91,6 @@ class Inference:
         forms: dict[str, Callable[..., Any]] = {"plain": self.plain}
         if batch in self.compiled:
             forms["compiled"] = self.compiled[batch]
-        for size in self.chunks:
-            if batch == self.batches[-1] and size in self.compiled:
-                for streams in STREAMS:
-                    name = f"compiled, {size} at once" + (", two streams" if streams > 1 else "")
-                    forms[name] = _in_chunks(self.compiled[size], size, streams)
         return forms
 
     def _difference(self) -> dict[str, float]:
@@ -121,27 +111,6 @@ class Inference:
 def _network(model: str, dtype: torch.dtype, place: str | None = None) -> Any:
     network = Canonicalizer.from_pretrained(model).for_inference(dtype).network
     return network.to(place or device(), memory_format=torch.channels_last)  # type: ignore[call-overload]
-
-
-def _in_chunks(network: Callable[..., Any], size: int, streams: int) -> Callable[..., Any]:
-    """The network on `size` views after the other, so that features stay in the GPU's cache."""
-
-    def call(views: Tensor) -> list[Any]:
-        if streams == 1 or not views.is_cuda:
-            return [network(part) for part in views.split(size)]
-        main = torch.cuda.current_stream()
-        sides = [torch.cuda.Stream() for _ in range(streams)]
-        outputs = []
-        for side in sides:
-            side.wait_stream(main)
-        for number, part in enumerate(views.split(size)):
-            with torch.cuda.stream(sides[number % streams]):
-                outputs.append(network(part))
-        for side in sides:
-            main.wait_stream(side)
-        return outputs
-
-    return call
 
 
 def _timed(network: Callable[..., Any], views: Tensor, least: float) -> JsonDict:

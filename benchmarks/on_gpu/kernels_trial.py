@@ -1,15 +1,16 @@
-"""A trial of the ring's Triton kernels: are they right on this GPU, and what do they gain?
+"""A trial of the networks' Triton kernels: are they right on this GPU, and what do they gain?
 
     python -m benchmarks.on_gpu.kernels_trial OUT.json --seconds 60 [--compile] [--tiles]
 
 Writes the results after every part and prints each. A part that fails is reported by its error;
 nothing new is started once the time is up. `--tiles` also times other tiles at the real shapes.
+Most of the time goes into compiling them: with `--warm 0 8` to `--warm 7 8`, eight processes at
+the same time compile a part of them each, beforehand.
 """
 
 from __future__ import annotations
 
 import argparse
-import copy
 import json
 import time
 from collections.abc import Callable, Iterator
@@ -21,18 +22,17 @@ from unittest.mock import patch
 import torch
 from torch import Tensor
 
-from benchmarks.on_gpu.inference import _in_chunks, _network
+from benchmarks.on_gpu.inference import _network
 from benchmarks.on_gpu.timing import back_to_back, captured, device, give_back, kernels, wait
-from radialbeams.nn import ring_kernels
-from radialbeams.nn.beams import PolarBeams
+from radialbeams.nn import convolutional_kernels, ring_kernels
 from radialbeams.nn.kernels import convolution as convolutions
-from radialbeams.nn.kernels import ends, pair, sampling, stem
+from radialbeams.nn.kernels import depthwise, ends, pair, product, sampling, stem, view_stem
 from radialbeams.nn.kernels.convolution import Tile
-from radialbeams.nn.ring_fast import FastRing
+from radialbeams.nn.kernels.using import without_kernels
 from radialbeams.stored import JsonDict
 
-MODELS = ("ring.coil100", "ring")
-BATCHES, CHUNKS, COMPARED = (4096, 64, 1), (512, 1024), 256
+MODELS = ("ring.coil100", "ring", "general")
+BATCHES, COMPARED = (4096, 64, 1), 256
 KERNELS = {
     "sampled": sampling,
     "stem": stem,
@@ -41,6 +41,7 @@ KERNELS = {
     "with_whole": ends,
     "head": ends,
 }
+CONVOLUTIONAL = {"stem": view_stem, "product": product, "depthwise": depthwise}
 SHORT = 0.06  # seconds to time one layer
 TILES: dict[int, tuple[Tile, ...]] = {  # of a convolution, by the number of maps, at most
     64: (
@@ -55,11 +56,28 @@ TILES: dict[int, tuple[Tile, ...]] = {  # of a convolution, by the number of map
         Tile(128, 128, 64, 8, 3, 128),
     ),
 }
+PRODUCTS = tuple(  # of `general`, which are bound by the memory
+    product.Tile(*sizes)
+    for sizes in (
+        *((128, 64, step, 4, 3) for step in (16, 32, 64)),
+        *((128, 128, step, 8, 3) for step in (16, 32, 64)),
+        *((128, 32, 32, 4, 4), (128, 32, 64, 4, 3), (256, 64, 32, 8, 3), (64, 128, 32, 4, 3)),
+        *((64, 64, 64, 4, 4), (128, 256, 32, 8, 3)),
+    )
+)
+DEPTHWISE = tuple(
+    depthwise.Tile(*sizes)
+    for sizes in (
+        *((1, 64, 32, 4), (1, 32, 64, 4), (1, 128, 32, 4), (2, 32, 32, 4), (2, 64, 32, 4)),
+        *((2, 32, 64, 4), (2, 16, 64, 4), (2, 16, 32, 2), (2, 64, 32, 8), (2, 16, 128, 4)),
+    )
+)
 PAIRS = (  # of two convolutions in one kernel
     *(Tile(128, 128, 64, 8, stages, 128) for stages in (2, 3)),
     *(Tile(128, 128, 64, 8, 3), Tile(64, 128, 64, 4, 3), Tile(64, 128, 64, 4, 3, 168)),
     *(Tile(128, 64, 64, 8, 3), Tile(128, 128, 64, 4, 3), Tile(128, 128, 32, 8, 4)),
 )
+STEMS = tuple({"PIXELS": pixels, "WARPS": warps} for pixels in (64, 128, 256) for warps in (4, 8))
 OTHERS: dict[str, tuple[JsonDict, ...]] = {  # constants of the other kernels' modules
     "stem": tuple({"ROWS": rows, "WARPS": warps} for rows in (64, 128, 256) for warps in (4, 8)),
     "sampled": tuple(
@@ -112,12 +130,12 @@ def differences(model: str) -> Iterator[tuple[str, Any]]:
     """How far the logits are from those in float32, as a share of their deviation."""
     new = _network(model, torch.float16)
     exact_network = _network(model, torch.float32)
-    yield "form", type(new.ring).__name__
+    yield "form", type(getattr(new, "ring", new)).__name__
     for count in (COMPARED, 3, 1):
         views = _views(new, count)
         exact = exact_network(views.float())
-        for name, network in (("plain", _plain(new)), ("kernels", new)):
-            logits, offsets = network(views)
+        for name, call in (("plain", _plain(new)), ("kernels", new)):
+            logits, offsets = call(views)
             yield (
                 f"{name}, {count} views",
                 {
@@ -139,40 +157,51 @@ def times(model: str) -> Iterator[tuple[str, Any]]:
             yield f"{name}, batch {batch}", _us(captured(_call(network, views)))
             give_back()
     views = _views(new, BATCHES[0])
-    for size in CHUNKS:
-        network = _in_chunks(new, size, 1)
-        yield f"kernels, batch {BATCHES[0]} in {size}", _us(captured(_call(network, views)))
-        give_back()
     yield "kernels of a batch", kernels(_call(new, views), 12)
 
 
 @torch.inference_mode()
 def compiled_times(model: str) -> Iterator[tuple[str, Any]]:
-    for batch in (BATCHES[0], CHUNKS[0], *BATCHES[1:]):
+    for batch in BATCHES:
         network = torch.compile(_network(model, torch.float16), dynamic=False)
         views = _views(_network(model, torch.float16), batch)
         network(views)
         wait()
         yield f"compiled kernels, batch {batch}", _us(captured(_call(network, views)))
-        if batch == CHUNKS[0]:
-            many = _views(_network(model, torch.float16), BATCHES[0])
-            name = f"compiled kernels, batch {BATCHES[0]} in {batch}"
-            yield name, _us(captured(_call(_in_chunks(network, batch, 1), many)))
         give_back()
 
 
 @torch.inference_mode()
-def layers(model: str, tried: bool, batch: int) -> Iterator[tuple[str, Any]]:
-    """Each kernel alone, as it is, or with other tiles as well: microseconds, and TFLOP/s."""
-    for number, call in enumerate(_calls(model, batch)):
-        for changes in ({}, *(call.others() if tried else ())):
+def layers(
+    model: str, tried: bool, batch: int, warm: tuple[int, int] | None = None
+) -> Iterator[tuple[str, Any]]:
+    """Each kernel alone, as it is, or with other tiles as well: µs, TFLOP/s, and GB/s.
+
+    To warm up, each is only compiled, and of all of them only those with number `warm[0]` modulo
+    `warm[1]`.
+    """
+    variants = (
+        (number, call, changes)
+        for number, call in enumerate(_calls(model, batch))
+        for changes in ({}, *(call.others() if tried else ()))
+    )
+    for order, (number, call, changes) in enumerate(variants):
+        if warm is None or order % warm[1] == warm[0]:
             try:
                 with patch.multiple(call.module, **changes) if changes else nullcontext():
-                    spent = back_to_back(captured(call), SHORT)
-                value: Any = [round(1e6 * spent, 1), round(call.operations / spent / 1e12)]
+                    spent = back_to_back(captured(call), SHORT) if warm is None else _once(call)
+                operations, moved = call.operations / spent / 1e12, call.bytes / spent / 1e9
+                value: Any = [round(1e6 * spent, 1), round(operations), round(moved)]
             except Exception as error:  # of this tile: too large, say
                 value = f"{type(error).__name__}: {error}"[:120]
             yield f"{number} {call.text} {_named(changes)}", value
+            give_back()
+
+
+def _once(call: Callable[[], Any]) -> float:
+    started = time.monotonic()
+    call()
+    return time.monotonic() - started
 
 
 class _Recorded:
@@ -186,6 +215,7 @@ class _Recorded:
         taps = [shape for shape in shapes if len(shape) == 3]
         self.maps = taps[-1][2] if taps else 0
         self.operations = 0
+        self.bytes = sum(given.nbytes for given in (*tensors, *_flat(y)))
         if name in ("convolution", "pair"):
             features = next(_flat(y))
             rows = features.numel() // features.shape[3]
@@ -198,9 +228,15 @@ class _Recorded:
         """Other settings of its module."""
         if self.name == "pair":
             return [{"TILES": {self.maps: tile}} for tile in PAIRS]
+        if self.name == "product":
+            return [{"tile_for": lambda *_, tile=tile: tile} for tile in PRODUCTS]
+        if self.name == "depthwise":
+            return [{"TILES": dict.fromkeys(depthwise.TILES, tile)} for tile in DEPTHWISE]
         if self.name == "convolution":
             table = TILES[64 if self.maps <= 64 else 256]
             return [{"tile_for": lambda *_, tile=tile: tile} for tile in table]
+        if self.module is view_stem:
+            return list(STEMS)
         return list(OTHERS[self.name])
 
 
@@ -208,7 +244,7 @@ def _named(changes: JsonDict) -> str:
     if not changes:
         return "(own)"
     tiles = [changes["tile_for"]()] if "tile_for" in changes else changes.get("TILES", {}).values()
-    return " ".join(str(tuple(tile)) for tile in tiles) or str(changes)
+    return " ".join(dict.fromkeys(str(tuple(tile)) for tile in tiles)) or str(changes)
 
 
 def _flat(value: Any) -> Iterator[Any]:
@@ -237,19 +273,24 @@ def _calls(model: str, batch: int) -> list[_Recorded]:
 
         return record
 
+    lite = model.startswith("general")
+    user = convolutional_kernels if lite else ring_kernels
     with ExitStack() as stack:
-        for name, module in KERNELS.items():
+        for name, module in (CONVOLUTIONAL if lite else KERNELS).items():
             # As the network knows them: by their names, or those of their modules.
-            place = ring_kernels if hasattr(ring_kernels, name) else module
+            place = user if hasattr(user, name) else module
             stack.enter_context(patch.object(place, name, recorder(name, module)))
         network(_views(network, batch))
     return list(found.values())
 
 
-def _plain(network: Any) -> Any:
+def _plain(network: Any) -> Callable[..., Any]:
     """The same network without the kernels."""
-    plain = copy.deepcopy(network)
-    plain.ring.__class__, plain.beams.__class__ = FastRing, PolarBeams
+
+    def plain(views: Tensor) -> Any:
+        with without_kernels():
+            return network(views)
+
     return plain
 
 
@@ -288,15 +329,21 @@ def main() -> None:
     parser.add_argument("--tiles", action="store_true", help="also time other tiles")
     parser.add_argument("--models", nargs="*", default=MODELS)
     parser.add_argument("--layers-batch", type=int, default=BATCHES[0])
+    parser.add_argument("--warm", type=int, nargs=2, metavar=("PART", "OF"), help="only compile")
+    parser.add_argument(
+        "--parts", nargs="*", default=("differences", "times", "compiled", "layers")
+    )
     options = parser.parse_args()
     trial = Trial(options.out, options.seconds)
     parts: list[tuple[str, Callable[..., Iterator[tuple[str, Any]]], tuple[Any, ...]]] = [
         ("differences", differences, ()),
         ("times", times, ()),
         *([("compiled", compiled_times, ())] if options.compile else []),
-        ("layers", layers, (options.tiles, options.layers_batch)),
+        ("layers", layers, (options.tiles, options.layers_batch, options.warm)),
     ]
     for name, rows, settings in parts:
+        if name not in options.parts:
+            continue
         for model in options.models:
             trial.part(f"{name}, {model}", lambda r=rows, m=model, s=settings: r(m, *s))  # type: ignore[misc]
 

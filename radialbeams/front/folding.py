@@ -50,9 +50,10 @@ def with_kernels(network: nn.Module) -> None:
     Without Triton it stays as it is.
     """
     if INSTALLED:
-        from radialbeams.nn import ring_kernels
+        from radialbeams.nn import convolutional_kernels, ring_kernels
 
         ring_kernels.with_kernels(network)
+        convolutional_kernels.with_kernels(network)
 
 
 def _fold(norm: nn.BatchNorm2d, name: str, siblings: list[tuple[str, nn.Module]]) -> None:

@@ -19,6 +19,7 @@ from radialbeams.nn.network import Network, NetworkConfig
 from radialbeams.nn.posterior import OFFSET_REACH, answer, posterior
 
 EPSILON, MOMENTUM = 1e-3, 0.01  # of the norms, as the pretrained weights expect
+SCALE, SHIFT = 255 / 128, 127 / 128  # of views in [0, 1], likewise
 STEM, LAST = 32, 1280  # channels of the first and of the last convolution, in every variant
 
 
@@ -158,13 +159,16 @@ class Convolutional(Network):
 
     def forward(self, views: Tensor) -> tuple[Tensor, Tensor]:
         features = self.features(views)  # (N, LAST, S/32, S/32)
-        pooled = self.dropout(features.mean((2, 3)))  # (N, LAST)
-        logits, offsets = self.head(pooled).float().chunk(2, dim=-1)  # (N, bins) each
+        return self.answers(features.mean((2, 3)))
+
+    def answers(self, pooled: Tensor) -> tuple[Tensor, Tensor]:
+        """(N, LAST) → logits and offsets, (N, bins) each."""
+        logits, offsets = self.head(self.dropout(pooled)).float().chunk(2, dim=-1)
         return logits, OFFSET_REACH * offsets.tanh()
 
     def features(self, views: Tensor) -> Tensor:
         """(N, C, S, S) → (N, LAST, S/32, S/32): the features before pooling."""
-        image = in_precision_of(self.stem, views * (255 / 128) - 127 / 128)
+        image = in_precision_of(self.stem, views * SCALE - SHIFT)
         features = F.relu6(self.stem_norm(self.stem(image)))  # (N, STEM, S/2, S/2)
         features = self.blocks(features)  # (N, widths[-1], S/32, S/32)
         return F.relu6(self.last_norm(self.last(features)))

@@ -16,10 +16,9 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from radialbeams.nn.beams import PolarBeams, check_size
-from radialbeams.nn.exporting import is_exporting
 from radialbeams.nn.kernels import pair as pairs
 from radialbeams.nn.kernels import stem as first
-from radialbeams.nn.kernels.arithmetic import can_run
+from radialbeams.nn.kernels.arithmetic import usable
 from radialbeams.nn.kernels.convolution import Along, convolution, sizes_fit
 from radialbeams.nn.kernels.ends import WIDEST, head, with_whole
 from radialbeams.nn.kernels.sampling import sampled
@@ -82,17 +81,6 @@ def _arrange(ring: Ring) -> None:
     ring.whole.register_buffer("taps", taps, persistent=False)
     # All places along a beam are one piece of memory, so they are one tap of many channels.
     ring.collapse.taps = ring.collapse.get_buffer("taps").flatten(0, 1)[None]  # (1, d·C, width)
-
-
-def usable(module: nn.Module, given: Tensor) -> bool:
-    """Whether a module may use kernels; a file that is exported must run without them."""
-    exported = is_exporting() or torch.jit.is_tracing()  # type: ignore
-    return (
-        not (module.training or exported)
-        and not (torch.is_grad_enabled() and given.requires_grad)
-        and not torch.is_autocast_enabled(given.device.type)
-        and can_run(given.device)
-    )
 
 
 class KernelBeams(PolarBeams):

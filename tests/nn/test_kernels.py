@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import subprocess
-import sys
-
 import pytest
 import torch
 
@@ -14,6 +10,7 @@ from radialbeams.front.folding import folded
 from radialbeams.nn.beams import PolarBeams
 from radialbeams.nn.ring_fast import FastRing
 from radialbeams.nn.ring_network import RingBIC, RingConfig
+from tests.interpreting import interpreted
 
 pytest.importorskip("triton")
 
@@ -201,23 +198,15 @@ PROGRAMS = {
 }
 
 
-def run(program: str) -> None:
-    environment = {**os.environ, "TRITON_INTERPRET": "1"}
-    done = subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True
-    )
-    assert done.returncode == 0, done.stderr
-
-
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_kernel_computes_what_torch_computes(name: str) -> None:
-    run(PROGRAMS[name])
+    interpreted(PROGRAMS[name])
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("model", ["ring", "ring.lfw"])
 def test_the_kernels_of_larger_rings_compute_what_torch_computes(model: str) -> None:
-    run(RING.format(model=model, counts=(1,)))
+    interpreted(RING.format(model=model, counts=(1,)))
 
 
 # --- when they are used ---
@@ -293,7 +282,7 @@ def test_without_a_gpu_the_ring_computes_as_before() -> None:
 def test_only_half_precision_at_inference_uses_the_kernels(
     change: object, used: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("radialbeams.nn.ring_kernels.can_run", lambda device: True)
+    monkeypatch.setattr("radialbeams.nn.kernels.arithmetic.can_run", lambda device: True)
     ring = network()
     with_kernels(ring)
     change(ring)  # type: ignore[operator]

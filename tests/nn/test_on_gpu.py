@@ -15,6 +15,7 @@ from torch import Tensor
 from radialbeams.front.module import Canonicalizer
 from radialbeams.front.pose import Pose
 from radialbeams.front.view_geometry import ViewGeometry
+from radialbeams.nn.convolutional import Convolutional
 from radialbeams.nn.kernels import using
 from radialbeams.nn.kernels.using import without_kernels
 
@@ -80,3 +81,31 @@ def test_rings_in_half_precision_find_the_same_beam(model: str, compiled: bool) 
     logits, _ = (torch.compile(network, dynamic=False) if compiled else network)(views.half())
     assert (logits.argmax(-1) == exact.argmax(-1)).float().mean() > 0.95
     assert (logits - exact).abs().max() < 0.05 * exact.std()
+
+
+def lite() -> Convolutional:
+    """The network of `general` with its kernels."""
+    network = Canonicalizer.from_pretrained("general").for_inference(torch.float16).network
+    assert isinstance(network, Convolutional)
+    return network.to(PLACE, memory_format=torch.channels_last)  # type: ignore[call-overload]
+
+
+@pytest.mark.parametrize("count", [1, 3, 64])
+@torch.inference_mode()
+def test_the_convolutional_network_gives_the_same(count: int) -> None:
+    network = lite()
+    views = torch.rand(count, 3, 192, 192, device=PLACE)
+    fast, fast_offsets = network(views)
+    with without_kernels():
+        plain, plain_offsets = network(views)
+    assert not torch.equal(fast, plain)  # otherwise nothing was compared
+    assert (fast - plain).abs().max() < 0.1 * plain.std()
+    assert (fast_offsets - plain_offsets).abs().max() < 0.05  # bins
+
+
+@torch.inference_mode()
+def test_features_of_more_than_two_billion_values_are_as_right_as_few() -> None:
+    network = lite()
+    views = torch.rand(2560, 3, 192, 192, device=PLACE, dtype=torch.float16)
+    logits, _ = network(views)
+    torch.testing.assert_close(logits[-8:], network(views[-8:])[0], rtol=0.01, atol=0.05)

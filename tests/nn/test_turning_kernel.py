@@ -6,9 +6,6 @@ Each program runs in a process of its own, since the interpreter is chosen when 
 from __future__ import annotations
 
 import importlib.util
-import os
-import subprocess
-import sys
 
 import pytest
 import torch
@@ -18,6 +15,7 @@ from radialbeams.front.module import Canonicalizer
 from radialbeams.front.straight import goes_straight
 from radialbeams.front.view_geometry import ViewGeometry
 from radialbeams.nn.kernels import using
+from tests.interpreting import interpreted
 
 PRECISIONS = (torch.float16, torch.float32, torch.bfloat16)
 needs_triton = pytest.mark.skipif(
@@ -194,12 +192,7 @@ PROGRAMS = {
 @needs_triton
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_kernel_computes_what_torch_computes(name: str) -> None:
-    environment = {**os.environ, "TRITON_INTERPRET": "1"}
-    program = START + PROGRAMS[name]
-    run = subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True
-    )
-    assert run.returncode == 0, run.stderr
+    interpreted(START + PROGRAMS[name])
 
 
 # --- where they are used ---

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
-import os
-import subprocess
-import sys
 
 import pytest
+
+from tests.interpreting import interpreted
 
 pytestmark = pytest.mark.skipif(
     importlib.util.find_spec("triton") is None, reason="Triton is not installed"
@@ -60,8 +59,4 @@ for kernel, height, width in ((3, 9, 8), (5, 8, 11)):
 
 @pytest.mark.parametrize("program", [NORM, DEPTHWISE], ids=["norm", "depthwise"])
 def test_a_kernel_computes_what_torch_computes(program: str) -> None:
-    environment = {**os.environ, "TRITON_INTERPRET": "1"}
-    run = subprocess.run(
-        [sys.executable, "-c", program], env=environment, capture_output=True, text=True
-    )
-    assert run.returncode == 0, run.stderr
+    interpreted(program)

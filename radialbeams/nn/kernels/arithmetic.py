@@ -1,4 +1,4 @@
-"""What the kernels of a network share: the device they run on, and GELU."""
+"""What the kernels of a network share: the device they run on, and activations."""
 
 from __future__ import annotations
 
@@ -7,6 +7,10 @@ import os
 import torch
 import triton
 import triton.language as tl
+from torch import Tensor, nn
+
+from radialbeams.nn.exporting import is_exporting
+from radialbeams.nn.kernels.using import switched_on
 
 INTERPRETED = os.environ.get("TRITON_INTERPRET") == "1"  # in tests: on a CPU, without a GPU
 # GPUs with the shared memory that the tiles are made for: A100, H100 and H200, B200 and B300.
@@ -21,6 +25,18 @@ def can_run(device: torch.device) -> bool:
             torch.version.hip is None and torch.cuda.get_device_capability(device) in CAPABILITIES
         )
     return INTERPRETED
+
+
+def usable(module: nn.Module, given: Tensor) -> bool:
+    """Whether a module may use kernels; a file that is exported must run without them."""
+    exported = is_exporting() or torch.jit.is_tracing()  # type: ignore
+    return (
+        switched_on()
+        and not (module.training or exported)
+        and not (torch.is_grad_enabled() and given.requires_grad)
+        and not torch.is_autocast_enabled(given.device.type)
+        and can_run(given.device)
+    )
 
 
 @triton.jit
@@ -40,3 +56,8 @@ def gelu(x):
     q = q * t - 0.07896361500024796
     q = q * t + 0.1613023430109024
     return x * tl.maximum(near * q + 0.5, 0.0)  # below the polynomial's reach exactly 0
+
+
+@triton.jit
+def relu6(x):
+    return tl.minimum(tl.maximum(x, 0.0), 6.0)

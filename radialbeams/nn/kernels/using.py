@@ -19,13 +19,18 @@ MOST_CHANNELS = 4  # of images; each program handles all channels of its pixels
 _switch = {"on": True}
 
 
+def switched_on() -> bool:
+    """Whether kernels are allowed at all: `without_kernels` forbids them for a while."""
+    return _switch["on"]
+
+
 def served(*tensors: Tensor) -> bool:
     """Whether kernels without gradients may take these tensors.
 
     Not where a graph is exported: a file with our kernels would run nowhere else.
     """
     device = tensors[0].device
-    if device.type != "cuda" or not (INSTALLED and _switch["on"]):
+    if device.type != "cuda" or not (INSTALLED and switched_on()):
         return False
     if any(tensor.device != device or tensor.dtype not in PRECISIONS for tensor in tensors):
         return False  # torch may have an answer to it, or says what is wrong
