@@ -356,6 +356,24 @@ def what_a_gpu_does() -> Iterator[str]:
         f"our kernels), `ring` {now['ring']} ({before['ring']}), `general` "
         f"{now['general']} ({before['general']})"
     )
+    both = {
+        model: f"{100 * min(share, parts['front-half-compiled']['share'][model]):.0f}%"
+        for model, share in (
+            (name.removesuffix(", not compiled"), share)
+            for name, share in parts["front-half-compiled"]["share"].items()
+            if name.endswith(", not compiled")
+        )
+    }
+    yield (
+        f"`ring.coil100` adds {both['ring.coil100']}, `ring` {both['ring']} and `general` "
+        f"{both['general']}, compiled or not"
+    )
+    largest = parts["inference-general-half"]["batch 4096"]["plain"]
+    yield (
+        f"| `general` | half | our kernels | {round(largest['views_per_second'], -2):,} | "
+        f"{largest['times_floor']:.1f} | "
+        f"{parts['inference-general-half']['batch 1']['plain']['us']:.0f} µs |"
+    )
     step = parts["training-general"]
     yield f"of `general`, {100 * step['rendering_us'] / step['step_us']:.0f}% is rendering"
 

@@ -93,14 +93,19 @@ NN_SIDEWAYS = {
     "ring": {"layers", "posterior"},  # how far its offsets reach
     "ring_fast": {"layers", "ring"},
     "ring_network": {"beam_network", "posterior", "ring", "ring_fast", *NN_SHARED},
-    # In half precision on a GPU: which layers of a ring go to which kernels.
-    "ring_kernels": {"beams", "exporting", "kernels", "posterior", "ring", "ring_fast"},
+    # In half precision on a GPU: which layers of a network go to which kernels.
+    "ring_kernels": {"beams", "kernels", "posterior", "ring", "ring_fast"},
+    "convolutional_kernels": {"convolutional", "kernels"},
     # The kernels know no layers, only tensors.
     "convolution": {"kernels"},
     "stem": {"kernels"},
     "pair": {"kernels"},
     "sampling": {"kernels"},
     "ends": {"kernels"},
+    "arithmetic": {"exporting", "kernels"},
+    "depthwise": {"kernels"},
+    "product": {"kernels"},
+    "view_stem": {"kernels"},
     "ring_export": {"beams", "layers", "posterior", "ring", "ring_network", "toom_cook"},
     "posterior": NN_SHARED,
     "convolutional": {"posterior", *NN_SHARED},

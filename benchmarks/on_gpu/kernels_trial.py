@@ -57,7 +57,7 @@ TILES: dict[int, tuple[Tile, ...]] = {  # of a convolution, by the number of map
     ),
 }
 PRODUCTS = tuple(  # of `general`, which are bound by the memory
-    product.Tile(*sizes)
+    product.ProductTile(*sizes)
     for sizes in (
         *((128, 64, step, 4, 3) for step in (16, 32, 64)),
         *((128, 128, step, 8, 3) for step in (16, 32, 64)),
@@ -66,7 +66,7 @@ PRODUCTS = tuple(  # of `general`, which are bound by the memory
     )
 )
 DEPTHWISE = tuple(
-    depthwise.Tile(*sizes)
+    depthwise.DepthwiseTile(*sizes)
     for sizes in (
         *((1, 64, 32, 4), (1, 32, 64, 4), (1, 128, 32, 4), (2, 32, 32, 4), (2, 64, 32, 4)),
         *((2, 32, 64, 4), (2, 16, 64, 4), (2, 16, 32, 2), (2, 64, 32, 8), (2, 16, 128, 4)),

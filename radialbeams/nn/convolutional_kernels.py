@@ -16,7 +16,7 @@ from torch import Tensor, nn
 
 from radialbeams.nn.convolutional import SCALE, SHIFT, Convolutional
 from radialbeams.nn.kernels.arithmetic import usable
-from radialbeams.nn.kernels.depthwise import Reading, can_compute, depthwise
+from radialbeams.nn.kernels.depthwise import Footprint, can_compute, depthwise
 from radialbeams.nn.kernels.product import product, sizes_fit
 from radialbeams.nn.kernels.view_stem import stem
 
@@ -67,7 +67,7 @@ class KernelConvolutional(Convolutional):
 
     def with_kernels(self, views: Tensor) -> tuple[Tensor, Tensor]:
         first = self.stem
-        features = stem(views, *_weights(first), (SCALE, -SHIFT), _reading(first))
+        features = stem(views, *_weights(first), (SCALE, -SHIFT), _footprint(first))
         for block in self.blocks:
             features = _block(block, features)
         features = product(features, *_weights(self.last), activate=True)  # (N, S/32, S/32, LAST)
@@ -79,7 +79,7 @@ def _block(block: Any, features: Tensor) -> Tensor:
     hidden = features
     if block.expands:
         hidden = product(hidden, *_weights(block.expand), activate=True)
-    hidden = depthwise(hidden, *_weights(block.depthwise), _reading(block.depthwise))
+    hidden = depthwise(hidden, *_weights(block.depthwise), _footprint(block.depthwise))
     return product(hidden, *_weights(block.project), skip=features if block.skips else None)
 
 
@@ -88,7 +88,7 @@ def _weights(layer: Any) -> tuple[Tensor, Tensor]:
     return layer.taps, layer.bias
 
 
-def _reading(layer: Any) -> Reading:
+def _footprint(layer: Any) -> Footprint:
     both = int(layer.padding[0])  # zeros on each side, unless the sides differ
     before, after = (layer.before, layer.after) if layer.after else (both, both)
-    return Reading(layer.kernel_size[0], layer.stride[0], before, after)
+    return Footprint(layer.kernel_size[0], layer.stride[0], before, after)

@@ -16,20 +16,20 @@ from tests.interpreting import interpreted
 pytest.importorskip("triton")
 
 from radialbeams.nn.convolutional_kernels import KernelConvolutional, with_kernels
-from radialbeams.nn.kernels.depthwise import Reading
+from radialbeams.nn.kernels.depthwise import Footprint
 
 # Odd sides, more channels than a tile, rows that fill no tile, uneven padding.
 DEPTHWISE = """
 import torch, torch.nn.functional as F
-from radialbeams.nn.kernels.depthwise import Reading, depthwise
+from radialbeams.nn.kernels.depthwise import Footprint, depthwise
 torch.manual_seed(0)
 for reading, height, width, channels in (
-    (Reading(3, 1, 1, 1), 7, 5, 40),
-    (Reading(3, 2, 0, 1), 8, 6, 24),
-    (Reading(3, 2, 1, 1), 7, 9, 16),
-    (Reading(5, 1, 2, 2), 7, 7, 72),
-    (Reading(5, 2, 1, 2), 10, 8, 48),
-    (Reading(5, 2, 2, 2), 7, 7, 8),
+    (Footprint(3, 1, 1, 1), 7, 5, 40),
+    (Footprint(3, 2, 0, 1), 8, 6, 24),
+    (Footprint(3, 2, 1, 1), 7, 9, 16),
+    (Footprint(5, 1, 2, 2), 7, 7, 72),
+    (Footprint(5, 2, 1, 2), 10, 8, 48),
+    (Footprint(5, 2, 2, 2), 7, 7, 8),
 ):
     x, bias = torch.randn(3, height, width, channels).half(), torch.randn(channels).half()
     taps = torch.randn(reading.size**2, channels).half() / reading.size
@@ -64,10 +64,10 @@ assert product(x[:0], taps, bias).shape == (0, 5, 7, 88)
 
 STEM = """
 import torch, torch.nn.functional as F
-from radialbeams.nn.kernels.depthwise import Reading
+from radialbeams.nn.kernels.depthwise import Footprint
 from radialbeams.nn.kernels.view_stem import stem
 torch.manual_seed(0)
-for reading, side, channels in ((Reading(3, 2, 0, 1), 12, 3), (Reading(3, 2, 1, 1), 11, 1)):
+for reading, side, channels in ((Footprint(3, 2, 0, 1), 12, 3), (Footprint(3, 2, 1, 1), 11, 1)):
     weight, bias = torch.randn(24, channels, 3, 3).half() / 3, torch.randn(24).half()
     taps = weight.permute(2, 3, 1, 0).flatten(0, 2).contiguous()
     views = torch.rand(3, channels, side, side)
@@ -125,7 +125,7 @@ def network() -> Convolutional:
 @pytest.mark.parametrize(("side", "reached"), [(12, 6), (11, 6), (7, 4)])
 def test_a_side_is_halved_and_rounded_up(side: int, reached: int) -> None:
     missing = max((reached - 1) * 2 + 3 - side, 0)
-    assert Reading(3, 2, missing // 2, missing - missing // 2).reached(side) == reached
+    assert Footprint(3, 2, missing // 2, missing - missing // 2).reached(side) == reached
 
 
 def test_without_triton_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:

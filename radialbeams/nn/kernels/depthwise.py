@@ -22,7 +22,7 @@ from radialbeams.nn.kernels.operators import operator
 from radialbeams.nn.kernels.product import ALIGNED
 
 
-class Reading(NamedTuple):
+class Footprint(NamedTuple):
     """How a convolution with square taps reads an image."""
 
     size: int  # of the taps
@@ -35,7 +35,7 @@ class Reading(NamedTuple):
         return (side + self.before + self.after - self.size) // self.stride + 1
 
 
-class Tile(NamedTuple):
+class DepthwiseTile(NamedTuple):
     """What one program computes, and how: pixels × channels of `rows` rows of the result."""
 
     rows: int  # 1 or 2
@@ -45,11 +45,11 @@ class Tile(NamedTuple):
 
 
 # By the size of the taps and the stride. A trial may replace them.
-TILES: dict[tuple[int, int], Tile] = {
-    (3, 1): Tile(2, 64, 32, 4),
-    (3, 2): Tile(2, 64, 32, 4),
-    (5, 1): Tile(2, 16, 64, 4),
-    (5, 2): Tile(1, 64, 32, 4),
+TILES: dict[tuple[int, int], DepthwiseTile] = {
+    (3, 1): DepthwiseTile(2, 64, 32, 4),
+    (3, 2): DepthwiseTile(2, 64, 32, 4),
+    (5, 1): DepthwiseTile(2, 16, 64, 4),
+    (5, 2): DepthwiseTile(1, 64, 32, 4),
 }
 
 
@@ -103,11 +103,11 @@ def _depthwise(
 # fmt: on
 
 
-def _launched(x: Tensor, taps: Tensor, bias: Tensor, reading: list[int]) -> Tensor:
-    y: Tensor = _result(x, taps, bias, reading)
+def _launched(x: Tensor, taps: Tensor, bias: Tensor, footprint: list[int]) -> Tensor:
+    y: Tensor = _result(x, taps, bias, footprint)
     if not y.numel():
         return y
-    size, stride, before, _ = reading
+    size, stride, before, _ = footprint
     count, height, width, channels = y.shape
     tile = TILES[size, stride]
     total = count * -(-height // tile.rows) * width
@@ -121,9 +121,9 @@ def _launched(x: Tensor, taps: Tensor, bias: Tensor, reading: list[int]) -> Tens
     return y
 
 
-def _result(x: Tensor, taps: Tensor, bias: Tensor, reading: list[int]) -> Tensor:
+def _result(x: Tensor, taps: Tensor, bias: Tensor, footprint: list[int]) -> Tensor:
     """An empty tensor for the result."""
-    height, width = map(Reading(*reading).reached, x.shape[1:3])
+    height, width = map(Footprint(*footprint).reached, x.shape[1:3])
     y: Tensor = x.new_empty((x.shape[0], height, width, x.shape[3]))
     return y
 
@@ -131,9 +131,9 @@ def _result(x: Tensor, taps: Tensor, bias: Tensor, reading: list[int]) -> Tensor
 _operator = operator("depthwise", _launched, _result)
 
 
-def depthwise(x: Tensor, taps: Tensor, bias: Tensor, reading: Reading) -> Tensor:
+def depthwise(x: Tensor, taps: Tensor, bias: Tensor, footprint: Footprint) -> Tensor:
     """(N, H, W, C) with taps (size², C) → relu6(x ∗ taps + bias), (N, H', W', C)."""
-    y: Tensor = _operator(x, taps, bias, list(reading))
+    y: Tensor = _operator(x, taps, bias, list(footprint))
     return y
 
 

@@ -20,7 +20,7 @@ from radialbeams.nn.kernels.operators import operator
 ALIGNED = 8  # channels: the values of 16 bits that a GPU reads at once
 
 
-class Tile(NamedTuple):
+class ProductTile(NamedTuple):
     """What one program computes, and how: rows × maps, in steps of `channels`."""
 
     rows: int
@@ -32,19 +32,19 @@ class Tile(NamedTuple):
 
 # By how many maps, at most, and by how many channels. A trial may replace them.
 NARROW, MIDDLE, WIDE = 24, 64, 1 << 30
-TILES: dict[tuple[int, bool], Tile] = {  # the second: more channels than maps
-    (NARROW, True): Tile(256, 64, 32, 8, 3),
-    (NARROW, False): Tile(128, 32, 32, 4, 4),
-    (MIDDLE, True): Tile(128, 64, 64, 4, 3),
-    (MIDDLE, False): Tile(128, 64, 64, 4, 3),
-    (WIDE, True): Tile(128, 128, 64, 8, 3),
-    (WIDE, False): Tile(128, 64, 32, 4, 3),
+TILES: dict[tuple[int, bool], ProductTile] = {  # the second: more channels than maps
+    (NARROW, True): ProductTile(256, 64, 32, 8, 3),
+    (NARROW, False): ProductTile(128, 32, 32, 4, 4),
+    (MIDDLE, True): ProductTile(128, 64, 64, 4, 3),
+    (MIDDLE, False): ProductTile(128, 64, 64, 4, 3),
+    (WIDE, True): ProductTile(128, 128, 64, 8, 3),
+    (WIDE, False): ProductTile(128, 64, 32, 4, 3),
 }
-FEW = Tile(64, 32, 64, 4, 4)
+FEW = ProductTile(64, 32, 64, 4, 4)
 ENOUGH = 264  # programs of the large tile, below which more of the GPU is busy with small ones
 
 
-def tile_for(rows: int, channels: int, maps: int) -> Tile:
+def tile_for(rows: int, channels: int, maps: int) -> ProductTile:
     """The tile for a product of rows × `channels` with `channels` × maps."""
     width = next(most for most in (NARROW, MIDDLE, WIDE) if maps <= most)
     tile = TILES[width, channels > maps]

@@ -12,7 +12,7 @@ import triton.language as tl
 from torch import Tensor
 
 from radialbeams.nn.kernels.arithmetic import relu6
-from radialbeams.nn.kernels.depthwise import Reading
+from radialbeams.nn.kernels.depthwise import Footprint
 from radialbeams.nn.kernels.operators import operator
 
 PIXELS, WARPS = 128, 4
@@ -56,12 +56,12 @@ def _stem(
 
 
 def _launched(
-    views: Tensor, taps: Tensor, bias: Tensor, scaling: list[float], reading: list[int]
+    views: Tensor, taps: Tensor, bias: Tensor, scaling: list[float], footprint: list[int]
 ) -> Tensor:
-    y: Tensor = _result(views, taps, bias, scaling, reading)
+    y: Tensor = _result(views, taps, bias, scaling, footprint)
     if not y.numel():
         return y
-    size, stride, before, _ = reading
+    size, stride, before, _ = footprint
     count, height, width, maps = y.shape
     _, channels, rows, columns = views.shape
     total = count * height * width
@@ -81,10 +81,10 @@ def _at_least_16(values: int) -> int:
 
 
 def _result(
-    views: Tensor, taps: Tensor, bias: Tensor, scaling: list[float], reading: list[int]
+    views: Tensor, taps: Tensor, bias: Tensor, scaling: list[float], footprint: list[int]
 ) -> Tensor:
     """An empty tensor for the result."""
-    height, width = map(Reading(*reading).reached, views.shape[2:])
+    height, width = map(Footprint(*footprint).reached, views.shape[2:])
     y: Tensor = taps.new_empty((views.shape[0], height, width, taps.shape[1]))
     return y
 
@@ -93,11 +93,11 @@ _operator = operator("view_stem", _launched, _result)
 
 
 def stem(
-    views: Tensor, taps: Tensor, bias: Tensor, scaling: tuple[float, float], reading: Reading
+    views: Tensor, taps: Tensor, bias: Tensor, scaling: tuple[float, float], footprint: Footprint
 ) -> Tensor:
     """Views (N, C, S, S), taps (size² · C, maps) → (N, H, W, maps), in the taps' precision.
 
     `scaling` is the factor and the shift of the views before they are convolved.
     """
-    y: Tensor = _operator(views, taps, bias, list(scaling), list(reading))
+    y: Tensor = _operator(views, taps, bias, list(scaling), list(footprint))
     return y
