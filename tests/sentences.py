@@ -283,6 +283,24 @@ def what_more_training_changed() -> Iterator[str]:
         yield f"{words} {changes}"
 
 
+def what_distilling_changed() -> Iterator[str]:
+    found = result("distilled")
+    yield (
+        f"{found['training_images']:,} training images, of which {found['drawings']:,} are squares"
+    )
+    name = "average of both and general, a third each"
+    rows = {row["model"]: row for row in found["rows"]}
+    before, after = rows["general"], rows[name]
+    yield (
+        f"with one view {before['one']['mean']:.1f} → {after['one']['mean']:.1f}°, with four "
+        f"{before['four']['mean']:.1f} → {after['four']['mean']:.1f}°; within 10° with four views "
+        f"{100 * before['four']['within_10']:.1f} → {100 * after['four']['within_10']:.1f}%"
+    )
+    drawn = [found["test_drawings"][model]["all"] for model in ("general", name)]
+    yield f"{drawn[0]['right']} → {drawn[1]['right']}% are right"
+    yield "from {} to {}".format(*(row["calibration error"] for row in drawn))
+
+
 def what_an_engine_costs() -> Iterator[str]:
     quiet = result("speed/engines")
     plain, ray = (quiet["model"][engine] for engine in ("plain", "ray"))
@@ -396,6 +414,7 @@ PAGES: dict[str, tuple[Sentences, ...]] = {
         what_polishing_did_to_the_ring,
         which_network_is_better_on_objects_and_faces,
         what_more_training_changed,
+        what_distilling_changed,
     ),
     "docs/documents.md": (
         what_two_turns_decide,
