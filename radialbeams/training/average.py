@@ -1,4 +1,6 @@
-"""`python -m radialbeams.training.average RUN/model FINETUNED/model --share S --out NEW`: averages runs.
+"""Averages two runs.
+
+    python -m radialbeams.training.average RUN/model TUNED/model --share S --out NEW
 
 A fine-tuned model is better on its new data and worse on the old. Networks on the line between the
 weights before and after fine-tuning are nearly as good as either on its own data, and often better
