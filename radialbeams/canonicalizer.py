@@ -28,6 +28,7 @@ from radialbeams.defaults import (
     thresholds_for,
 )
 from radialbeams.documents import READ_AT, DocumentReader, document_thresholds
+from radialbeams.further_looks import looked_again
 from radialbeams.images import Corners, Frame, ImageError, ImageSource
 from radialbeams.limits import DEFAULT, Limits
 from radialbeams.posterior import Answer, read_posterior, read_posteriors, read_unit, rounded
@@ -68,6 +69,7 @@ class Look(NamedTuple):
     frame: Frame | None = None  # the rectangle of a picture that was rotated on a plain canvas
     plain: bool = False  # the corners have one colour
     colour: str | None = None  # that colour
+    ends: NDArray[np.float32] | None = None  # (2, C, S, S): views of the ends of an oblong picture
 
     @property
     def around(self) -> Surroundings:
@@ -217,13 +219,15 @@ class Canonicalizer:
             page = self._documents.answer(small, larger, self.card.network.num_bins)
             if page is not None:
                 view = None if page.clear else self._view(small)
-                return Look(view, page.answer, frame, plain, colour)
-        return Look(self._view(small), None, frame, plain, colour)
+                ends = None if page.clear else self._ends(small)
+                return Look(view, page.answer, frame, plain, colour, ends)
+        return Look(self._view(small), None, frame, plain, colour, self._ends(small))
 
     def answers_from_looks(self, looks: Sequence[Look]) -> list[Answer]:
         """One estimate for each look; the model runs on all but clear documents."""
         views = [look.view for look in looks if look.view is not None]
-        pictures = iter(self.answers_from_views(np.stack(views)) if views else ())
+        ends = [look.ends for look in looks if look.view is not None]
+        pictures = iter(self.answers_from_views(np.stack(views), ends) if views else ())
         return [
             _preferred(look.document, None if look.view is None else next(pictures))
             for look in looks
@@ -247,8 +251,22 @@ class Canonicalizer:
         )
         return views[0] if self.refine == 1 else np.stack(views)
 
-    def answers_from_views(self, views: NDArray[np.float32]) -> list[Answer]:
-        """One estimate for each view in (N, C, S, S), or for each k views in (N, k, C, S, S)."""
+    def _ends(self, small: Image.Image) -> NDArray[np.float32] | None:
+        """The views of both ends, if the card's rule of further looks asks for them."""
+        card = self.card
+        if self.refine > 1 or card.looks is None or card.looks.oblong_below is None:
+            return None
+        return images.ends(small, card.protocol, card.network.view_size, card.network.channels)
+
+    def answers_from_views(
+        self,
+        views: NDArray[np.float32],
+        ends: Sequence[NDArray[np.float32] | None] | None = None,
+    ) -> list[Answer]:
+        """One estimate for each view in (N, C, S, S), or for each k views in (N, k, C, S, S).
+
+        `ends` has two more views of each oblong picture, (2, C, S, S), used where it is unsure.
+        """
         outputs = self._run(views.reshape(-1, *views.shape[-3:]))
         calibration = self.card.calibration
         posterior = self.card.network.reading == "posterior"
@@ -256,7 +274,8 @@ class Canonicalizer:
             if not posterior:
                 return read_unit(outputs[0])
             first = read_posterior(outputs[0], outputs[1], *calibration)
-            return self._surer(views, outputs, first)
+            ends = [None] * len(views) if ends is None else ends
+            return looked_again(self.card, self._run, views, outputs, first, ends)
         looks = [output.reshape(len(views), self.refine, -1) for output in outputs]
         if posterior:
             return read_posteriors(looks[0], looks[1], self._shifts, *calibration)
@@ -279,37 +298,6 @@ class Canonicalizer:
                     f"numbers of shape {expected}; got {output.shape}. Export it again."
                 )
         return outputs
-
-    def _surer(
-        self,
-        views: NDArray[np.float32],
-        outputs: Sequence[NDArray[np.float32]],
-        answers: list[Answer],
-    ) -> list[Answer]:
-        """Replaces unsure estimates by the average over all four quarter turns of their views.
-
-        `looks.below` on the card is the confidence below which this is done. The card of a network
-        that is equivariant to quarter turns has no `looks`, since further views would add nothing.
-        """
-        below = 0.0 if self.card.looks is None else self.card.looks.below
-        unsure = [n for n, answer in enumerate(answers) if (answer.confidence or 0.0) < below]
-        if not unsure:
-            return answers
-        turned = np.stack([np.rot90(views[unsure], k, (-2, -1)) for k in (1, 2, 3)], axis=1)
-        rotated = self._run(turned.reshape(-1, *views.shape[-3:]))
-        looks = [
-            np.concatenate((first[unsure][:, None], more.reshape(len(unsure), 3, -1)), axis=1)
-            for first, more in zip(outputs, rotated, strict=True)
-        ]  # two of (n, 4, bins)
-        again = read_posteriors(looks[0], looks[1], self._quarters, *self.card.calibration)
-        for n, answer in zip(unsure, again, strict=True):
-            answers[n] = answer
-        return answers
-
-    @property
-    def _quarters(self) -> NDArray[np.float32]:
-        """(4,): the shift of the posterior by each quarter turn, in bins."""
-        return np.arange(4, dtype=np.float32) * np.float32(self.card.network.num_bins / 4)
 
     @property
     def _shifts(self) -> NDArray[np.float32]:

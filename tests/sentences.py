@@ -117,6 +117,7 @@ def what_everyday_photos_come_to() -> Iterator[str]:
     yield f"a small model for everyday photos ({general['parameters'] / 1e6:.0f} M parameters)"
     yield f"{files['within_10']:.0%} of its estimates are within 10°"
     yield f"half are within {files['median']:.1f}°"
+    yield f"Of photos cut out without a canvas, {files['inner']['within_10']:.0%} are"
     yield f"of the more confident half {files['surer_half_within_10']:.1%} are within 10°"
     yield f"`upright` acts on {turned['acted_on']:.0%} of these rotated files"
     yield f"{turned['acted_on_within_5']:.0%} of those end within 5°"
@@ -283,6 +284,15 @@ def what_more_training_changed() -> Iterator[str]:
         yield f"{words} {changes}"
 
 
+def what_both_ends_gain() -> Iterator[str]:
+    found = result("ends")
+    before, after = (found["rows"][found[name]] for name in ("before", "shipped"))
+    yield (
+        f"within 10° {100 * before['within_10']:.1f} → {100 * after['within_10']:.1f}% with "
+        f"{after['views']:.2f} instead of {before['views']:.2f} views"
+    )
+
+
 def what_distilling_changed() -> Iterator[str]:
     found = result("distilled")
     yield (
@@ -415,6 +425,7 @@ PAGES: dict[str, tuple[Sentences, ...]] = {
         which_network_is_better_on_objects_and_faces,
         what_more_training_changed,
         what_distilling_changed,
+        what_both_ends_gain,
     ),
     "docs/documents.md": (
         what_two_turns_decide,

@@ -43,9 +43,10 @@ ARROWS = {
     "escaping": set(),
     "demo": {"canonicalizer", "images"},
     "canonicalizer": {
-        *("cards", "decisions", "defaults", "documents", "images", "limits", "posterior"),
-        *("runtime", "undoing", "zoo"),
+        *("cards", "decisions", "defaults", "documents", "further_looks", "images", "limits"),
+        *("posterior", "runtime", "undoing", "zoo"),
     },
+    "further_looks": {"cards", "posterior"},
     "documents": {"defaults", "images", "posterior", "runtime", "stored", "zoo"},
     "runtime": {"cards", "zoo"},
     "transforms": {"canonicalizer", "decisions", "defaults", "documents", "images", "zoo"},

@@ -251,7 +251,7 @@ def test_the_angle_is_the_one_that_the_picture_was_turned_by(
 def test_an_angle_that_rounds_to_a_whole_turn_is_none(
     faces: Canonicalizer, monkeypatch: pytest.MonkeyPatch, found: float, rounded: float
 ) -> None:
-    monkeypatch.setattr(faces, "answers_from_views", lambda views: [Answer(found)])
+    monkeypatch.setattr(faces, "answers_from_views", lambda views, ends: [Answer(found)])
     assert faces.predict(Image.new("RGB", (8, 8))).angle_degrees == rounded
 
 

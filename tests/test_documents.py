@@ -249,7 +249,7 @@ def test_a_doubtful_document_is_a_picture_if_the_model_is_confident(
     pages = documents.Page(Answer(90.0, 0.99, kind="document"), clear)
     monkeypatch.setattr(DocumentReader, "answer", lambda *_: pages)
 
-    def estimates(views: np.ndarray[Any, Any]) -> list[Answer]:
+    def estimates(views: np.ndarray[Any, Any], ends: Any) -> list[Answer]:
         assert confidence is not None
         return [Answer(10.0, confidence) for _ in views]
 

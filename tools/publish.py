@@ -54,6 +54,9 @@ from radialbeams.training.weights import load_model, new_card, read_card, save_m
 
 # Models that leave documents to a network of their own.
 DOCUMENTS: dict[str, Literal["quarter"]] = {"general": "quarter"}
+# Where it is unsure of an oblong picture: below which confidence it looks at both ends, and the
+# factor of the temperature for what is averaged then (studies/ends.py).
+OBLONG_BELOW, OBLONG_HEAT = 0.9, 0.6
 ALSO_SEEDS = 10  # as for the specialised models
 # For a model that uses several views, with a margin to what is promised: 0.5% of upright photos may
 # come out worse, and 90% of those acted on should end within 5°.
@@ -235,7 +238,12 @@ def decided(card: Card, outputs: looks.LookOutputs, below: float) -> Card:
         card,
         calibration=calibration,
         calibrated=rounded_values(expected),
-        looks=Looks(below, round(1 + 3 * float(again), 3)),
+        looks=Looks(
+            below,
+            round(1 + 3 * float(again), 3),
+            OBLONG_BELOW,
+            round(OBLONG_HEAT * calibration.temperature, 3),
+        ),
         abstain=thresholds(answers, spoilt=SPOILT, right=RIGHT),
     )
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from sections.everyday import looks_section, photos_section, ranking_section
+from sections.everyday import ends_section, looks_section, photos_section, ranking_section
 from sections.front import centring_section, half_section, overhead_section
 from sections.leaks import leaks_section, with_leak_table
 from sections.models import (
@@ -58,6 +58,7 @@ def results_page(root: Path = ROOT) -> str:
         *jpeg_section(entries),
         *risk_section(entries),
         *ranking_section(read(results, "ranking.json")),
+        *ends_section(read(results, "ends.json")),
         *groups_section(entries),
         *least_sure_section(cards),
         *side_by_side_section(side_by_side),

@@ -110,7 +110,7 @@ class Worker:
             look = self.canonicalizer.look(
                 item.path, first_frame=self.job.first_frame, framed=self.job.turns
             )
-            self._looks[item.path] = look._replace(view=None)
+            self._looks[item.path] = look._replace(view=None, ends=None)
             return None, look
         except SeveralFrames:
             return Outcome(item.path, action="skipped", reason="several frames"), None

@@ -89,10 +89,15 @@ class TrainingCard:
 
 @dataclass(frozen=True)
 class Looks:
-    """Below this confidence, the model also runs on the other three quarter turns of a view."""
+    """Below this confidence, the model also runs on the other three quarter turns of a view.
+
+    Of an oblong picture it sees the squares at both ends instead, if `oblong_below` is given.
+    """
 
     below: float
     mean: float | None = None  # average number of runs per view on held-out images
+    oblong_below: float | None = None  # likewise, for oblong pictures
+    oblong_temperature: float | None = None  # of the posteriors that are averaged then
 
 
 @dataclass(frozen=True)

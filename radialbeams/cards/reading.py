@@ -83,6 +83,8 @@ RULES = {
     "protocol.sigma": _number(0, 100, above=True),
     "protocol.reach": _number(0, 1, above=True),
     "looks.below": _number(0, 1),
+    "looks.oblong_below": _number(0, 1),
+    "looks.oblong_temperature": _number(0, 1000, above=True),
     "documents": _one_of("quarter"),
     "calibration.temperature": _number(0, 1000, above=True),
     "calibration.spread": _number(0, 180),

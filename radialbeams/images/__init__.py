@@ -14,7 +14,7 @@ from radialbeams.images.raw_previews import SUFFIXES as RAW_SUFFIXES
 from radialbeams.images.raw_previews import is_raw
 from radialbeams.images.reading import content_of, read, read_small
 from radialbeams.images.turning import turn
-from radialbeams.images.views import looks, view
+from radialbeams.images.views import ends, looks, view
 from radialbeams.images.writing import encode, is_lossy
 
 __all__ = [
@@ -28,6 +28,7 @@ __all__ = [
     "SeveralFrames",
     "content_of",
     "encode",
+    "ends",
     "frame_of",
     "ground_colour",
     "has_plain_ground",

@@ -14,6 +14,7 @@ from PIL import Image
 
 from radialbeams.cards import ViewProtocol
 from radialbeams.images.corners import without_corners
+from radialbeams.images.frames import has_plain_ground
 
 Floats = NDArray[np.float32]
 Band = tuple[slice, slice, Floats]  # rows of a view, rows of the square, weights between them
@@ -39,15 +40,41 @@ def looks(
 ) -> list[Floats]:
     """One view for each turn; steps that do not depend on the turn are done once."""
     leakfree = protocol.name == "leakfree"
-    picture = _on_black(without_corners(picture) if leakfree else picture)
-    if channels == 1:
-        picture = picture.convert("L").convert("RGB")
+    picture = _as_seen(picture, leakfree, channels)
     if leakfree:
         sizes = protocol.parent_size or view_size, view_size
         views = _leakfree(picture, *sizes, turns, protocol.sigma, protocol.reach)
     else:
         views = [paper_view(picture, view_size, turn) for turn in turns]
     return [view[:channels] for view in views]
+
+
+def ends(
+    picture: Image.Image, protocol: ViewProtocol, view_size: int, channels: int
+) -> Floats | None:
+    """(2, C, S, S): leak-free views of the squares at both ends of an oblong picture, or None.
+
+    None as well if its corners are plain: they may be fill, which the square in the middle does not
+    reach, and which gives the rotation away.
+    """
+    width, height = picture.size
+    side = min(width, height)
+    if max(width, height) < OBLONG * side or has_plain_ground(picture):
+        return None
+    picture = _as_seen(picture, False, channels)
+    squares = (
+        picture.crop((left, top, left + side, top + side))
+        for left, top in ((0, 0), (width - side, height - side))
+    )
+    sizes = protocol.parent_size or view_size, view_size
+    views = [_leakfree(s, *sizes, (0.0,), protocol.sigma, protocol.reach)[0] for s in squares]
+    return np.stack(views)[:, :channels]
+
+
+def _as_seen(picture: Image.Image, leakfree: bool, channels: int) -> Image.Image:
+    """The picture in RGB, without filled corners, and gray for a model with one channel."""
+    picture = _on_black(without_corners(picture) if leakfree else picture)
+    return picture if channels == 3 else picture.convert("L").convert("RGB")
 
 
 def _on_black(picture: Image.Image) -> Image.Image:
@@ -83,6 +110,7 @@ BANDS = 512  # steps of numerical integrals
 GAP = 3.0
 # From this multiple of the parent's size on, resizing with Pillow is faster than the products.
 DIRECT = 4
+OBLONG = 1.1  # how much longer than high, or the other way around, a picture with two ends is
 
 
 def leakfree_view(

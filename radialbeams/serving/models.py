@@ -43,7 +43,7 @@ def described(name: str) -> JsonDict:
             "epsilon": config.get("epsilon", 0),
         },
         "calibration": card.calibration._asdict(),
-        "looks_below": 0.0 if card.looks is None else card.looks.below,
+        "looks": {"below": 0.0} if card.looks is None else asdict(card.looks),
         "thresholds": asdict(thresholds_of(card)),
         "within": WITHIN,
         "upright_within": UPRIGHT,

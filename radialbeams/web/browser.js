@@ -4,9 +4,11 @@ import { plainGround } from "./model/corners.js";
 import { asEstimated, decide } from "./model/decisions.js";
 import { heatOf, hiddenViews } from "./model/heat.js";
 import { readPosterior, readPosteriors, readUnit } from "./model/posterior.js";
-import { viewOf } from "./model/view.js";
+import { endsOf, viewOf } from "./model/view.js";
 
 const TYPES = ["image/jpeg", "image/png", "image/webp"]; // formats that a canvas can write
+const QUARTERS = [1, 2, 3]; // of further looks at one square
+const AT_ENDS = [1, 3]; // of the squares at both ends
 const AT_ONCE = 4; // views per call of the model, so that the page stays responsive
 
 export class Browser {
@@ -20,7 +22,8 @@ export class Browser {
   async estimate(look, model, { beams = false } = {}) {
     const pixels = look.pixels();
     const view = viewOf(pixels, model.view);
-    const answer = await this.answer(view, model);
+    const ends = model.looks.oblong_below ? endsOf(pixels, model.view) : null;
+    const answer = await this.answer(view, ends, model);
     const least = model.thresholds;
     const decision = look.turned
       ? asEstimated(answer, { ...least, upright: 1 }) // on the dial, it is known to be turned
@@ -38,14 +41,20 @@ export class Browser {
     return null;
   }
 
-  async answer(view, model) {
+  // `ends` has two more views of an oblong picture, which are used where the first is unsure.
+  async answer(view, ends, model) {
     const [first] = await this.run([view], model);
     if (model.reading === "unit") return readUnit(first.logits);
     const answer = readPosterior(first.logits, first.offsets, model);
-    if (answer.confidence >= model.looks_below) return answer;
-    const quarters = [1, 2, 3].map((k) => quarterTurned(view, model.view, k));
-    const looks = [first, ...(await this.run(quarters, model))];
-    return readPosteriors(looks, [0, 1, 2, 3].map((k) => (k * model.bins) / 4), model);
+    const { below, oblong_below, oblong_temperature } = model.looks;
+    if (answer.confidence >= (ends ? oblong_below : below)) return answer;
+    const quarters = ends ? AT_ENDS : QUARTERS;
+    const more = quarters.map((k, n) => quarterTurned(ends ? ends[n] : view, model.view, k));
+    const looks = [first, ...(await this.run(more, model))];
+    const temperature = (ends && oblong_temperature) || model.calibration.temperature;
+    const calibration = { ...model.calibration, temperature };
+    const shifts = [0, ...quarters].map((k) => (k * model.bins) / 4);
+    return readPosteriors(looks, shifts, { ...model, calibration });
   }
 
   async heat(view, answer, model) {

@@ -120,9 +120,9 @@ def test_a_file_that_changes_between_judging_and_turning_fails(tmp_path: Path) -
     busy = worker.Worker(IN_PLACE, lambda message: None)
     answers = busy.canonicalizer.answers_from_views
 
-    def edit_and_answer(views: object) -> object:
+    def edit_and_answer(views: object, ends: object) -> object:
         face(path, 200)
-        return answers(views)  # type: ignore[arg-type]
+        return answers(views, ends)  # type: ignore[arg-type]
 
     busy.canonicalizer.answers_from_views = edit_and_answer  # type: ignore[method-assign, assignment]
     part = str(tmp_path / ".part")

@@ -64,7 +64,7 @@ def static(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     if not RUNTIME.is_dir():
         pytest.skip("There is no onnxruntime-web: `make page` gets it from npm")
     folder = tmp_path_factory.mktemp("static") / "page"
-    write_page(folder, RUNTIME, ("ring", "ring.lfw"))
+    write_page(folder, RUNTIME, ("ring", "ring.lfw", "general"))
     server = ThreadingHTTPServer(("127.0.0.1", 0), partial(Quiet, directory=str(folder)))
     threading.Thread(target=server.serve_forever, daemon=True).start()
     yield f"http://127.0.0.1:{server.server_port}/"
@@ -516,6 +516,25 @@ def test_the_browsers_answers_and_decisions_are_pythons(
     found = page.evaluate(ESTIMATE, [base64.b64encode(files[1]).decode(), "ring.lfw", True])
     assert found["beams"] == pytest.approx(heat(lfw, view, answer), abs=0.02)
     check_decisions(page)
+
+
+def test_the_browser_sees_both_ends_of_an_oblong_picture(opened: Any, static: str) -> None:
+    page = opened(static)
+    noise = np.random.default_rng(0).integers(0, 256, (6, 9, 3), np.uint8)
+    file = io.BytesIO()
+    Image.fromarray(noise).resize((360, 240), Image.Resampling.BICUBIC).save(file, "PNG")
+    model = Canonicalizer("general", documents=False)
+    look = model.look(file.getvalue())
+    assert look.view is not None and look.ends is not None
+    (expected,) = model.answers_from_looks([look])
+    (middle,) = model.answers_from_views(look.view[None])
+    found = page.evaluate(ESTIMATE, [base64.b64encode(file.getvalue()).decode(), "general", False])
+    assert abs(found["confidence"] - middle.confidence) > 0.02  # the ends made a difference
+    assert found["confidence"] == pytest.approx(expected.confidence, abs=5e-3)
+    assert (
+        abs((found["angle"] - expected.angle_degrees + 180) % 360 - 180) < 0.5
+    )  # of a flat posterior
+    assert found["posterior"] == pytest.approx(expected.posterior.tolist(), abs=5e-3)
 
 
 def test_the_page_goes_into_an_empty_folder_only(tmp_path: Path) -> None:

@@ -41,7 +41,9 @@ def main(argv: list[str]) -> int:
     model, averaging = (Canonicalizer(arguments.model, threads=1) for _ in range(2))
     if averaging.card.looks is None:
         parser.error(f"expected a model with looks; got {averaging.name}; name another model")
-    averaging.card = replace(averaging.card, looks=replace(averaging.card.looks, below=1.0))
+    averaging.card = replace(
+        averaging.card, looks=replace(averaging.card.looks, below=1.0, oblong_below=None)
+    )
     results = {}
     for part in arguments.parts or ("training", "test"):
         files = drawings(arguments.unpacked, test=part == "test")

@@ -8,13 +8,15 @@ no filled corner reaches into the disc that the model sees; and with a third of 
 enlarged canvas, with corners of a random colour or transparent. `radialbeams angle` reads the
 files, and `radialbeams upright` processes them and the upright photos with its defaults. To check
 whether the model reads the block grid of stored JPEGs, the photos are also rotated after halving
-their size, and after a blur that removes the grid.
+their size, and after a blur that removes the grid. Last, they are cut to the largest upright
+rectangle inside the rotated photo: no canvas is left, as in a photo by a tilted camera.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import math
 import subprocess
 import sys
 import tempfile
@@ -42,6 +44,7 @@ BEFORE: dict[str, Callable[[Image.Image], Image.Image]] = {
     "corners": lambda photo: photo,
     "halved": lambda photo: photo.reduce(2),
     "deblocked": lambda photo: photo.filter(ImageFilter.GaussianBlur(1.5)),
+    "inner": lambda photo: photo,
 }
 
 
@@ -59,9 +62,11 @@ def turned_files(photos: Sequence[Path], folder: Path, seed: int, kind: str) -> 
         turned = picture.rotate(
             360 * row[0],
             Image.Resampling.BICUBIC,
-            expand=grown,
+            expand=grown or kind == "inner",
             fillcolor=(0, 0, 0, 0) if clear else fill,
         )
+        if kind == "inner":
+            turned = inner(turned, picture.size, 360 * row[0])
         name = folder / f"{index:06d}"
         if clear:
             turned.save(name.with_suffix(".webp"), quality=QUALITY)
@@ -69,6 +74,21 @@ def turned_files(photos: Sequence[Path], folder: Path, seed: int, kind: str) -> 
             turned.save(name.with_suffix(".jpg"), quality=QUALITY)
     angles: np.ndarray = 360 * numbers[:, 0]
     return angles
+
+
+def inner(turned: Image.Image, size: tuple[int, int], degrees: float) -> Image.Image:
+    """The largest rectangle of the photo's shape, lying or standing, in the middle of it."""
+    width, height = size
+    if 45 < degrees % 180 < 135:  # a camera that was held the other way
+        width, height = height, width
+    cos, sin = (abs(part(math.radians(degrees))) for part in (math.cos, math.sin))
+    across, down = width * cos + height * sin, width * sin + height * cos
+    share = min(size[0] / across, size[1] / down)
+    half = share * width / 2 - 1, share * height / 2 - 1
+    middle = turned.width / 2, turned.height / 2
+    return turned.crop(
+        tuple(round(m + sign * h) for sign in (-1, 1) for m, h in zip(middle, half, strict=True))
+    )
 
 
 def command(verb: str, folder: Path, *options: str) -> list[Record]:

@@ -1,17 +1,32 @@
 // The square view that a model takes: the counterpart of radialbeams/images/views.py.
 
-import { withoutCorners } from "./corners.js";
-import { centreSquare, lanczos } from "./resize.js";
+import { plainGround, withoutCorners } from "./corners.js";
+import { centreSquare, cropped, lanczos } from "./resize.js";
 
 const LARGEST_VIEW = 0.45;
 const BICUBIC = -0.75;
+const OBLONG = 1.1;
 const BANDS = 512; // steps of numerical integrals
 
 // ImageData → Float32Array of (C, S, S) in [0, 1].
 export function viewOf(image, spec) {
   const whole = { data: image.data, width: image.width, height: image.height, channels: 4 };
+  return viewOfSquare(centreSquare(spec.protocol === "leakfree" ? withoutCorners(whole) : whole), spec);
+}
+
+// The views of the squares at both ends of an oblong picture without plain corners, else null.
+export function endsOf(image, spec) {
+  const { data, width, height } = image;
+  const side = Math.min(width, height);
+  if (Math.max(width, height) < OBLONG * side || plainGround(image)) return null;
+  const whole = { data, width, height, channels: 4 };
+  return [[0, 0], [width - side, height - side]].map(([left, top]) =>
+    viewOfSquare(cropped(whole, left, top, side, side), spec),
+  );
+}
+
+function viewOfSquare(square, spec) {
   const leakfree = spec.protocol === "leakfree";
-  const square = centreSquare(leakfree ? withoutCorners(whole) : whole);
   const colour = spec.channels === 1 ? gray(onBlack(square)) : onBlack(square);
   if (!leakfree) return planes(lanczos(colour, spec.view_size), spec.channels);
   const size = spec.parent_size;

@@ -1,0 +1,71 @@
+"""Further looks at pictures of which a model is unsure.
+
+A second look at the same square is another sample of the same evidence: each quarter turn of it
+gives a network that is not equivariant another chance. An oblong picture has more to show: the
+squares at its two ends, which the first look has not seen.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from radialbeams.cards import Card
+from radialbeams.posterior import Answer, read_posteriors
+
+Floats = NDArray[np.float32]
+Run = Callable[[Floats], list[Floats]]  # views (N, C, S, S) → logits and offsets, (N, bins) each
+
+QUARTERS = (1, 2, 3)  # of further looks at one square
+AT_ENDS = (1, 3)  # of the squares at the left or upper end, and at the other one
+
+
+def looked_again(
+    card: Card,
+    run: Run,
+    views: Floats,
+    outputs: Sequence[Floats],
+    answers: Sequence[Answer],
+    ends: Sequence[Floats | None],
+) -> list[Answer]:
+    """The estimates, with unsure ones replaced by averages over several looks.
+
+    Views are (N, C, S, S); `ends` has two more (2, C, S, S) for each oblong picture. `looks` on the
+    card says below which confidence it looks again. The card of a network that is equivariant to
+    quarter turns has no `looks`, since further views would add nothing.
+    """
+    looks = card.looks
+    if looks is None:
+        return list(answers)
+    surer = list(answers)
+    below = (looks.below, looks.oblong_below)
+    unsure: tuple[list[int], list[int]] = ([], [])  # of one square, and with ends
+    for n, answer in enumerate(answers):
+        has_ends = ends[n] is not None and looks.oblong_below is not None
+        if (answer.confidence or 0.0) < (below[has_ends] or 0.0):
+            unsure[has_ends].append(n)
+    square, oblong = unsure
+    turned = (np.stack([np.rot90(views[n], k, (-2, -1)) for k in QUARTERS]) for n in square)
+    seen = (
+        np.stack([np.rot90(end, k, (-2, -1)) for end, k in zip(ends[n], AT_ENDS, strict=True)])  # type: ignore[arg-type]
+        for n in oblong
+    )
+    temperature, spread = card.calibration
+    for rows, more, quarters, heat in (
+        (square, turned, QUARTERS, temperature),
+        (oblong, seen, AT_ENDS, looks.oblong_temperature or temperature),
+    ):
+        if not rows:
+            continue
+        further = run(np.concatenate(list(more)))
+        both = [
+            np.concatenate((first[rows][:, None], new.reshape(len(rows), len(quarters), -1)), 1)
+            for first, new in zip(outputs, further, strict=True)
+        ]  # two of (n, looks, bins)
+        shifts = np.array((0, *quarters), np.float32) * np.float32(card.network.num_bins / 4)
+        again = read_posteriors(both[0], both[1], shifts, heat, spread)
+        for n, answer in zip(rows, again, strict=True):
+            surer[n] = answer
+    return surer
