@@ -151,7 +151,8 @@ def ends_section(records: Sequence[Record]) -> Iterator[str]:
             "less well calibrated than before, with an error of "
             f"{new['calibration_error']:.3f} instead of {old['calibration_error']:.3f} "
             f"({plain['calibration_error']:.3f} at the temperature of one view). Where "
-            "the corners of a file have one colour, they may be fill, and the ends are not looked at.",
+            "the corners of a file have one colour, they may be fill, and the ends are not looked "
+            "at.",
         )
 
 
