@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import lru_cache, partial
 from io import BytesIO
 from pathlib import Path
 from typing import Any, NamedTuple, cast, overload
@@ -61,6 +61,9 @@ class Canonicalization:
     kind: str = "picture"  # or "document": a page or a screen, levelled by its lines
 
 
+Ends = tuple[Image.Image, Image.Image]
+
+
 class Look(NamedTuple):
     """What is extracted from a picture before the model runs."""
 
@@ -69,7 +72,7 @@ class Look(NamedTuple):
     frame: Frame | None = None  # the rectangle of a picture that was rotated on a plain canvas
     plain: bool = False  # the corners have one colour
     colour: str | None = None  # that colour
-    ends: NDArray[np.float32] | None = None  # (2, C, S, S): views of the ends of an oblong picture
+    ends: Ends | None = None  # the squares at both ends of an oblong picture
 
     @property
     def around(self) -> Surroundings:
@@ -183,6 +186,8 @@ class Canonicalizer:
                 with _named(sources, number):
                     looks.append(self.look(sources[number], first_frame=first_frame))
             answers += self.answers_from_looks(looks[start:])
+            # What is left is needed to turn the pictures; the views of thousands would fill memory.
+            looks[start:] = [look._replace(view=None, ends=None) for look in looks[start:]]
         return answers, looks
 
     def answers(self, sources: Sequence[ImageSource], *, first_frame: bool = False) -> list[Answer]:
@@ -251,21 +256,20 @@ class Canonicalizer:
         )
         return views[0] if self.refine == 1 else np.stack(views)
 
-    def _ends(self, small: Image.Image) -> NDArray[np.float32] | None:
-        """The views of both ends, if the card's rule of further looks asks for them."""
+    def _ends(self, small: Image.Image) -> Ends | None:
+        """The squares at both ends, if the card's rule of further looks may ask for them."""
         card = self.card
-        if self.refine > 1 or card.looks is None or card.looks.oblong_below is None:
+        wanted = card.looks is not None and card.looks.oblong_below is not None
+        if not wanted or self.refine > 1 or card.protocol.name != "leakfree":
             return None
-        return images.ends(small, card.protocol, card.network.view_size, card.network.channels)
+        return images.ends(small, self.parent_size)
 
     def answers_from_views(
-        self,
-        views: NDArray[np.float32],
-        ends: Sequence[NDArray[np.float32] | None] | None = None,
+        self, views: NDArray[np.float32], ends: Sequence[Ends | None] | None = None
     ) -> list[Answer]:
         """One estimate for each view in (N, C, S, S), or for each k views in (N, k, C, S, S).
 
-        `ends` has two more views of each oblong picture, (2, C, S, S), used where it is unsure.
+        `ends` has the squares at both ends of oblong pictures, used where a model is unsure.
         """
         outputs = self._run(views.reshape(-1, *views.shape[-3:]))
         calibration = self.card.calibration
@@ -274,12 +278,17 @@ class Canonicalizer:
             if not posterior:
                 return read_unit(outputs[0])
             first = read_posterior(outputs[0], outputs[1], *calibration)
-            ends = [None] * len(views) if ends is None else ends
-            return looked_again(self.card, self._run, views, outputs, first, ends)
+            more = [end and partial(self._views_of, end) for end in ends or [None] * len(views)]
+            return looked_again(self.card, self._run, views, outputs, first, more)
         looks = [output.reshape(len(views), self.refine, -1) for output in outputs]
         if posterior:
             return read_posteriors(looks[0], looks[1], self._shifts, *calibration)
         return read_unit(looks[0], self._turns)
+
+    def _views_of(self, squares: Ends) -> NDArray[np.float32]:
+        """(2, C, S, S): the views of two squares."""
+        network = self.card.network
+        return images.views_of(squares, self.card.protocol, network.view_size, network.channels)
 
     def _run(self, views: NDArray[np.float32]) -> list[NDArray[np.float32]]:
         """(N, C, S, S) → the outputs of the model; raises DamagedModel if they are not valid."""

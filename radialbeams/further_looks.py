@@ -17,6 +17,7 @@ from radialbeams.posterior import Answer, read_posteriors
 
 Floats = NDArray[np.float32]
 Run = Callable[[Floats], list[Floats]]  # views (N, C, S, S) → logits and offsets, (N, bins) each
+Views = Callable[[], Floats]  # (2, C, S, S): of both ends, made only where they are needed
 
 QUARTERS = (1, 2, 3)  # of further looks at one square
 AT_ENDS = (1, 3)  # of the squares at the left or upper end, and at the other one
@@ -28,38 +29,35 @@ def looked_again(
     views: Floats,
     outputs: Sequence[Floats],
     answers: Sequence[Answer],
-    ends: Sequence[Floats | None],
+    ends: Sequence[Views | None],
 ) -> list[Answer]:
     """The estimates, with unsure ones replaced by averages over several looks.
 
-    Views are (N, C, S, S); `ends` has two more (2, C, S, S) for each oblong picture. `looks` on the
-    card says below which confidence it looks again. The card of a network that is equivariant to
-    quarter turns has no `looks`, since further views would add nothing.
+    Views are (N, C, S, S); `ends` makes two more of each oblong picture. `looks` on the card says
+    below which confidence it looks again. The card of a network that is equivariant to quarter
+    turns has no `looks`, since further views would add nothing.
     """
     looks = card.looks
     if looks is None:
         return list(answers)
-    surer = list(answers)
-    below = (looks.below, looks.oblong_below)
-    unsure: tuple[list[int], list[int]] = ([], [])  # of one square, and with ends
+    square: dict[int, Floats] = {}  # the further views of each unsure picture, rotated
+    oblong: dict[int, Floats] = {}
     for n, answer in enumerate(answers):
-        has_ends = ends[n] is not None and looks.oblong_below is not None
-        if (answer.confidence or 0.0) < (below[has_ends] or 0.0):
-            unsure[has_ends].append(n)
-    square, oblong = unsure
-    turned = (np.stack([np.rot90(views[n], k, (-2, -1)) for k in QUARTERS]) for n in square)
-    seen = (
-        np.stack([np.rot90(end, k, (-2, -1)) for end, k in zip(ends[n], AT_ENDS, strict=True)])  # type: ignore[arg-type]
-        for n in oblong
-    )
+        confidence, both_ends = answer.confidence or 0.0, ends[n]
+        if both_ends is not None and looks.oblong_below is not None:
+            if confidence < looks.oblong_below:
+                oblong[n] = _rotated(both_ends(), AT_ENDS)
+        elif confidence < looks.below:
+            square[n] = _rotated([views[n]] * len(QUARTERS), QUARTERS)
+    surer = list(answers)
     temperature, spread = card.calibration
-    for rows, more, quarters, heat in (
-        (square, turned, QUARTERS, temperature),
-        (oblong, seen, AT_ENDS, looks.oblong_temperature or temperature),
+    for more, quarters, heat in (
+        (square, QUARTERS, temperature),
+        (oblong, AT_ENDS, looks.oblong_temperature or temperature),
     ):
-        if not rows:
+        if not more:
             continue
-        further = run(np.concatenate(list(more)))
+        further, rows = run(np.concatenate(list(more.values()))), list(more)
         both = [
             np.concatenate((first[rows][:, None], new.reshape(len(rows), len(quarters), -1)), 1)
             for first, new in zip(outputs, further, strict=True)
@@ -69,3 +67,9 @@ def looked_again(
         for n, answer in zip(rows, again, strict=True):
             surer[n] = answer
     return surer
+
+
+def _rotated(views: Sequence[Floats] | Floats, quarters: Sequence[int]) -> Floats:
+    """Each view (C, S, S), rotated by its number of quarter turns: (k, C, S, S)."""
+    pairs = zip(views, quarters, strict=True)
+    return np.stack([np.rot90(view, k, (-2, -1)) for view, k in pairs])

@@ -64,8 +64,11 @@ def outputs(folder: Path, model: str, seed: int = 0) -> Outputs:
         inner(turned, upright.size, float(angle)).save(file, "JPEG", quality=QUALITY)
         picture = Image.open(file).convert("RGB")
         middle = reader.view(file.getvalue())
-        ends = images.ends(picture, protocol, network.view_size, network.channels)
-        at_ends = np.stack([middle] * 2) if ends is None else ends
+        squares = images.ends(picture, reader.parent_size)
+        at_ends = [middle] * 2
+        if squares is not None:
+            seen = images.views_of(squares, protocol, network.view_size, network.channels)
+            at_ends = list(seen)
         views = [np.rot90(middle, k, (-2, -1)) for k in range(4)]
         views += [np.rot90(end, k, (-2, -1)) for end, k in zip(at_ends, AT_ENDS, strict=True)]
         pairs.append(reader._run(np.stack(views)))

@@ -117,7 +117,10 @@ def what_everyday_photos_come_to() -> Iterator[str]:
     yield f"a small model for everyday photos ({general['parameters'] / 1e6:.0f} M parameters)"
     yield f"{files['within_10']:.0%} of its estimates are within 10°"
     yield f"half are within {files['median']:.1f}°"
-    yield f"Of photos cut out without a canvas, {files['inner']['within_10']:.0%} are"
+    yield (
+        "Of photos that were cut out of rotated ones without a canvas, "
+        f"{files['inner']['within_10']:.0%} are within 10°"
+    )
     yield f"of the more confident half {files['surer_half_within_10']:.1%} are within 10°"
     yield f"`upright` acts on {turned['acted_on']:.0%} of these rotated files"
     yield f"{turned['acted_on_within_5']:.0%} of those end within 5°"
@@ -394,7 +397,7 @@ def what_a_gpu_does() -> Iterator[str]:
     }
     yield (
         f"`ring.coil100` adds {both['ring.coil100']}, `ring` {both['ring']} and `general` "
-        f"{both['general']}, compiled or not"
+        f"{both['general']}, whether they are compiled as well or not"
     )
     largest = parts["inference-general-half"]["batch 4096"]["plain"]
     yield (

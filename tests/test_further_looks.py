@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import io
 from dataclasses import replace
-from pathlib import Path
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -53,7 +53,8 @@ def again(made: Card, views: Any, ends: list[Any], seer: Seer) -> list[Answer]:
     outputs = seer(views)
     seer.seen = 0
     first = read_posterior(outputs[0], outputs[1], *made.calibration)
-    return looked_again(made, seer, views, outputs, first, ends)
+    makers = [None if end is None else partial(np.copy, end) for end in ends]
+    return looked_again(made, seer, views, outputs, first, makers)
 
 
 @pytest.mark.parametrize("quarter", range(4))
@@ -98,7 +99,7 @@ def test_a_temperature_of_its_own_sharpens_what_was_averaged() -> None:
     assert usual is not None and sharper is not None and sharper > usual + 0.1
 
 
-# --- the views of the ends ---
+# --- the squares at the ends, and their views ---
 
 
 def noise(width: int, height: int) -> Image.Image:
@@ -107,52 +108,67 @@ def noise(width: int, height: int) -> Image.Image:
 
 
 @pytest.mark.parametrize("size", [(96, 60), (60, 96)])
-def test_the_ends_are_the_views_of_the_outermost_squares(size: tuple[int, int]) -> None:
+def test_the_ends_are_the_outermost_squares(size: tuple[int, int]) -> None:
     picture = noise(*size)
-    found = images.ends(picture, PROTOCOL, 40, 3)
+    found = images.ends(picture, 48)
     assert found is not None
     width, height = size
     first, last = picture.crop((0, 0, 60, 60)), picture.crop((width - 60, height - 60, *size))
     for one, square in zip(found, (first, last), strict=True):
-        np.testing.assert_array_equal(one, view(square, PROTOCOL, 40, 3))
+        np.testing.assert_array_equal(np.asarray(one), np.asarray(square))
+    views = images.views_of(found, PROTOCOL, 40, 3)
+    np.testing.assert_array_equal(views[1], view(last, PROTOCOL, 40, 3))
+
+
+def test_large_ends_are_reduced_and_give_the_same_views() -> None:
+    picture = noise(300, 200)
+    found = images.ends(picture, 48)
+    assert found is not None and found[0].size == (48, 48)
+    expected = view(picture.crop((100, 0, 300, 200)), PROTOCOL, 40, 3)
+    np.testing.assert_array_equal(images.views_of(found, PROTOCOL, 40, 3)[1], expected)
 
 
 @pytest.mark.parametrize(
     ("size", "has_ends"), [((60, 60), False), ((65, 60), False), ((66, 60), True), ((60, 66), True)]
 )
 def test_only_oblong_pictures_have_ends(size: tuple[int, int], has_ends: bool) -> None:
-    assert (images.ends(noise(*size), PROTOCOL, 40, 3) is not None) is has_ends
+    assert (images.ends(noise(*size), 48) is not None) is has_ends
 
 
 @pytest.mark.parametrize("colour", ["black", "white"])
 def test_filled_corners_give_nothing_away(colour: str) -> None:
     """The square in the middle of a rotated photo shows no fill; those at its ends would."""
     photo = noise(96, 60)
-    assert images.ends(photo, PROTOCOL, 40, 3) is not None
+    assert images.ends(photo, 48) is not None
     for degrees in (10, 45, 100):
-        assert images.ends(photo.rotate(degrees, fillcolor=colour), PROTOCOL, 40, 3) is None
-    clear = photo.convert("RGBA").rotate(30)
-    assert images.ends(clear, PROTOCOL, 40, 3) is None
+        assert images.ends(photo.rotate(degrees, fillcolor=colour), 48) is None
+    assert images.ends(photo.convert("RGBA").rotate(30), 48) is None
 
 
-def test_of_an_oblong_file_the_default_model_sees_the_ends(tmp_path: Path) -> None:
+def oblong_file() -> bytes:
+    file = io.BytesIO()
+    noise(300, 200).save(file, "PNG")
+    return file.getvalue()
+
+
+def test_of_an_oblong_file_the_default_model_sees_the_ends() -> None:
     model = Canonicalizer("general", threads=1, documents=False)
     assert model.card.looks is not None and model.card.looks.oblong_below is not None
-    file = io.BytesIO()
-    noise(300, 200).save(file, "JPEG")
-    look = model.look(file.getvalue())
-    assert look.ends is not None and look.ends.shape == (2, 3, 192, 192)
+    look = model.look(oblong_file())
+    assert look.ends is not None
     runs, own = [], model._run
     model._run = lambda views: (runs.append(len(views)), own(views))[1]  # type: ignore
     (seen,) = model.answers_from_looks([look])
     assert runs == [1, 2]  # it is unsure of noise
-    assert model.answers([file.getvalue()])[0].angle_degrees == seen.angle_degrees
-    square = replace(model.card.looks, oblong_below=None)
-    model.card = replace(model.card, looks=square)
-    assert model.look(file.getvalue()).ends is None
+    assert model.answers([oblong_file()])[0].angle_degrees == seen.angle_degrees
+    model.card = replace(model.card, looks=replace(model.card.looks, oblong_below=None))
+    assert model.look(oblong_file()).ends is None
+
+
+def test_a_list_of_pictures_does_not_keep_their_views() -> None:
+    _, looks = Canonicalizer("general", threads=1).answers_and_looks([oblong_file()] * 2)
+    assert all(look.view is None and look.ends is None for look in looks)
 
 
 def test_several_turned_views_of_one_picture_need_no_ends() -> None:
-    file = io.BytesIO()
-    noise(300, 200).save(file, "PNG")
-    assert Canonicalizer("general", threads=1, refine=2).look(file.getvalue()).ends is None
+    assert Canonicalizer("general", threads=1, refine=2).look(oblong_file()).ends is None

@@ -54,9 +54,9 @@ from radialbeams.training.weights import load_model, new_card, read_card, save_m
 
 # Models that leave documents to a network of their own.
 DOCUMENTS: dict[str, Literal["quarter"]] = {"general": "quarter"}
-# Where it is unsure of an oblong picture: below which confidence it looks at both ends, and the
-# factor of the temperature for what is averaged then (studies/ends.py).
-OBLONG_BELOW, OBLONG_HEAT = 0.9, 0.6
+# Models that look at both ends of an oblong picture: below which confidence, and the factor of the
+# temperature for what is averaged then (studies/ends.py).
+OBLONG: dict[str, tuple[float, float]] = {"general": (0.9, 0.6)}
 ALSO_SEEDS = 10  # as for the specialised models
 # For a model that uses several views, with a margin to what is promised: 0.5% of upright photos may
 # come out worse, and 90% of those acted on should end within 5°.
@@ -220,6 +220,19 @@ def publish_with_looks(
     return replace(card, metrics=metrics)
 
 
+def _looks(name: str, below: float, again: float, calibration: Calibration) -> Looks:
+    """The rule of further looks; `again` is the share of square pictures that need them."""
+    looks = Looks(below, round(1 + 3 * again, 3))
+    if name not in OBLONG:
+        return looks
+    oblong_below, factor = OBLONG[name]
+    return replace(
+        looks,
+        oblong_below=oblong_below,
+        oblong_temperature=round(factor * calibration.temperature, 3),
+    )
+
+
 def _tested_on(card: Card, images: int, split_by: str) -> DataCard:
     if card.data is None:
         raise ValueError("Expected a run whose card names its training data; it names none.")
@@ -238,12 +251,7 @@ def decided(card: Card, outputs: looks.LookOutputs, below: float) -> Card:
         card,
         calibration=calibration,
         calibrated=rounded_values(expected),
-        looks=Looks(
-            below,
-            round(1 + 3 * float(again), 3),
-            OBLONG_BELOW,
-            round(OBLONG_HEAT * calibration.temperature, 3),
-        ),
+        looks=_looks(card.name, below, float(again), calibration),
         abstain=thresholds(answers, spoilt=SPOILT, right=RIGHT),
     )
 

@@ -91,12 +91,13 @@ class TrainingCard:
 class Looks:
     """Below this confidence, the model also runs on the other three quarter turns of a view.
 
-    Of an oblong picture it sees the squares at both ends instead, if `oblong_below` is given.
+    If `oblong_below` is given, it runs on the squares at both ends of an oblong picture instead,
+    unless the corners of the picture are plain.
     """
 
     below: float
-    mean: float | None = None  # average number of runs per view on held-out images
-    oblong_below: float | None = None  # likewise, for oblong pictures
+    mean: float | None = None  # average number of runs per view on held-out square images
+    oblong_below: float | None = None  # likewise `below`, for oblong pictures
     oblong_temperature: float | None = None  # of the posteriors that are averaged then
 
 

@@ -48,9 +48,9 @@ class PosteriorAverage(nn.Module):
     """Images (N, C, H, W) in [0, 1] → class probabilities (N, K).
 
     Quarter turns with a probability below `least` are left out; 0 runs the classifier on all four.
-    Images whose confidence is below `more_views_below` after one view get three more views, as in
-    the commands. None takes the value of the model's card, 0 means one view for all. The classifier
-    returns logits, or probabilities with `scores="probabilities"`.
+    Images whose confidence is below `more_views_below` after one view get three more views, the
+    other quarter turns of the same square. None takes the value of the model's card, 0 means one
+    view for all. The classifier returns logits, or probabilities with `scores="probabilities"`.
 
     Of the canonicaliser's options, `canvas`, `fill` and `still_degrees` apply, and its calibration.
     Its thresholds do not, since an unsure estimate spreads the weights, and neither does `snap`:

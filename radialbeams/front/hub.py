@@ -16,7 +16,7 @@ from huggingface_hub import (  # type: ignore[import-not-found, unused-ignore]
     snapshot_download,
 )
 
-from radialbeams.cards import Looks, ViewProtocol
+from radialbeams.cards import ViewProtocol
 from radialbeams.defaults import ABSTAIN
 from radialbeams.front.module import TorchCanonicalizer
 from radialbeams.posterior import Calibration, Thresholds
@@ -43,7 +43,7 @@ class HubCanonicalizer(ModelHubMixin, TorchCanonicalizer, library_name="radialbe
         """
         made = cls(canonicalizer.network, **_options(canonicalizer))
         made.measured = canonicalizer.measured
-        made.more_views_below = canonicalizer.more_views_below
+        made.looks = canonicalizer.looks
         return made.train(canonicalizer.training)
 
     @classmethod
@@ -70,7 +70,7 @@ class HubCanonicalizer(ModelHubMixin, TorchCanonicalizer, library_name="radialbe
             new_card(self.network, protocol),
             calibration=Calibration(self.temperature, math.degrees(self.spread)),
             abstain=self.measured or _in_force(self),
-            looks=Looks(self.more_views_below) if self.more_views_below else None,
+            looks=self.looks,
         )
         save_model(save_directory / "model", self.network, card)
 
@@ -107,7 +107,7 @@ class HubCanonicalizer(ModelHubMixin, TorchCanonicalizer, library_name="radialbe
             replaced = {"abstain", *(set(THRESHOLDS) - given)}
             options = {key: value for key, value in options.items() if key not in replaced}
         made = cls(plain.network, **{**_options(plain), **options}).eval()
-        made.measured, made.more_views_below = plain.measured, plain.more_views_below
+        made.measured, made.looks = plain.measured, plain.looks
         return made
 
 

@@ -19,7 +19,7 @@ import torch
 from torch import Tensor, nn
 
 from radialbeams import zoo
-from radialbeams.cards import Card
+from radialbeams.cards import Card, Looks
 from radialbeams.defaults import (
     ABSTAIN,
     FIXED_CORNERS,
@@ -69,14 +69,14 @@ class TorchCanonicalizer(nn.Module):
     their canvas by exact quarter turns, as the command does, by the thresholds `least_quarter` and
     `least_exact`. `returns="image"` returns only the images, for an `nn.Sequential`.
 
-    The module uses one view per image; the command uses three more if it is unsure and the card
+    The module uses one view per image; the commands use more if they are unsure and the card
     says so. All images of a batch have one size, so unlike the command, the module keeps the canvas
     (or enlarges it for all angles alike, `canvas="expand"`) and does not remove filled corners.
     docs/in-front-of-your-model.md says what that costs.
     """
 
     measured: Thresholds | None = None  # the thresholds of the card, whether or not they are used
-    more_views_below = 0.0  # confidence below which three more views help, by the card
+    looks: Looks | None = None  # when more views help the model, by its card
 
     def __init__(
         self,
@@ -162,8 +162,13 @@ class TorchCanonicalizer(nn.Module):
             spread_degrees=card.calibration.spread,
         )
         made.measured = card.abstain
-        made.more_views_below = card.looks.below if card.looks else 0.0
+        made.looks = card.looks
         return made.eval()
+
+    @property
+    def more_views_below(self) -> float:
+        """The confidence below which three more views of a square help."""
+        return 0.0 if self.looks is None else self.looks.below
 
     @torch.inference_mode(False)  # otherwise the copy could not be used outside inference mode
     def for_inference(self, dtype: torch.dtype | None = None) -> Self:

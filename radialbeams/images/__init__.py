@@ -14,7 +14,7 @@ from radialbeams.images.raw_previews import SUFFIXES as RAW_SUFFIXES
 from radialbeams.images.raw_previews import is_raw
 from radialbeams.images.reading import content_of, read, read_small
 from radialbeams.images.turning import turn
-from radialbeams.images.views import ends, looks, view
+from radialbeams.images.views import ends, looks, view, views_of
 from radialbeams.images.writing import encode, is_lossy
 
 __all__ = [
@@ -45,4 +45,5 @@ __all__ = [
     "suffixes",
     "turn",
     "view",
+    "views_of",
 ]

@@ -40,7 +40,9 @@ def looks(
 ) -> list[Floats]:
     """One view for each turn; steps that do not depend on the turn are done once."""
     leakfree = protocol.name == "leakfree"
-    picture = _as_seen(picture, leakfree, channels)
+    picture = _on_black(without_corners(picture) if leakfree else picture)
+    if channels == 1:
+        picture = picture.convert("L").convert("RGB")
     if leakfree:
         sizes = protocol.parent_size or view_size, view_size
         views = _leakfree(picture, *sizes, turns, protocol.sigma, protocol.reach)
@@ -49,32 +51,33 @@ def looks(
     return [view[:channels] for view in views]
 
 
-def ends(
-    picture: Image.Image, protocol: ViewProtocol, view_size: int, channels: int
-) -> Floats | None:
-    """(2, C, S, S): leak-free views of the squares at both ends of an oblong picture, or None.
+def ends(picture: Image.Image, parent_size: int) -> tuple[Image.Image, Image.Image] | None:
+    """The squares at both ends of an oblong RGB or RGBA picture, or None.
 
     None as well if its corners are plain: they may be fill, which the square in the middle does not
-    reach, and which gives the rotation away.
+    reach, and which gives the rotation away. Large squares are reduced as for a leak-free view.
     """
     width, height = picture.size
     side = min(width, height)
     if max(width, height) < OBLONG * side or has_plain_ground(picture):
         return None
-    picture = _as_seen(picture, False, channels)
-    squares = (
-        picture.crop((left, top, left + side, top + side))
-        for left, top in ((0, 0), (width - side, height - side))
-    )
+    picture = _on_black(picture)
+    first = picture.crop((0, 0, side, side))
+    second = picture.crop((width - side, height - side, width, height))
+    if side < DIRECT * parent_size:
+        return first, second
+    return _resized(first, parent_size), _resized(second, parent_size)
+
+
+def views_of(
+    squares: Sequence[Image.Image], protocol: ViewProtocol, view_size: int, channels: int
+) -> Floats:
+    """(N, C, S, S): the leak-free views of RGB squares, as they are."""
+    if channels == 1:
+        squares = [square.convert("L").convert("RGB") for square in squares]
     sizes = protocol.parent_size or view_size, view_size
     views = [_leakfree(s, *sizes, (0.0,), protocol.sigma, protocol.reach)[0] for s in squares]
     return np.stack(views)[:, :channels]
-
-
-def _as_seen(picture: Image.Image, leakfree: bool, channels: int) -> Image.Image:
-    """The picture in RGB, without filled corners, and gray for a model with one channel."""
-    picture = _on_black(without_corners(picture) if leakfree else picture)
-    return picture if channels == 3 else picture.convert("L").convert("RGB")
 
 
 def _on_black(picture: Image.Image) -> Image.Image:

@@ -63,7 +63,10 @@ class KernelConvolutional(Convolutional):
 
     def has_kernels(self, views: Tensor) -> bool:
         # In float32, the kernels' products would cut off digits that torch's round.
-        return self.stem.weight.dtype == torch.float16 and usable(self, views)
+        weight = self.stem.weight
+        fits = views.ndim == 4 and views.shape[1] == self.config.channels
+        own = weight.dtype == torch.float16 and weight.device == views.device
+        return own and fits and usable(self, views)  # whatever else is wrong, torch says
 
     def with_kernels(self, views: Tensor) -> tuple[Tensor, Tensor]:
         first = self.stem

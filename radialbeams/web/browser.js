@@ -4,7 +4,7 @@ import { plainGround } from "./model/corners.js";
 import { asEstimated, decide } from "./model/decisions.js";
 import { heatOf, hiddenViews } from "./model/heat.js";
 import { readPosterior, readPosteriors, readUnit } from "./model/posterior.js";
-import { endsOf, viewOf } from "./model/view.js";
+import { endsOf, hasEnds, viewOf } from "./model/view.js";
 
 const TYPES = ["image/jpeg", "image/png", "image/webp"]; // formats that a canvas can write
 const QUARTERS = [1, 2, 3]; // of further looks at one square
@@ -22,13 +22,15 @@ export class Browser {
   async estimate(look, model, { beams = false } = {}) {
     const pixels = look.pixels();
     const view = viewOf(pixels, model.view);
-    const ends = model.looks.oblong_below ? endsOf(pixels, model.view) : null;
-    const answer = await this.answer(view, ends, model);
+    const twoEnds = model.looks.oblong_below != null && hasEnds(pixels);
+    const answer = await this.answer(view, model, twoEnds && (() => endsOf(pixels, model.view)));
     const least = model.thresholds;
     const decision = look.turned
       ? asEstimated(answer, { ...least, upright: 1 }) // on the dial, it is known to be turned
       : decide(answer, least, plainGround(pixels));
-    const heat = beams ? await this.heat(view, answer, model) : null;
+    // Parts are hidden in the middle square, so they are compared with what it says alone.
+    const own = beams && twoEnds ? await this.answer(view, model) : answer;
+    const heat = beams ? await this.heat(view, own, model) : null;
     return { ...answer, ...decision, angle: Math.round(answer.angle * 100) / 100 % 360, beams: heat };
   }
 
@@ -41,15 +43,16 @@ export class Browser {
     return null;
   }
 
-  // `ends` has two more views of an oblong picture, which are used where the first is unsure.
-  async answer(view, ends, model) {
+  // `ends` makes two more views of an oblong picture, which are used where the first is unsure.
+  async answer(view, model, ends = null) {
     const [first] = await this.run([view], model);
     if (model.reading === "unit") return readUnit(first.logits);
     const answer = readPosterior(first.logits, first.offsets, model);
     const { below, oblong_below, oblong_temperature } = model.looks;
     if (answer.confidence >= (ends ? oblong_below : below)) return answer;
     const quarters = ends ? AT_ENDS : QUARTERS;
-    const more = quarters.map((k, n) => quarterTurned(ends ? ends[n] : view, model.view, k));
+    const seen = ends ? ends() : quarters.map(() => view);
+    const more = quarters.map((k, n) => quarterTurned(seen[n], model.view, k));
     const looks = [first, ...(await this.run(more, model))];
     const temperature = (ends && oblong_temperature) || model.calibration.temperature;
     const calibration = { ...model.calibration, temperature };

@@ -53,6 +53,7 @@ def test_the_default_model_comes_back_with_its_views(tmp_path: Path) -> None:
     for front in (HubCanonicalizer.around(plain), HubCanonicalizer.from_pretrained(tmp_path)):
         assert torch.equal(front.view_geometry(images), expected)
         assert front.more_views_below == plain.more_views_below > 0
+        assert front.looks == plain.looks is not None
     read = Canonicalizer.from_pretrained(tmp_path)
     assert torch.equal(read.view_geometry(images), expected)
     assert read.more_views_below == plain.more_views_below

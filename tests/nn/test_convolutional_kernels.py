@@ -73,10 +73,13 @@ for reading, side, channels in ((Footprint(3, 2, 0, 1), 12, 3), (Footprint(3, 2,
     views = torch.rand(3, channels, side, side)
     image = F.pad(2 * views - 1, (reading.before, reading.after) * 2)
     expected = F.relu6(F.conv2d(image, weight.float(), bias.float(), 2)).permute(0, 2, 3, 1)
-    for given in (views, views.half(), views.to(memory_format=torch.channels_last)):
+    far = torch.rand(channels, 3, side, side).transpose(0, 1).copy_(views)
+    wide = torch.rand(3, channels, side, side + 5)[..., 2:-3].copy_(views)
+    for given in (views, views.half(), views.to(memory_format=torch.channels_last), far, wide):
         y = stem(given, taps, bias, (2.0, -1.0), reading)
         assert y.dtype == torch.float16
         torch.testing.assert_close(y.float(), expected, atol=6e-3, rtol=2e-3)
+    assert stem(views[:0], taps, bias, (2.0, -1.0), reading).shape == (0, *expected.shape[1:])
 """
 
 NETWORK = """
@@ -173,6 +176,7 @@ def test_only_half_precision_at_inference_uses_the_kernels(
         return made.has_kernels(given)
 
     assert uses(views) is used
+    assert not uses(views[:, :1])  # of other channels, which torch refuses
     assert not uses(views.clone().requires_grad_())
     with torch.autocast("cpu"):
         assert not uses(views)

@@ -14,12 +14,14 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 from PIL import Image
 from probe.damage import damaged, png
 
 from radialbeams import Canonicalizer, zoo
 from radialbeams.serving import openapi
+from radialbeams.serving.heat import heat
 
 from .conftest import Running, form, start
 
@@ -52,6 +54,20 @@ def test_a_form_gives_a_record_for_each_file(service: Running, rocket: bytes) ->
     assert (first["name"], first["model"]) == ("ü.webp", zoo.DEFAULT)
     assert second["name"] == "notes.txt"
     assert second["error"]["code"] == "not_an_image"
+
+
+def test_which_beams_decided_is_asked_of_the_middle_alone(service: Running) -> None:
+    """Both ends of an oblong picture may change the estimate; the wedges hide parts of neither."""
+    noise = np.random.default_rng(0).integers(0, 256, (24, 36, 3), np.uint8)
+    file = io.BytesIO()
+    Image.fromarray(noise).resize((360, 240), Image.Resampling.BICUBIC).save(file, "PNG")
+    model = Canonicalizer("general")
+    look = model.look(file.getvalue())
+    assert look.view is not None and look.ends is not None
+    (middle,) = model.answers_from_views(look.view[None])
+    found = service.ask("POST", "/v1/angle?beams=true&model=general", file.getvalue()).json
+    assert abs(found["angle_ccw"] - middle.angle_degrees) > 90  # the ends changed it
+    assert found["beams"] == pytest.approx(heat(model, look.view, middle), abs=1e-3)
 
 
 def test_which_beams_decided_is_a_number_for_each_wedge(service: Running, rocket: bytes) -> None:

@@ -139,7 +139,7 @@ def ends_section(records: Sequence[Record]) -> Iterator[str]:
             f"Printed by `{record['command']}`: {count(record['n'])} held-out photos of COCO "
             "train2017 in their native shape, rotated by random angles and cut to the largest "
             "upright rectangle inside, so that no canvas gives the angle away.",
-            "What to look for: the share within 10° at the same number of views. “Both ends” are "
+            "What to look for: the share within 10° at a similar number of views. “Both ends” are "
             "the squares at the ends of the photo, each at another quarter turn.",
             table(head.split("|"), lines),
             f"What it means: with {shipped['views']:.2f} views a photo instead of "

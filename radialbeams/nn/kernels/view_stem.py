@@ -16,6 +16,7 @@ from radialbeams.nn.kernels.depthwise import Footprint
 from radialbeams.nn.kernels.operators import operator
 
 PIXELS, WARPS = 128, 4
+FAR = 2**31  # places within one image are counted in 32 bits
 
 
 # fmt: off
@@ -64,6 +65,8 @@ def _launched(
     size, stride, before, _ = footprint
     count, height, width, maps = y.shape
     _, channels, rows, columns = views.shape
+    if channels * views.stride(1) + rows * views.stride(2) + columns * views.stride(3) >= FAR:
+        views = views.contiguous()
     total = count * height * width
     with torch.cuda.device_of(views):
         _stem[(triton.cdiv(total, PIXELS),)](

@@ -14,11 +14,16 @@ export function viewOf(image, spec) {
   return viewOfSquare(centreSquare(spec.protocol === "leakfree" ? withoutCorners(whole) : whole), spec);
 }
 
-// The views of the squares at both ends of an oblong picture without plain corners, else null.
+// Whether a picture is oblong, and its corners are not plain: they may be fill.
+export function hasEnds(image) {
+  const { width, height } = image;
+  return Math.max(width, height) >= OBLONG * Math.min(width, height) && !plainGround(image);
+}
+
+// The views of the squares at both ends of an oblong picture.
 export function endsOf(image, spec) {
   const { data, width, height } = image;
   const side = Math.min(width, height);
-  if (Math.max(width, height) < OBLONG * side || plainGround(image)) return null;
   const whole = { data, width, height, channels: 4 };
   return [[0, 0], [width - side, height - side]].map(([left, top]) =>
     viewOfSquare(cropped(whole, left, top, side, side), spec),
