@@ -272,18 +272,26 @@ class Canonicalizer:
         `ends` has the squares at both ends of oblong pictures, used where a model is unsure.
         """
         outputs = self._run(views.reshape(-1, *views.shape[-3:]))
-        calibration = self.card.calibration
         posterior = self.card.network.reading == "posterior"
         if self.refine == 1:
+            first = self._read(outputs)
             if not posterior:
-                return read_unit(outputs[0])
-            first = read_posterior(outputs[0], outputs[1], *calibration)
+                return first
             more = [end and partial(self._views_of, end) for end in ends or [None] * len(views)]
             return looked_again(self.card, self._run, views, outputs, first, more)
         looks = [output.reshape(len(views), self.refine, -1) for output in outputs]
         if posterior:
-            return read_posteriors(looks[0], looks[1], self._shifts, *calibration)
+            return read_posteriors(looks[0], looks[1], self._shifts, *self.card.calibration)
         return read_unit(looks[0], self._turns)
+
+    def first_answers(self, views: NDArray[np.float32]) -> list[Answer]:
+        """One estimate for each view in (N, C, S, S), without further looks."""
+        return self._read(self._run(views))
+
+    def _read(self, outputs: Sequence[NDArray[np.float32]]) -> list[Answer]:
+        if self.card.network.reading == "posterior":
+            return read_posterior(outputs[0], outputs[1], *self.card.calibration)
+        return read_unit(outputs[0])
 
     def _views_of(self, squares: Ends) -> NDArray[np.float32]:
         """(2, C, S, S): the views of two squares."""

@@ -19,14 +19,14 @@ LEAST = 1e-4  # probabilities are clipped to [LEAST, 1 − LEAST], so that log-o
 Floats = NDArray[np.float32]
 
 
-def heat(canonicalizer: Canonicalizer, view: Floats, answer: Answer) -> list[float]:
+def heat(canonicalizer: Canonicalizer, view: Floats) -> list[float]:
     """(C, S, S) → (WEDGES,): how much the estimate loses if each wedge is hidden; at least 0.
 
     For a posterior, the drop in log-odds of the mass near the estimate; for a unit vector, the
-    change of the angle in degrees.
+    change of the angle in degrees. Estimates are those of this view alone: further looks at an
+    unsure picture would hide other parts of it, or none.
     """
-    hidden = _hidden(view)
-    answers = canonicalizer.answers_from_views(hidden)
+    answer, *answers = canonicalizer.first_answers(np.concatenate((view[None], _hidden(view))))
     if answer.confidence is None:
         return [round(_apart(answer, without), 3) for without in answers]
     masses = [_mass_near(answer, without) for without in answers]

@@ -121,10 +121,7 @@ class ServiceWorker:
             mass = answer.posterior
             record["posterior"] = None if mass is None else [round(float(m), 5) for m in mass]
         if task.beams and look.view is not None:
-            model = self._models[task.model]
-            # Wedges are hidden in the middle square, so they are compared with what it says alone.
-            own = answer if look.ends is None else model.answers_from_views(look.view[None])[0]
-            record["beams"] = heat(model, look.view, own)
+            record["beams"] = heat(self._models[task.model], look.view)
         return record
 
     def _turned_by_hand(self, task: FileTask, data: bytes) -> Result:

@@ -28,9 +28,7 @@ export class Browser {
     const decision = look.turned
       ? asEstimated(answer, { ...least, upright: 1 }) // on the dial, it is known to be turned
       : decide(answer, least, plainGround(pixels));
-    // Parts are hidden in the middle square, so they are compared with what it says alone.
-    const own = beams && twoEnds ? await this.answer(view, model) : answer;
-    const heat = beams ? await this.heat(view, own, model) : null;
+    const heat = beams ? await this.heat(view, model) : null;
     return { ...answer, ...decision, angle: Math.round(answer.angle * 100) / 100 % 360, beams: heat };
   }
 
@@ -60,8 +58,9 @@ export class Browser {
     return readPosteriors(looks, shifts, { ...model, calibration });
   }
 
-  async heat(view, answer, model) {
-    const hidden = hiddenViews(view, model.view);
+  // By estimates of this view alone: further looks would hide other parts of a picture, or none.
+  async heat(view, model) {
+    const hidden = [view, ...hiddenViews(view, model.view)];
     const answers = [];
     for (let start = 0; start < hidden.length; start += AT_ONCE) {
       for (const out of await this.run(hidden.slice(start, start + AT_ONCE), model)) {
@@ -71,7 +70,8 @@ export class Browser {
       }
       await new Promise((done) => setTimeout(done));
     }
-    return heatOf(answer, answers, model.within);
+    const [answer, ...others] = answers;
+    return heatOf(answer, others, model.within);
   }
 
   // For each view, the two outputs of a posterior, or one unit vector as `logits`.

@@ -22,7 +22,7 @@ def test_the_wedges_divide_the_disc_from_the_upper_left_on() -> None:
 class LooksLeft:
     """Is sure of 0° as long as the left edge of the view is bright."""
 
-    def answers_from_views(self, views: Any) -> list[Answer]:
+    def first_answers(self, views: Any) -> list[Answer]:
         return [answer(0.9 if view[0, 20, 2] > 0.9 else 0.3) for view in views]
 
 
@@ -35,7 +35,7 @@ def answer(chance: float) -> Answer:
 def test_heat_is_where_hiding_changes_the_answer() -> None:
     view = np.zeros((1, 41, 41), np.float32)
     view[0, :, :10] = 1
-    found = heat.heat(LooksLeft(), view, answer(0.9))  # type: ignore[arg-type]
+    found = heat.heat(LooksLeft(), view)  # type: ignore[arg-type]
     hot = heat.WEDGES // 8
     assert found[hot] == max(found) > 1
     assert sum(found) == pytest.approx(found[hot])
