@@ -19,6 +19,7 @@ import sys
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import harness
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
@@ -117,20 +118,9 @@ def figures(answers: list[Answer], degrees: Floats, views: float) -> dict[str, f
         "within_5": round(float((errors <= 5).mean()), 4),
         "mean": round(float(errors.mean()), 2),
         "flips": round(float((errors > 170).mean()), 4),
-        "surer_half": round(float(right[order[: len(order) // 2]].mean()), 4),
+        "surer_half": harness.surer(right, sure),
         "calibration_error": round(float(np.mean(gaps)), 4),
     }
-
-
-def cached(folder: Path, model: str, file: Path | None) -> Outputs:
-    """The outputs stored by an earlier run, else computed and stored."""
-    if file is not None and file.is_file():
-        with np.load(file) as stored:
-            return Outputs(*(stored[name] for name in Outputs._fields))
-    new = outputs(folder, model)
-    if file is not None:
-        np.savez(file, **new._asdict())
-    return new
 
 
 def main() -> None:
@@ -147,9 +137,8 @@ def main() -> None:
     parser.add_argument("--keep", type=Path, help="folder for the outputs of the model")
     parser.add_argument("--out", type=Path, default=Path("results") / "ends.json")
     arguments = parser.parse_args()
-    given = cached(
-        arguments.photos, arguments.model, arguments.keep and arguments.keep / "ends.npz"
-    )
+    stored = arguments.keep and arguments.keep / "ends.npz"
+    given = harness.kept(stored, Outputs, lambda: outputs(arguments.photos, arguments.model))
     rows = rules(given, zoo.find(arguments.model).card.calibration)
     for name, row in rows.items():
         print(name, json.dumps(row), flush=True)

@@ -1,14 +1,20 @@
-"""The options, images and output file that the studies of the torch module share."""
+"""The options, images, stored outputs and output file that studies share."""
 
 from __future__ import annotations
 
 import argparse
 import json
 import os
+from collections.abc import Callable
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
+
+import numpy as np
+from numpy.typing import NDArray
 
 from radialbeams.training.data import DataNotFound, ImageSet, load
+
+Kept = TypeVar("Kept")  # a NamedTuple of arrays
 
 
 def arguments(description: str | None, out: Path) -> argparse.Namespace:
@@ -18,6 +24,23 @@ def arguments(description: str | None, out: Path) -> argparse.Namespace:
     parser.add_argument("--limit", type=int)
     parser.add_argument("--out", type=Path, default=out)
     return parser.parse_args()
+
+
+def kept(file: Path | None, kind: Callable[..., Kept], compute: Callable[[], Kept]) -> Kept:
+    """The named arrays that an earlier run stored, else computed and stored: models are slow."""
+    if file is not None and file.is_file():
+        with np.load(file) as stored:
+            return kind(**stored)
+    new = compute()
+    if file is not None:
+        np.savez(file, **new._asdict())  # type: ignore[attr-defined]
+    return new
+
+
+def surer(right: NDArray[Any], scores: NDArray[Any]) -> float:
+    """The share that is right among the half with the highest scores."""
+    best = np.argsort(-scores, kind="stable")[: len(scores) // 2]
+    return round(float(right[best].mean()), 4)
 
 
 def objects(options: argparse.Namespace) -> ImageSet:

@@ -18,6 +18,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import harness
 import numpy as np
 from numpy.typing import NDArray
 from PIL import Image, ImageOps
@@ -139,29 +140,16 @@ def figures(ranking: Ranking, degrees: Floats) -> dict[str, float]:
     right = np.abs((ranking.angles - degrees + 180) % 360 - 180) <= 10
     first = np.arange(len(degrees)) % 2 == 0
     return {
-        "surer_half": surer(right, ranking.scores),
-        "first_half": surer(right[first], ranking.scores[first]),
-        "second_half": surer(right[~first], ranking.scores[~first]),
+        "surer_half": harness.surer(right, ranking.scores),
+        "first_half": harness.surer(right[first], ranking.scores[first]),
+        "second_half": harness.surer(right[~first], ranking.scores[~first]),
         "within_10": round(float(right.mean()), 4),
         "views": round(ranking.views, 2),
     }
 
 
-def surer(right: Floats, scores: Floats) -> float:
-    """The share that is right among the half with the highest scores."""
-    best = np.argsort(-scores, kind="stable")[: len(scores) // 2]
-    return round(float(right[best].mean()), 4)
-
-
 def cached_outputs(folder: Path, model: str, file: Path | None) -> Outputs:
-    """The outputs stored by an earlier run, else computed and stored."""
-    if file is not None and file.is_file():
-        with np.load(file) as stored:
-            return Outputs(*(stored[name] for name in Outputs._fields))
-    new = outputs(folder, model)
-    if file is not None:
-        np.savez(file, **new._asdict())
-    return new
+    return harness.kept(file, Outputs, lambda: outputs(folder, model))
 
 
 def main() -> None:

@@ -399,6 +399,17 @@ def what_a_gpu_does() -> Iterator[str]:
         f"`ring.coil100` adds {both['ring.coil100']}, `ring` {both['ring']} and `general` "
         f"{both['general']}, whether they are compiled as well or not"
     )
+    before = parts["inference-general-half, without our kernels"]["batch 4096"]["compiled"]
+    yield f"`general` {before['times_floor']:.1f} times"
+    trial = parts["kernels_trial, general, us"]
+    many, few = (
+        [trial[f"{form}, batch {batch}"] / 1000 for form in ("plain", "kernels")]
+        for batch in (4096, 64)
+    )
+    yield (
+        f"from {many[0]:.0f} to {many[1]:.0f} ms for a batch of 4,096, and from {few[0]:.2f} to "
+        f"{few[1]:.2f} ms for 64"
+    )
     largest = parts["inference-general-half"]["batch 4096"]["plain"]
     yield (
         f"| `general` | half | our kernels | {round(largest['views_per_second'], -2):,} | "

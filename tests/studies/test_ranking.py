@@ -12,7 +12,7 @@ from conftest import ROOT
 from PIL import Image
 
 sys.path.insert(0, str(ROOT / "studies"))
-ranking = importlib.import_module("ranking")
+harness, ranking = map(importlib.import_module, ("harness", "ranking"))
 
 
 def some_outputs(count: int = 40) -> Any:
@@ -30,8 +30,8 @@ def some_outputs(count: int = 40) -> Any:
 
 def test_the_half_with_the_higher_scores_counts() -> None:
     right = np.array([True, False, True, False])
-    assert ranking.surer(right, np.array([0.9, 0.1, 0.8, 0.2])) == 1
-    assert ranking.surer(right, np.array([0.9, 0.95, 0.1, 0.2])) == 0.5
+    assert harness.surer(right, np.array([0.9, 0.1, 0.8, 0.2])) == 1
+    assert harness.surer(right, np.array([0.9, 0.95, 0.1, 0.2])) == 0.5
 
 
 def test_every_candidate_finds_the_sure_ones_and_counts_its_views() -> None:
