@@ -2,7 +2,7 @@
 
     python studies/distil.py profiles TEACHER --data cache:CACHE --out profiles.npz [--turns 2]
     python studies/distil.py train RECIPE.json --profiles profiles.npz --share 0.5 \
-        --data cache:CACHE --out RUN [--without PREFIX] [--start STEM] [--minutes 15] [--fuse] \
+        --data cache:CACHE --out RUN [--without PREFIX …] [--start STEM] [--minutes 15] [--fuse] \
         [--half]
 
 A profile is the teacher's posterior of one photo relative to its true angle, averaged over rotated
@@ -12,7 +12,8 @@ not learn what cannot be seen. The teacher processes each photo once, before the
 views, size and number of bins may differ from the student's.
 
 What the teacher has never seen (drawings, for a model of photos) should not teach its ignorance:
-`--without PREFIX` keeps the narrow target for the images whose keys start with PREFIX.
+`--without PREFIX` keeps the narrow target for the images whose keys start with PREFIX; several
+prefixes may be given, and such images need no profile.
 """
 
 from __future__ import annotations
@@ -110,16 +111,16 @@ def softened(profile: Tensor, share: float) -> Loss:
     return loss
 
 
-def in_order(path: Path, images: ImageSet, without: str | None = None) -> Tensor:
+def in_order(path: Path, images: ImageSet, without: Sequence[str] = ()) -> Tensor:
     """The stored profiles in the order of the images; a photo without one is an error.
 
-    Images whose keys start with `without` get zeros, which `softened` leaves out.
+    Images whose keys start with one of `without` get zeros, which `softened` leaves out.
     """
     with np.load(path) as stored:
         by_key = dict(zip(stored["keys"].tolist(), stored["profiles"], strict=True))
     if without:
         none = np.zeros(BINS, np.float16)
-        by_key |= {key: none for key in images.keys if key.startswith(without)}
+        by_key |= {key: none for key in images.keys if key.startswith(tuple(without))}
     if missing := [key for key in images.keys if key not in by_key]:
         raise SystemExit(
             f"Expected a profile of every training image in {path}; {len(missing)} are missing, "
@@ -179,7 +180,9 @@ def main(argv: Sequence[str]) -> int:
     second.add_argument("recipe", type=Path)
     second.add_argument("--profiles", type=Path, required=True)
     second.add_argument("--share", type=float, default=0.5, help="of the profile in the target")
-    second.add_argument("--without", metavar="PREFIX", help="keys of images that use no profile")
+    second.add_argument(
+        "--without", metavar="PREFIX", nargs="+", default=(), help="keys of images without profiles"
+    )
     second.add_argument("--minutes", type=float)
     second.add_argument("--start", type=Path)
     second.add_argument("--fuse", action="store_true")
