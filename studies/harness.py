@@ -33,6 +33,7 @@ def kept(file: Path | None, kind: Callable[..., Kept], compute: Callable[[], Kep
             return kind(**stored)
     new = compute()
     if file is not None:
+        file.parent.mkdir(parents=True, exist_ok=True)
         np.savez(file, **new._asdict())  # type: ignore[attr-defined]
     return new
 

@@ -53,7 +53,7 @@ from radialbeams.training.views import Views
 from radialbeams.training.weights import load_model, new_card, read_card, save_model, write_card
 
 # Models that leave documents to a network of their own.
-DOCUMENTS: dict[str, Literal["quarter"]] = {"general": "quarter"}
+DOCUMENTS: dict[str, Literal["quarter"]] = {"general": "quarter", "light": "quarter"}
 # Models that look at both ends of an oblong picture: below which confidence, and the factor of the
 # temperature for what is averaged then (studies/ends.py).
 OBLONG: dict[str, tuple[float, float]] = {"general": (0.9, 0.6)}
@@ -109,6 +109,18 @@ ABOUT: dict[str, dict[str, str]] = {
         "fails_on": "Pictures with no clear up (plates from above, slopes, textures), where it is "
         "meant to be unsure. It finds the axis of a page but not which way up it is; the network "
         "for documents does.",
+    },
+    "light": {
+        "summary": "The fast one for everyday photos, with weights that anyone may use; with the "
+        "network for documents, pages and screens too.",
+        "licence": "Weights: Apache-2.0. Fine-tuned from EfficientNet-Lite0's weights "
+        "(Apache-2.0), which were trained on ImageNet, on photos of COCO train2017 (Flickr photos "
+        "under their authors' Creative Commons terms, many of real people). Half of its target "
+        "was the posterior of general.",
+        "works_on": "Photos of streets, rooms, landscapes, animals and people in which it is "
+        "clear which way is up.",
+        "fails_on": "Pictures with no clear up (plates from above, slopes, textures), where it is "
+        "meant to be unsure; drawings, which it has not seen.",
     },
     "ring": {
         "summary": "The light one: everyday photos, and single objects and faces as well.",
