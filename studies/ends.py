@@ -123,6 +123,11 @@ def figures(answers: list[Answer], degrees: Floats, views: float) -> dict[str, f
     }
 
 
+def other_model(name: str) -> str:
+    """What the command says if the model is not the default."""
+    return "" if name == zoo.DEFAULT else f" --model {name}"
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("photos", type=Path)
@@ -143,7 +148,7 @@ def main() -> None:
     for name, row in rows.items():
         print(name, json.dumps(row), flush=True)
     record = {
-        "command": COMMAND,
+        "command": COMMAND + other_model(arguments.model),
         "model": arguments.model,
         "n": len(given.degrees),
         "shipped": SHIPPED,

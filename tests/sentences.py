@@ -131,6 +131,43 @@ def what_everyday_photos_come_to() -> Iterator[str]:
     )
 
 
+def what_the_surest_files_look_like() -> Iterator[str]:
+    found = result("surest-wrong")
+    wrong = len(found["wrong"])
+    yield (
+        f"Of these, {wrong} count as wrong, none by more than {found['largest_error']:.0f}°; "
+        f"{found['tilted']} of the {wrong} photos were taken with a tilted camera"
+    )
+
+
+def what_the_fast_model_does() -> Iterator[str]:
+    light, general = card("light"), card("general")
+    files = light["end_to_end"]
+    cost = [one["cost"]["milliseconds_a_view_one_cpu_thread"] for one in (light, general)]
+    assert 0.3 <= cost[0] / cost[1] < 0.4, "a third of the time"
+    yield (
+        f"`light` takes a third of the time ({light['parameters'] / 1e6:.1f} M parameters), and "
+        f"{files['within_10']:.0%} of its estimates are within 10°, or "
+        f"{files['inner']['within_10']:.0%} without a canvas"
+    )
+
+
+def how_the_fast_model_looks_at_both_ends() -> Iterator[str]:
+    found = result("ends-light")
+    new, old = (found["rows"][found[name]] for name in ("shipped", "before"))
+    yield (
+        f"gives {new['within_10']:.1%} within 10° with {new['views']:.2f} views, where quarter "
+        f"turns below a confidence of 0.8 give {old['within_10']:.1%} with {old['views']:.2f}"
+    )
+
+
+def how_long_the_students_were_trained() -> Iterator[str]:
+    found = result("students")
+    light = next(row for row in found["rows"] if row["model"] == "light")
+    yield f"on {found['training_images']:,} photos of COCO train2017"
+    yield f"{light['training_views'] / 1e6:.1f} million views in {light['minutes']} minutes"
+
+
 def what_the_lines_in_a_photo_would_do() -> Iterator[str]:
     rule = result("straightening")["best"]["2.0%"]
     yield (
@@ -428,6 +465,8 @@ PAGES: dict[str, tuple[Sentences, ...]] = {
         what_the_command_does_with_mixed_files,
         how_little_the_views_leak,
         what_everyday_photos_come_to,
+        what_the_surest_files_look_like,
+        what_the_fast_model_does,
         what_the_lines_in_a_photo_would_do,
     ),
     "docs/in-front-of-your-model.md": (
@@ -435,6 +474,8 @@ PAGES: dict[str, tuple[Sentences, ...]] = {
         what_an_average_over_turns_gains,
     ),
     "docs/training.md": (
+        how_the_fast_model_looks_at_both_ends,
+        how_long_the_students_were_trained,
         what_polishing_did_to_the_ring,
         which_network_is_better_on_objects_and_faces,
         what_more_training_changed,

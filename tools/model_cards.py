@@ -28,23 +28,24 @@ All errors are absolute differences between the estimated and the true angle, in
 that were held out from training and rotated by uniformly random angles. *Flips* are errors of 150°
 or more. Compare only rows of the same protocol: a `paper` view gives part of the angle away; a
 `leakfree` view does not, as far as we can measure ([leaks](leaks.md)). The row *files* is closest
-to what users experience: original images (for `general` and `ring`, native COCO photos) are rotated
-by Pillow and saved as JPEG, then read from the file.
+to what users experience: original images (for `general`, `light` and `ring`, native COCO photos)
+are rotated by Pillow and saved as JPEG, then read from the file.
 
 This page is generated from the models' cards by `python tools/model_cards.py`. Do not edit it.
 
 ## Licence
 
-The weights of `general` and of the network for documents are under the Apache License 2.0. The
-others are for research use only, because the images they were trained on are. The [licence of
+The weights of `general`, `light` and the network for documents are under the Apache License 2.0.
+The others are for research use only, because the images they were trained on are. The [licence of
 the weights](../radialbeams/zoo/LICENSE-WEIGHTS.md) names the data sets and their terms.
 """
 DATA = {
-    "coco": "COCO train2017, and pages that radialbeams renders itself",
+    "coco": "COCO train2017",
     "coil100": "COIL-100",
     "lfw": "Labeled Faces in the Wild",
     "photos": "everyday photos from public data sets, COIL-100 and LFW",
 }
+WITH_PAGES = {"general"}  # trained on rendered pages too
 SPLITS = {
     ("coil100", "default"): "a random fifth of the images; the same objects from other sides",
     ("coil100", "object"): "objects 81–100, none of which was trained on",
@@ -87,7 +88,7 @@ def _section(card: Card) -> Iterator[str]:
     yield f"{card['summary']}\n"
     yield f"- **Works on:** {card['works_on']}"
     yield f"- **Fails on:** {card['fails_on']}"
-    yield f"- **Trained on:** {_training_data(card['data'])}"
+    yield f"- **Trained on:** {_training_data(card)}"
     yield f"- **Held out:** {_held_out(card['data'])}"
     yield f"- **Views:** {_protocol(card['protocol'])}"
     yield from _confidence(card)
@@ -103,9 +104,11 @@ def _anchor(name: str) -> str:
     return name.replace(".", "")
 
 
-def _training_data(data: Card) -> str:
+def _training_data(card: Card) -> str:
+    data = card["data"]
     name = DATA.get(data["name"], data["name"])
-    return f"{name}; {data['training_images']:,} images."
+    pages = ", and pages that radialbeams renders itself" if card["name"] in WITH_PAGES else ""
+    return f"{name}{pages}; {data['training_images']:,} images."
 
 
 def _held_out(data: Card) -> str:

@@ -11,14 +11,13 @@ uses several views, both come from the outputs that `looks.py` stored.
 from __future__ import annotations
 
 import argparse
-import statistics
-import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
 import numpy as np
 import torch
+from costs import milliseconds
 from measure_files import measure_files
 from photos.measure_photos import measure_photos
 from safetensors.torch import load_file
@@ -56,7 +55,7 @@ from radialbeams.training.weights import load_model, new_card, read_card, save_m
 DOCUMENTS: dict[str, Literal["quarter"]] = {"general": "quarter", "light": "quarter"}
 # Models that look at both ends of an oblong picture: below which confidence, and the factor of the
 # temperature for what is averaged then (studies/ends.py).
-OBLONG: dict[str, tuple[float, float]] = {"general": (0.9, 0.6)}
+OBLONG: dict[str, tuple[float, float]] = {"general": (0.9, 0.6), "light": (0.9, 0.6)}
 ALSO_SEEDS = 10  # as for the specialised models
 # For a model that uses several views, with a margin to what is promised: 0.5% of upright photos may
 # come out worse, and 90% of those acted on should end within 5°.
@@ -123,7 +122,7 @@ ABOUT: dict[str, dict[str, str]] = {
         "meant to be unsure; drawings, which it has not seen.",
     },
     "ring": {
-        "summary": "The light one: everyday photos, and single objects and faces as well.",
+        "summary": "The equivariant one: everyday photos, and single objects and faces as well.",
         "licence": "Weights: research use, as the photos they were trained on (COCO, Flickr8k, "
         "scenes, animals, cars, rooms, sports, COIL-100, LFW; many of them photographs of real "
         "people).",
@@ -173,7 +172,7 @@ def main() -> None:
         card = publish_with_looks(stem, model, card, arguments)
     else:
         card = publish_one_look(stem, model, card, arguments)
-    card = replace(card, cost=Cost(milliseconds(arguments.name)))
+    card = replace(card, cost=Cost(milliseconds([arguments.name])[arguments.name]))
     write_card(stem.with_name(arguments.name + ".json"), card)
     if arguments.photos:
         card = replace(card, end_to_end=measure_photos(arguments.photos, arguments.name))
@@ -319,26 +318,6 @@ def stored_once(stem: Path) -> Card:
     write_card(card_path, card)
     weights.unlink()
     return card
-
-
-def milliseconds(name: str) -> float:
-    """The median CPU time of one view through ONNX Runtime on one thread."""
-    import onnxruntime
-
-    model = zoo.find(name)
-    options = onnxruntime.SessionOptions()
-    options.intra_op_num_threads = 1
-    session = onnxruntime.InferenceSession(
-        zoo.verified_onnx(model), options, providers=["CPUExecutionProvider"]
-    )
-    size = model.card.network.view_size
-    view = np.random.default_rng(0).random((1, 3, size, size), dtype=np.float32)
-    times = []
-    for _ in range(300):
-        started = time.process_time()  # unaffected by other processes
-        session.run(None, {"views": view})
-        times.append(time.process_time() - started)
-    return round(1000 * statistics.median(times), 2)
 
 
 if __name__ == "__main__":

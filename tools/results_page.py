@@ -11,7 +11,14 @@ from __future__ import annotations
 import argparse
 from pathlib import Path
 
-from sections.everyday import ends_section, looks_section, photos_section, ranking_section
+from sections.everyday import (
+    ends_section,
+    looks_section,
+    photos_section,
+    ranking_section,
+    students_section,
+    surest_section,
+)
 from sections.front import centring_section, half_section, overhead_section
 from sections.leaks import leaks_section, with_leak_table
 from sections.models import (
@@ -59,6 +66,8 @@ def results_page(root: Path = ROOT) -> str:
         *risk_section(entries),
         *ranking_section(read(results, "ranking.json")),
         *ends_section(read(results, "ends.json")),
+        *surest_section(read(results, "surest-wrong.json")),
+        *students_section(read(results, "students.json")),
         *groups_section(entries),
         *least_sure_section(cards),
         *side_by_side_section(side_by_side),

@@ -1,6 +1,6 @@
-"""The files that a model is surest of and gets wrong: a table, and a sheet on which to judge them.
+"""The files that a model is surest of and gets wrong: a table, and a sheet to judge them by.
 
-    python tools/photos/surest_wrong.py PHOTOS --sheet sheet.png [--judged results/surest-wrong.json]
+    python tools/photos/surest_wrong.py PHOTOS --sheet sheet.png [--judged JUDGED.json]
 
 The files are those of `measure_photos.py`, rotated on their own canvas; wrong means more than 10°
 from the rotation, among the half with the higher confidences. Photos count as upright as they were

@@ -29,8 +29,11 @@ def photos_section(cards: Sequence[Record], indicative: Sequence[Record] = ()) -
     }
     if inner := files.get("inner"):
         names["cut out of the rotated photo, without a canvas"] = inner
-    if light := by_name.get("ring", {}).get("end_to_end"):
-        names["`ring`, the light model: rotated on their own canvas"] = light
+    for name, what in (("light", "the fast model"), ("ring", "the equivariant model")):
+        if others := by_name.get(name, {}).get("end_to_end"):
+            names[f"`{name}`, {what}: rotated on their own canvas"] = others
+            if inner := others.get("inner"):
+                names[f"`{name}`: cut out of the rotated photo"] = inner
     for figures in indicative:
         names[f"*COCO-1030, `{figures['model']}`, {figures['n']} of its photos, indicative*"] = (
             figures
@@ -153,6 +156,71 @@ def ends_section(records: Sequence[Record]) -> Iterator[str]:
             f"({plain['calibration_error']:.3f} at the temperature of one view). Where "
             "the corners of a file have one colour, they may be fill, and the ends are not looked "
             "at.",
+        )
+
+
+def surest_section(records: Sequence[Record]) -> Iterator[str]:
+    """The wrong ones among the surer half of the files, and how they were judged."""
+    for record in records:
+        rows = [
+            [
+                row["photo"].removesuffix(".jpg").lstrip("0"),
+                degrees(abs(row["error"])),
+                percent(row["confidence"]),
+                row["judged"],
+            ]
+            for row in record["wrong"]
+        ]
+        yield section(
+            "What is wrong among the surest files",
+            f"Printed by `{record['command']}`, which also draws a sheet of these photos, each as "
+            f"it was taken and as `{record['model']}` turns it. The last column was judged by eye "
+            "from this sheet, by one person who knew the estimates.",
+            "What to look for: the size of the errors. A wrong quarter would be about 90° or more.",
+            table(("COCO id", "error", "confidence", "judged"), rows),
+            f"What it means: {len(rows)} of the {record['surer_half']} more confident files count "
+            f"as wrong, and none of them by a quarter: the largest error is "
+            f"{degrees(record['largest_error'])}. {record['tilted']} of the photos were taken with "
+            "a tilted camera, and the estimate levels the sea, the walls or the fence in them. As "
+            f"judged, {percent(record['right_as_judged'])} of the more confident half are right "
+            f"instead of {percent(record['right'])}.",
+        )
+
+
+def students_section(records: Sequence[Record]) -> Iterator[str]:
+    """Smaller networks that were trained with the posteriors of the default model."""
+    for record in records:
+        rows = [
+            [
+                f"`{row['model']}`",
+                row["role"],
+                f"{row['views']} px",
+                count(row.get("training_views")),
+                *(percent(row[looks]["within_10"]) for looks in ("one", "four")),
+                *(degrees(row[looks]["mean"]) for looks in ("one", "four")),
+                percent(row["one"]["surer_half_within_10"]),
+            ]
+            for row in record["rows"]
+        ]
+        head = "model|role|view|views in training|within 10°, one view|four|mean, one view|four"
+        general, light, ring, fewer = record["rows"]
+        yield section(
+            "Distilled into smaller networks",
+            f"Printed by `{record['command']}`: {count(record['photos'])} photos of COCO train2017 "
+            f"that no row was trained on, two angles each. Half of the students' target was the "
+            f"posterior of `{general['model']}`, averaged over rotations of each training photo "
+            f"({count(record['training_images'])} photos); both were trained at the same time on "
+            "one GPU.",
+            "What to look for: what a student loses against its teacher, and whether distillation "
+            "improves the ring.",
+            table([*head.split("|"), "surer half"], rows),
+            f"What it means: with one view, `light` is within 10° on "
+            f"{percent(light['one']['within_10'])} of the views, the teacher on "
+            f"{percent(general['one']['within_10'])} and `ring` on "
+            f"{percent(ring['one']['within_10'])}. Trained further with the same posteriors, a "
+            f"ring with 40 beams instead of 48 comes to {percent(fewer['one']['within_10'])}: no "
+            "gain for fewer beams and more training. Its weights were not kept, and `ring` stays "
+            "as it was.",
         )
 
 
