@@ -2,7 +2,7 @@
 
 A view pixel depends on an eighth of the rows and columns of its image. So views are made in bands,
 each from the rows or columns that it depends on. Images are turned in bands of rows: of every pixel
-ONNX Runtime notes its source and weights, which for a whole image do not fit the cache.
+ONNX Runtime notes its source and weights in 56 bytes, which for many pixels do not fit the cache.
 
 ONNX Runtime spends one to two microseconds on every operation, however small its tensors are, and
 `Pose` takes more than a hundred of them to build, invert and normalise a map of six numbers.
@@ -24,8 +24,9 @@ from radialbeams.front.sampling import sampled_with_fill
 from radialbeams.front.view_geometry import ViewGeometry, in_channels
 
 BANDS = 3  # with more, copying the rows takes the time that their products save
-AT_ONCE = 6000  # pixels in a band of an upright image, about
-MOST_BANDS = 16
+AT_ONCE = 1800  # pixels in a band of an upright image, about
+MOST_BANDS = 64
+TOGETHER = 8  # bands whose sources are computed together
 
 
 class Band(NamedTuple):
@@ -108,7 +109,13 @@ def sources(unit: Tensor, before: Size, after: Size) -> list[Tensor]:
     factors = (unit @ shares.flatten(1)).reshape(-1, 2, 2 * width)  # (N, 2, W'·2)
     rows = torch.stack((y, torch.ones_like(y)), dim=-1)  # (H', 2)
     bands = rows.tensor_split(min(MOST_BANDS, max(1, height * width // AT_ONCE)))
-    return [(band @ factors).reshape(-1, len(band), width, 2) for band in bands]
+    grids: list[Tensor] = []
+    for first in range(0, len(bands), TOGETHER):
+        some = bands[first : first + TOGETHER]
+        sizes = [len(band) for band in some]
+        grid = (torch.cat(some) @ factors).reshape(-1, sum(sizes), width, 2)
+        grids += torch.split(grid, sizes, dim=1) if len(some) > 1 else [grid]
+    return grids
 
 
 def _pairs(x: Tensor, y: Tensor) -> Tensor:

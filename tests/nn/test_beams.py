@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from torch import Tensor
 
 from radialbeams.nn.beams import (
-    AT_ONCE,
+    MIXED_AT_ONCE,
     BresenhamBeams,
     Length,
     PolarBeams,
@@ -319,7 +319,7 @@ def test_polar_beams_are_equally_long_and_stay_inside(num_beams: int, size: int)
     assert ends.norm(dim=-1).max() > 1.35 * ends.norm(dim=-1).min()
 
 
-WHOLE = AT_ONCE // (4 * 3 * 14 * 14)  # such images in a part
+WHOLE = MIXED_AT_ONCE // (4 * 3 * 14 * 14)  # such images in the largest part
 
 
 @pytest.mark.parametrize("sampler", [BresenhamBeams, PolarBeams])
