@@ -25,8 +25,17 @@ from torch import Tensor
 from benchmarks.on_gpu.inference import _network
 from benchmarks.on_gpu.timing import back_to_back, captured, device, give_back, kernels, wait
 from radialbeams.nn import convolutional_kernels, ring_kernels
+from radialbeams.nn.kernels import (
+    attention,
+    depthwise,
+    ends,
+    pair,
+    product,
+    sampling,
+    stem,
+    view_stem,
+)
 from radialbeams.nn.kernels import convolution as convolutions
-from radialbeams.nn.kernels import depthwise, ends, pair, product, sampling, stem, view_stem
 from radialbeams.nn.kernels.convolution import Tile
 from radialbeams.nn.kernels.using import without_kernels
 from radialbeams.stored import JsonDict
@@ -39,6 +48,7 @@ KERNELS = {
     "convolution": convolutions,
     "pair": pair,
     "with_whole": ends,
+    "attended": attention,
     "head": ends,
 }
 CONVOLUTIONAL = {"stem": view_stem, "product": product, "depthwise": depthwise}
@@ -85,7 +95,8 @@ OTHERS: dict[str, tuple[JsonDict, ...]] = {  # constants of the other kernels' m
         for points in (128, 256, 512)
         for views in (1, 4, 16)
     ),
-    "with_whole": tuple({"WARPS": warps} for warps in (2, 4, 8)),
+    "with_whole": tuple({"WARPS": warps, "FEW_WARPS": warps} for warps in (2, 4, 8)),
+    "attended": tuple({"WARPS": warps} for warps in (1, 2, 4)),
     "head": tuple({"ROWS": rows} for rows in (32, 64, 128)),
 }
 
@@ -129,7 +140,7 @@ class Trial:
 def differences(model: str) -> Iterator[tuple[str, Any]]:
     """How far the logits are from those in float32, as a share of their deviation."""
     new = _network(model, torch.float16)
-    exact_network = _network(model, torch.float32)
+    exact_network = _plain(_network(model, torch.float32))
     yield "form", type(getattr(new, "ring", new)).__name__
     for count in (COMPARED, 3, 1):
         views = _views(new, count)
@@ -214,7 +225,7 @@ class _Recorded:
         self.text = f"{name} {' '.join(str(shape).replace(' ', '') for shape in shapes)}"
         taps = [shape for shape in shapes if len(shape) == 3]
         self.maps = taps[-1][2] if taps else 0
-        self.operations = 0
+        self.operations, self.times = 0, 0
         self.bytes = sum(given.nbytes for given in (*tensors, *_flat(y)))
         if name in ("convolution", "pair"):
             features = next(_flat(y))
@@ -268,7 +279,7 @@ def _calls(model: str, batch: int) -> list[_Recorded]:
         def record(*args: Any, **options: Any) -> Any:
             y = usual(*args, **options)
             call = _Recorded(name, module, args, options, y)
-            found.setdefault(call.text, call)
+            found.setdefault(call.text, call).times += 1
             return y
 
         return record

@@ -98,11 +98,12 @@ made.head.weight.data.normal_(0, 0.5)
 views = torch.rand(2, 3, 39, 39)
 with torch.inference_mode():
     expected = made(views)
-    network = folded(made).half()
-    with_kernels(network)
-    assert type(network) is KernelConvolutional and network.has_kernels(views)
-    for one, other in zip(network(views), expected):
-        assert (one - other).abs().max() < 0.01 * other.std()
+    for dtype in (torch.float32, torch.float16):
+        network = folded(made).to(dtype)
+        with_kernels(network)
+        assert type(network) is KernelConvolutional and network.has_kernels(views)
+        for one, other in zip(network(views), expected):
+            assert 0 < (one - other).abs().max() < 0.01 * other.std()
     assert network.state_dict().keys() == folded(made).state_dict().keys()
     with without_kernels():
         assert not network.has_kernels(views)
@@ -158,12 +159,13 @@ def test_without_a_gpu_it_computes_as_before() -> None:
     ("change", "used"),
     [
         (lambda made: made.half(), True),
-        (lambda made: made.float(), False),
+        (lambda made: made.float(), True),
+        (lambda made: made.double(), False),
         (lambda made: made.train(), False),
     ],
-    ids=["half", "float", "training"],
+    ids=["half", "float", "double", "training"],
 )
-def test_only_half_precision_at_inference_uses_the_kernels(
+def test_only_inference_uses_the_kernels(
     change: Callable[[Convolutional], object], used: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("radialbeams.nn.kernels.arithmetic.can_run", lambda device: True)
@@ -180,3 +182,5 @@ def test_only_half_precision_at_inference_uses_the_kernels(
     assert not uses(views.clone().requires_grad_())
     with torch.autocast("cpu"):
         assert not uses(views)
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
+    assert uses(views) is (used and made.stem.weight.dtype == torch.float16)
