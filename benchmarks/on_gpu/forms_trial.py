@@ -45,7 +45,14 @@ SHORT = 0.03  # seconds to time one case
 WARMING = 0.5  # of the time
 FEWER = 40  # beams of another `ring`
 # maps, channels, warps of `with_whole` for few views
-WHOLES = ((64, 256, 8), (64, 64, 4), (64, 128, 4), (64, 256, 4), (32, 256, 8), (32, 128, 4))
+WHOLES: tuple[tuple[int, int, int], ...] = (
+    (64, 256, 8),
+    (64, 64, 4),
+    (64, 128, 4),
+    (64, 256, 4),
+    (32, 256, 8),
+    (32, 128, 4),
+)
 WHOLES += ((128, 128, 8), (256, 64, 8), (128, 64, 4), (16, 256, 8))
 ATTENTIONS = ((1, 4), (1, 2), (1, 1), (1, 8), (2, 4), (2, 2), (4, 4))  # heads, warps
 VIEWS = tuple(
@@ -253,9 +260,9 @@ def fronts() -> Cases:
                 seconds=0.3,
             )
         if name == "ring":
-            for tile in WIDE_PAIRS:
-                table = {"TILES": {**pair.TILES, 256: tile}}
-                text = f"{name}, pairs by {tuple(tile)}"
+            for wide in WIDE_PAIRS:
+                table = {"TILES": {**pair.TILES, 256: wide}}
+                text = f"{name}, pairs by {tuple(wide)}"
                 yield Case(text, call, pair, table, compiles=False, seconds=0.3)
 
 
@@ -355,7 +362,7 @@ def best_tiles(found: JsonDict) -> Iterator[tuple[str, Any]]:
     module = _front("ring")
     images = torch.rand(64, 3, 224, 224, device=device(), dtype=HALF)
     forms = {"own": captured(lambda: module(images))}
-    changes = {"tile_for": lambda r, c, m: best.get((r, c, m)) or usual(r, c, m)}
+    changes: JsonDict = {"tile_for": lambda r, c, m: best.get((r, c, m)) or usual(r, c, m)}
     with patch.multiple(convolution, **changes):
         forms["best"] = captured(lambda: module(images))
     with (
