@@ -22,7 +22,7 @@ from unittest.mock import patch
 import torch
 from torch import Tensor
 
-from benchmarks.on_gpu.inference import _network
+from benchmarks.on_gpu.models import MODELS, network_of
 from benchmarks.on_gpu.timing import back_to_back, captured, device, give_back, kernels, wait
 from radialbeams.nn import convolutional_kernels, ring_kernels
 from radialbeams.nn.kernels import (
@@ -40,7 +40,6 @@ from radialbeams.nn.kernels.convolution import Tile
 from radialbeams.nn.kernels.using import without_kernels
 from radialbeams.stored import JsonDict
 
-MODELS = ("ring.coil100", "ring", "general")
 BATCHES, COMPARED = (4096, 64, 1), 256
 KERNELS = {
     "sampled": sampling,
@@ -139,8 +138,8 @@ class Trial:
 @torch.inference_mode()
 def differences(model: str) -> Iterator[tuple[str, Any]]:
     """How far the logits are from those in float32, as a share of their deviation."""
-    new = _network(model, torch.float16)
-    exact_network = _plain(_network(model, torch.float32))
+    new = network_of(model, torch.float16)
+    exact_network = _plain(network_of(model, torch.float32))
     yield "form", type(getattr(new, "ring", new)).__name__
     for count in (COMPARED, 3, 1):
         views = _views(new, count)
@@ -160,7 +159,7 @@ def differences(model: str) -> Iterator[tuple[str, Any]]:
 
 @torch.inference_mode()
 def times(model: str) -> Iterator[tuple[str, Any]]:
-    new = _network(model, torch.float16)
+    new = network_of(model, torch.float16)
     forms = {"kernels": new, "plain": _plain(new)}
     for batch in BATCHES:
         views = _views(new, batch)
@@ -174,8 +173,8 @@ def times(model: str) -> Iterator[tuple[str, Any]]:
 @torch.inference_mode()
 def compiled_times(model: str) -> Iterator[tuple[str, Any]]:
     for batch in BATCHES:
-        network = torch.compile(_network(model, torch.float16), dynamic=False)
-        views = _views(_network(model, torch.float16), batch)
+        network = torch.compile(network_of(model, torch.float16), dynamic=False)
+        views = _views(network_of(model, torch.float16), batch)
         network(views)
         wait()
         yield f"compiled kernels, batch {batch}", _us(captured(_call(network, views)))
@@ -225,7 +224,7 @@ class _Recorded:
         self.text = f"{name} {' '.join(str(shape).replace(' ', '') for shape in shapes)}"
         taps = [shape for shape in shapes if len(shape) == 3]
         self.maps = taps[-1][2] if taps else 0
-        self.operations, self.times = 0, 0
+        self.operations = 0
         self.bytes = sum(given.nbytes for given in (*tensors, *_flat(y)))
         if name in ("convolution", "pair"):
             features = next(_flat(y))
@@ -270,7 +269,7 @@ def _flat(value: Any) -> Iterator[Any]:
 
 def _calls(model: str, batch: int) -> list[_Recorded]:
     """The different calls of kernels in a network."""
-    network = _network(model, torch.float16)
+    network = network_of(model, torch.float16)
     found: dict[str, _Recorded] = {}
 
     def recorder(name: str, module: Any) -> Callable[..., Any]:
@@ -279,12 +278,12 @@ def _calls(model: str, batch: int) -> list[_Recorded]:
         def record(*args: Any, **options: Any) -> Any:
             y = usual(*args, **options)
             call = _Recorded(name, module, args, options, y)
-            found.setdefault(call.text, call).times += 1
+            found.setdefault(call.text, call)
             return y
 
         return record
 
-    lite = model.startswith("general")
+    lite = model in ("general", "light")
     user = convolutional_kernels if lite else ring_kernels
     with ExitStack() as stack:
         for name, module in (CONVOLUTIONAL if lite else KERNELS).items():

@@ -5,6 +5,7 @@ They are cut at random from the pictures that come with the package, so they nee
 
 from __future__ import annotations
 
+import functools
 from pathlib import Path
 
 import numpy as np
@@ -27,6 +28,7 @@ def photos(count: int, channels: int, side: int, seed: int = 0) -> Tensor:
     return (torch.cat(views)[:, :channels] * disc(side)).clamp(0, 1)
 
 
+@functools.cache
 def _picture(path: Path) -> Tensor:
     with Image.open(path) as picture:
         pixels = np.array(picture.convert("RGB"))

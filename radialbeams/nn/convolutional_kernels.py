@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from radialbeams.nn.convolutional import SCALE, SHIFT, Convolutional
@@ -19,8 +18,6 @@ from radialbeams.nn.kernels.arithmetic import may_compute_in, rounded, usable
 from radialbeams.nn.kernels.depthwise import Footprint, can_compute, depthwise
 from radialbeams.nn.kernels.product import product, sizes_fit
 from radialbeams.nn.kernels.view_stem import stem
-
-PRECISIONS = (torch.float16, torch.float32)
 
 
 def with_kernels(network: nn.Module) -> None:
@@ -68,9 +65,8 @@ class KernelConvolutional(Convolutional):
     def has_kernels(self, views: Tensor) -> bool:
         weight = self.stem.weight
         fits = views.ndim == 4 and views.shape[1] == self.config.channels
-        own = weight.dtype in PRECISIONS and weight.device == views.device
-        # Whatever else is wrong, torch says.
-        return own and fits and may_compute_in(weight.dtype) and usable(self, views)
+        own = may_compute_in(weight.dtype) and weight.device == views.device
+        return own and fits and usable(self, views)  # whatever else is wrong, torch says
 
     def with_kernels(self, views: Tensor) -> tuple[Tensor, Tensor]:
         first = self.stem

@@ -1,4 +1,4 @@
-"""The ring at inference on a GPU, from a handful of Triton kernels.
+"""The ring at inference in half precision on a GPU, from a handful of Triton kernels.
 
 `with_kernels` gives a folded ring this form. Where the kernels cannot run (on a CPU, in another
 precision, in training), the ring computes as before. `ring` defines what is computed; features here
@@ -19,7 +19,7 @@ from radialbeams.nn.beams import PolarBeams, check_size
 from radialbeams.nn.kernels import attention
 from radialbeams.nn.kernels import pair as pairs
 from radialbeams.nn.kernels import stem as first
-from radialbeams.nn.kernels.arithmetic import may_compute_in, rounded, usable
+from radialbeams.nn.kernels.arithmetic import usable
 from radialbeams.nn.kernels.convolution import Along, convolution, sizes_fit
 from radialbeams.nn.kernels.ends import WIDEST, head, with_whole
 from radialbeams.nn.kernels.sampling import sampled
@@ -27,13 +27,12 @@ from radialbeams.nn.posterior import OFFSET_REACH
 from radialbeams.nn.ring import Halved, Ring, RingAttention, RingBlock
 from radialbeams.nn.ring_fast import FastRing
 
-PRECISIONS = (torch.float16, torch.float32)
-
 
 def with_kernels(network: nn.Module) -> None:
     """Prepares the rings of a folded network, in place."""
     for ring in list(network.modules()):
-        if type(ring) is FastRing and _fits(ring):
+        # In float32, with operands rounded to TF32, the kernels took longer than torch's layers.
+        if type(ring) is FastRing and ring.stem.weight.dtype == torch.float16 and _fits(ring):
             ring.__class__ = KernelRing
             _arrange(ring)
             for sampler in network.modules():
@@ -72,14 +71,14 @@ def _arrange(ring: Ring) -> None:
     for layer in ring.modules():
         if isinstance(layer, nn.Conv2d):
             taps = layer.weight.detach().flatten(2).permute(2, 1, 0)
-            layer.register_buffer("taps", rounded(taps.contiguous()), persistent=False)
+            layer.register_buffer("taps", taps.contiguous(), persistent=False)
     for block in _resized(ring):  # the mean of two neighbours is two taps of half the weight
         if isinstance(block.around[0], Halved):
             taps = block.around[1].taps
             block.around[1].taps = torch.cat((taps, taps)) / 2
     # (maps, C, 3, stride) → (3 · C · stride, maps), which is how the beams lie in memory
     taps = ring.stem.weight.detach().permute(2, 1, 3, 0).flatten(0, 2)
-    ring.stem.taps = rounded(taps.contiguous())
+    ring.stem.taps = taps.contiguous()
     ring.head.taps = ring.head.weight.detach().flatten(1)  # (2, width)
     taps = ring.whole.weight.detach().t().contiguous()
     ring.whole.register_buffer("taps", taps, persistent=False)
@@ -107,8 +106,7 @@ class KernelRing(FastRing):
         return self.with_kernels(beams) if self.has_kernels(beams) else super().forward(beams)
 
     def has_kernels(self, beams: Tensor) -> bool:
-        dtype = self.stem.weight.dtype
-        return dtype in PRECISIONS and may_compute_in(dtype) and usable(self, beams)
+        return self.stem.weight.dtype == torch.float16 and usable(self, beams)
 
     def with_kernels(self, beams: Tensor) -> tuple[Tensor, Tensor]:
         taps, bias = _weights(self.stem)

@@ -1,7 +1,6 @@
 """A Triton kernel for the attention between the beams of a ring.
 
-There are so few beams that one program holds all scores of a head. torch's attention is made for
-sequences of thousands, and on these it takes five times as long.
+There are so few beams that one program holds all scores of a head.
 """
 
 from __future__ import annotations
@@ -13,7 +12,7 @@ from torch import Tensor
 
 from radialbeams.nn.kernels.operators import operator
 
-HEADS, WARPS = 1, 4  # of one program
+WARPS = 4
 MOST_BEAMS, MOST_CHANNELS = 128, 128  # of a head
 
 # fmt: off
@@ -23,32 +22,27 @@ MOST_BEAMS, MOST_CHANNELS = 128, 128  # of a head
 def _attention(
     projected, bias, y, scale,
     H: tl.constexpr, HEADS: tl.constexpr, D: tl.constexpr,  # beams, heads, channels of a head
-    TOGETHER: tl.constexpr,  # heads of one program
     B: tl.constexpr, K: tl.constexpr,  # beams and channels, as tensor cores take them
 ):
-    """softmax(scale · query @ key + bias) @ value, of some heads of one view."""
-    GROUPS: tl.constexpr = HEADS // TOGETHER
+    """softmax(scale · query @ key + bias) @ value, of one head of one view."""
     C: tl.constexpr = HEADS * D
-    view = (tl.program_id(0) // GROUPS).to(tl.int64)
+    head = tl.program_id(0) % HEADS
+    view = (tl.program_id(0) // HEADS).to(tl.int64)
     beam, channel = tl.arange(0, B), tl.arange(0, K)
     known = (beam < H)[:, None] & (channel < D)[None, :]
     both = (beam < H)[:, None] & (beam < H)[None, :]
-    for number in tl.static_range(TOGETHER):
-        head = (tl.program_id(0) % GROUPS) * TOGETHER + number
-        rows = projected + view * (H * 3 * C) + head * D + beam[:, None] * (3 * C)
-        query = tl.load(rows + channel[None, :], known, other=0.0)
-        key = tl.load(rows + C + channel[None, :], known, other=0.0)
-        value = tl.load(rows + 2 * C + channel[None, :], known, other=0.0)
-        # In float32 three products of TF32, which are as precise as torch's attention.
-        scores = tl.dot(query, tl.trans(key), input_precision="tf32x3") * scale
-        by_distance = bias + head * (H * H) + beam[:, None] * H + beam[None, :]
-        scores += tl.load(by_distance, both, other=0.0).to(tl.float32)
-        scores = tl.where((beam < H)[None, :], scores, -float("inf"))
-        shares = tl.exp(scores - tl.max(scores, 1)[:, None])
-        mixed = tl.dot(shares.to(value.dtype), value, input_precision="tf32x3")
-        mixed = mixed / tl.sum(shares, 1)[:, None]
-        where = y + view * (H * C) + head * D + beam[:, None] * C + channel[None, :]
-        tl.store(where, mixed.to(y.dtype.element_ty), known)
+    rows = projected + view * (H * 3 * C) + head * D + beam[:, None] * (3 * C)
+    query = tl.load(rows + channel[None, :], known, other=0.0)
+    key = tl.load(rows + C + channel[None, :], known, other=0.0)
+    value = tl.load(rows + 2 * C + channel[None, :], known, other=0.0)
+    scores = tl.dot(query, tl.trans(key)) * scale
+    by_distance = bias + head * (H * H) + beam[:, None] * H + beam[None, :]
+    scores += tl.load(by_distance, both, other=0.0).to(tl.float32)
+    scores = tl.where((beam < H)[None, :], scores, -float("inf"))
+    shares = tl.exp(scores - tl.max(scores, 1)[:, None])
+    mixed = tl.dot(shares.to(value.dtype), value) / tl.sum(shares, 1)[:, None]
+    where = y + view * (H * C) + head * D + beam[:, None] * C + channel[None, :]
+    tl.store(where, mixed.to(y.dtype.element_ty), known)
 
 
 # fmt: on
@@ -59,12 +53,11 @@ def _launched(projected: Tensor, bias: Tensor) -> Tensor:
     y: Tensor = _result(projected, bias)
     count, beams, _, channels = y.shape
     heads = bias.shape[0]
-    together = HEADS if heads % HEADS == 0 else 1
     each = channels // heads
     if count:
         with torch.cuda.device_of(projected):
-            _attention[(count * (heads // together),)](
-                *(projected, bias, y, each**-0.5, beams, heads, each, together),
+            _attention[(count * heads,)](
+                *(projected, bias, y, each**-0.5, beams, heads, each),
                 *(_at_least_16(beams), _at_least_16(each)),
                 num_warps=WARPS,
             )

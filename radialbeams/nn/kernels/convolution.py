@@ -17,7 +17,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from radialbeams.nn.kernels.arithmetic import gelu, operand, step_of
+from radialbeams.nn.kernels.arithmetic import gelu
 from radialbeams.nn.kernels.operators import operator
 
 
@@ -112,7 +112,7 @@ def products(
             known[:, None] & (column < M)[None, :],
             other=0.0,
         )
-        acc = tl.dot(operand(a), w, acc)
+        acc = tl.dot(a, w, acc)
     return acc
 
 
@@ -181,8 +181,6 @@ def _launched(
     skip = None if skip is None else skip.contiguous()
     two = x2 is not None and taps2 is not None
     x2 = x2.contiguous() if x2 is not None else x
-    step = step_of(tile.channels, x.dtype)
-    step2 = min(step_for(x2.shape[3], tile.channels), step)
     with torch.cuda.device_of(x):
         _convolution[(triton.cdiv(rows, tile.rows) * triton.cdiv(maps, tile.maps),)](
             *(x, taps, bias if bias is not None else x, skip if skip is not None else x),
@@ -190,7 +188,7 @@ def _launched(
             *(beams, length, channels, out, maps, taps.shape[0] // along, along, stride),
             *(padding, dilation, x2.shape[2], x2.shape[3], along2, stride2),
             *(bias is not None, skip is not None, two, activate),
-            *(tile.rows, tile.maps, step, step2),
+            *(tile.rows, tile.maps, tile.channels, step_for(x2.shape[3], tile.channels)),
             num_warps=tile.warps,
             num_stages=tile.stages,
             maxnreg=tile.registers,

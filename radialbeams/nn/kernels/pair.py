@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from radialbeams.nn.kernels.arithmetic import gelu, operand, step_of
+from radialbeams.nn.kernels.arithmetic import gelu
 from radialbeams.nn.kernels.convolution import Tile, products, step_for
 from radialbeams.nn.kernels.operators import operator
 
@@ -62,7 +62,7 @@ def _pair(
         )
         hidden = gelu(hidden + tl.load(bias + some).to(tl.float32)[None, :])
         w = tl.load(weight2 + some[:, None] * M + column[None, :])
-        acc = tl.dot(operand(hidden.to(w.dtype)), w, acc)
+        acc = tl.dot(hidden.to(w.dtype), w, acc)
     acc += tl.load(bias2 + column).to(tl.float32)[None, :]
     where = row.to(tl.int64)[:, None] * M + column[None, :]
     acc += tl.load(x + where, inside[:, None], other=0.0).to(tl.float32)
@@ -90,8 +90,7 @@ def _launched(
             _pair[(triton.cdiv(rows, tile.rows),)](
                 *(x, taps.contiguous(), bias, taps2.contiguous(), bias2, y, rows),
                 *(x.shape[1], maps, taps.shape[2], maps, taps.shape[0], dilation, activate),
-                *(tile.rows, step_of(tile.maps, x.dtype)),
-                step_of(step_for(maps, tile.channels), x.dtype),
+                *(tile.rows, tile.maps, step_for(maps, tile.channels)),
                 num_warps=tile.warps,
                 num_stages=tile.stages,
                 maxnreg=tile.registers,

@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from radialbeams.nn.kernels.arithmetic import gelu, operand
+from radialbeams.nn.kernels.arithmetic import gelu
 from radialbeams.nn.kernels.operators import operator
 
 ROWS, WARPS = 128, 4
@@ -62,7 +62,7 @@ def _stem(
         known[:, None] & (column < M)[None, :],
         other=0.0,
     )
-    acc = tl.dot(operand(value.to(w.dtype)), w)
+    acc = tl.dot(value.to(w.dtype), w)
     acc += tl.load(bias + column, column < M, other=0.0).to(tl.float32)[None, :]
     where = row.to(tl.int64)[:, None] * M + column[None, :]
     stored = inside[:, None] & (column < M)[None, :]
