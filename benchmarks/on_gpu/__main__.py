@@ -47,7 +47,6 @@ def parts(tiny: bool, compiles: bool = True) -> dict[str, Callable[[], Part]]:
     from benchmarks.on_gpu.sampling import BATCHES as SAMPLED
     from benchmarks.on_gpu.sampling import Sampling
     from benchmarks.on_gpu.training import Training
-    from benchmarks.on_gpu.variants import Variants
 
     batches = (1, 2) if tiny else BATCHES
     size = {"batch": 2} if tiny else {}
@@ -71,9 +70,15 @@ def parts(tiny: bool, compiles: bool = True) -> dict[str, Callable[[], Part]]:
         )
     factories |= {
         "front-float": lambda: Front("float", False, **size),
-        "variants": lambda: Variants(*(((2,), (150,)) if tiny else ())),
+        "variants": lambda: _variants(tiny),
     }
     return factories
+
+
+def _variants(tiny: bool) -> Part:
+    from benchmarks.on_gpu.variants import Variants  # it needs Triton
+
+    return Variants((2,), (150,)) if tiny else Variants()
 
 
 # --- one part ---
