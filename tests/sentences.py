@@ -447,6 +447,28 @@ def what_a_gpu_does() -> Iterator[str]:
         f"from {many[0]:.0f} to {many[1]:.0f} ms for a batch of 4,096, and from {few[0]:.2f} to "
         f"{few[1]:.2f} ms for 64"
     )
+    single = parts["trial of our kernels in float32"]
+    fast, plain = (single[f"general float 64 {form}"] for form in ("kernels", "plain"))
+    assert fast["typical"] == plain["typical"]
+    yield (
+        f"{fast['us'] / 1000:.2f} ms for a batch of 64 instead of {plain['us'] / 1000:.2f}, and "
+        f"{single['general float 4096 kernels']['us'] / 1000:.0f} ms for 4,096"
+    )
+    yield f"by {100 * fast['typical']:.2f}% of their deviation"
+    tried, compiled = (
+        [row / 1000 for row in rows]
+        for rows in (
+            [single[f"{name} float 4096 kernels"]["us"] for name in ("ring", "ring.coil100")],
+            [
+                parts[f"inference-{name}-float"]["batch 4096"]["compiled"]["us"]
+                for name in ("ring", "ring.coil100")
+            ],
+        )
+    )
+    yield (
+        f"took {tried[0]:.1f} ms with `ring` and {tried[1]:.1f} ms with `ring.coil100`, where the "
+        f"compiled networks take {compiled[0]:.1f} and {compiled[1]:.1f} ms"
+    )
     largest = parts["inference-general-half"]["batch 4096"]["plain"]
     yield (
         f"| `general` | half | our kernels | {round(largest['views_per_second'], -2):,} | "

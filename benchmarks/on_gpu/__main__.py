@@ -1,12 +1,13 @@
 """All measurements on a GPU, from the root of the repository.
 
-    python -m benchmarks.on_gpu OUT [--seconds 145] [--tiny] [--only TEXT …]
+    python -m benchmarks.on_gpu OUT [--seconds 145] [--only TEXT …] [--uncompiled] [--tiny]
 
 It needs torch, numpy, Pillow and safetensors, and neither data nor a network. Each part is a
 process of its own and writes OUT/PART.json as it goes. All parts compile at the same time; then
 they are measured one after the other, so that none disturbs another. A part that fails or takes
 too long leaves what it has; the others go on. OUT/summary.json has all results and the bars that
-are missed. `--tiny` is a trial of a minute on a CPU.
+are missed. `--uncompiled` compiles nothing but the classifier. `--tiny` is a trial of a minute on
+a CPU.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ import torch
 from radialbeams.stored import JsonDict
 
 COMPILING = 0.6  # of the time; then the parts that are ready are measured
-LIMITS = {"training": 25.0, "inference": 45.0}  # seconds to measure one part
+LIMITS = {"training": 25.0, "inference": 45.0, "variants": 30.0}  # seconds to measure one part
 LIMIT = 15.0
 SLOW = 20  # times as long on a CPU
 
@@ -38,10 +39,11 @@ class Part(Protocol):
     def measure(self) -> Any: ...
 
 
-def parts(tiny: bool) -> dict[str, Callable[[], Part]]:
+def parts(tiny: bool, compiles: bool = True) -> dict[str, Callable[[], Part]]:
     """The parts by name, in the order in which they are measured."""
     from benchmarks.on_gpu.front import Front
     from benchmarks.on_gpu.inference import BATCHES, Inference
+    from benchmarks.on_gpu.models import MODELS
     from benchmarks.on_gpu.sampling import BATCHES as SAMPLED
     from benchmarks.on_gpu.sampling import Sampling
     from benchmarks.on_gpu.training import Training
@@ -50,35 +52,45 @@ def parts(tiny: bool) -> dict[str, Callable[[], Part]]:
     size = {"batch": 2} if tiny else {}
     few = {"images": 8, "batch": 4} if tiny else {}
     factories: dict[str, Callable[[], Part]] = {
-        "front-half-compiled": lambda: Front("half", True, **size),
+        "front-half-compiled": lambda: Front("half", True, **size, compiles=compiles),
         "front-half": lambda: Front("half", False, **size),
     }
-    models = ("ring.coil100", "ring", "general")
-    for model in models:
-        factories[f"inference-{model}-half"] = lambda m=model: Inference(m, "half", batches)
+    for model in MODELS:
+        factories[f"inference-{model}-half"] = lambda m=model: Inference(
+            m, "half", batches, compiles=compiles
+        )
     factories |= {
         "training-ring.coil100": lambda: Training("ring.coil100", **few),
         "training-general": lambda: Training("general", **few),
         "sampling": lambda: Sampling((2,) if tiny else SAMPLED),
     }
-    for model in models:
-        factories[f"inference-{model}-float"] = lambda m=model: Inference(m, "float", batches)
+    for model in MODELS:
+        factories[f"inference-{model}-float"] = lambda m=model: Inference(
+            m, "float", batches, compiles=compiles
+        )
     factories |= {
         "front-float": lambda: Front("float", False, **size),
+        "variants": lambda: _variants(tiny),
     }
     return factories
+
+
+def _variants(tiny: bool) -> Part:
+    from benchmarks.on_gpu.variants import Variants  # it needs Triton
+
+    return Variants((2,), (150,)) if tiny else Variants()
 
 
 # --- one part ---
 
 
-def run_part(name: str, out: Path, tiny: bool) -> int:
+def run_part(name: str, out: Path, tiny: bool, compiles: bool) -> int:
     from benchmarks.on_gpu.timing import give_back
 
     torch.backends.cudnn.benchmark = True
     torch.backends.cuda.matmul.allow_tf32 = True  # as convolutions may
     torch.manual_seed(0)
-    part = parts(tiny)[name]()
+    part = parts(tiny, compiles)[name]()
     started = time.monotonic()
     part.prepare()
     give_back()
@@ -104,14 +116,15 @@ class Running(NamedTuple):
     process: subprocess.Popen[bytes]
 
 
-def run_all(out: Path, seconds: float, tiny: bool, only: list[str]) -> int:
+def run_all(out: Path, seconds: float, only: list[str], tiny: bool, compiles: bool) -> int:
     out.mkdir(parents=True, exist_ok=True)
     names = [name for name in parts(tiny) if any(text in name for text in only)]
     for name in names:
         for ending in ("ready", "go", "json"):
             (out / f"{name}.{ending}").unlink(missing_ok=True)
     started = time.monotonic()
-    running = [Running(name, _start(name, out, tiny)) for name in names]
+    options = ["--tiny"] * tiny + ["--uncompiled"] * (not compiles)
+    running = [Running(name, _start(name, out, options)) for name in names]
     try:
         _measured(running, out, started, seconds)
     finally:
@@ -125,7 +138,7 @@ def run_all(out: Path, seconds: float, tiny: bool, only: list[str]) -> int:
     return 1 if summary["missed"] or summary["without_result"] else 0
 
 
-def _start(name: str, out: Path, tiny: bool) -> subprocess.Popen[bytes]:
+def _start(name: str, out: Path, options: list[str]) -> subprocess.Popen[bytes]:
     command = [sys.executable, "-m", "benchmarks.on_gpu", str(out), "--part", name]
     shared = {
         "TORCHINDUCTOR_CACHE_DIR": str((out / "cache").resolve()),
@@ -134,7 +147,7 @@ def _start(name: str, out: Path, tiny: bool) -> subprocess.Popen[bytes]:
     }
     with (out / f"{name}.log").open("wb") as log:
         return subprocess.Popen(
-            command + (["--tiny"] if tiny else []),
+            command + options,
             stdout=log,
             stderr=subprocess.STDOUT,
             env=shared | os.environ,
@@ -247,11 +260,15 @@ def main(argv: list[str]) -> int:
     parser.add_argument(
         "--only", nargs="+", default=[""], metavar="TEXT", help="parts whose names have such a text"
     )
+    parser.add_argument(
+        "--uncompiled", action="store_true", help="compile nothing but the classifier"
+    )
     parser.add_argument("--part", help=argparse.SUPPRESS)
-    arguments = parser.parse_args(argv)
-    if arguments.part:
-        return run_part(arguments.part, arguments.out, arguments.tiny)
-    return run_all(arguments.out, arguments.seconds, arguments.tiny, arguments.only)
+    given = parser.parse_args(argv)
+    compiles = not given.uncompiled
+    if given.part:
+        return run_part(given.part, given.out, given.tiny, compiles)
+    return run_all(given.out, given.seconds, given.only, given.tiny, compiles)
 
 
 if __name__ == "__main__":

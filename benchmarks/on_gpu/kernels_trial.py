@@ -22,16 +22,24 @@ from unittest.mock import patch
 import torch
 from torch import Tensor
 
-from benchmarks.on_gpu.inference import _network
+from benchmarks.on_gpu.models import MODELS, network_of
 from benchmarks.on_gpu.timing import back_to_back, captured, device, give_back, kernels, wait
 from radialbeams.nn import convolutional_kernels, ring_kernels
+from radialbeams.nn.kernels import (
+    attention,
+    depthwise,
+    ends,
+    pair,
+    product,
+    sampling,
+    stem,
+    view_stem,
+)
 from radialbeams.nn.kernels import convolution as convolutions
-from radialbeams.nn.kernels import depthwise, ends, pair, product, sampling, stem, view_stem
 from radialbeams.nn.kernels.convolution import Tile
 from radialbeams.nn.kernels.using import without_kernels
 from radialbeams.stored import JsonDict
 
-MODELS = ("ring.coil100", "ring", "general")
 BATCHES, COMPARED = (4096, 64, 1), 256
 KERNELS = {
     "sampled": sampling,
@@ -39,6 +47,7 @@ KERNELS = {
     "convolution": convolutions,
     "pair": pair,
     "with_whole": ends,
+    "attended": attention,
     "head": ends,
 }
 CONVOLUTIONAL = {"stem": view_stem, "product": product, "depthwise": depthwise}
@@ -85,7 +94,8 @@ OTHERS: dict[str, tuple[JsonDict, ...]] = {  # constants of the other kernels' m
         for points in (128, 256, 512)
         for views in (1, 4, 16)
     ),
-    "with_whole": tuple({"WARPS": warps} for warps in (2, 4, 8)),
+    "with_whole": tuple({"WARPS": warps, "FEW_WARPS": warps} for warps in (2, 4, 8)),
+    "attended": tuple({"WARPS": warps} for warps in (1, 2, 4)),
     "head": tuple({"ROWS": rows} for rows in (32, 64, 128)),
 }
 
@@ -128,8 +138,8 @@ class Trial:
 @torch.inference_mode()
 def differences(model: str) -> Iterator[tuple[str, Any]]:
     """How far the logits are from those in float32, as a share of their deviation."""
-    new = _network(model, torch.float16)
-    exact_network = _network(model, torch.float32)
+    new = network_of(model, torch.float16)
+    exact_network = _plain(network_of(model, torch.float32))
     yield "form", type(getattr(new, "ring", new)).__name__
     for count in (COMPARED, 3, 1):
         views = _views(new, count)
@@ -149,7 +159,7 @@ def differences(model: str) -> Iterator[tuple[str, Any]]:
 
 @torch.inference_mode()
 def times(model: str) -> Iterator[tuple[str, Any]]:
-    new = _network(model, torch.float16)
+    new = network_of(model, torch.float16)
     forms = {"kernels": new, "plain": _plain(new)}
     for batch in BATCHES:
         views = _views(new, batch)
@@ -163,8 +173,8 @@ def times(model: str) -> Iterator[tuple[str, Any]]:
 @torch.inference_mode()
 def compiled_times(model: str) -> Iterator[tuple[str, Any]]:
     for batch in BATCHES:
-        network = torch.compile(_network(model, torch.float16), dynamic=False)
-        views = _views(_network(model, torch.float16), batch)
+        network = torch.compile(network_of(model, torch.float16), dynamic=False)
+        views = _views(network_of(model, torch.float16), batch)
         network(views)
         wait()
         yield f"compiled kernels, batch {batch}", _us(captured(_call(network, views)))
@@ -259,7 +269,7 @@ def _flat(value: Any) -> Iterator[Any]:
 
 def _calls(model: str, batch: int) -> list[_Recorded]:
     """The different calls of kernels in a network."""
-    network = _network(model, torch.float16)
+    network = network_of(model, torch.float16)
     found: dict[str, _Recorded] = {}
 
     def recorder(name: str, module: Any) -> Callable[..., Any]:
@@ -273,7 +283,7 @@ def _calls(model: str, batch: int) -> list[_Recorded]:
 
         return record
 
-    lite = model.startswith("general")
+    lite = model in ("general", "light")
     user = convolutional_kernels if lite else ring_kernels
     with ExitStack() as stack:
         for name, module in (CONVOLUTIONAL if lite else KERNELS).items():

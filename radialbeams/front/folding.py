@@ -45,7 +45,7 @@ def folded(network: Network) -> Network:
 
 
 def with_kernels(network: nn.Module) -> None:
-    """Prepares a folded network in half precision for the kernels of a GPU, in place.
+    """Prepares a folded network for the kernels of a GPU, in place.
 
     Without Triton it stays as it is.
     """

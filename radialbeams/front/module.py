@@ -183,8 +183,7 @@ class TorchCanonicalizer(nn.Module):
             network = network.to(dtype)
             for part in self.network.full_precision:
                 setattr(network, part, copy.deepcopy(getattr(self.network, part)))
-        if dtype == torch.float16:
-            with_kernels(network)
+        with_kernels(network)
         return copy.deepcopy(self, {id(self.network): network}).eval()
 
     def forward(self, images: Tensor) -> Tensor | tuple[Tensor, Pose]:

@@ -1,4 +1,4 @@
-"""The convolutional network at inference in half precision on a GPU, from three Triton kernels.
+"""The convolutional network at inference on a GPU, from three Triton kernels.
 
 `with_kernels` gives a folded network this form. Where the kernels cannot run (on a CPU, in another
 precision, in training), it computes as before. `convolutional` defines what is computed; features
@@ -11,11 +11,10 @@ from __future__ import annotations
 
 from typing import Any
 
-import torch
 from torch import Tensor, nn
 
 from radialbeams.nn.convolutional import SCALE, SHIFT, Convolutional
-from radialbeams.nn.kernels.arithmetic import usable
+from radialbeams.nn.kernels.arithmetic import may_compute_in, rounded, usable
 from radialbeams.nn.kernels.depthwise import Footprint, can_compute, depthwise
 from radialbeams.nn.kernels.product import product, sizes_fit
 from radialbeams.nn.kernels.view_stem import stem
@@ -52,6 +51,8 @@ def _arrange(network: Convolutional) -> None:
                 taps = weight.flatten(1).t()
             else:  # (maps, C, 1, 1) → (C, maps)
                 taps = weight.flatten(1).t()
+            if layer.groups == 1:  # a depthwise convolution is no product of matrices
+                taps = rounded(taps)
             layer.register_buffer("taps", taps.contiguous(), persistent=False)
 
 
@@ -62,10 +63,9 @@ class KernelConvolutional(Convolutional):
         return self.with_kernels(views) if self.has_kernels(views) else super().forward(views)
 
     def has_kernels(self, views: Tensor) -> bool:
-        # In float32, the kernels' products would cut off digits that torch's round.
         weight = self.stem.weight
         fits = views.ndim == 4 and views.shape[1] == self.config.channels
-        own = weight.dtype == torch.float16 and weight.device == views.device
+        own = may_compute_in(weight.dtype) and weight.device == views.device
         return own and fits and usable(self, views)  # whatever else is wrong, torch says
 
     def with_kernels(self, views: Tensor) -> tuple[Tensor, Tensor]:

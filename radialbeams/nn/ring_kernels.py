@@ -16,6 +16,7 @@ import torch.nn.functional as F
 from torch import Tensor, nn
 
 from radialbeams.nn.beams import PolarBeams, check_size
+from radialbeams.nn.kernels import attention
 from radialbeams.nn.kernels import pair as pairs
 from radialbeams.nn.kernels import stem as first
 from radialbeams.nn.kernels.arithmetic import usable
@@ -28,9 +29,10 @@ from radialbeams.nn.ring_fast import FastRing
 
 
 def with_kernels(network: nn.Module) -> None:
-    """Prepares the rings of a folded network in half precision, in place."""
+    """Prepares the rings of a folded network, in place."""
     for ring in list(network.modules()):
-        if type(ring) is FastRing and _fits(ring):
+        # In float32, with operands rounded to TF32, the kernels took longer than torch's layers.
+        if type(ring) is FastRing and ring.stem.weight.dtype == torch.float16 and _fits(ring):
             ring.__class__ = KernelRing
             _arrange(ring)
             for sampler in network.modules():
@@ -75,7 +77,8 @@ def _arrange(ring: Ring) -> None:
             taps = block.around[1].taps
             block.around[1].taps = torch.cat((taps, taps)) / 2
     # (maps, C, 3, stride) → (3 · C · stride, maps), which is how the beams lie in memory
-    ring.stem.taps = ring.stem.weight.detach().permute(2, 1, 3, 0).flatten(0, 2).contiguous()
+    taps = ring.stem.weight.detach().permute(2, 1, 3, 0).flatten(0, 2)
+    ring.stem.taps = taps.contiguous()
     ring.head.taps = ring.head.weight.detach().flatten(1)  # (2, width)
     taps = ring.whole.weight.detach().t().contiguous()
     ring.whole.register_buffer("taps", taps, persistent=False)
@@ -153,10 +156,14 @@ def _attended(block: Any, ring: Tensor) -> Tensor:
     """An attention block on (N, |B|, 1, C)."""
     count, beams = ring.shape[:2]
     projected = convolution(ring, *_weights(block.ask), activate=False)  # (N, |B|, 1, 3·C)
-    parts = projected.reshape(count, beams, 3, block.heads, -1)
-    query, key, value = parts.permute(2, 0, 3, 1, 4).unbind()  # (N, heads, |B|, C/heads) each
-    bias = block.by_distance().to(query.dtype)[None]  # (1, heads, |B|, |B|)
-    attended = F.scaled_dot_product_attention(query, key, value, attn_mask=bias)
-    told = attended.transpose(1, 2).reshape(ring.shape)
+    bias = block.by_distance()  # (heads, |B|, |B|)
+    if attention.fits(beams, ring.shape[3] // block.heads):
+        told = attention.attended(projected, bias)
+    else:
+        parts = projected.reshape(count, beams, 3, block.heads, -1)
+        query, key, value = parts.permute(2, 0, 3, 1, 4).unbind()  # (N, heads, |B|, C/heads) each
+        bias = bias.to(query.dtype)[None]
+        heads = F.scaled_dot_product_attention(query, key, value, attn_mask=bias)
+        told = heads.transpose(1, 2).reshape(ring.shape)
     ring = convolution(told, *_weights(block.tell), skip=ring, activate=False)
     return _both(block.mix[1], block.mix[3], ring, 1, False)

@@ -5,8 +5,12 @@ from __future__ import annotations
 import torch
 from torch import nn
 
-from benchmarks.on_gpu.__main__ import missed
+from benchmarks.on_gpu.__main__ import missed, parts
 from benchmarks.on_gpu.floor import Layer, Speeds, layers, seconds
+from benchmarks.on_gpu.front import Front
+from benchmarks.on_gpu.inference import Inference
+from benchmarks.on_gpu.models import MODELS
+from benchmarks.on_gpu.photos import photos
 
 
 class Skipping(nn.Module):
@@ -51,3 +55,29 @@ def test_missed_bars_are_named() -> None:
         "beams, batch 128: 4.5 copies; at most 4",
         "inference-ring.coil100-half: 160 µs for one view; at most 150",
     ]
+
+
+def test_every_model_that_there_is_has_its_parts() -> None:
+    assert {"ring.coil100", "ring", "general"} <= set(MODELS)
+    for model in MODELS:
+        assert {f"inference-{model}-{precision}" for precision in ("half", "float")} <= set(
+            parts(True)
+        )
+
+
+def test_uncompiled_compiles_the_classifier_alone() -> None:
+    assert Front("half", True, compiles=False).models == ()
+    assert Front("half", True).models == Front("half", False, compiles=False).models == MODELS
+    part = parts(True, compiles=False)["inference-ring.coil100-half"]()
+    assert isinstance(part, Inference)
+    part.prepare()
+    assert not part.compiled and not part.errors
+
+
+def test_photos_are_views_of_the_pictures_and_always_the_same() -> None:
+    views = photos(5, 3, 40)
+    assert views.shape == (5, 3, 40, 40)
+    assert views.min() >= 0 and views.max() <= 1 and views.std() > 0.1
+    assert (views[:, :, 0, 0] == 0).all()  # outside the disc
+    assert torch.equal(views, photos(5, 3, 40))
+    assert not torch.equal(views, photos(5, 3, 40, seed=1))

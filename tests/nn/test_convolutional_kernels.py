@@ -82,6 +82,37 @@ for reading, side, channels in ((Footprint(3, 2, 0, 1), 12, 3), (Footprint(3, 2,
     assert stem(views[:0], taps, bias, (2.0, -1.0), reading).shape == (0, *expected.shape[1:])
 """
 
+# In float32, with operands as tensor cores take them: 11 bits, rounded and not cut off.
+SINGLE = """
+import torch, torch.nn.functional as F
+from radialbeams.nn.kernels.arithmetic import rounded
+from radialbeams.nn.kernels.depthwise import Footprint
+from radialbeams.nn.kernels.product import product
+from radialbeams.nn.kernels.view_stem import stem
+
+def close(y, expected):
+    assert y.dtype == torch.float32
+    torch.testing.assert_close(y, expected, atol=5e-5, rtol=1e-5)
+
+torch.manual_seed(0)
+step = 2.0**-10
+tenth = rounded(torch.tensor([1 + 0.4 * step, 1 + 0.6 * step, -1 - 0.6 * step]))
+assert tenth.tolist() == [1, 1 + step, -1 - step]
+assert rounded(torch.tensor(torch.nan)).isnan()
+
+x, bias = torch.randn(2, 8, 5, 48), torch.randn(24)
+taps = rounded(torch.randn(48, 24) / 7)
+close(product(x, taps, bias, skip=x[..., :24]), rounded(x) @ taps + bias + x[..., :24])
+x[0, 0, 0, 0] = torch.nan
+assert product(x, taps, bias)[0, 0, 0].isnan().all()
+
+views, weight = torch.rand(2, 3, 12, 12), rounded(torch.randn(24, 3, 3, 3) / 3)
+expected = F.relu6(F.conv2d(F.pad(rounded(2 * views - 1), (0, 1) * 2), weight, bias, 2))
+taps = weight.permute(2, 3, 1, 0).flatten(0, 2).contiguous()
+y = stem(views, taps, bias, (2.0, -1.0), Footprint(3, 2, 0, 1))
+close(y, expected.permute(0, 2, 3, 1))
+"""
+
 NETWORK = """
 import torch
 from radialbeams.front.folding import folded, with_kernels
@@ -98,11 +129,12 @@ made.head.weight.data.normal_(0, 0.5)
 views = torch.rand(2, 3, 39, 39)
 with torch.inference_mode():
     expected = made(views)
-    network = folded(made).half()
-    with_kernels(network)
-    assert type(network) is KernelConvolutional and network.has_kernels(views)
-    for one, other in zip(network(views), expected):
-        assert (one - other).abs().max() < 0.01 * other.std()
+    for dtype in (torch.float32, torch.float16):
+        network = folded(made).to(dtype)
+        with_kernels(network)
+        assert type(network) is KernelConvolutional and network.has_kernels(views)
+        for one, other in zip(network(views), expected):
+            assert 0 < (one - other).abs().max() < 0.01 * other.std()
     assert network.state_dict().keys() == folded(made).state_dict().keys()
     with without_kernels():
         assert not network.has_kernels(views)
@@ -110,7 +142,13 @@ with torch.inference_mode():
     torch.testing.assert_close(calls(views), network(views))
 """
 
-PROGRAMS = {"depthwise": DEPTHWISE, "product": PRODUCT, "stem": STEM, "network": NETWORK}
+PROGRAMS = {
+    "depthwise": DEPTHWISE,
+    "product": PRODUCT,
+    "stem": STEM,
+    "single": SINGLE,
+    "network": NETWORK,
+}
 
 
 @pytest.mark.parametrize("name", PROGRAMS)
@@ -158,12 +196,13 @@ def test_without_a_gpu_it_computes_as_before() -> None:
     ("change", "used"),
     [
         (lambda made: made.half(), True),
-        (lambda made: made.float(), False),
+        (lambda made: made.float(), True),
+        (lambda made: made.double(), False),
         (lambda made: made.train(), False),
     ],
-    ids=["half", "float", "training"],
+    ids=["half", "float", "double", "training"],
 )
-def test_only_half_precision_at_inference_uses_the_kernels(
+def test_only_inference_uses_the_kernels(
     change: Callable[[Convolutional], object], used: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("radialbeams.nn.kernels.arithmetic.can_run", lambda device: True)
@@ -180,3 +219,5 @@ def test_only_half_precision_at_inference_uses_the_kernels(
     assert not uses(views.clone().requires_grad_())
     with torch.autocast("cpu"):
         assert not uses(views)
+    monkeypatch.setattr(torch.backends.cudnn, "allow_tf32", False)
+    assert uses(views) is (used and made.stem.weight.dtype == torch.float16)

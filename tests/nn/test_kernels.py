@@ -120,11 +120,15 @@ for count, beams, maps, hidden, across, dilation, activate, module.ENOUGH in (
 assert not fits(192, 192, 192)  # two kernels
 """
 
+# For many views and for few, with more beams and maps than are computed at once.
 ENDS = """
 import torch
+from radialbeams.nn.kernels import ends
 from radialbeams.nn.kernels.ends import head, with_whole
 torch.manual_seed(0)
-for count, beams, maps in ((1, 12, 16), (19, 7, 96)):
+for count, beams, maps, ends.ENOUGH in (
+    (1, 12, 16, 1), (19, 7, 96, 2), (1, 12, 16, 2), (3, 70, 96, 2)
+):
     x = torch.randn(count, beams, 1, maps).half()
     weight, bias = (torch.randn(maps, maps) / maps**0.5).half(), torch.randn(maps).half()
     expected = x.float() + (x.float().mean((1, 2)) @ weight.float() + bias.float())[:, None, None]
@@ -136,6 +140,24 @@ for count, beams, maps in ((1, 12, 16), (19, 7, 96)):
     logits, offsets = head(x, weight, bias, 0.75)
     torch.testing.assert_close(logits, both[..., 0], atol=1e-4, rtol=1e-4)
     torch.testing.assert_close(offsets, 0.75 * torch.tanh(both[..., 1]), atol=1e-5, rtol=1e-4)
+"""
+
+# Beams that are no power of 2, and few channels.
+ATTENTION = """
+import torch, torch.nn.functional as F
+from radialbeams.nn.kernels.attention import attended, fits
+torch.manual_seed(0)
+for count, beams, heads, channels in ((2, 12, 4, 8), (3, 40, 2, 32)):
+    assert fits(beams, channels)
+    projected = torch.randn(count, beams, 1, 3 * heads * channels).half()
+    bias = torch.randn(heads, beams, beams).half()
+    parts = projected.float().reshape(count, beams, 3, heads, channels).permute(2, 0, 3, 1, 4)
+    expected = F.scaled_dot_product_attention(*parts.unbind(), attn_mask=bias.float()[None])
+    expected = expected.transpose(1, 2).reshape(count, beams, 1, -1)
+    y = attended(projected, bias).float()
+    torch.testing.assert_close(y, expected, atol=3e-3, rtol=2e-3)
+assert attended(projected[:0], bias).shape == (0, 40, 1, 64)
+assert not fits(129, 32)  # torch's attention
 """
 
 GELU = """
@@ -192,6 +214,7 @@ PROGRAMS = {
     "sampled": SAMPLED,
     "pair": PAIR,
     "ends": ENDS,
+    "attention": ATTENTION,
     "gelu": GELU,
     "ring.coil100": RING.format(model="ring.coil100", counts=(1, 3)),
     "compiled": COMPILED,
@@ -248,6 +271,13 @@ def test_a_ring_that_is_not_folded_stays_as_it_is() -> None:
     ring = RingBIC(RingConfig(**settings, stages=(16,), width=32)).eval().half()
     with_kernels(ring)
     assert type(ring.ring) is FastRing
+
+
+def test_a_ring_in_float32_stays_as_it_is() -> None:
+    ring = network().float()
+    with_kernels(ring)
+    assert type(ring.ring) is FastRing
+    assert type(ring.beams) is PolarBeams
 
 
 def test_without_triton_nothing_changes(monkeypatch: pytest.MonkeyPatch) -> None:

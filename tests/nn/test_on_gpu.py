@@ -10,8 +10,10 @@ from collections.abc import Callable
 
 import pytest
 import torch
+import torch.nn.functional as F
 from torch import Tensor
 
+from benchmarks.on_gpu.photos import photos
 from radialbeams.front.module import Canonicalizer
 from radialbeams.front.pose import Pose
 from radialbeams.front.view_geometry import ViewGeometry
@@ -22,6 +24,9 @@ from radialbeams.nn.kernels.using import without_kernels
 pytestmark = pytest.mark.skipif(
     not (torch.cuda.is_available() and using.INSTALLED), reason="needs a GPU and Triton"
 )
+if using.INSTALLED:
+    from radialbeams.nn.kernels.attention import attended
+    from radialbeams.nn.kernels.ends import with_whole
 PLACE = "cuda"
 FORMS: dict[str, Callable[[Tensor], Tensor]] = {
     "whole": lambda wide: wide[..., : wide.shape[-2]].contiguous(),
@@ -83,9 +88,9 @@ def test_rings_in_half_precision_find_the_same_beam(model: str, compiled: bool) 
     assert (logits - exact).abs().max() < 0.05 * exact.std()
 
 
-def lite() -> Convolutional:
+def lite(dtype: torch.dtype = torch.float16) -> Convolutional:
     """The network of `general` with its kernels."""
-    network = Canonicalizer.from_pretrained("general").for_inference(torch.float16).network
+    network = Canonicalizer.from_pretrained("general").for_inference(dtype).network
     assert isinstance(network, Convolutional)
     return network.to(PLACE, memory_format=torch.channels_last)  # type: ignore[call-overload]
 
@@ -109,3 +114,39 @@ def test_features_of_more_than_two_billion_values_are_as_right_as_few() -> None:
     views = torch.rand(2560, 3, 192, 192, device=PLACE, dtype=torch.float16)
     logits, _ = network(views)
     torch.testing.assert_close(logits[-8:], network(views[-8:])[0], rtol=0.01, atol=0.05)
+
+
+@pytest.mark.parametrize("count", [1, 3, 64])
+@torch.inference_mode()
+def test_float32_is_as_precise_as_torch_on_photos(count: int) -> None:
+    network = lite(torch.float32)
+    views = photos(count, 3, 192).to(PLACE)
+    fast, _ = network(views)
+    with without_kernels():
+        plain, _ = network(views)
+    assert not torch.equal(fast, plain)  # otherwise nothing was compared
+    assert (fast - plain).square().mean().sqrt() < 0.002 * plain.std()
+    assert (fast - plain).abs().max() < 0.01 * plain.std()
+
+
+@pytest.mark.parametrize("count", [1, 64, 5000])
+@torch.inference_mode()
+def test_the_mean_over_the_beams_is_the_same_for_few_views_and_for_many(count: int) -> None:
+    x = torch.randn(count, 40, 1, 256, device=PLACE).half()
+    weight = (torch.randn(256, 256, device=PLACE) / 16).half()
+    bias = torch.randn(256, device=PLACE).half()
+    mean = x.double().mean(1, keepdim=True)
+    expected = (x.double() + mean @ weight.double() + bias.double()).float()
+    close = {"rtol": 2e-3, "atol": 4e-3}
+    torch.testing.assert_close(with_whole(x, weight, bias).float(), expected, **close)
+
+
+@pytest.mark.parametrize(("count", "beams"), [(1, 48), (64, 40), (3, 12)])
+@torch.inference_mode()
+def test_attention_is_the_same(count: int, beams: int) -> None:
+    projected = torch.randn(count, beams, 1, 3 * 256, device=PLACE).half()
+    bias = torch.randn(8, beams, beams, device=PLACE).half()
+    parts = projected.double().reshape(count, beams, 3, 8, 32).permute(2, 0, 3, 1, 4)
+    exact = F.scaled_dot_product_attention(*parts.unbind(), attn_mask=bias.double()[None])
+    exact = exact.transpose(1, 2).reshape(count, beams, 1, 256)
+    assert (attended(projected, bias) - exact).abs().max() < 4e-3

@@ -27,6 +27,16 @@ def can_run(device: torch.device) -> bool:
     return INTERPRETED
 
 
+def may_compute_in(dtype: torch.dtype) -> bool:
+    """Whether products in this precision may be those of tensor cores.
+
+    In float32 only where torch's own convolutions may round to TF32.
+    """
+    if dtype == torch.float32:
+        return bool(torch.backends.cudnn.enabled and torch.backends.cudnn.allow_tf32)
+    return dtype == torch.float16
+
+
 def usable(module: nn.Module, given: Tensor) -> bool:
     """Whether a module may use kernels; a file that is exported must run without them."""
     exported = is_exporting() or torch.jit.is_tracing()  # type: ignore
@@ -56,6 +66,32 @@ def gelu(x):
     q = q * t - 0.07896361500024796
     q = q * t + 0.1613023430109024
     return x * tl.maximum(near * q + 0.5, 0.0)  # below the polynomial's reach exactly 0
+
+
+@triton.jit
+def operand(x):
+    """Float32 values rounded to TF32, which tensor cores would cut off; others as they are.
+
+    Rounded, products are as precise as those of torch's convolutions, whose operands are, too.
+    """
+    if x.dtype == tl.float32:
+        bits = x.to(tl.int32, bitcast=True)
+        near = ((bits + 0x1000) & -0x2000).to(tl.float32, bitcast=True)
+        x = tl.where(x == x, near, x)  # a NaN stays one
+    return x
+
+
+def rounded(weights: Tensor) -> Tensor:
+    """`operand` for weights, once and for all."""
+    if weights.dtype != torch.float32:
+        return weights
+    bits = weights.contiguous().view(torch.int32)
+    return ((bits + 0x1000) & -0x2000).view(torch.float32)
+
+
+def step_of(channels: int, dtype: torch.dtype) -> int:
+    """A tile's step through the channels: in float32 half of them, which are as many bytes."""
+    return channels if dtype != torch.float32 else max(16, channels // 2)
 
 
 @triton.jit

@@ -13,7 +13,10 @@ from torch import Tensor
 
 from radialbeams.nn.kernels.operators import operator
 
-VIEWS, WARPS = 16, 4  # of one program in `with_whole`, and fewer than 16 make no product
+VIEWS, WARPS = 16, 4  # of one program for many views, and fewer than 16 make no product
+# With fewer such programs than a large GPU has processors, each view has programs of its own.
+ENOUGH = 132
+MAPS, BEAMS, FEW_WARPS = 64, 64, 8  # of such a program: at once, and its warps
 ROWS = 64  # of one program in `head`
 WIDEST = 256  # channels that a program can hold
 
@@ -39,6 +42,39 @@ def _with_whole(
     for beam in tl.range(0, H, loop_unroll_factor=8):
         value = tl.load(x + start + beam * C, inside, other=0.0).to(tl.float32) + whole
         tl.store(y + start + beam * C, value.to(y.dtype.element_ty), inside)
+
+
+@triton.jit
+def _with_whole_of_few(
+    x, weight, bias, y, H: tl.constexpr, C: tl.constexpr,
+    N: tl.constexpr, K: tl.constexpr, B: tl.constexpr,
+):
+    """The same for N maps of one view, from its K ≥ C channels of B beams at a time."""
+    PARTS: tl.constexpr = (C + N - 1) // N
+    column = (tl.program_id(0) % PARTS) * N + tl.arange(0, N)
+    view = (tl.program_id(0) // PARTS).to(tl.int64) * (H * C)
+    channel = tl.arange(0, K)
+    known, wanted = channel < C, column < C
+    total = tl.zeros([B, K], tl.float32)
+    for above in tl.static_range(0, H, B):
+        beam = above + tl.arange(0, B)
+        total += tl.load(
+            x + view + beam[:, None] * C + channel[None, :],
+            (beam < H)[:, None] & known[None, :], other=0.0,
+        ).to(tl.float32)
+    mean = tl.sum(total, 0) / H
+    w = tl.load(
+        weight + channel[:, None] * C + column[None, :],
+        known[:, None] & wanted[None, :], other=0.0,
+    ).to(tl.float32)
+    whole = tl.sum(mean[:, None] * w, 0)
+    whole += tl.load(bias + column, wanted, other=0.0).to(tl.float32)
+    for above in tl.static_range(0, H, B):
+        beam = above + tl.arange(0, B)
+        place = view + beam[:, None] * C + column[None, :]
+        inside = (beam < H)[:, None] & wanted[None, :]
+        value = tl.load(x + place, inside, other=0.0).to(tl.float32) + whole[None, :]
+        tl.store(y + place, value.to(y.dtype.element_ty), inside)
 
 
 @triton.jit
@@ -69,13 +105,21 @@ def _head(
 def _whole_launched(x: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     x, (count, beams, _, channels) = x.contiguous(), x.shape
     y = torch.empty_like(x)
+    width = max(16, triton.next_power_of_2(channels))
+    programs = triton.cdiv(count, VIEWS)
     if count:
         with torch.cuda.device_of(x):
-            _with_whole[(triton.cdiv(count, VIEWS),)](
-                *(x, weight.contiguous(), bias, y, count, beams, channels),
-                *(max(16, triton.next_power_of_2(channels)), VIEWS),
-                num_warps=WARPS,
-            )
+            if programs < ENOUGH:
+                maps, at_once = min(MAPS, width), min(BEAMS, triton.next_power_of_2(beams))
+                _with_whole_of_few[(count * triton.cdiv(channels, maps),)](
+                    *(x, weight.contiguous(), bias, y, beams, channels, maps, width, at_once),
+                    num_warps=FEW_WARPS,
+                )
+            else:
+                _with_whole[(programs,)](
+                    *(x, weight.contiguous(), bias, y, count, beams, channels, width, VIEWS),
+                    num_warps=WARPS,
+                )
     return y
 
 

@@ -14,7 +14,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from radialbeams.nn.kernels.arithmetic import relu6
+from radialbeams.nn.kernels.arithmetic import operand, relu6, step_of
 from radialbeams.nn.kernels.operators import operator
 
 ALIGNED = 8  # channels: the values of 16 bits that a GPU reads at once
@@ -76,7 +76,7 @@ def _product(
         known = start_8 * 8 + channel < C
         a = tl.load(features + start_8 * 8, inside[:, None] & known[None, :], other=0.0)
         w = tl.load(weights + start_8 * 8 * M, known[:, None] & wanted[None, :], other=0.0)
-        acc = tl.dot(a, w, acc)
+        acc = tl.dot(operand(a), w, acc)
     acc += tl.load(bias + column, wanted, other=0.0).to(tl.float32)[None, :]
     where = row.to(tl.int64)[:, None] * M + column[None, :]
     stored = inside[:, None] & wanted[None, :]
@@ -101,7 +101,7 @@ def _launched(x: Tensor, taps: Tensor, bias: Tensor, skip: Tensor | None, activa
         _product[(triton.cdiv(rows, tile.rows) * triton.cdiv(maps, tile.maps),)](
             *(x, taps, bias, x if skip is None else skip, y, rows),
             *(channels // ALIGNED, maps // ALIGNED, skip is not None, activate),
-            *(tile.rows, tile.maps, tile.channels),
+            *(tile.rows, tile.maps, step_of(tile.channels, x.dtype)),
             num_warps=tile.warps,
             num_stages=tile.stages,
         )
@@ -127,7 +127,7 @@ def product(
 ) -> Tensor:
     """(…, C) with taps (C, maps) → x @ taps + bias, (…, maps); + `skip`, and ReLU6 if `activate`.
 
-    C and maps are multiples of 8, and the taps are in one piece.
+    C and maps are multiples of 8, and the taps are in one piece and `rounded`.
     """
     y: Tensor = _operator(x, taps, bias, skip, activate)
     return y

@@ -11,7 +11,7 @@ import triton
 import triton.language as tl
 from torch import Tensor
 
-from radialbeams.nn.kernels.arithmetic import relu6
+from radialbeams.nn.kernels.arithmetic import operand, relu6
 from radialbeams.nn.kernels.depthwise import Footprint
 from radialbeams.nn.kernels.operators import operator
 
@@ -48,7 +48,7 @@ def _stem(
     w = tl.load(
         weight + k[:, None] * M + maps[None, :], known[:, None] & (maps < M)[None, :], other=0.0
     )
-    acc = tl.dot(value.to(w.dtype), w)
+    acc = tl.dot(operand(value.to(w.dtype)), w)
     acc += tl.load(bias + maps, maps < M, other=0.0).to(tl.float32)[None, :]
     where = pixel.to(tl.int64)[:, None] * M + maps[None, :]
     stored = inside[:, None] & (maps < M)[None, :]
