@@ -425,7 +425,7 @@ def what_a_gpu_does() -> Iterator[str]:
         f"{now['general']} ({before['general']})"
     )
     both = {
-        model: f"{100 * min(share, parts['front-half-compiled']['share'][model]):.0f}%"
+        model: f"{100 * min(share, parts['front-half-compiled']['share'].get(model, share)):.0f}%"
         for model, share in (
             (name.removesuffix(", not compiled"), share)
             for name, share in parts["front-half-compiled"]["share"].items()
