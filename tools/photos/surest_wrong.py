@@ -25,6 +25,7 @@ from radialbeams.reproduce.records import write_record
 
 TILTED = "taken with a tilted camera"  # the judgement that the model is right
 CELL, ACROSS = (320, 240), 5  # pixels; photos side by side
+RESAMPLING = Image.Resampling.BICUBIC
 
 
 def surest_wrong(photos: list[Path], model: str, seed: int = 0) -> list[Record]:
@@ -57,7 +58,7 @@ def draw_sheet(rows: list[Record], photos: list[Path], out: Path) -> None:
         left, top = number % across * wide, number // across * 2 * high
         with Image.open(by_name[row["photo"]]) as photo:
             taken = photo.convert("RGB")
-        for below, picture in enumerate((taken, taken.rotate(-row["error"], Image.BICUBIC))):
+        for below, picture in enumerate((taken, taken.rotate(-row["error"], RESAMPLING))):
             picture.thumbnail(CELL)
             sheet.paste(picture, (left, top + below * high))
     sheet.save(out)
