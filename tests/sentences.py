@@ -242,9 +242,20 @@ def how_drawings_are_judged() -> Iterator[str]:
         f"{drawn['drawings that reach it']}% of {drawn['drawings']} drawings do, and "
         f"{drawn['photos that reach it']}% of {drawn['photos']:,} photos"
     )
+    measured = result("documents")
+    was = {row["set"]: row for row in measured["before drawings were told apart"]}
+    yield (
+        f"pages had {was['pages']['quarter']}%, screenshots {was['screenshots']['quarter']:g}% and "
+        f"receipts {was['receipts']['quarter']:g}% of the quarters right"
+    )
+    yield f"screenshots {was['screenshots']['judged as documents']}% were judged as documents"
     kept = (ROOT / "tools/documents/test_drawings.txt").read_text(encoding="utf-8").split()
-    few = next(row for row in result("documents")["radialbeams"] if row["set"] == "drawings")
+    few = next(row for row in measured["radialbeams"] if row["set"] == "drawings")
     assert len(kept) == few["files"]
+    yield f"would have an error of {few['calibration error by chance'][0]} on"
+    yield f"these files, so the {few['calibration error']} cannot"
+    assert round(few["upright files turned"] * few["files"] / 100) == 2
+    yield "Two upright ones are turned, a record player upside down and a penguin's\n  head by 168°"
 
 
 def how_fresh_documents_come_out() -> Iterator[str]:
