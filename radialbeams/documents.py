@@ -40,7 +40,7 @@ CLEAR = 1.5
 SMALLEST = 24  # pixels; smaller pictures are not pages
 LEVEL = 0.2  # degrees; a page with a smaller skew is not levelled for the network
 # Two opposite turns are enough for a clear document if one of them has at least this score and this
-# probability. Of 1,257 rendered pages that they decide, the other two turns change none; with a
+# probability. Of 1,257 rendered pages that they decided, the other two turns changed none; with a
 # score of 2.5, one was decided wrongly (tools/documents/turns.py).
 HIGH, CERTAIN = 3.0, 0.99
 # Half of a page must still have this many times the pixels of a view along its side. With 1.0, the

@@ -267,6 +267,12 @@ def how_fresh_documents_come_out() -> Iterator[str]:
         name: one["measured"] for name, one in sources.items()
     }
     assert not any(one["removed by eye"] for one in sources.values())
+    once = found["at one quarter turn"]["rows"]
+    wrong = [sum(row["wrong quarters"][k] for row in once) for k in (0, 1)]
+    count = sum(row["files"] for row in once)
+    judged = [sum(r["judged as documents"][k] * r["files"] for r in once) / count for k in (0, 1)]
+    yield f"{wrong[1]} of the {count} quarters\nare wrong instead of {wrong[0]}"
+    yield f"{judged[1]:.1f}% instead of {judged[0]:.1f}% are judged as documents"
     early, photos, written = (
         files[name] for name in ("early prints", "phone photos", "handwriting")
     )
