@@ -131,8 +131,9 @@ def what_everyday_photos_come_to() -> Iterator[str]:
     yield f"{turned['acted_on_within_5']:.0%} of those end within 5°"
     yield f"Of the upright photos {files['upright']['worse_than_it_came']:.1%} come out worse"
     yield (
-        f"`ring` is lighter ({ring['parameters'] / 1e6:.0f} M parameters, a little more than half "
-        f"the time) and less accurate ({ring['end_to_end']['within_10']:.0%} within 10°)"
+        f"`ring` ({ring['parameters'] / 1e6:.0f} M parameters, a little more than half the time) "
+        "is equivariant by construction, and less accurate on photos "
+        f"({ring['end_to_end']['within_10']:.0%} within 10°)"
     )
 
 
