@@ -1,8 +1,9 @@
-"""Further looks at pictures of which a model is unsure.
+"""Further looks at pictures of which a model is unsure, or should be.
 
 A second look at the same square is another sample of the same evidence: each quarter turn of it
 gives a network that is not equivariant another chance. An oblong picture has more to show: the
-squares at its two ends, which the first look has not seen.
+squares at its two ends, which the first look has not seen. Of drawings, a model trained on photos
+is too sure after one look, so it looks again even if it is sure.
 """
 
 from __future__ import annotations
@@ -12,7 +13,8 @@ from collections.abc import Callable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from radialbeams.cards import Card
+from radialbeams.cards import Card, Looks
+from radialbeams.images.drawn import drawn
 from radialbeams.posterior import Answer, read_posteriors
 
 Floats = NDArray[np.float32]
@@ -34,8 +36,9 @@ def looked_again(
     """The estimates, with unsure ones replaced by averages over several looks.
 
     Views are (N, C, S, S); `ends` makes two more of each oblong picture. `looks` on the card says
-    below which confidence it looks again. The card of a network that is equivariant to quarter
-    turns has no `looks`, since further views would add nothing.
+    below which confidence it looks again, and which square pictures count as drawings. The card of
+    a network that is equivariant to quarter turns has no `looks`, since further views would add
+    nothing.
     """
     looks = card.looks
     if looks is None:
@@ -47,7 +50,7 @@ def looked_again(
         if both_ends is not None and looks.oblong_below is not None:
             if confidence < looks.oblong_below:
                 oblong[n] = _rotated(both_ends(), AT_ENDS)
-        elif confidence < looks.below:
+        elif confidence < looks.below or _looks_drawn(views[n], looks):
             square[n] = _rotated([views[n]] * len(QUARTERS), QUARTERS)
     surer = list(answers)
     temperature, spread = card.calibration
@@ -67,6 +70,10 @@ def looked_again(
         for n, answer in zip(rows, again, strict=True):
             surer[n] = answer
     return surer
+
+
+def _looks_drawn(view: Floats, looks: Looks) -> bool:
+    return looks.drawn is not None and drawn(view) >= looks.drawn
 
 
 def _rotated(views: Sequence[Floats] | Floats, quarters: Sequence[int]) -> Floats:

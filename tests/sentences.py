@@ -10,6 +10,7 @@ from conftest import ROOT
 
 from radialbeams import zoo
 from radialbeams.cards import to_json
+from radialbeams.documents import FOLDER
 
 Sentences = Callable[[], Iterator[str]]
 
@@ -20,6 +21,10 @@ def result(name: str) -> Any:
 
 def card(name: str) -> Any:
     return to_json(zoo.find(name).card)
+
+
+def documents_card() -> Any:
+    return json.loads((FOLDER / "quarter.json").read_text(encoding="utf-8"))
 
 
 # --- README ---
@@ -126,8 +131,9 @@ def what_everyday_photos_come_to() -> Iterator[str]:
     yield f"{turned['acted_on_within_5']:.0%} of those end within 5°"
     yield f"Of the upright photos {files['upright']['worse_than_it_came']:.1%} come out worse"
     yield (
-        f"`ring` is lighter ({ring['parameters'] / 1e6:.0f} M parameters, a little more than half "
-        f"the time) and less accurate ({ring['end_to_end']['within_10']:.0%} within 10°)"
+        f"`ring` ({ring['parameters'] / 1e6:.0f} M parameters, a little more than half the time) "
+        "is equivariant by construction, and less accurate on photos "
+        f"({ring['end_to_end']['within_10']:.0%} within 10°)"
     )
 
 
@@ -244,28 +250,50 @@ def what_two_turns_save() -> Iterator[str]:
 
 
 def how_drawings_are_judged() -> Iterator[str]:
-    rest, test = (result("document-drawings")[part] for part in ("training", "test"))
-    now = rest["pictures"]
-    always, tested = (part["pictures, always averaged"] for part in (rest, test))
-    yield f"On {rest['drawings']:,} drawings of openclipart outside the test part"
-    yield f"handles {rest['judged as pictures']:,} of them"
-    yield f"averages {now['confidence, mean']}, and {now['right']}% of its angles are within 10°"
-    yield f"calibration error is {now['calibration error']}"
-    yield f"{now['calibration error by chance'][0]} by chance"
-    yield f"{now['at least 0.9']}% that have a confidence of at least 0.9, {now['right of these']}%"
-    yield f"{test['drawings']} drawings of the test part that were chosen in the same way"
-    errors, luck = (
-        [test[part][f"calibration error{by}"] for part in ("all", "pictures")]
-        for by in ("", " by chance")
+    found = result("document-drawings")
+    now, before, drawn = found["test"], found["before"], found["drawn"]
+    every, old = now["all"], before["all"]
+
+    def error(part: dict[str, Any]) -> tuple[float, float]:
+        return part["calibration error"], part["calibration error by chance"][0]
+
+    yield f"On {now['drawings']:,} drawings of the test part, all of the categories"
+    yield f"averages {every['confidence, mean']}, and {every['right']}% are right"
+    yield "calibration error is {}; on so few files a perfectly calibrated".format(*error(every))
+    yield f"would have {error(every)[1]} by\nchance"
+    yield "Before, the error was {}, where chance would give {}".format(*error(old))
+    taken, left = (part["drawings"] - part["judged as pictures"] for part in (before, now))
+    yield f"{taken} of the {now['drawings']} were judged as documents"
+    yield f"Now it is {left}."
+    yield f"The {left} that are judged as documents"
+    called = documents_card()["document_head"]["called_documents"]
+    shares = {name: f"{100 * share:.3g}% of {count:,}" for name, (count, share) in called.items()}
+    yield f"{shares['drawings']} other drawings, {shares['signs']} signs and icons and"
+    yield f"{shares['photos']} photos are judged as documents, and {shares['pages']}\n  renderings"
+    yield f"confidence of at least 0.9, {old['right of these']:g}% were right"
+    yield "as pictures have an error of {} now, where chance would give {}, and".format(
+        *error(now["pictures"])
     )
-    yield f"the error is {errors[0]} for all and {errors[1]} for those judged as pictures"
-    yield f"by chance it would be {luck[0][0]} and {luck[1][0]}"
-    yield f"to {always['calibration error']} on the 300 and to {tested['calibration error']} on the"
-    yield f"only {always['at least 0.9']}% reach 0.9"
-    few = next(row for row in result("documents")["radialbeams"] if row["set"] == "drawings")
-    mean, low = few["calibration error by chance"]
-    yield f"On {few['files']} files"
-    yield f"would have {mean} on average, and less than {low} in one case of twenty"
+    yield f"and {error(before['pictures'])[0]} before"
+    yield f"reach 0.9: {every['at least 0.9']}% instead of {old['at least 0.9']:g}%"
+    yield (
+        f"{drawn['drawings that reach it']}% of {drawn['drawings']} drawings do, and "
+        f"{drawn['photos that reach it']}% of {drawn['photos']:,} photos"
+    )
+    measured = result("documents")
+    was = {row["set"]: row for row in measured["before drawings were told apart"]}
+    yield (
+        f"pages had {was['pages']['quarter']}%, screenshots {was['screenshots']['quarter']:g}% and "
+        f"receipts {was['receipts']['quarter']:g}% of the quarters right"
+    )
+    yield f"screenshots {was['screenshots']['judged as documents']}% were judged as documents"
+    kept = (ROOT / "tools/documents/test_drawings.txt").read_text(encoding="utf-8").split()
+    few = next(row for row in measured["radialbeams"] if row["set"] == "drawings")
+    assert len(kept) == few["files"]
+    yield f"would have an error of {few['calibration error by chance'][0]} on"
+    yield f"these files, so the {few['calibration error']} cannot"
+    assert round(few["upright files turned"] * few["files"] / 100) == 2
+    yield "Two upright ones are turned, a record player upside down and a penguin's\n  head by 168°"
 
 
 def how_fresh_documents_come_out() -> Iterator[str]:
@@ -277,6 +305,12 @@ def how_fresh_documents_come_out() -> Iterator[str]:
         name: one["measured"] for name, one in sources.items()
     }
     assert not any(one["removed by eye"] for one in sources.values())
+    once = found["at one quarter turn"]["rows"]
+    wrong = [sum(row["wrong quarters"][k] for row in once) for k in (0, 1)]
+    count = sum(row["files"] for row in once)
+    judged = [sum(r["judged as documents"][k] * r["files"] for r in once) / count for k in (0, 1)]
+    yield f"{wrong[1]} of the {count} quarters\nare wrong instead of {wrong[0]}"
+    yield f"{judged[1]:.1f}% instead of {judged[0]:.1f}% are judged as documents"
     early, photos, written = (
         files[name] for name in ("early prints", "phone photos", "handwriting")
     )

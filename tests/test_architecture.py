@@ -46,7 +46,7 @@ ARROWS = {
         *("cards", "decisions", "defaults", "documents", "further_looks", "images", "limits"),
         *("posterior", "runtime", "undoing", "zoo"),
     },
-    "further_looks": {"cards", "posterior"},
+    "further_looks": {"cards", "images", "posterior"},
     "documents": {"defaults", "images", "posterior", "runtime", "stored", "zoo"},
     "runtime": {"cards", "zoo"},
     "transforms": {"canonicalizer", "decisions", "defaults", "documents", "images", "zoo"},

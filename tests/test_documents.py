@@ -150,6 +150,19 @@ def test_a_page_is_reduced_before_it_is_turned() -> None:
     assert gray_page(Image.new("RGB", (900, 400))).size == (900, 400)
 
 
+def test_a_drawing_with_lines_is_no_document(model: Canonicalizer) -> None:
+    """Its lines and its even ground pass the rule, and the network must reject it."""
+    drawing = Image.new("RGB", (500, 500), "white")
+    draw = ImageDraw.Draw(drawing)
+    draw.rectangle((110, 230, 390, 450), fill="orange", outline="black", width=6)
+    draw.polygon([(80, 230), (250, 90), (420, 230)], fill="brown", outline="black", width=6)
+    draw.rectangle((220, 330, 290, 450), fill="white", outline="black", width=6)
+    assert may_be_document(drawing)
+    for quarter in range(4):
+        (answer,) = model.answers([drawing.rotate(90 * quarter)])
+        assert answer.kind == "picture"
+
+
 def test_the_rule_tells_a_page_from_a_photo(page: Image.Image) -> None:
     with Image.open(PICTURES / "astronaut.webp") as photo:
         assert not may_be_document(photo)
@@ -196,7 +209,7 @@ def test_two_opposite_turns_are_enough_only_if_they_leave_no_doubt() -> None:
     assert found is not None and found.score == pytest.approx(8)
     others = math.exp(-10)  # each as likely as the worse of the two
     np.testing.assert_allclose(found.mass, np.array([others, 1, others, others]) / (1 + 3 * others))
-    assert estimate(scores, prior=-3.0) is None  # not clearly a document
+    assert estimate(scores, prior=documents.CLEAR - 8.5) is None  # not clearly a document
     assert estimate(scores - np.array([0, 0, 0, -3], np.float32)) is None  # either may be upright
     assert estimate(scores - np.float32(2)) is None  # perhaps both are wrong
 

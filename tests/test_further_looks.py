@@ -14,6 +14,7 @@ from PIL import Image
 from radialbeams import Canonicalizer, images
 from radialbeams.cards import Card, Looks, NetworkCard, ViewProtocol
 from radialbeams.further_looks import looked_again
+from radialbeams.images.drawn import drawn
 from radialbeams.images.views import view
 from radialbeams.posterior import Answer, Calibration, read_posterior
 
@@ -88,6 +89,22 @@ def test_each_kind_of_picture_has_its_rule() -> None:
         seer = Seer()
         assert len(again(card(**looks), views, ends, seer)) == 2
         assert seer.seen == seen, looks
+
+
+def test_what_looks_drawn_is_seen_again_even_if_it_seems_sure() -> None:
+    noisy = np.random.default_rng(0).uniform(0.4, 0.5, (3, SIDE, SIDE)).astype(np.float32)
+    views = np.stack([bright_corner(0), noisy, bright_corner(0)])
+    assert drawn(views[0]) > 0.7 > drawn(noisy)
+    ends = [None, None, np.stack([bright_corner(0)] * 2)]  # an oblong picture has its own rule
+    for looks, seen in (({"drawn": 0.7}, 3), ({"drawn": 10.0}, 0), ({}, 0)):
+        seer = Seer()
+        again(card(below=0.0, oblong_below=0.0, **looks), views, ends, seer)
+        assert seer.seen == seen, looks
+
+
+def test_the_default_model_looks_again_at_drawings() -> None:
+    looks = Canonicalizer("general", threads=1).card.looks
+    assert looks is not None and looks.drawn is not None
 
 
 def test_a_temperature_of_its_own_sharpens_what_was_averaged() -> None:

@@ -114,7 +114,24 @@ def test_the_default_model_keeps_its_bars() -> None:
     assert zoo.find(zoo.DEFAULT).stem.with_suffix(".onnx").stat().st_size <= 14e6
 
 
-def test_the_light_model_keeps_its_bars() -> None:
+def test_the_fast_model_keeps_its_bars() -> None:
+    """Files of photos through the command; cheaper and more accurate than the ring."""
+    light, ring, general = (to_json(zoo.find(name).card) for name in ("light", "ring", "general"))
+    files, cost = light["end_to_end"], "milliseconds_a_view_one_cpu_thread"
+    assert files["within_10"] >= 0.82 > ring["end_to_end"]["within_10"]
+    assert files["median"] <= 3 and files["flips"] <= 0.02
+    assert files["surer_half_within_10"] >= 0.96
+    for kind in ("corners", "halved", "deblocked"):
+        assert abs(files[kind]["within_10"] - files["within_10"]) <= 0.015
+    assert files["turned"]["acted_on"] >= 0.6 and files["turned"]["acted_on_within_5"] >= 0.95
+    assert files["upright"]["worse_than_it_came"] <= 0.005
+    assert light["cost"][cost] < min(ring["cost"][cost], 0.4 * general["cost"][cost])
+    assert light["calibrated"]["expected_error"] <= 0.05
+    assert "Apache-2.0" in light["licence"]
+    assert zoo.find("light").stem.with_suffix(".onnx").stat().st_size <= 8e6
+
+
+def test_the_equivariant_model_for_photos_keeps_its_bars() -> None:
     """Files of photos through the command, and held-out views beside the specialists'."""
     card = to_json(zoo.find("ring").card)
     files = card["end_to_end"]

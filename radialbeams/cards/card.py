@@ -91,14 +91,15 @@ class TrainingCard:
 class Looks:
     """Below this confidence, the model also runs on the other three quarter turns of a view.
 
-    If `oblong_below` is given, it runs on the squares at both ends of an oblong picture instead,
-    unless the corners of the picture are plain.
+    So it does at any confidence if the view looks drawn. If `oblong_below` is given, it runs on the
+    squares at both ends of an oblong picture instead, unless the corners of the picture are plain.
     """
 
     below: float
     mean: float | None = None  # average number of runs per view on held-out square images
     oblong_below: float | None = None  # likewise `below`, for oblong pictures
     oblong_temperature: float | None = None  # of the posteriors that are averaged then
+    drawn: float | None = None  # the least that `images/drawn.py` measures on a drawing
 
 
 @dataclass(frozen=True)

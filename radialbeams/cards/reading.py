@@ -85,6 +85,7 @@ RULES = {
     "looks.below": _number(0, 1),
     "looks.oblong_below": _number(0, 1),
     "looks.oblong_temperature": _number(0, 1000, above=True),
+    "looks.drawn": _number(0, 10),
     "documents": _one_of("quarter"),
     "calibration.temperature": _number(0, 1000, above=True),
     "calibration.spread": _number(0, 180),

@@ -2,6 +2,7 @@
 
 import { plainGround } from "./model/corners.js";
 import { asEstimated, decide } from "./model/decisions.js";
+import { drawn } from "./model/drawn.js";
 import { heatOf, hiddenViews } from "./model/heat.js";
 import { readPosterior, readPosteriors, readUnit } from "./model/posterior.js";
 import { endsOf, hasEnds, viewOf } from "./model/view.js";
@@ -46,8 +47,9 @@ export class Browser {
     const [first] = await this.run([view], model);
     if (model.reading === "unit") return readUnit(first.logits);
     const answer = readPosterior(first.logits, first.offsets, model);
-    const { below, oblong_below, oblong_temperature } = model.looks;
-    if (answer.confidence >= (ends ? oblong_below : below)) return answer;
+    const { below, oblong_below, oblong_temperature, drawn: least } = model.looks;
+    const looksDrawn = () => !ends && least != null && drawn(view, model.view) >= least;
+    if (answer.confidence >= (ends ? oblong_below : below) && !looksDrawn()) return answer;
     const quarters = ends ? AT_ENDS : QUARTERS;
     const seen = ends ? ends() : quarters.map(() => view);
     const more = quarters.map((k, n) => quarterTurned(seen[n], model.view, k));

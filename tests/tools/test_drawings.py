@@ -27,6 +27,13 @@ def test_drawings_with_a_clear_up_are_divided_by_their_names(tmp_path: Path) -> 
     assert parts[0] and parts[1]
 
 
+def test_the_listed_drawings_are_those_of_the_test_part() -> None:
+    place = Path(__file__).parents[2] / "tools/documents/test_drawings.txt"
+    names = place.read_text(encoding="utf-8").split()
+    assert len(names) > 300 and names == sorted(set(names))
+    assert all(map(is_test_drawing, names))
+
+
 def test_a_picture_is_right_within_ten_degrees_and_a_document_at_its_quarter() -> None:
     degrees = [0, 90, 180, 250]  # the last is 20° off
     for kind, right in (("picture", 75.0), ("document", 100.0)):

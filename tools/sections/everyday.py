@@ -179,11 +179,11 @@ def surest_section(records: Sequence[Record]) -> Iterator[str]:
             "What to look for: the size of the errors. A wrong quarter would be about 90° or more.",
             table(("COCO id", "error", "confidence", "judged"), rows),
             f"What it means: {len(rows)} of the {record['surer_half']} more confident files count "
-            f"as wrong, and none of them by a quarter: the largest error is "
-            f"{degrees(record['largest_error'])}. {record['tilted']} of the photos were taken with "
-            "a tilted camera, and the estimate levels the sea, the walls or the fence in them. As "
-            f"judged, {percent(record['right_as_judged'])} of the more confident half are right "
-            f"instead of {percent(record['right'])}.",
+            "as wrong, and none of them by a quarter: the largest error is "
+            f"{degrees(record['largest_error'])}. Of these photos, {record['tilted']} were taken "
+            "with a tilted camera, and the estimate levels the sea, the walls or the fence in "
+            f"them. As judged, {percent(record['right_as_judged'])} of the more confident half are "
+            f"right instead of {percent(record['right'])}.",
         )
 
 
