@@ -28,7 +28,7 @@ from radialbeams.defaults import (
     thresholds_for,
 )
 from radialbeams.documents import READ_AT, DocumentReader, document_thresholds
-from radialbeams.further_looks import looked_again
+from radialbeams.further_looks import looked_again, looks_drawn
 from radialbeams.images import Corners, Frame, ImageError, ImageSource
 from radialbeams.limits import DEFAULT, Limits
 from radialbeams.posterior import Answer, read_posterior, read_posteriors, read_unit, rounded
@@ -222,10 +222,12 @@ class Canonicalizer:
                 )
 
             page = self._documents.answer(small, larger, self.card.network.num_bins)
-            if page is not None:
-                view = None if page.clear else self._view(small)
-                ends = None if page.clear else self._ends(small)
-                return Look(view, page.answer, frame, plain, colour, ends)
+            if page is not None and page.is_clear:
+                return Look(None, page.answer, frame, plain, colour)
+            view = self._view(small)
+            drawn = page is not None and page.may_be_drawn and looks_drawn(view, self.card.looks)
+            document = None if page is None or drawn else page.answer
+            return Look(view, document, frame, plain, colour, self._ends(small))
         return Look(self._view(small), None, frame, plain, colour, self._ends(small))
 
     def answers_from_looks(self, looks: Sequence[Look]) -> list[Answer]:

@@ -35,12 +35,15 @@ FOLDER = zoo.FOLDER / "documents"  # quarter.onnx and quarter.json
 LONGEST = 1000  # pixels of a page's longer side; twice as many do not help the network
 DOUBTFUL = 4.0  # how far the document score of a single turn may lie below the threshold
 # Below this document score, the estimate of the model for photos is preferred if that model is
-# confident. 95 % of the rendered pages score more, and none of 2,500 photos does.
-CLEAR = 1.5
+# confident. A photo of the demo, taken for a document, scores up to 2.7.
+CLEAR = 6.0
+# Below this one, what looks drawn is a drawing: so are 6.8% of the drawings, and 0.2% of rendered
+# pages.
+DRAWN = 3.0
 SMALLEST = 24  # pixels; smaller pictures are not pages
 LEVEL = 0.2  # degrees; a page with a smaller skew is not levelled for the network
 # Two opposite turns are enough for a clear document if one of them has at least this score and this
-# probability. Of 1,257 rendered pages that they decided, the other two turns changed none; with a
+# probability. Of 1,257 rendered pages that they decide, the other two turns change none; with a
 # score of 2.5, one was decided wrongly (tools/documents/turns.py).
 HIGH, CERTAIN = 3.0, 0.99
 # Half of a page must still have this many times the pixels of a view along its side. With 1.0, the
@@ -113,10 +116,18 @@ def _verified_onnx(folder: Path) -> bytes:
 
 
 class Page(NamedTuple):
-    """The estimate for a document, and whether it is clearly one."""
+    """The estimate for what may be a document, and the evidence that it is one."""
 
     answer: Answer
-    clear: bool
+    score: float
+
+    @property
+    def is_clear(self) -> bool:
+        return self.score >= CLEAR
+
+    @property
+    def may_be_drawn(self) -> bool:
+        return self.score < DRAWN
 
 
 class Quarters(NamedTuple):
@@ -161,7 +172,7 @@ class DocumentReader:
         if quarters is None:
             return None
         answer = read_quarters(quarters.mass, level.skew_degrees, bins)
-        return Page(answer, quarters.score >= CLEAR)
+        return Page(answer, quarters.score)
 
     def quarters(
         self, page: Image.Image, prior: float, level: Levelling = STRAIGHT

@@ -50,7 +50,7 @@ def looked_again(
         if both_ends is not None and looks.oblong_below is not None:
             if confidence < looks.oblong_below:
                 oblong[n] = _rotated(both_ends(), AT_ENDS)
-        elif confidence < looks.below or _looks_drawn(views[n], looks):
+        elif confidence < looks.below or looks_drawn(views[n], looks):
             square[n] = _rotated([views[n]] * len(QUARTERS), QUARTERS)
     surer = list(answers)
     temperature, spread = card.calibration
@@ -72,8 +72,10 @@ def looked_again(
     return surer
 
 
-def _looks_drawn(view: Floats, looks: Looks) -> bool:
-    return looks.drawn is not None and drawn(view) >= looks.drawn
+def looks_drawn(view: Floats, looks: Looks | None) -> bool:
+    """Whether a view (C, S, S), or the first of several, counts as drawn for this card."""
+    first = view.reshape(-1, *view.shape[-3:])[0]
+    return looks is not None and looks.drawn is not None and drawn(first) >= looks.drawn
 
 
 def _rotated(views: Sequence[Floats] | Floats, quarters: Sequence[int]) -> Floats:
