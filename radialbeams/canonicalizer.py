@@ -222,10 +222,10 @@ class Canonicalizer:
                 )
 
             page = self._documents.answer(small, larger, self.card.network.num_bins)
-            if page is not None and page.is_clear:
+            if page is not None and page.clear and not page.drawn:
                 return Look(None, page.answer, frame, plain, colour)
             view = self._view(small)
-            drawn = page is not None and page.may_be_drawn and looks_drawn(view, self.card.looks)
+            drawn = page is not None and page.drawn and looks_drawn(view, self.card.looks)
             document = None if page is None or drawn else page.answer
             return Look(view, document, frame, plain, colour, self._ends(small))
         return Look(self._view(small), None, frame, plain, colour, self._ends(small))

@@ -37,9 +37,6 @@ DOUBTFUL = 4.0  # how far the document score of a single turn may lie below the 
 # Below this document score, the estimate of the model for photos is preferred if that model is
 # confident. A photo of the demo, taken for a document, scores up to 2.7.
 CLEAR = 6.0
-# Below this one, what looks drawn is a drawing: so are 6.8% of the drawings, and 0.2% of rendered
-# pages.
-DRAWN = 3.0
 SMALLEST = 24  # pixels; smaller pictures are not pages
 LEVEL = 0.2  # degrees; a page with a smaller skew is not levelled for the network
 # Two opposite turns are enough for a clear document if one of them has at least this score and this
@@ -68,6 +65,7 @@ class DocumentCard:
     likeness: float  # weight of the rule's log odds
     lines: float  # weight of the logarithm of the strength of the lines
     document: float  # threshold for their sum with the mean document score over the four turns
+    drawn: float  # below this mean of the score for "no drawing", a page that looks drawn is none
     abstain: Thresholds
 
     @classmethod
@@ -119,15 +117,8 @@ class Page(NamedTuple):
     """The estimate for what may be a document, and the evidence that it is one."""
 
     answer: Answer
-    score: float
-
-    @property
-    def is_clear(self) -> bool:
-        return self.score >= CLEAR
-
-    @property
-    def may_be_drawn(self) -> bool:
-        return self.score < DRAWN
+    clear: bool
+    drawn: bool = False  # the network would call it a drawing, if it looks like one
 
 
 class Quarters(NamedTuple):
@@ -135,6 +126,7 @@ class Quarters(NamedTuple):
 
     mass: NDArray[np.float64]
     score: float
+    unlike_drawings: float = math.inf  # the evidence that it is a page and not a drawing
 
 
 class DocumentReader:
@@ -172,7 +164,8 @@ class DocumentReader:
         if quarters is None:
             return None
         answer = read_quarters(quarters.mass, level.skew_degrees, bins)
-        return Page(answer, quarters.score)
+        drawn = quarters.unlike_drawings < self.card.drawn
+        return Page(answer, quarters.score >= CLEAR, drawn)
 
     def quarters(
         self, page: Image.Image, prior: float, level: Levelling = STRAIGHT
@@ -184,10 +177,10 @@ class DocumentReader:
         """
         card = self.card
         views = four_turns(levelled_view(page, level.skew_degrees, card.size))
-        scores, document = np.zeros(4, np.float32), np.zeros(4, np.float32)
+        scores, document, pages = np.zeros((3, 4), np.float32)
 
         def score(turns: list[int]) -> None:
-            scores[turns], document[turns] = self.scores(views[turns])
+            scores[turns], document[turns], pages[turns] = self.scores(views[turns])
 
         likely, other = ([0, 2], [1, 3]) if level.horizontal else ([1, 3], [0, 2])
         score(likely[:1])
@@ -196,14 +189,15 @@ class DocumentReader:
         score(likely[1:])
         quarters = from_two_turns(scores, document, likely, prior, card)
         if quarters is not None:
-            return quarters
+            return quarters._replace(unlike_drawings=float(pages[likely].mean()))
         score(other)
         evidence = float(document.mean()) + prior
         if evidence < card.document:
             return None
+        unlike_drawings = float(pages.mean())
         mass = softmax(scores / card.temperature)
         if mass.max() >= card.close_below:
-            return Quarters(mass, evidence)
+            return Quarters(mass, evidence, unlike_drawings)
         pair = [int(turns) for turns in np.argsort(-scores)[:2]]
         closer = (
             self.scores(four_turns(close)[pair])[0]
@@ -211,13 +205,17 @@ class DocumentReader:
                 levelled(page, level.skew_degrees), card.size, card.close_views
             )
         )
-        return Quarters(looked_closely(mass, scores, pair, closer, card), evidence)
+        mass = looked_closely(mass, scores, pair, closer, card)
+        return Quarters(mass, evidence, unlike_drawings)
 
-    def scores(self, views: Gray) -> tuple[Floats, Floats]:
-        """(N, S, S) → logits that each view is upright, and that it is a document, (N,) each."""
+    def scores(self, views: Gray) -> tuple[Floats, Floats, Floats]:
+        """(N, S, S) → logits: upright; a document and no photo; a page and no drawing, (N,) each.
+
+        A network without the last one, which is fitted after its training, calls nothing a drawing.
+        """
         inputs = views[:, None].astype(np.float32) / np.float32(255)
-        upright, document = self._session.run(None, {"views": inputs})
-        return upright, document
+        upright, document, *pages = self._session.run(None, {"views": inputs})
+        return upright, document, pages[0] if pages else np.full_like(document, np.inf)
 
 
 def from_two_turns(

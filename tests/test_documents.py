@@ -168,23 +168,28 @@ def grainy() -> Image.Image:
 
 
 @pytest.mark.parametrize(
-    ("picture", "score", "kind"),
-    [
-        (house, documents.DRAWN - 0.1, "picture"),
-        (grainy, documents.DRAWN - 0.1, "document"),
-        (house, documents.DRAWN + 0.1, "document"),
-        (house, documents.CLEAR, "document"),
-    ],
+    ("picture", "drawn", "kind"),
+    [(house, True, "picture"), (grainy, True, "document"), (house, False, "document")],
 )
-def test_what_looks_drawn_and_is_hardly_a_document_is_a_picture(
-    monkeypatch: pytest.MonkeyPatch, picture: Callable[[], Image.Image], score: float, kind: str
+def test_a_drawing_is_a_picture_if_the_network_and_its_view_say_so(
+    monkeypatch: pytest.MonkeyPatch, picture: Callable[[], Image.Image], drawn: bool, kind: str
 ) -> None:
-    page = documents.Page(Answer(90.0, 0.99, kind="document"), score)
+    page = documents.Page(Answer(90.0, 0.99, kind="document"), clear=True, drawn=drawn)
     monkeypatch.setattr(DocumentReader, "answer", lambda *_: page)
     general = Canonicalizer("general", threads=1)
     unsure = lambda views, ends: [Answer(10.0, 0.5) for _ in views]  # noqa: E731
     monkeypatch.setattr(general, "answers_from_views", unsure)
     assert general.answers([picture()])[0].kind == kind
+
+
+def test_the_network_knows_a_page_from_a_drawing(page: Image.Image) -> None:
+    reader = DocumentReader(threads=1)
+    for turn in range(4):
+        sideways = page.rotate(90 * turn, expand=True)
+        answer = reader.answer(sideways, lambda: sideways, 72)  # noqa: B023
+        assert answer is not None and not answer.drawn
+        found = reader.quarters(gray_page(house().rotate(90 * turn)), prior=100.0)
+        assert found is not None and found.unlike_drawings < reader.card.drawn
 
 
 def test_the_rule_tells_a_page_from_a_photo(page: Image.Image) -> None:
@@ -283,8 +288,7 @@ def test_a_doubtful_document_is_a_picture_if_the_model_is_confident(
     kind: str,
 ) -> None:
     """The model does not run on a clear document."""
-    score = documents.CLEAR - (0 if clear else 0.1)
-    pages = documents.Page(Answer(90.0, 0.99, kind="document"), score)
+    pages = documents.Page(Answer(90.0, 0.99, kind="document"), clear)
     monkeypatch.setattr(DocumentReader, "answer", lambda *_: pages)
 
     def estimates(views: np.ndarray[Any, Any], ends: Any) -> list[Answer]:

@@ -43,6 +43,7 @@ from radialbeams.training.quarter_report import calibration_error
 from tools.documents.likeness import fit
 
 SEED = 901  # of the renderings; training uses others
+NOT_FITTED = -1e6  # `document_head.py` adds the score for drawings, and its threshold
 CLOSE_VIEWS, CLOSE_BELOW = 2, 0.97
 WRONG = 0.004  # of the documents that are acted on
 LEAST = 0.95  # confidence to act: turning an upright page is worse than leaving a turned one
@@ -105,6 +106,7 @@ def first_card(run: Path, out: Path, parity: float) -> dict[str, Any]:
             "likeness": 0.0,
             "lines": 0.0,
             "document": 0.0,
+            "drawn": NOT_FITTED,
         },
         "abstain": {"confidence": LEAST, "angle": ANGLE},
         "parity": parity,
@@ -143,7 +145,7 @@ def row_of(reader: DocumentReader, image: Image.Image, rng: Random, kind: str) -
     level = measure_skew(page)
     flat = levelled(page, level.skew_degrees)
     box = content_box(flat)
-    whole, document = reader.scores(four_turns(page_view(flat, reader.card.size, box)))
+    whole, document, _ = reader.scores(four_turns(page_view(flat, reader.card.size, box)))
     likeness = document_likeness(without_corners(picture))
     angles = level.skew_degrees - 90 * np.arange(4)
     return {
@@ -218,6 +220,7 @@ def chosen(
             "likeness": likeness,
             "lines": lines,
             "document": document,
+            "drawn": NOT_FITTED,
         },
         "abstain": {"confidence": round(least, 3), "angle": ANGLE},
         "calibrated": {

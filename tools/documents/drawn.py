@@ -1,9 +1,9 @@
 """`python tools/documents/drawn.py MATERIAL UNPACKED PHOTOS`: what counts as drawn, and what then?
 
 Drawings of openclipart outside the test part, rendered pages, and a folder of photos, at quarter
-turns. Reported for each: the share whose views count as drawn by the card of the default model,
-the share that the network for documents takes for documents, and the share that both hold for
-below a document score: these are called drawings (`DRAWN` in radialbeams/documents.py).
+turns. Reported for each, in percent: the files whose views count as drawn by the card of the
+default model, those that the network takes for documents, and those of the latter that are called
+drawings, because their views count as drawn and the network's score for "no drawing" is low.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ import argparse
 import json
 import sys
 from collections.abc import Iterable, Iterator
-from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any, cast
@@ -22,13 +21,12 @@ from PIL import Image
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from radialbeams import Canonicalizer, zoo
-from radialbeams.documents import CLEAR, DocumentReader, Page
+from radialbeams.documents import DocumentReader, Page
 from radialbeams.further_looks import looks_drawn
 from radialbeams.training.data.documents import Material, render
 from tools.documents.drawings import drawings
 from tools.documents.measure import opened, saved
 
-SCORES = (1.5, 2.0, 3.0, 4.0, 5.0, CLEAR)
 SEED = 777  # of pages that are rendered nowhere else
 COUNTS = {"drawings": 1200, "pages": 1000, "photos": 1500}
 
@@ -85,32 +83,23 @@ def measured(pictures: Iterable[Image.Image], most: int, model: Canonicalizer) -
     return shares(rows)
 
 
-def judged(data: bytes, model: Canonicalizer) -> tuple[bool, float | None]:
-    """Whether a file counts as drawn, and its document score if it is taken for a document."""
+def judged(data: bytes, model: Canonicalizer) -> tuple[bool, bool, bool]:
+    """Whether a file counts as drawn, is taken for a document, and is called a drawing then."""
     watched = cast(Watched, model._documents)
     watched.page = None
-    # Without `drawn` on the card, nothing is called a drawing meanwhile.
-    card, model.card = model.card, replace(model.card, looks=None)
     model.look(data, framed=False)
-    model.card = card
-    return looks_drawn(model.view(data), card.looks), watched.page and watched.page.score
+    page, is_drawn = watched.page, looks_drawn(model.view(data), model.card.looks)
+    return is_drawn, page is not None, page is not None and page.drawn and is_drawn
 
 
-def shares(rows: list[tuple[bool, float | None]]) -> dict[str, Any]:
-    def percent(count: int) -> float:
-        return round(100 * count / len(rows), 2)
-
-    return {
-        "files": len(rows),
-        "count as drawn": percent(sum(is_drawn for is_drawn, _ in rows)),
-        "taken for documents": percent(sum(score is not None for _, score in rows)),
-        "drawn, below a document score": {
-            f"{most:g}": percent(
-                sum(is_drawn and score is not None and score < most for is_drawn, score in rows)
-            )
-            for most in SCORES
-        },
+def shares(rows: list[tuple[bool, bool, bool]]) -> dict[str, Any]:
+    names = ("count as drawn", "taken for documents", "called drawings")
+    columns = zip(*rows, strict=True)
+    percent = {
+        name: round(100 * sum(column) / len(rows), 2)
+        for name, column in zip(names, columns, strict=True)
     }
+    return {"files": len(rows), **percent}
 
 
 if __name__ == "__main__":
