@@ -15,7 +15,8 @@ from typing import Any
 Card = dict[str, Any]
 
 ROOT = Path(__file__).parents[1]
-DEFAULT = "general"  # the default of every command; it comes first
+MILLISECONDS = "milliseconds_a_view_one_cpu_thread"
+ORDER = {"general": 0, "light": 1, "ring": 2}  # the default, and the others for photos, come first
 
 INTRODUCTION = """\
 # Pretrained models
@@ -62,19 +63,20 @@ PROTOCOLS = {
 def page(folder: Path = ROOT / "radialbeams" / "zoo") -> str:
     """The whole page: an overview, then one section for each card in `folder`."""
     cards = [json.loads(path.read_text(encoding="utf-8")) for path in folder.glob("*.json")]
-    cards.sort(key=lambda card: (card["name"] != DEFAULT, card["name"]))
+    cards.sort(key=lambda card: (ORDER.get(card["name"], len(ORDER)), card["name"]))
     sections = ["\n".join(_section(card)) for card in cards]
     return "\n".join([INTRODUCTION, "\n".join(_overview(cards)), *sections])
 
 
 def _overview(cards: list[Card]) -> Iterator[str]:
     yield "## Which one to use\n"
-    yield "| model | for | parameters | licence |"
-    yield "| --- | --- | --: | --- |"
+    yield "| model | for | parameters | ms per view, one CPU thread | files within 10° | licence |"
+    yield "| --- | --- | --: | --: | --: | --- |"
     for card in cards:
         yield (
             f"| [`{card['name']}`](#{_anchor(card['name'])}) | {card['summary']} "
-            f"| {card['parameters']:,} | {_terms(card)} |"
+            f"| {card['parameters']:,} | {card['cost'][MILLISECONDS]} "
+            f"| {100 * card['end_to_end']['within_10']:.1f}% | {_terms(card)} |"
         )
     yield ""
 

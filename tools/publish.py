@@ -110,8 +110,8 @@ ABOUT: dict[str, dict[str, str]] = {
         "for documents does.",
     },
     "light": {
-        "summary": "The fast one for everyday photos, with weights that anyone may use; with the "
-        "network for documents, pages and screens too.",
+        "summary": "The fast one on a CPU: everyday photos; with the network for documents, pages "
+        "and screens too.",
         "licence": "Weights: Apache-2.0. Fine-tuned from EfficientNet-Lite0's weights "
         "(Apache-2.0), which were trained on ImageNet, on photos of COCO train2017 (Flickr photos "
         "under their authors' Creative Commons terms, many of real people). Half of its target "
