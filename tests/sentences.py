@@ -256,7 +256,7 @@ def what_two_turns_save() -> Iterator[str]:
 
 def how_drawings_are_judged() -> Iterator[str]:
     found = result("document-drawings")
-    now, before, drawn = found["test"], found["before"], found["drawn"]
+    now, before, other = found["test"], found["before"], found[NOT_KEPT]["test"]
     every, old = now["all"], before["all"]
 
     def error(part: dict[str, Any]) -> tuple[float, float]:
@@ -267,38 +267,51 @@ def how_drawings_are_judged() -> Iterator[str]:
     yield "calibration error is {}; on so few files a perfectly calibrated".format(*error(every))
     yield f"would have {error(every)[1]} by\nchance"
     yield "Before, the error was {}, where chance would give {}".format(*error(old))
-    taken, left = (part["drawings"] - part["judged as pictures"] for part in (before, now))
+    taken, left, fewer = (
+        part["drawings"] - part["judged as pictures"] for part in (before, now, other)
+    )
     yield f"{taken} of the {now['drawings']} were judged as documents"
     yield f"Now it is {left}."
     yield f"The {left} that are judged as documents"
-    called = documents_card()["document_head"]["called_documents"]
+    yield f"Then {fewer} of the {now['drawings']} drawings are judged as documents, and the error"
+    yield f"the error is {other['all']['calibration error']}"
+    called = documents_card()["no_drawing"]["called_pages"]
     shares = {name: f"{100 * share:.3g}% of {count:,}" for name, (count, share) in called.items()}
-    yield f"{shares['drawings']} other drawings, {shares['signs']} signs and icons and"
-    yield f"{shares['photos']} photos are judged as documents, and {shares['pages']}\n  renderings"
+    yield f"{shares['drawings']} other drawings, {shares['signs']} signs and\n  icons and"
+    yield f"{shares['photos']} photos reach its threshold, and {shares['pages']} renderings do"
     yield f"confidence of at least 0.9, {old['right of these']:g}% were right"
     yield "as pictures have an error of {} now, where chance would give {}, and".format(
         *error(now["pictures"])
     )
     yield f"and {error(before['pictures'])[0]} before"
     yield f"reach 0.9: {every['at least 0.9']}% instead of {old['at least 0.9']:g}%"
-    yield (
-        f"{drawn['drawings that reach it']}% of {drawn['drawings']} drawings do, and "
-        f"{drawn['photos that reach it']}% of {drawn['photos']:,} photos"
+
+
+def what_counts_as_drawn() -> Iterator[str]:
+    drawings, pages, photos = (
+        result("document-drawings")["drawn"][name] for name in ("drawings", "pages", "photos")
     )
-    measured = result("documents")
-    was = {row["set"]: row for row in measured["before drawings were told apart"]}
+    yield f"Of {drawings['files']:,} drawings outside the test part\n"
     yield (
-        f"pages had {was['pages']['quarter']}%, screenshots {was['screenshots']['quarter']:g}% and "
-        f"receipts {was['receipts']['quarter']:g}% of the quarters right"
+        f"{drawings['count as drawn']}% count as drawn, of rendered pages "
+        f"{pages['count as drawn']}%, of photos {photos['count as drawn']}%"
     )
-    yield f"screenshots {was['screenshots']['judged as documents']}% were judged as documents"
+    yield f"{drawings['taken for documents']}% are taken for documents by the first score, and"
+    yield f"and {drawings['called drawings']}% are\ncalled drawings then"
+    yield f"of the pages {pages['called drawings']}% are called drawings"
+
+
+def how_the_listed_drawings_come_out() -> Iterator[str]:
     kept = (ROOT / "tools/documents/test_drawings.txt").read_text(encoding="utf-8").split()
-    few = next(row for row in measured["radialbeams"] if row["set"] == "drawings")
+    few = next(row for row in result("documents")["radialbeams"] if row["set"] == "drawings")
     assert len(kept) == few["files"]
     yield f"would have an error of {few['calibration error by chance'][0]} on"
-    yield f"these files, so the {few['calibration error']} cannot"
+    yield f"these files instead of {few['calibration error']}."
     assert round(few["upright files turned"] * few["files"] / 100) == 2
-    yield "Two upright ones are turned, a record player upside down and a penguin's\n  head by 168°"
+    yield "Two of the upright ones are turned"
+
+
+NOT_KEPT = "refitted for documents too, not kept"
 
 
 def how_fresh_documents_come_out() -> Iterator[str]:
@@ -632,6 +645,8 @@ PAGES: dict[str, tuple[Sentences, ...]] = {
         what_two_turns_decide,
         what_two_turns_save,
         how_drawings_are_judged,
+        what_counts_as_drawn,
+        how_the_listed_drawings_come_out,
         how_fresh_documents_come_out,
     ),
     "docs/scale.md": (

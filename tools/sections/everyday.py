@@ -221,9 +221,9 @@ def students_section(records: Sequence[Record]) -> Iterator[str]:
             f"{percent(ring['one']['within_10'])}. Of the more confident half, `light` has "
             f"{percent(light['one']['surer_half_within_10'])} right and the teacher "
             f"{percent(general['one']['surer_half_within_10'])}. Trained further with the same "
-            "posteriors, and with COIL-100 and LFW beside the photos, a ring with 40 beams instead "
-            f"of 48 comes to {percent(fewer['one']['within_10'])}: no gain for fewer beams and more "
-            "training. Its weights were not kept, and `ring` stays as it was.",
+            "posteriors, and with COIL-100 and LFW beside the photos, a ring of 40 instead of 48 "
+            f"beams comes to {percent(fewer['one']['within_10'])}: no gain for fewer beams and "
+            "more training. Its weights were not kept, and `ring` stays as it was.",
         )
 
 

@@ -251,11 +251,13 @@ def cost_section(cards: Sequence[Record]) -> Iterator[str]:
         ]
         yield section(
             "Cost of an estimate",
-            "Printed by `python tools/publish.py RUN NAME`, which writes it to the card.\n\n"
+            "Printed by `python tools/costs.py`, which measures all models in turns and writes the "
+            "cards.\n\n"
             "What to look for: the default model takes several times as long as a specialist.",
             table(["model", *(names.get(key, key.replace("_", " ")) for key in keys)], rows),
-            "What it means: all figures are from one machine. Compare rows with each other, not "
-            "with other machines.",
+            "What it means: all figures are from one run on one machine. Compare rows with each "
+            "other, not with other machines. Reading a picture, making its view and looking for "
+            "documents come on top.",
         )
 
 
