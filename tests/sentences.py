@@ -297,7 +297,7 @@ def what_counts_as_drawn() -> Iterator[str]:
         f"{pages['count as drawn']}%, of photos {photos['count as drawn']}%"
     )
     yield f"{drawings['taken for documents']}% are taken for documents by the first score, and"
-    yield f"and {drawings['called drawings']}% are\ncalled drawings then"
+    yield f"{drawings['called drawings']}% are\ncalled drawings then"
     yield f"of the pages {pages['called drawings']}% are called drawings"
 
 
@@ -327,8 +327,18 @@ def how_fresh_documents_come_out() -> Iterator[str]:
     wrong = [sum(row["wrong quarters"][k] for row in once) for k in (0, 1)]
     count = sum(row["files"] for row in once)
     judged = [sum(r["judged as documents"][k] * r["files"] for r in once) / count for k in (0, 1)]
-    yield f"{wrong[1]} of the {count} quarters\nare wrong instead of {wrong[0]}"
+    yield f"{wrong[1]} of the {count} quarters are wrong instead\n  of {wrong[0]}"
     yield f"{judged[1]:.1f}% instead of {judged[0]:.1f}% are judged as documents"
+    again = {row["set"]: row for row in found["measured again"]["rows"]}
+    share = {name: f"{row['quarter']:g}%" for name, row in again.items()}
+    yield (
+        f"{share['early prints']} of the quarters are right on early prints, "
+        f"{share['manuscripts']} on manuscripts, {share['handwriting']} on handwriting, "
+        f"{share['phone photos']} on phone photos, {share['phone apps']} on\nphone apps and "
+        f"{share['web pages']} on web pages"
+    )
+    judged_again = [part["manuscripts"]["judged as documents"] for part in (again, rows)]
+    yield f"{judged_again[0]}% are judged as documents instead of {judged_again[1]}%"
     early, photos, written = (
         files[name] for name in ("early prints", "phone photos", "handwriting")
     )
@@ -423,42 +433,60 @@ def what_an_engine_costs() -> Iterator[str]:
 BUSY = ("174741", "175440", "230606")  # times of runs on Ray beside other programs
 
 
-RUNS = ("19T184544", "19T184647", "19T184748")  # of the suite, one after the other
+RUNS = ("20T010839", "20T010914", "20T010950")  # of the suite, one after the other
+EARLIER = ("19T184544", "19T184647", "19T184748")  # on another processor
 
 
 def what_it_adds_as_one_onnx_file() -> Iterator[str]:
-    now, before = _shares_of_the_classifier(*RUNS), _shares_of_the_classifier("19T044329")
-    yield f"adds {now['ring.coil100']} to the classifier's time, and `ring` {now['ring']}"
-    yield f"they added {before['ring.coil100']} and {before['ring']} on this processor"
+    (one, four), both = (
+        [_shares_of_the_classifier(*RUNS, batches=(batch,)) for batch in (1, 4)],
+        _shares_of_the_classifier(*EARLIER, batches=(1, 4)),
+    )
+    yield (
+        f"adds {one['ring.coil100']} to the classifier's time for single images and "
+        f"{four['ring.coil100']} in batches of 4; `ring` adds {one['ring']} and {four['ring']}"
+    )
+    yield f"three earlier runs gave {both['ring.coil100']} and {both['ring']} for both batches"
 
 
 def how_much_faster_than_a_vit() -> Iterator[str]:
-    networks = result("speed/history/2026-11-19T185015")["networks"]
+    networks = result("speed/history/2026-11-20T011055")["networks"]
     repeated, in_turns = (
-        [f"1/{1 / networks[group]['ratio'][model]:.0f}" for model in ("ring.coil100", "general")]
+        [
+            f"1/{1 / networks[group]['ratio'][model]:.0f}"
+            for model in ("ring.coil100", "light", "general")
+        ]
         for group in ("1 threads, batch 1, in a row", "1 threads, batch 1")
     )
-    yield f"takes `ring.coil100` {repeated[0]} of the time and `general` {repeated[1]} if each"
-    yield f"it is {in_turns[0]} and {in_turns[1]}"
+    yield (
+        f"takes `ring.coil100` {repeated[0]} of the time, `light` {repeated[1]} and `general` "
+        f"{repeated[2]} if each"
+    )
+    yield f"it is {in_turns[0]}, {in_turns[1]} and {in_turns[2]}"
 
 
 def what_sampling_takes() -> Iterator[str]:
     runs = [
-        result(f"speed/history/2026-11-19T{time}")["sampling"]["CPU"]["ratio"]
-        for time in ("185740", "185744", "185749")
+        result(f"speed/history/2026-11-20T{time}")["sampling"]["CPU"]["ratio"]
+        for time in ("011102", "011107", "011113")
     ]
     times = [run["gather"] for run in runs]
     yield f"sampling beams takes {min(times):.1f} to {max(times):.1f} times as long as copying them"
-    yield f"copying them takes {sorted(run['copy of the images'] for run in runs)[1]:.1f} times"
+    images = sorted(run["copy of the images"] for run in runs)[1]
+    yield f"copying them takes {images:.1f} times"
+    both = sorted(run["gather"] / (1 + run["copy of the images"]) for run in runs)
+    yield f"sampling takes {both[1]:.1f} times as long as copying images and beams"
 
 
-def _shares_of_the_classifier(*times: str) -> dict[str, str]:
+def _shares_of_the_classifier(*times: str, batches: tuple[int, ...]) -> dict[str, str]:
     runs = [result(f"speed/history/2026-11-{time}")["front"] for time in times]
-    shares = {
-        model: [100 * row[f"{model}, share"] for run in runs for row in run.values()]
+    rows = [
+        row for run in runs for name, row in run.items() if int(name.rpartition(" ")[2]) in batches
+    ]
+    ranges = {
+        model: [f"{100 * edge(row[f'{model}, share'] for row in rows):.0f}" for edge in (min, max)]
         for model in ("ring.coil100", "ring")
     }
-    ranges = {model: (f"{min(part):.0f}", f"{max(part):.0f}") for model, part in shares.items()}
     return {
         model: f"{low}%" if low == high else f"{low} to {high}%"
         for model, (low, high) in ranges.items()
