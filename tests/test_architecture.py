@@ -101,6 +101,7 @@ NN_SIDEWAYS = {
     "convolution": {"kernels"},
     "stem": {"kernels"},
     "pair": {"kernels"},
+    "attention": {"kernels"},
     "sampling": {"kernels"},
     "ends": {"kernels"},
     "arithmetic": {"exporting", "kernels"},
