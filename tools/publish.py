@@ -56,6 +56,8 @@ DOCUMENTS: dict[str, Literal["quarter"]] = {"general": "quarter", "light": "quar
 # Models that look at both ends of an oblong picture: below which confidence, and the factor of the
 # temperature for what is averaged then (studies/ends.py).
 OBLONG: dict[str, tuple[float, float]] = {"general": (0.9, 0.6), "light": (0.9, 0.6)}
+# Models that look again at whatever looks drawn: the least that counts (tools/documents/drawn.py).
+DRAWN: dict[str, float] = {"general": 0.7}
 ALSO_SEEDS = 10  # as for the specialised models
 # For a model that uses several views, with a margin to what is promised: 0.5% of upright photos may
 # come out worse, and 90% of those acted on should end within 5°.
@@ -233,7 +235,7 @@ def publish_with_looks(
 
 def _looks(name: str, below: float, again: float, calibration: Calibration) -> Looks:
     """The rule of further looks; `again` is the share of square pictures that need them."""
-    looks = Looks(below, round(1 + 3 * again, 3))
+    looks = Looks(below, round(1 + 3 * again, 3), drawn=DRAWN.get(name))
     if name not in OBLONG:
         return looks
     oblong_below, factor = OBLONG[name]

@@ -77,3 +77,15 @@ def test_other_weights_than_those_of_the_onnx_file_are_kept(
     save_model(tmp_path / "mine", model, card)
     assert publish.stored_once(tmp_path / "mine").sha256.safetensors is not None
     assert (tmp_path / "mine.safetensors").exists()
+
+
+@pytest.mark.parametrize("name", ["general", "light"])
+def test_publishing_again_keeps_the_rule_of_further_looks(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.syspath_prepend(str(ROOT / "tools"))
+    publish = importlib.import_module("publish")
+    card = zoo.find(name).card
+    assert card.looks is not None and card.looks.mean is not None
+    again = (card.looks.mean - 1) / 3
+    assert publish._looks(name, card.looks.below, again, card.calibration) == card.looks
