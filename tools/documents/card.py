@@ -284,6 +284,7 @@ def best_close(
             likeness=0.0,
             lines=0.0,
             document=0.0,
+            drawn=NOT_FITTED,
             abstain=Thresholds(0.0),
         )
         chances = []
