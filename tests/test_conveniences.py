@@ -91,6 +91,7 @@ def test_an_output_folder_among_the_inputs_drops_none_of_them(
     # The same command again meets its own outputs, which are no inputs.
     code, _, err = run("upright", tmp_path / "photos", "-o", new, *TURNING)
     assert code == 0 and "2 skipped, the output exists" in err
+    assert "outputs that exist were kept" in err and "add --overwrite" in err
 
 
 @pytest.mark.parametrize("name", ["--in-place.jpg", "-x.jpg"])

@@ -214,8 +214,8 @@ def _turn_all(
         print_message(terminal.ANY_ANGLE)
     if job.writes and job.in_place and job.corrections and counts["turned"]:
         print_message(terminal.CORRECTED)
-    if job.corrections and counts["exists"]:
-        print_message(terminal.NOT_CORRECTED)
+    if counts["exists"]:
+        print_message(terminal.NOT_CORRECTED if job.corrections else terminal.NOT_REPLACED)
     for line in terminal.left_out(run.left_out):
         print_message(line)
     if job.writes and plan.folder is not None:

@@ -47,6 +47,10 @@ CORRECTED = (
     "the corrections are applied; the same list turns them again: in place, use a list only once"
 )
 NOT_CORRECTED = "outputs that exist were not corrected: add --overwrite to replace them"
+NOT_REPLACED = (
+    "outputs that exist were kept, whatever model and options made them: add --overwrite to "
+    "replace them"
+)
 # The same in the singular; reasons that are not here have one form.
 ONE = {
     "hidden folders": "hidden folder",
